@@ -1,5 +1,6 @@
 # make demo   install, materialize the embedded asset graph, show scores and examples
-# make test   install what tests need and run them
+# make test   install what tests need and run those that a change needs
+# make test-all  the long tests too: campaigns, every table, every distinct pair of backend and task
 # make ui     the Dagster UI on http://127.0.0.1:3000
 # make explore  answers, evidence and sources as pages on http://127.0.0.1:3001
 # make tour   takes the pictures of docs/tour.md anew, in Chromium
@@ -18,7 +19,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test ui explore tour lint audit bench measure check-served gpu cluster clean
+.PHONY: demo test test-all ui explore tour lint audit bench measure check-served gpu cluster clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -37,8 +38,13 @@ $(DAGSTER_HOME)/dagster.yaml: dagster.yaml
 demo: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/evidence demo
 
+PYTEST = env -u DAGSTER_HOME OMP_NUM_THREADS=2 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/.dev
-	env -u DAGSTER_HOME OMP_NUM_THREADS=2 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not long"
+
+test-all: $(VENV)/.dev
+	$(PYTEST)
 
 ui: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 	$(BIN)/evidence limits

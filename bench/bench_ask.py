@@ -22,9 +22,12 @@ from evidence_assets.lake.store import Lake
 
 COLD, WARM = 10.0, 2.0
 QUESTIONS = [
-    "Which drug may treat gout?", "What is a symptom of asthma?", "Which medicine is given for epilepsy?",
-    "What may cause a cough?", "What is a spider known to do?",
-]  # fmt: skip
+    "Which drug may treat gout?",
+    "What is a symptom of asthma?",
+    "Which medicine is given for epilepsy?",
+    "What may cause a cough?",
+    "What is a spider known to do?",
+]
 CHILD = """
 import contextlib, io, json, sys, time
 parts, last = {}, time.perf_counter()
@@ -74,8 +77,10 @@ def main() -> None:
         for _ in range(chosen.starts):
             done = subprocess.run(
                 [sys.executable, "-c", CHILD, str(root), chosen.corpus, json.dumps(QUESTIONS)],
-                capture_output=True, text=True, check=True,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                check=True,
+            )
             runs.append(json.loads(done.stdout.splitlines()[-1]))
     for part in runs[0][0]:
         print(f"{part:16} {statistics.median(run[0][part] for run in runs):6.2f} s")

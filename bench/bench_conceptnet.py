@@ -58,8 +58,12 @@ def write(folder: Path, chosen: argparse.Namespace) -> None:
             which = draws.random(min(AT_ONCE, chosen.assertions - first))
             relations = pl.Series(RELATIONS).gather(draws.integers(0, len(RELATIONS), len(which)))
             pl.DataFrame({"r": relations, "h": concepts(which < 0.3), "t": concepts(which < 0.1)}).select(
-                pl.format("/a/[/r/{}/,{}/,{}/]", "r", "h", "t").alias("uri"), "/r/" + pl.col("r"), "h", "t", pl.lit(INFO).alias("info")
-            ).write_csv(file, include_header=False, separator="\t", quote_style="never")  # fmt: skip
+                pl.format("/a/[/r/{}/,{}/,{}/]", "r", "h", "t").alias("uri"),
+                "/r/" + pl.col("r"),
+                "h",
+                "t",
+                pl.lit(INFO).alias("info"),
+            ).write_csv(file, include_header=False, separator="\t", quote_style="never")
 
 
 def triples(lake: Lake, files: Path, _: argparse.Namespace) -> int:

@@ -40,8 +40,9 @@ def main() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     linker = EntityLinker(names)
-    print(f"names {len(names):,}, distinct keys {len(linker.keys):,}; tables built in "
-          f"{time.perf_counter() - start:.1f} s")  # fmt: skip
+    print(
+        f"names {len(names):,}, distinct keys {len(linker.keys):,}; tables built in {time.perf_counter() - start:.1f} s"
+    )
     start = time.perf_counter()
     linker.fuzzy("warm up")
     print(f"fuzzy signatures built in {time.perf_counter() - start:.1f} s")
@@ -79,9 +80,11 @@ def main() -> None:
         best = [name for name, value, _ in matches if value == matches[0][1]]
         assert sorted(best) == found or len(matches) == 50, (concept, best, found)
         assert (matches[0][1] / 100 if matches else 0.0) == score
-    print(f"misspelt names: ours median {1000 * np.median(ours):.3f} ms, 95th {1000 * np.quantile(ours, 0.95):.3f} ms; "
-          f"rapidfuzz scan median {1000 * np.median(scan):.1f} ms; ratio {np.median(scan) / np.median(ours):.0f}×, "
-          "equal results")  # fmt: skip
+    print(
+        f"misspelt names: ours median {1000 * np.median(ours):.3f} ms, 95th {1000 * np.quantile(ours, 0.95):.3f} ms; "
+        f"rapidfuzz scan median {1000 * np.median(scan):.1f} ms; ratio {np.median(scan) / np.median(ours):.0f}×, "
+        "equal results"
+    )
 
 
 if __name__ == "__main__":

@@ -101,9 +101,10 @@ def main() -> None:
         shape = (arguments.questions, arguments.seeds)
         measure(graph, "any nodes", rng.integers(0, arguments.nodes, shape), arguments.cap, score)
         by_degree = np.where(
-            rng.random(shape) < 0.5, graph.heads[rng.integers(0, arguments.edges, shape)],
+            rng.random(shape) < 0.5,
+            graph.heads[rng.integers(0, arguments.edges, shape)],
             graph.tails[rng.integers(0, arguments.edges, shape)],
-        )  # fmt: skip
+        )
         measure(graph, "nodes by degree", by_degree, arguments.cap, score)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")
 

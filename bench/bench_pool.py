@@ -74,11 +74,14 @@ def corpus(folder: Path, chunks: int, distinct: int) -> None:
             numbers = range(start, min(start + AT_ONCE, chunks))
             rows = [
                 {
-                    "chunk_id": f"{i:09d}", "doc_id": f"d{i}", "title": "", "text": str(i % distinct),
+                    "chunk_id": f"{i:09d}",
+                    "doc_id": f"d{i}",
+                    "title": "",
+                    "text": str(i % distinct),
                     "sentence_offsets": [{"start": 0, "end": len(str(i % distinct))}],
                 }
                 for i in numbers
-            ]  # fmt: skip
+            ]
             made.append(pa.RecordBatch.from_pylist(rows, SCHEMA))
         return made
 

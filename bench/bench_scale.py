@@ -125,8 +125,11 @@ def tokens(lake: Lake, source: Path) -> None:
 
 
 STAGES: dict[str, Callable[[Lake, Path], Any]] = {
-    "chunks": chunks, "embeddings": embeddings, "index": index, "tokens": tokens,
-}  # fmt: skip
+    "chunks": chunks,
+    "embeddings": embeddings,
+    "index": index,
+    "tokens": tokens,
+}
 
 
 def opening(lake: Lake) -> dict[str, Any]:
@@ -254,8 +257,10 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         count = found["open"]["chunks"]
         for name in STAGES:
             row = found[name]
-            print(f"| {count:,} | {name} | {row['seconds']:.1f} | {1000 * row['seconds'] / count:.2f} | "
-                  f"{row['disk'] / count:,.0f} | {row['own']:,.0f} | {row['with files']:,.0f} |")  # fmt: skip
+            print(
+                f"| {count:,} | {name} | {row['seconds']:.1f} | {1000 * row['seconds'] / count:.2f} | "
+                f"{row['disk'] / count:,.0f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
+            )
     print(
         "\n| chunks | open, s | it gains, MiB | R | s / question, first | again | own memory, MiB | with files, MiB |\n|---|---|---|---|---|---|---|---|"
     )
@@ -263,16 +268,20 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         opened = found["open"]
         for size in POOLS:
             row = found[str(size)]
-            print(f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {size:,} | {row['first']:.2f} | "
-                  f"{row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |")  # fmt: skip
+            print(
+                f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {size:,} | {row['first']:.2f} | "
+                f"{row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
+            )
     sizes = list(results)
     for found in results.values():
         told = found["index"]["told"]
         recall = ", ".join(f"{share} at {k}" for k, share in told["recall"].items()) or "exact"
-        print(f"\nIndex of {told['vectors']:,}: {told['kind']}, {told['bytes'] / MIB:,.0f} MiB, {told['nprobe']} lists searched, "
-              f"recall {recall} ({told['queries'] or 'every vector is looked at'}); built within "
-              f"{told['gained'] / (told['bytes'] / MIB):.2f} times its size, {told['gained']:,.0f} MiB above what the process "
-              "held before")  # fmt: skip
+        print(
+            f"\nIndex of {told['vectors']:,}: {told['kind']}, {told['bytes'] / MIB:,.0f} MiB, {told['nprobe']} lists searched, "
+            f"recall {recall} ({told['queries'] or 'every vector is looked at'}); built within "
+            f"{told['gained'] / (told['bytes'] / MIB):.2f} times its size, {told['gained']:,.0f} MiB above what the process "
+            "held before"
+        )
     if len(sizes) > 1:
         print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
         small, large = results[sizes[-2]], results[sizes[-1]]

@@ -36,8 +36,12 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node_passages
 
 NAME, PLACE, SHARDS, PAPERS, RELATIONS = "mag", "knowledge/mag", 64, 0.37, 4
-WORDS = [f"{a}{b}{c}" for a in ("neur", "gen", "graph", "therm", "crypt", "bi", "lin", "quant") for b in
-         ("o", "al", "ic", "eta", "um", "is") for c in ("scope", "model", "field", "wave", "cell", "text")]  # fmt: skip
+WORDS = [
+    f"{a}{b}{c}"
+    for a in ("neur", "gen", "graph", "therm", "crypt", "bi", "lin", "quant")
+    for b in ("o", "al", "ic", "eta", "um", "is")
+    for c in ("scope", "model", "field", "wave", "cell", "text")
+]
 MEMORY, LICENCE = 8 * 10**9, "MIT; data CC BY 4.0"
 
 
@@ -122,10 +126,17 @@ def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
             )
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(encoder.sentences(names).ravel()), encoder.dimensions)
             same, zeros = ["node"] * len(ids), [0] * len(ids)
-            yield pa.RecordBatch.from_pydict({
-                "owner_kind": same, "owner_id": ids, "ordinal": zeros, "passage_id": ids, "char_start": zeros,
-                "char_end": zeros, "vector": vectors,
-            })  # fmt: skip
+            yield pa.RecordBatch.from_pydict(
+                {
+                    "owner_kind": same,
+                    "owner_id": ids,
+                    "ordinal": zeros,
+                    "passage_id": ids,
+                    "char_start": zeros,
+                    "char_end": zeros,
+                    "vector": vectors,
+                }
+            )
 
     stated = {"built_from": stored.passages_version(lake, NAME), "model_id": "hashed@1", "memory": MEMORY}
     with stored.replacing_folder(lake.index_folder(f"{PLACE}/passage_index")) as folder:

@@ -72,8 +72,10 @@ def main() -> None:
     taken = time.perf_counter() - start
     rows = [graph.rows(kind, outgoing=out) for kind in (None, *graph.edge_types) for out in (True, False)]
     held = sum(r.sources.nbytes + r.targets.nbytes for r in rows) / 2**20
-    print(f"{arguments.edges:,} edges, {arguments.nodes:,} nodes: rows of all types, and of any type, built in "
-          f"{taken:.1f} s, {held:.0f} MiB")  # fmt: skip
+    print(
+        f"{arguments.edges:,} edges, {arguments.nodes:,} nodes: rows of all types, and of any type, built in "
+        f"{taken:.1f} s, {held:.0f} MiB"
+    )
     start = time.perf_counter()
     plain = PlainSets(heads, kinds, tails)
     print(f"baseline's dictionaries built in {time.perf_counter() - start:.1f} s")
@@ -102,10 +104,12 @@ def main() -> None:
         expected = plain.narrow(patterns, x, of_type)
         baseline.append(time.perf_counter() - start)
         assert set(found.candidates.tolist()) == expected
-    print(f"chain of three triplets, {len(ours)} queries: ours median {1000 * np.median(ours):.1f} ms, largest "
-          f"{1000 * max(ours):.1f} ms; ignoring edge types median {1000 * np.median(agnostic):.1f} ms, largest "
-          f"{1000 * max(agnostic):.1f} ms; Python sets median {1000 * np.median(baseline):.1f} ms; ratio "
-          f"{np.median(baseline) / np.median(ours):.0f}×, equal results")  # fmt: skip
+    print(
+        f"chain of three triplets, {len(ours)} queries: ours median {1000 * np.median(ours):.1f} ms, largest "
+        f"{1000 * max(ours):.1f} ms; ignoring edge types median {1000 * np.median(agnostic):.1f} ms, largest "
+        f"{1000 * max(agnostic):.1f} ms; Python sets median {1000 * np.median(baseline):.1f} ms; ratio "
+        f"{np.median(baseline) / np.median(ours):.0f}×, equal results"
+    )
     x, z = Variable("x", int(ends[0, 0])), Variable("z", int(ends[0, 0]))
     y, w = Variable("y", int(ends[0, 1])), Variable("w", int(ends[0, 1]))
     start = time.perf_counter()

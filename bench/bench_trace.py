@@ -56,9 +56,15 @@ def filled(table: str, n: int, **columns: object) -> pa.Table:
 def edges(child: str, children: pa.Array, relation: str, parent: str, parents: pa.Array) -> pa.Table:
     """One lineage edge a pair."""
     return filled(
-        "lineage_edges", len(children), child_kind=child, child_id=children, relation=relation, parent_kind=parent,
-        parent_id=parents, parent_version=parents,
-    )  # fmt: skip
+        "lineage_edges",
+        len(children),
+        child_kind=child,
+        child_id=children,
+        relation=relation,
+        parent_kind=parent,
+        parent_id=parents,
+        parent_version=parents,
+    )
 
 
 def repeated(array: pa.Array, times: int) -> pa.Array:
@@ -86,10 +92,20 @@ def generate(lake: Lake, predictions: int, per_partition: int) -> None:
         of_chain, of_evidence = repeated(question, OPTIONS), repeated(question, OPTIONS * PER_CHAIN)
         lake.write("questions/mcqa", partition, {"questions": filled("questions", n, question_id=question, text=TEXT)})
         rows = filled(
-            "evidence", picked, evidence_id=evidence, question_id=of_evidence, option=repeated(labels, PER_CHAIN),
-            kind="chunk", source_kind="chunk", source_id=source, text=TEXT, rank=ranks,
-            score=pa.array(rng.random(picked)), content_hash=ids(rng, picked), input_hash=of_evidence,
-        )  # fmt: skip
+            "evidence",
+            picked,
+            evidence_id=evidence,
+            question_id=of_evidence,
+            option=repeated(labels, PER_CHAIN),
+            kind="chunk",
+            source_kind="chunk",
+            source_id=source,
+            text=TEXT,
+            rank=ranks,
+            score=pa.array(rng.random(picked)),
+            content_hash=ids(rng, picked),
+            input_hash=of_evidence,
+        )
         used = edges("evidence", evidence, USED, "question", of_evidence)
         derived = edges("evidence", evidence, DERIVED, "chunk", source)
         lake.write("evidence/mcqa/s", partition, {"evidence": rows, "lineage_edges": pa.concat_tables([used, derived])})
@@ -150,9 +166,12 @@ def main() -> None:
                 rows = connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
             print(f"{table:14} {rows:>12,} rows {size:>14,} bytes {size / rows:7.1f} a row, {len(files)} files")
         with connect(root) as connection:
-            sampled = [r[0] for r in connection.execute(
-                "SELECT prediction_id FROM predictions USING SAMPLE reservoir(64 ROWS) REPEATABLE (1)"
-            ).fetchall()]  # fmt: skip
+            sampled = [
+                r[0]
+                for r in connection.execute(
+                    "SELECT prediction_id FROM predictions USING SAMPLE reservoir(64 ROWS) REPEATABLE (1)"
+                ).fetchall()
+            ]
         ours, base, opening, cpu = [], [], [], []
         for identifier in sampled[: chosen.traces + 1]:
             before = time.process_time()

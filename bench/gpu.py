@@ -125,8 +125,14 @@ def saved(folder: Path, kind: type[Any], **more: Any) -> Path:
     """A model of MiniLM's size with random weights and its tokenizer."""
     set_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
-    config = BertConfig(vocab_size=len(tokenizer), hidden_size=384, num_hidden_layers=6, num_attention_heads=12,
-                        intermediate_size=1536, **more)  # fmt: skip
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=384,
+        num_hidden_layers=6,
+        num_attention_heads=12,
+        intermediate_size=1536,
+        **more,
+    )
     kind(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -188,10 +194,14 @@ def main() -> None:
             fits = twins.difference <= twins.allowed
             wrong += not fits
             table.add_row(
-                twins.path, twins.size, f"{twins.processor:.3f}", f"{twins.device:.3f}",
-                f"{twins.processor / twins.device:.1f}", f"{twins.difference:.2g}{'' if fits else ' !'}",
+                twins.path,
+                twins.size,
+                f"{twins.processor:.3f}",
+                f"{twins.device:.3f}",
+                f"{twins.processor / twins.device:.1f}",
+                f"{twins.difference:.2g}{'' if fits else ' !'}",
                 f"{twins.allowed:.2g}",
-            )  # fmt: skip
+            )
     Console(width=160, highlight=False).print(table)
     sys.exit(bool(wrong))
 

@@ -36,9 +36,14 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
     """Each question with its prediction and the features of its options."""
     asked = lake.read("questions", "questions/mcqa").filter(pl.col("benchmark") == benchmark).sort("question_id")
     of_question = {
-        table: {key[0]: rows for key, rows in lake.read(table, f"{asset}/mcqa/{variant}").partition_by("question_id", as_dict=True).items()}
+        table: {
+            key[0]: rows
+            for key, rows in lake.read(table, f"{asset}/mcqa/{variant}")
+            .partition_by("question_id", as_dict=True)
+            .items()
+        }
         for table, asset in (("chains", "chains"), ("predictions", "predictions"), ("evidence", "evidence"))
-    }  # fmt: skip
+    }
     texts = sorted({text for row in asked.iter_rows(named=True) for text in (row["text"], *row["options"])})
     encoder = load_encoder(EMBEDDED)
     shown = [" ".join(text.split()[-120:]) for text in texts]
@@ -60,11 +65,19 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
         size = np.array([length(option) for option in row["options"]])
         columns = [support * texts, support * (not texts) * (support == 0).mean(), near * (not texts), size * texts]
         (prediction,) = of_question["predictions"][row["question_id"]].to_dicts()
-        found.append({
-            "row": row, "gold": labels.index(row["gold"][0]), "labels": labels, "features": np.stack(columns, 1),
-            "support": support, "near": near, "length": np.array([len(option) for option in row["options"]]),
-            "prediction": prediction, "negated": row["negated"],
-        })  # fmt: skip
+        found.append(
+            {
+                "row": row,
+                "gold": labels.index(row["gold"][0]),
+                "labels": labels,
+                "features": np.stack(columns, 1),
+                "support": support,
+                "near": near,
+                "length": np.array([len(option) for option in row["options"]]),
+                "prediction": prediction,
+                "negated": row["negated"],
+            }
+        )
     return found
 
 
@@ -139,12 +152,15 @@ def measured(name: str, questions: list[dict[str, Any]]) -> list[str]:
     estimate = accuracy(right)
     told = accuracy(supported)
     return [
-        name, str(len(half)), f"{estimate.value:.1%} ({estimate.low:.1%}–{estimate.high:.1%})",
+        name,
+        str(len(half)),
+        f"{estimate.value:.1%} ({estimate.low:.1%}–{estimate.high:.1%})",
         f"{told.value:.1%} of {len(supported)}" if supported else "none",
         *(f"{np.mean(ordered[: max(1, len(half) * s // 100)]):.1%}" for s in (25, 50)),
-        f"{calibration_error(sure, right):.3f}", *(f"{np.mean(hits):.1%}" for hits in baselines.values()),
+        f"{calibration_error(sure, right):.3f}",
+        *(f"{np.mean(hits):.1%}" for hits in baselines.values()),
         f"{best}: {difference.value:+.1%} ({difference.low:+.1%} to {difference.high:+.1%})",
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:
@@ -153,8 +169,20 @@ def main() -> None:
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--markdown", type=Path, help="a file to write the table to")
     stated = parser.parse_args()
-    heads = ["benchmark:variant", "n", "served", "supported", "surest 25 %", "surest 50 %", "calibration error",
-             "longest", "association", "nearest", "most frequent", "against the best of these"]  # fmt: skip
+    heads = [
+        "benchmark:variant",
+        "n",
+        "served",
+        "supported",
+        "surest 25 %",
+        "surest 50 %",
+        "calibration error",
+        "longest",
+        "association",
+        "nearest",
+        "most frequent",
+        "against the best of these",
+    ]
     rows, firsts = [], []
     for spec in stated.measured:
         place, benchmark, variant = re.fullmatch(r"(.+):([^:]+):([^:]+)", spec).groups()  # type: ignore[union-attr]

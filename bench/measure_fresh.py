@@ -74,12 +74,17 @@ def daemon(environment: dict[str, str], log: Path, *workspace: str | Path) -> It
     with log.open("w") as told:
         process = subprocess.Popen(
             [
-                Path(sys.executable).with_name("dagster-daemon"), "run",
+                Path(sys.executable).with_name("dagster-daemon"),
+                "run",
                 *(workspace or ("-w", REPOSITORY / "workspace.yaml")),
             ],
-            env={**os.environ, **environment}, stdout=told, stderr=told, start_new_session=True, cwd=REPOSITORY,
+            env={**os.environ, **environment},
+            stdout=told,
+            stderr=told,
+            start_new_session=True,
+            cwd=REPOSITORY,
             preexec_fn=_end_with_parent,
-        )  # fmt: skip
+        )
         try:
             yield process
         finally:

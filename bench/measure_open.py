@@ -99,8 +99,9 @@ def main() -> None:
                     print(
                         f"{source!s:15}  {margin:.2f}    {split:11}  {len(right):3} of {len(own):3}   {sum(right):3.0f}  "
                         f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]     {wider.value:.2f} "
-                        f"[{wider.low:.2f}, {wider.high:.2f}]  {dict(sorted(said.items()))}", flush=True,
-                    )  # fmt: skip
+                        f"[{wider.low:.2f}, {wider.high:.2f}]  {dict(sorted(said.items()))}",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":

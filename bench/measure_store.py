@@ -60,9 +60,13 @@ def main() -> int:
         ("put 8 MiB", lambda n: ours.put(f"l/{n}", LARGE), lambda n: put(f"l/{n}", LARGE), 8),
         ("get 8 MiB", lambda n: ours.get(f"l/{n}"), lambda n: get(f"l/{n}"), 8),
         ("head", lambda n: ours.head(f"s/{n}"), lambda n: theirs.get_file_info(f"lakes/pyarrow/s/{n}"), 200),
-        ("list 200", lambda n: ours.listed("s"),
-         lambda n: theirs.get_file_info(fs.FileSelector("lakes/pyarrow/s", recursive=True)), 10),
-    ]  # fmt: skip
+        (
+            "list 200",
+            lambda n: ours.listed("s"),
+            lambda n: theirs.get_file_info(fs.FileSelector("lakes/pyarrow/s", recursive=True)),
+            10,
+        ),
+    ]
     print(f"{'ms':<12}{'obstore':>10}{'pyarrow':>10}")
     for name, own, other, times in rows:
         print(f"{name:<12}{median_ms(own, times):>10.2f}{median_ms(other, times):>10.2f}")

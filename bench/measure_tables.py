@@ -176,13 +176,27 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
     explained = len(given) and n
     return " ".join(
         [
-            f"  {name:22s}", percent(column, selected), percent(aligned_kept, aligned), percent(row, selected), "|",
-            percent(kept, columns), percent(wide_kept, wide_columns), percent(rows_kept, rows_all), "|",
-            percent(right, n), f"[{100 * share.low:.1f}, {100 * share.high:.1f}]", percent(shared, n), percent(among, explained), "|",
-            percent(precise, len(given)), percent(precise_sound, len(sound)), percent(recalled, explained), "|",
+            f"  {name:22s}",
+            percent(column, selected),
+            percent(aligned_kept, aligned),
+            percent(row, selected),
+            "|",
+            percent(kept, columns),
+            percent(wide_kept, wide_columns),
+            percent(rows_kept, rows_all),
+            "|",
+            percent(right, n),
+            f"[{100 * share.low:.1f}, {100 * share.high:.1f}]",
+            percent(shared, n),
+            percent(among, explained),
+            "|",
+            percent(precise, len(given)),
+            percent(precise_sound, len(sound)),
+            percent(recalled, explained),
+            "|",
             f"{status['ambiguous']:3d} {status['insufficient']:3d}",
         ]
-    )  # fmt: skip
+    )
 
 
 MCQ_HEAD = (

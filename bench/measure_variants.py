@@ -96,9 +96,11 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
             for partition in partitions:
                 started = time.monotonic()
                 result = job.execute_in_process(
-                    instance=instance, asset_selection=keys, partition_key=partition,
+                    instance=instance,
+                    asset_selection=keys,
+                    partition_key=partition,
                     run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-                )  # fmt: skip
+                )
                 took = time.monotonic() - started
                 made = [e.step_materialization_data.materialization for e in result.get_asset_materialization_events()]
                 seconds = [float(str(m.metadata["seconds"].value)) for m in made if "seconds" in m.metadata]
@@ -168,8 +170,12 @@ def shown(benchmark: str, variants: list[str], metrics: list[str], markdown: Pat
                 differences = paired(connection, variants[0], other, benchmark)
                 out.print(
                     f"{variants[0]} − {other}:",
-                    ", ".join(f"{m} {differences[m].value:+.3f} ({differences[m].low:+.3f} to {differences[m].high:+.3f})" for m in named if m in differences),
-                )  # fmt: skip
+                    ", ".join(
+                        f"{m} {differences[m].value:+.3f} ({differences[m].low:+.3f} to {differences[m].high:+.3f})"
+                        for m in named
+                        if m in differences
+                    ),
+                )
                 continue
             for row in compare(connection, f"{family}/{variants[0]}", f"{family}/{other}", benchmark):
                 d = row.difference

@@ -47,8 +47,11 @@ def questions() -> list[str]:
     folder = Path(os.environ["EVIDENCE_DEV_DATA"])
     hotpot = json.loads((folder / "hotpotqa-100" / "hotpotqa_train.json").read_text(encoding="utf-8"))
     pubmed = json.loads((folder / "pubmedqa" / "ori_pqal.json").read_text(encoding="utf-8")).values()
-    return [text for pair in zip((row["question"] for row in hotpot), (row["QUESTION"] for row in pubmed), strict=False)
-            for text in pair]  # fmt: skip
+    return [
+        text
+        for pair in zip((row["question"] for row in hotpot), (row["QUESTION"] for row in pubmed), strict=False)
+        for text in pair
+    ]
 
 
 class Recombined:

@@ -95,8 +95,12 @@ class World:
         """Run the command line in a process of its own, in this world."""
         return subprocess.run(
             [sys.executable, "-m", "evidence_assets.cli", *command],
-            env={**os.environ, **self.environment}, capture_output=True, text=True, timeout=timeout, check=False,
-        )  # fmt: skip
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
 
     def data(self) -> dict[str, str]:
         """Content hash of every data file: what a rerun must reproduce. History is what differs between runs."""

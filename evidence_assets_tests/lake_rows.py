@@ -17,10 +17,20 @@ Rows = Sequence[dict[str, Any]]
 def question(number: int, benchmark: str = "quiz", gold: str = "A", **more: Any) -> dict[str, Any]:
     """A multiple-choice question with two options."""
     return {
-        "question_id": f"q{number}", "benchmark": benchmark, "source_id": str(number), "split": "test", "task": "mcqa",
-        "text": f"Question {number}?", "options": ["yes", "no"], "gold": [gold], "gold_aliases": [],
-        "gold_evidence": [], "table_id": None, "topic_entities": [], "negated": False,
-    } | more  # fmt: skip
+        "question_id": f"q{number}",
+        "benchmark": benchmark,
+        "source_id": str(number),
+        "split": "test",
+        "task": "mcqa",
+        "text": f"Question {number}?",
+        "options": ["yes", "no"],
+        "gold": [gold],
+        "gold_aliases": [],
+        "gold_evidence": [],
+        "table_id": None,
+        "topic_entities": [],
+        "negated": False,
+    } | more
 
 
 def prediction(
@@ -28,11 +38,21 @@ def prediction(
 ) -> dict[str, Any]:
     """The prediction of question ``number``."""
     return {
-        "prediction_id": f"p-{selector}-{number}", "question_id": f"q{number}", "benchmark": benchmark,
-        "selector": selector, "reasoner": "r", "model_id": "m", "answer": answer, "ranked_answers": [],
-        "supported_answers": [answer] if answer else [], "status": "answered" if answer else "insufficient",
-        "confidence": 0.5, "error": None, "content_hash": f"h{answer}", "input_hash": "i",
-    } | more  # fmt: skip
+        "prediction_id": f"p-{selector}-{number}",
+        "question_id": f"q{number}",
+        "benchmark": benchmark,
+        "selector": selector,
+        "reasoner": "r",
+        "model_id": "m",
+        "answer": answer,
+        "ranked_answers": [],
+        "supported_answers": [answer] if answer else [],
+        "status": "answered" if answer else "insufficient",
+        "confidence": 0.5,
+        "error": None,
+        "content_hash": f"h{answer}",
+        "input_hash": "i",
+    } | more
 
 
 def chain(
@@ -40,46 +60,93 @@ def chain(
 ) -> dict[str, Any]:
     """A chain of one step."""
     return {
-        "chain_id": f"c-{selector}-{number}-{hypothesis}", "question_id": f"q{number}", "benchmark": "quiz",
-        "hypothesis": hypothesis, "selector": selector, "reasoner": "r", "model_id": "m",
-        "steps": [{"text": text, "cited": cited, "quoted": []}], "support": 0.5, "prompt_hash": "", "status": "answered",
-        "error": None, "content_hash": "h", "input_hash": "i",
-    } | more  # fmt: skip
+        "chain_id": f"c-{selector}-{number}-{hypothesis}",
+        "question_id": f"q{number}",
+        "benchmark": "quiz",
+        "hypothesis": hypothesis,
+        "selector": selector,
+        "reasoner": "r",
+        "model_id": "m",
+        "steps": [{"text": text, "cited": cited, "quoted": []}],
+        "support": 0.5,
+        "prompt_hash": "",
+        "status": "answered",
+        "error": None,
+        "content_hash": "h",
+        "input_hash": "i",
+    } | more
 
 
 def evidence(number: int, rank: int, text: str, selector: str = "s", **more: Any) -> dict[str, Any]:
     """A row of evidence that stands in chunk ``k<number>``."""
     return {
-        "evidence_id": f"e-{selector}-{number}-{rank}", "question_id": f"q{number}", "benchmark": "quiz", "option": "A",
-        "selector": selector, "kind": "chunk", "source_kind": "chunk", "source_id": f"k{number}", "locator": "0:9",
-        "text": text, "rank": rank, "score": 1.0, "why": None, "content_hash": "h", "input_hash": "i",
-    } | more  # fmt: skip
+        "evidence_id": f"e-{selector}-{number}-{rank}",
+        "question_id": f"q{number}",
+        "benchmark": "quiz",
+        "option": "A",
+        "selector": selector,
+        "kind": "chunk",
+        "source_kind": "chunk",
+        "source_id": f"k{number}",
+        "locator": "0:9",
+        "text": text,
+        "rank": rank,
+        "score": 1.0,
+        "why": None,
+        "content_hash": "h",
+        "input_hash": "i",
+    } | more
 
 
 def chunk(number: int, text: str, **more: Any) -> dict[str, Any]:
     """A chunk that is a whole document."""
     return {
-        "chunk_id": f"k{number}", "doc_id": f"d{number}", "title": f"Title {number}", "ordinal": 0, "text": text,
-        "char_start": 0, "char_end": len(text), "n_tokens": 1, "sentence_offsets": [], "source": "f.txt",
+        "chunk_id": f"k{number}",
+        "doc_id": f"d{number}",
+        "title": f"Title {number}",
+        "ordinal": 0,
+        "text": text,
+        "char_start": 0,
+        "char_end": len(text),
+        "n_tokens": 1,
+        "sentence_offsets": [],
+        "source": "f.txt",
         "source_version": "v",
-    } | more  # fmt: skip
+    } | more
 
 
 def citation(chain_id: str, evidence_id: str, verdict: str, quoted: str = "") -> dict[str, Any]:
     """A citation of step 0."""
     return {
-        "citation_id": f"{chain_id}:{evidence_id}", "chain_id": chain_id, "step": 0, "evidence_id": evidence_id,
-        "quoted": quoted, "verdict": verdict,
-    }  # fmt: skip
+        "citation_id": f"{chain_id}:{evidence_id}",
+        "chain_id": chain_id,
+        "step": 0,
+        "evidence_id": evidence_id,
+        "quoted": quoted,
+        "verdict": verdict,
+    }
 
 
 def counterfactual(cited: str) -> dict[str, Any]:
     """The first question's answer A, which falls without the evidence of this hash and stands on it alone."""
     return {
-        "counterfactual_id": "f1", "prediction_id": "p-s-1", "question_id": "q1", "benchmark": "quiz", "selector": "s",
-        "reasoner": "r", "model_id": "m", "answer": "A", "cited": [cited], "without_cited": "insufficient",
-        "only_cited": "A", "necessary": True, "sufficient": True, "needed": [cited], "content_hash": "h", "input_hash": "i",
-    }  # fmt: skip
+        "counterfactual_id": "f1",
+        "prediction_id": "p-s-1",
+        "question_id": "q1",
+        "benchmark": "quiz",
+        "selector": "s",
+        "reasoner": "r",
+        "model_id": "m",
+        "answer": "A",
+        "cited": [cited],
+        "without_cited": "insufficient",
+        "only_cited": "A",
+        "necessary": True,
+        "sufficient": True,
+        "needed": [cited],
+        "content_hash": "h",
+        "input_hash": "i",
+    }
 
 
 def write_answers(

@@ -105,9 +105,13 @@ Path("dev.jsonl").write_text('{"id": "1", "question": "Which?", "choices": ["x",
 assert [q.gold for q in read_questions(declared()["quizbook"].reader, Path(), "dev")] == [("B",)]
 """
     done = subprocess.run(
-        [sys.executable, "-c", program + drawn], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", program + drawn],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         env={k: v for k, v in os.environ.items() if k != "EVIDENCE_PRESETS"} | {"PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in done.stdout
     assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 8

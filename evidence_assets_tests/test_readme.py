@@ -21,9 +21,15 @@ from evidence_assets_tests.conftest import REPOSITORY, World
 README = (REPOSITORY / "README.md").read_text()
 # They change the environment or this repository, or name machines and files that a test does not have.
 NOT_RUN = (
-    "pip ", "vllm serve", "EVIDENCE_PROFILE=paper", ".venv/bin/evidence add", ".venv/bin/evidence run mine",
-    ".venv/bin/evidence explore", '.venv/bin/evidence ask "How long', '.venv/bin/evidence ask "Rome',
-)  # fmt: skip
+    "pip ",
+    "vllm serve",
+    "EVIDENCE_PROFILE=paper",
+    ".venv/bin/evidence add",
+    ".venv/bin/evidence run mine",
+    ".venv/bin/evidence explore",
+    '.venv/bin/evidence ask "How long',
+    '.venv/bin/evidence ask "Rome',
+)
 
 
 def blocks(language: str) -> list[str]:
@@ -64,16 +70,23 @@ def test_evidence_commands_run(command: str, made_world: World, request: pytest.
 def test_dagster_commands_run(command: str, changed_world: World) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dagster", *shlex.split(command)[1:]],
-        env={**os.environ, **changed_world.environment}, cwd=REPOSITORY, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={**os.environ, **changed_world.environment},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_the_notebook_lines_run(made_world: World) -> None:
     done = subprocess.run(
         [sys.executable, "-c", blocks("python")[0]],
-        env={**os.environ, **made_world.environment}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        env={**os.environ, **made_world.environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "answered" in done.stdout
 

@@ -22,9 +22,14 @@ CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 pytestmark = [
     pytest.mark.browser,
@@ -60,9 +65,24 @@ def server(world: World) -> Iterator[str]:
         port = free.getsockname()[1]
     log = (world.root / "ui.log").open("w")
     process = subprocess.Popen(
-        [sys.executable, "-m", "dagster", "dev", "--host", "127.0.0.1", "--port", str(port), "-w", str(REPOSITORY / "workspace.yaml")],
-        env={**os.environ, **world.environment}, cwd=world.root, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "dagster",
+            "dev",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+            "-w",
+            str(REPOSITORY / "workspace.yaml"),
+        ],
+        env={**os.environ, **world.environment},
+        cwd=world.root,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     address = f"http://127.0.0.1:{port}"
     try:
         deadline = time.monotonic() + 120

@@ -55,9 +55,12 @@ SERVERS = {
 LEVELS = {"vllm": ("structured_outputs", "json_schema"), "transformers": ("none",)}
 """How the servers can be told the shape of a reply."""
 ENVIRONMENT = {
-    "VLLM_TARGET_DEVICE": "cpu", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1",
+    "VLLM_TARGET_DEVICE": "cpu",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "HF_HUB_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-}  # fmt: skip
+}
 THREADS = {"transformers": {"OMP_NUM_THREADS": "1"}}
 """Where more threads only wait for each other: on busy cores two answered a twentieth of what one did."""
 MODEL = "local/tiny"
@@ -161,23 +164,35 @@ def kept(lake: Path) -> list[dict[str, object]]:
 def demo(world: Path, url: str, constrain: str) -> subprocess.Popen[str]:
     """Start `evidence demo` of the small sample, answered by the model at this address."""
     profile = {
-        "extends": "embedded", "name": "served", "sample": "small",
+        "extends": "embedded",
+        "name": "served",
+        "sample": "small",
         "harvesting": {"training_steps": 300, "n": 20, "prompts": 2},
         "generator": {
-            "backend": "openai", "name": MODEL, "base_url": f"{url}/v1", "constrain": constrain,
+            "backend": "openai",
+            "name": MODEL,
+            "base_url": f"{url}/v1",
+            "constrain": constrain,
             "concurrency": CONCURRENCY,
         },
-    }  # fmt: skip
+    }
     (world / "dagster.yaml").write_bytes((REPOSITORY / "dagster.yaml").read_bytes())
     (world / "profile.yaml").write_text(yaml.safe_dump(profile), encoding="utf-8")
     environment = {
-        **os.environ, "EVIDENCE_LAKE": str(world / "lake"), "DAGSTER_HOME": str(world),
+        **os.environ,
+        "EVIDENCE_LAKE": str(world / "lake"),
+        "DAGSTER_HOME": str(world),
         "EVIDENCE_PROFILE": str(world / "profile.yaml"),
-    }  # fmt: skip
+    }
     return subprocess.Popen(
-        [sys.executable, "-m", "evidence_assets.cli", "demo"], env=environment, cwd=REPOSITORY, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "evidence_assets.cli", "demo"],
+        env=environment,
+        cwd=REPOSITORY,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def check(python: Path, server: str, constrain: str, cache: Path, kill_after: int) -> tuple[list[str], list[str]]:
@@ -217,10 +232,17 @@ def check(python: Path, server: str, constrain: str, cache: Path, kill_after: in
             wrong.append(f"a row failed for another reason than its reply: {failed[0][:300]}")
     total = repeated + sum(proxy.asked.values())
     row = [
-        server, constrain, str(total), ", ".join(f"{s}: {n}" for s, n in sorted(proxy.statuses.items())),
-        f"{len(replies) - 1}", f"{kill_after}", f"{saved} of {len(before)}", str(again),
-        "; ".join(f"{reason.strip()}: {n}" for reason, n in reasons.most_common(4)), f"{seconds:.0f}",
-    ]  # fmt: skip
+        server,
+        constrain,
+        str(total),
+        ", ".join(f"{s}: {n}" for s, n in sorted(proxy.statuses.items())),
+        f"{len(replies) - 1}",
+        f"{kill_after}",
+        f"{saved} of {len(before)}",
+        str(again),
+        "; ".join(f"{reason.strip()}: {n}" for reason, n in reasons.most_common(4)),
+        f"{seconds:.0f}",
+    ]
     return row, wrong
 
 
@@ -233,8 +255,18 @@ def main() -> None:
     sys.path.insert(0, str(REPOSITORY))
     from evidence_assets_tests.models.tiny import make_causal
 
-    heads = ("server", "shapes", "requests", "by status", "kept", "killed after", "kept by then", "asked again",
-             "unusable replies, by reason", "seconds")  # fmt: skip
+    heads = (
+        "server",
+        "shapes",
+        "requests",
+        "by status",
+        "kept",
+        "killed after",
+        "kept by then",
+        "asked again",
+        "unusable replies, by reason",
+        "seconds",
+    )
     table, wrong = Table(*heads), []
     with tempfile.TemporaryDirectory() as folder:
         texts = [path.read_text(encoding="utf-8") for path in sorted(SAMPLE.rglob("*")) if path.is_file()]

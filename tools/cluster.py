@@ -242,8 +242,10 @@ def main() -> int:
         with timed(f"`evidence {command[0]}` in a folder"):
             local = folder / "data_lake"
             single = cluster.environment | {
-                "EVIDENCE_LAKE": str(local), "DAGSTER_HOME": str(folder / "single"), "EVIDENCE_PROFILE": cluster.profile,
-            }  # fmt: skip
+                "EVIDENCE_LAKE": str(local),
+                "DAGSTER_HOME": str(folder / "single"),
+                "EVIDENCE_PROFILE": cluster.profile,
+            }
             (folder / "single").mkdir()
             shutil.copy(REPOSITORY / "dagster.yaml", folder / "single")
             with (folder / "single.log").open("wb") as log:

@@ -67,15 +67,27 @@ class Cluster:
         base = os.environ.get("EVIDENCE_PROFILE", "embedded")
         self.profile = str(Path(base).resolve()) if Path(base).is_file() else base
         self.environment = {
-            **os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "DAGSTER_HOME": str(folder / "dagster_home"), "EVIDENCE_LAKE": "s3://lake/main",
-            "EVIDENCE_CACHE": str(folder / "cache"), "AWS_ENDPOINT_URL": self.door.address,
-            "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": secrets.token_hex(8),
-            "DAGSTER_PG_HOST": "127.0.0.1", "DAGSTER_PG_PORT": str(self.ports["postgres"]), "DAGSTER_PG_USER": "dagster",
-            "DAGSTER_PG_PASSWORD": secrets.token_hex(8), "DAGSTER_PG_DB": "postgres", "EVIDENCE_CODE_HOST": "127.0.0.1",
-            "EVIDENCE_CODE_PORT": str(self.ports["code"]), "RAY_ADDRESS": f"http://127.0.0.1:{self.ports['jobs']}",
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "DAGSTER_HOME": str(folder / "dagster_home"),
+            "EVIDENCE_LAKE": "s3://lake/main",
+            "EVIDENCE_CACHE": str(folder / "cache"),
+            "AWS_ENDPOINT_URL": self.door.address,
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "someone",
+            "AWS_SECRET_ACCESS_KEY": secrets.token_hex(8),
+            "DAGSTER_PG_HOST": "127.0.0.1",
+            "DAGSTER_PG_PORT": str(self.ports["postgres"]),
+            "DAGSTER_PG_USER": "dagster",
+            "DAGSTER_PG_PASSWORD": secrets.token_hex(8),
+            "DAGSTER_PG_DB": "postgres",
+            "EVIDENCE_CODE_HOST": "127.0.0.1",
+            "EVIDENCE_CODE_PORT": str(self.ports["code"]),
+            "RAY_ADDRESS": f"http://127.0.0.1:{self.ports['jobs']}",
             "EVIDENCE_PROFILE": str(folder / "on_ray.yaml"),
-            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32),
-        }  # fmt: skip
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        }
         (folder / "on_ray.yaml").write_text(f"extends: {self.profile}\nname: on_ray\nexecutor: ray\n")
 
     def start(self, name: str, command: Sequence[str | Path], **how: Any) -> subprocess.Popen[bytes]:

@@ -105,8 +105,10 @@ def main() -> None:
     print(
         f"{len(seconds)} pages in {chosen.minutes:g} minutes: {', '.join(f'{n} {kind}' for kind, n in kinds.most_common())}"
     )
-    print(f"median {1000 * statistics.median(ranked):.0f} ms, 99 % under {1000 * ranked[int(0.99 * len(ranked))]:.0f} ms, "
-          f"slowest {1000 * ranked[-1]:.0f} ms; {len(before)} files of the lake, {len(wrong)} things wrong")  # fmt: skip
+    print(
+        f"median {1000 * statistics.median(ranked):.0f} ms, 99 % under {1000 * ranked[int(0.99 * len(ranked))]:.0f} ms, "
+        f"slowest {1000 * ranked[-1]:.0f} ms; {len(before)} files of the lake, {len(wrong)} things wrong"
+    )
     print("\n".join(wrong[:50]))
     sys.exit(bool(wrong))
 

@@ -32,8 +32,9 @@ def pages(opened: OpenLake) -> dict[str, str]:
         [row] = opened.answers(
             f"SELECT question_id FROM answers WHERE variant = $variant AND {right} AND status = 'answered' AND benchmark LIKE "
             "$benchmark ORDER BY confidence DESC, prediction_id LIMIT 1",
-            variant=variant, benchmark=benchmark,
-        )  # fmt: skip
+            variant=variant,
+            benchmark=benchmark,
+        )
         return str(row["question_id"])
 
     [chunk] = opened.reader().rows(
@@ -41,8 +42,9 @@ def pages(opened: OpenLake) -> dict[str, str]:
         "WHERE source_kind = 'chunk' AND c.necessary GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
         ["evidence", "counterfactuals"],
     ) or opened.reader().rows(
-        "SELECT source_id FROM evidence WHERE source_kind = 'chunk' GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1", ["evidence"]
-    )  # fmt: skip
+        "SELECT source_id FROM evidence WHERE source_kind = 'chunk' GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
+        ["evidence"],
+    )
     return {
         "scores": "/",
         "questions": "/questions?variant=mcqa/uscrake",

@@ -59,24 +59,40 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             return corpus_making.chunks(step, self.name, self.portions(step.lake.raw_place(self.folder)))
 
         chunks = table_asset(
-            f"{base}/chunks", "chunks", make_chunks, group=group, deps=[source], partitions=corpus_partitions(), pool="gpu",
+            f"{base}/chunks",
+            "chunks",
+            make_chunks,
+            group=group,
+            deps=[source],
+            partitions=corpus_partitions(),
+            pool="gpu",
             description=f"Documents of {self.name}, cut at sentence ends into chunks that the encoder reads whole.",
             code_version=f"{corpus_parts.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
-        )  # fmt: skip
+        )
         encoded = [self._encoded(name) for name in ("", *further_encoders(index_key(self.name)))]
 
         def make_tokens(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             meta, reused = corpus_making.tokens_of(lake, self.name, self.tokens, over_workers())
             return meta.built_from, {
-                "chunks": meta.chunks, "tokens": meta.tokens, "dimensions": meta.dimensions, "chunks_reused": reused,
-                "chunks_encoded": meta.chunks - reused if meta.vectors else 0, "model": meta.model_id,
-            }  # fmt: skip
+                "chunks": meta.chunks,
+                "tokens": meta.tokens,
+                "dimensions": meta.dimensions,
+                "chunks_reused": reused,
+                "chunks_encoded": meta.chunks - reused if meta.vectors else 0,
+                "model": meta.model_id,
+            }
 
         tokens = files_asset(
-            f"{base}/token_store", make_tokens, group=group, code_version=f"{token_store.VERSION}.{term_index.VERSION}",
+            f"{base}/token_store",
+            make_tokens,
+            group=group,
+            code_version=f"{token_store.VERSION}.{term_index.VERSION}",
             description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
-            kinds=("numpy", "pytorch"), deps=[dep(f"{base}/chunks", EVERY)], pool="gpu", hands_out=True,
-        )  # fmt: skip
+            kinds=("numpy", "pytorch"),
+            deps=[dep(f"{base}/chunks", EVERY)],
+            pool="gpu",
+            hands_out=True,
+        )
         return dg.Definitions(
             assets=[*raw, chunks, *(asset for pair in encoded for asset in pair), tokens],
             asset_checks=[sound_check(chunks), *(sound_check(vectors, vectors_wrong) for vectors, _ in encoded)],
@@ -87,22 +103,34 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         vectors_key, group = embeddings_key(self.name, name), "_".join(filter(None, ["corpus", self.name, name]))
         by = f" by {name}" if name else ""
         vectors = table_asset(
-            vectors_key, "chunk_embeddings",
+            vectors_key,
+            "chunk_embeddings",
             lambda step: corpus_making.embeddings(encoding(step, name), self.name, over_workers()),
-            description=f"One normalised vector a chunk of {self.name}{by}.", group=group,
-            code_version=f"1{version_of_encoder(name)}", deps=[f"corpus/{self.name}/chunks"],
-            partitions=corpus_partitions(), kinds=("parquet", "pytorch"), pool="gpu", hands_out=True, tags=tags_of(name),
-        )  # fmt: skip
+            description=f"One normalised vector a chunk of {self.name}{by}.",
+            group=group,
+            code_version=f"1{version_of_encoder(name)}",
+            deps=[f"corpus/{self.name}/chunks"],
+            partitions=corpus_partitions(),
+            kinds=("parquet", "pytorch"),
+            pool="gpu",
+            hands_out=True,
+            tags=tags_of(name),
+        )
 
         def make_index(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             meta = corpus_making.index(lake, self.name, say, name)
             return meta.built_from, meta.shown
 
         index = files_asset(
-            index_key(self.name, name), make_index, group=group, code_version=f"{vector_index.VERSION}.{term_index.VERSION}",
+            index_key(self.name, name),
+            make_index,
+            group=group,
+            code_version=f"{vector_index.VERSION}.{term_index.VERSION}",
             description=f"What {self.name} is answered from{by}: FAISS index, chunks by position, BM25; remembers what it was "
             "built from.",
-            kinds=("faiss",), deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)], pool="gpu",
+            kinds=("faiss",),
+            deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)],
+            pool="gpu",
             tags=tags_of(name),
-        )  # fmt: skip
+        )
         return vectors, index

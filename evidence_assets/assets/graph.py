@@ -41,10 +41,14 @@ def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
         return built_from, {"nodes": arrays.n_nodes, "edges": arrays.n_edges}
 
     return files_asset(
-        f"{base}/csr", make, description=f"{name} in compressed rows, to walk on; remembers what it was built from.",
-        group=group, code_version=f"{version}:{FORMAT}:{stored.MAPPED_FORMAT}", kinds=("numpy",),
+        f"{base}/csr",
+        make,
+        description=f"{name} in compressed rows, to walk on; remembers what it was built from.",
+        group=group,
+        code_version=f"{version}:{FORMAT}:{stored.MAPPED_FORMAT}",
+        kinds=("numpy",),
         deps=[f"{base}/nodes", f"{base}/edges"],
-    )  # fmt: skip
+    )
 
 
 class GraphFiles(dg.Model, dg.Resolvable):
@@ -111,20 +115,33 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
         made = [
             table_asset(
-                f"{base}/triples", "triples", make_triples, group=group, deps=[source], code_version=merge.VERSION,
+                f"{base}/triples",
+                "triples",
+                make_triples,
+                group=group,
+                deps=[source],
+                code_version=merge.VERSION,
                 description=f"Triples of the files of {self.name}, each with its file, line and licence.",
             ),
             table_asset(
-                f"{base}/nodes", "kg_nodes", make_nodes, group=group, deps=merged_from,
+                f"{base}/nodes",
+                "kg_nodes",
+                make_nodes,
+                group=group,
+                deps=merged_from,
                 code_version=f"{merge.VERSION}:{self.best_harvested}",
                 description=f"Nodes of {self.name}: names that are written alike once case, number and marks are put aside.",
             ),
             table_asset(
-                f"{base}/edges", "kg_edges", make_edges, group=group, deps=merged_from,
+                f"{base}/edges",
+                "kg_edges",
+                make_edges,
+                group=group,
+                deps=merged_from,
                 code_version=f"{merge.VERSION}:{self.best_harvested}",
                 description=f"Edges of {self.name}, each with the triples, sources and licences that it was merged from.",
             ),
-        ]  # fmt: skip
+        ]
 
         named = [self._node_vectors(name) for name in ("", *further_encoders(f"{base}/node_vectors"))]
         return dg.Definitions(
@@ -148,11 +165,16 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             return content_id(built_from, model_key(model)), {"model": model_key(model), **counts}
 
         return files_asset(
-            key, make, group="_".join(filter(None, ["knowledge", self.name, name])),
+            key,
+            make,
+            group="_".join(filter(None, ["knowledge", self.name, name])),
             description=f"One normalised vector a name and alias of {self.name}{f' by {name}' if name else ''}.",
-            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}{version_of_encoder(name)}", kinds=("numpy", "pytorch"),
-            deps=[f"{base}/nodes"], pool="gpu", tags=tags_of(name),
-        )  # fmt: skip
+            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}{version_of_encoder(name)}",
+            kinds=("numpy", "pytorch"),
+            deps=[f"{base}/nodes"],
+            pool="gpu",
+            tags=tags_of(name),
+        )
 
 
 class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
@@ -196,11 +218,18 @@ def passages_asset(
         return Made(table, lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
 
     return table_asset(
-        with_model(f"{place}/passages", name), "kg_passages", make,
+        with_model(f"{place}/passages", name),
+        "kg_passages",
+        make,
         description=f"{said}, with their vectors{f' by {name}' if name else ''}.",
-        group="_".join(filter(None, ["knowledge", name])), code_version=f"{version}{VERSION}{version_of_encoder(name)}",
-        deps=[f"{place}/nodes", f"{place}/edges"], partitions=corpus_partitions(), kinds=("parquet", "pytorch"), pool="gpu", tags=tags_of(name),
-    )  # fmt: skip
+        group="_".join(filter(None, ["knowledge", name])),
+        code_version=f"{version}{VERSION}{version_of_encoder(name)}",
+        deps=[f"{place}/nodes", f"{place}/edges"],
+        partitions=corpus_partitions(),
+        kinds=("parquet", "pytorch"),
+        pool="gpu",
+        tags=tags_of(name),
+    )
 
 
 def unit_length(rows: pl.DataFrame) -> list[str]:

@@ -45,22 +45,38 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             return Made(edges, metadata={"types": stated["relation"].n_unique()})
 
         nodes = table_asset(
-            f"{place}/nodes", "kg_nodes", make_nodes, description=f"Nodes of {self.name} with their documents.",
-            group=group, code_version="2", deps=[source],
-        )  # fmt: skip
+            f"{place}/nodes",
+            "kg_nodes",
+            make_nodes,
+            description=f"Nodes of {self.name} with their documents.",
+            group=group,
+            code_version="2",
+            deps=[source],
+        )
         edges = table_asset(
-            f"{place}/edges", "kg_edges", make_edges, description=f"Typed edges of {self.name}.",
-            group=group, code_version="2", deps=[source],
-        )  # fmt: skip
+            f"{place}/edges",
+            "kg_edges",
+            make_edges,
+            description=f"Typed edges of {self.name}.",
+            group=group,
+            code_version="2",
+            deps=[source],
+        )
         encoded = [self._encoded(name) for name in ("", *further_encoders(f"{place}/passage_index"))]
         return dg.Definitions(
             assets=[
-                *raw, nodes, edges, rows_asset(self.name, group, "1"), *(asset for pair in encoded for asset in pair)
+                *raw,
+                nodes,
+                edges,
+                rows_asset(self.name, group, "1"),
+                *(asset for pair in encoded for asset in pair),
             ],
             asset_checks=[
-                sound_check(nodes), sound_check(edges), *(sound_check(passages, unit_length) for passages, _ in encoded)
+                sound_check(nodes),
+                sound_check(edges),
+                *(sound_check(passages, unit_length) for passages, _ in encoded),
             ],
-        )  # fmt: skip
+        )
 
     def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
         """Passages and their index by one encoder: by the profile's first where none is named."""
@@ -81,8 +97,13 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             return meta.built_from, meta.shown
 
         index = files_asset(
-            with_model(f"{place}/passage_index", name), make, group=group, code_version=vector_index.VERSION,
+            with_model(f"{place}/passage_index", name),
+            make,
+            group=group,
+            code_version=vector_index.VERSION,
             description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes{by}.",
-            kinds=("faiss",), deps=[f"{place}/nodes", dep(passages_key, EVERY)], tags=tags_of(name),
-        )  # fmt: skip
+            kinds=("faiss",),
+            deps=[f"{place}/nodes", dep(passages_key, EVERY)],
+            tags=tags_of(name),
+        )
         return passages, index

@@ -117,10 +117,12 @@ def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[s
             if instance.get_latest_data_version_record(key, partition_key=partition) is not None:
                 instance.report_runless_asset_event(
                     dg.AssetMaterialization(
-                        key, partition=partition, description="Retired: its seed file is gone.",
+                        key,
+                        partition=partition,
+                        description="Retired: its seed file is gone.",
                         tags={DATA_VERSION: "retired"},
                     )
-                )  # fmt: skip
+                )
     for partition in gone:
         instance.delete_dynamic_partition(name, partition)
     return gone

@@ -45,8 +45,12 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         scoreboard = files_asset(
-            "report/scoreboard", _draw, group="scores", code_version=plots.VERSION, kinds=("matplotlib", "png"),
+            "report/scoreboard",
+            _draw,
+            group="scores",
+            code_version=plots.VERSION,
+            kinds=("matplotlib", "png"),
             description="Every variant's accuracy with its interval beside the printed figure, its evidence and its cost; harvests, too.",
             deps=[dep(stage.key, EVERY if stage.partitions else None) for stage in score_stages()],
-        )  # fmt: skip
+        )
         return dg.Definitions(assets=[scoreboard])

@@ -183,9 +183,16 @@ def files_asset(
     """An asset that is files and not rows: ``make`` gives its data version, and what is told of it."""
 
     @dg.asset(
-        key=key.split("/"), description=description, group_name=group, owners=[OWNER], kinds=set(kinds),
-        code_version=code_version, deps=[_dep(d) for d in deps], **placed(pool, hands_out=hands_out), tags=dict(tags or {}),
-    )  # fmt: skip
+        key=key.split("/"),
+        description=description,
+        group_name=group,
+        owners=[OWNER],
+        kinds=set(kinds),
+        code_version=code_version,
+        deps=[_dep(d) for d in deps],
+        **placed(pool, hands_out=hands_out),
+        tags=dict(tags or {}),
+    )
     def _files(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         version, metadata = make(lake.open(), context.log.info)
         return dg.MaterializeResult(data_version=dg.DataVersion(version), metadata=metadata)

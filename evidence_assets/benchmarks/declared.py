@@ -117,12 +117,16 @@ class Benchmark(FromRaw):
             Part(
                 **stated
                 | {
-                    "name": f"{self.name}.{subset.part}", "source": self.raw, "split": subset.split or self.split,
-                    "expected": subset.expected_of(self.expected), "subsets": [], "subset": subset,
+                    "name": f"{self.name}.{subset.part}",
+                    "source": self.raw,
+                    "split": subset.split or self.split,
+                    "expected": subset.expected_of(self.expected),
+                    "subsets": [],
+                    "subset": subset,
                 }
             )
             for subset in self.subsets
-        ]  # fmt: skip
+        ]
 
     @property
     def whole(self) -> str:

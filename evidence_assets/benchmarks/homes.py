@@ -107,10 +107,13 @@ def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = l
     if (counted := before.get("questions", questions)) != questions:
         raise BadInput(f"{name} holds {questions} questions now, {counted} when it was first fetched", file=receipt)
     stated = {
-        "name": name, "revision": home.revision, "sha256": hashes, "questions": questions,
+        "name": name,
+        "revision": home.revision,
+        "sha256": hashes,
+        "questions": questions,
         "bytes": {file.to: lake.raw_place(file.to).stat().st_size for file in home.files},
         "from": mirror or "its public home",
-    }  # fmt: skip
+    }
     with replacing_file(receipt) as temporary:
         temporary.write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
     if unknown := [file.to for file in missing if not (file.sha256 or file.to in known)]:

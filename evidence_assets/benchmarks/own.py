@@ -55,9 +55,25 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import file_below
 
 QUESTION_FIELDS = (
-    "source_id", "question_id", "split", "task", "text", "options", "gold", "gold_also", "table_id", "topic_entities",
-    "gold_evidence", "negated", "aliases", "gold_aliases", "answerable", "hops", "operation", "shape",
-)  # fmt: skip
+    "source_id",
+    "question_id",
+    "split",
+    "task",
+    "text",
+    "options",
+    "gold",
+    "gold_also",
+    "table_id",
+    "topic_entities",
+    "gold_evidence",
+    "negated",
+    "aliases",
+    "gold_aliases",
+    "answerable",
+    "hops",
+    "operation",
+    "shape",
+)
 EVIDENCE_FIELDS = ("kind", "source", "locator", "text", "fact")
 EVIDENCE_KINDS = ("chunk", "sentence", "cell", "column", "row", "triple", "path")
 TABLE_FIELDS = ("table_id", "caption", "header", "rows")

@@ -17,9 +17,32 @@ from evidence_assets.lake.input_files import refuse_what_is_no_file
 PAGES = (".html", ".htm", ".pdf")
 _UNSEEN = ("script", "style", "noscript", "template", "svg", "nav", "head")
 _BLOCKS = (
-    "p", "div", "section", "article", "main", "header", "footer", "aside", "h1", "h2", "h3", "h4", "h5", "h6", "li", "dt", "dd",
-    "tr", "table", "blockquote", "pre", "figcaption", "caption", "br", "hr",
-)  # fmt: skip
+    "p",
+    "div",
+    "section",
+    "article",
+    "main",
+    "header",
+    "footer",
+    "aside",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "li",
+    "dt",
+    "dd",
+    "tr",
+    "table",
+    "blockquote",
+    "pre",
+    "figcaption",
+    "caption",
+    "br",
+    "hr",
+)
 _CELLS = ("td", "th")
 _BLOCK_END = re.compile(r"\s*\n\s*\n\s*")
 

@@ -159,8 +159,10 @@ def _read_questions(file: Path, name: str) -> list[tuple[int, Question]]:
         if FAMILY_OF_TASK[question.task] != first:
             raise BadInput(
                 f"is {question.task}, the questions before are {found[0][1].task}: make a benchmark of each",
-                file=file, line=line, field="task",
-            )  # fmt: skip
+                file=file,
+                line=line,
+                field="task",
+            )
     return found
 
 

@@ -122,8 +122,9 @@ def make_anew(lake: Lake, name: str, added: Added) -> None:
     made = make_corpus(lake, name, portions(added.raw), tell(name), added.tokens)
     err.print(
         f"{name}: {added.documents:,} documents, {made['chunks']:,} chunks, {made['reused']:,} of them as before, "
-        f"{time.monotonic() - started:.1f} s", style="dim",
-    )  # fmt: skip
+        f"{time.monotonic() - started:.1f} s",
+        style="dim",
+    )
 
 
 def variant_for(family: str, source: Source, system: str, model: str) -> Variant:
@@ -163,9 +164,16 @@ def variants_for(family: str, source: Source, system: str, model: str) -> list[V
 
 
 def _ask(
-    lake: Lake, text: str, options: Sequence[str], corpus: str, graph: str, table: Cells | None, system: str, model: str,
+    lake: Lake,
+    text: str,
+    options: Sequence[str],
+    corpus: str,
+    graph: str,
+    table: Cells | None,
+    system: str,
+    model: str,
     as_json: bool,
-) -> str:  # fmt: skip
+) -> str:
     """Answer one question and print the answer; returns the id of the prediction."""
     started = time.monotonic()
     from evidence_assets.experiment import asked
@@ -197,9 +205,13 @@ def _answered(lake: Lake, question_id: str, task: Any, source: Source, variant: 
     from evidence_assets.experiment.stages import stages
 
     return asked.answer(
-        lake, question_id, task, source, stages(systems.load(variant.system), variant),
+        lake,
+        question_id,
+        task,
+        source,
+        stages(systems.load(variant.system), variant),
         lambda said: err.print(said, style="dim"),
-    )  # fmt: skip
+    )
 
 
 def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> None:
@@ -254,9 +266,11 @@ def _differences(lake: Lake) -> Any:
             before, now = (_told(row, said) for said in (answered.before, answered.prediction))
             added, gone = len(answered.used - answered.used_before), len(answered.used_before - answered.used)
             yield told | {
-                "changed": before != now or bool(added or gone), "before": before, "now": now,
+                "changed": before != now or bool(added or gone),
+                "before": before,
+                "now": now,
                 "evidence": f"+{added} −{gone}" if added or gone else "as before",
-            }  # fmt: skip
+            }
 
 
 def _told(question: dict[str, Any], prediction: Any) -> str:

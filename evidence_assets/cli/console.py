@@ -50,8 +50,15 @@ def sentences() -> Iterator[None]:
     try:
         yield
     except (
-        BadInput, ChildProcessError, LakeVersionError, ModelUnavailable, NoRoom, StaleInput, UnknownId, duckdb.Error
-    ) as error:  # fmt: skip
+        BadInput,
+        ChildProcessError,
+        LakeVersionError,
+        ModelUnavailable,
+        NoRoom,
+        StaleInput,
+        UnknownId,
+        duckdb.Error,
+    ) as error:
         said = str(error.strerror if isinstance(error, NoRoom) else error)
         err.print(f"evidence: {plain(said)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error

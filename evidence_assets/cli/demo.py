@@ -241,9 +241,14 @@ class _Making:
     """What is made in which order, and what came of it so far; each process that works has a thread here."""
 
     def __init__(
-        self, graph: Any, planned: Sequence[list[dg.AssetKey]], wanted: Wanted, instance: dg.DagsterInstance,
-        shown: Console, started: float,
-    ) -> None:  # fmt: skip
+        self,
+        graph: Any,
+        planned: Sequence[list[dg.AssetKey]],
+        wanted: Wanted,
+        instance: dg.DagsterInstance,
+        shown: Console,
+        started: float,
+    ) -> None:
         self._graph, self._planned, self._wanted, self._instance = graph, planned, wanted, instance
         self._shown, self._started = shown, started
         self._unmade, self._done, self._changing = set[Part](), 0, Lock()

@@ -57,12 +57,21 @@ def compare(
     headers = ("B", "benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
     rows = [
         (
-            name, row.benchmark, row.n, f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{d.value:+.3f}",
-            f"{d.low:+.3f} – {d.high:+.3f}", row.only_a, row.only_b, f"{row.p_value:.3g}", row.verdict,
+            name,
+            row.benchmark,
+            row.n,
+            f"{row.accuracy_a:.3f}",
+            f"{row.accuracy_b:.3f}",
+            f"{d.value:+.3f}",
+            f"{d.low:+.3f} – {d.high:+.3f}",
+            row.only_a,
+            row.only_b,
+            f"{row.p_value:.3g}",
+            row.verdict,
         )
         for name, row in found
         for d in (row.difference,)
-    ]  # fmt: skip
+    ]
     table(headers, rows, title=f"A = {variant_a}")
     left_out = sum(row.left_out for _, row in found)
     if left_out:
@@ -133,10 +142,16 @@ def presets() -> None:
         rows = []
         for preset in declared_presets.presets().values():
             members = sorted({variant.place for variant in variants() if preset.name in variant.presets})
-            rows.append((
-                preset.name, ", ".join((*preset.tables, *preset.beside)), preset.about, ", ".join(members) or "none yet",
-                ", ".join(preset.benchmarks), "yes" if preset.name in asked else "",
-            ))  # fmt: skip
+            rows.append(
+                (
+                    preset.name,
+                    ", ".join((*preset.tables, *preset.beside)),
+                    preset.about,
+                    ", ".join(members) or "none yet",
+                    ", ".join(preset.benchmarks),
+                    "yes" if preset.name in asked else "",
+                )
+            )
     table(("preset", "table", "what it stands for", "variants", "benchmarks", "in use"), rows, show_lines=True)
     out.print(
         f"Opt in with {declared_presets.VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then materialize the assets "
@@ -193,8 +208,10 @@ def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
     stated = Lake(lake).index_folder(index_key(name, encoder)) / META if (lake / "format.json").exists() else None
     called = f"{name} by {encoder}" if encoder else name
     if stated is None or not stated.exists():
-        return (f"corpus {called}: not made here; `evidence add corpus {name} FOLDER --plan` tells its size, time and disk from "
-                f"a sample; {measured('corpus')}")  # fmt: skip
+        return (
+            f"corpus {called}: not made here; `evidence add corpus {name} FOLDER --plan` tells its size, time and disk from "
+            f"a sample; {measured('corpus')}"
+        )
     index = open_json(stated)
     recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
     return f"corpus {called}: {index['vectors']:,} chunks, index {index['kind']} of {index['bytes'] / 2**20:,.1f} MiB, recall {recall}"
@@ -302,7 +319,7 @@ def _show_corpus(name: str, plan: CorpusPlan) -> None:
         f"{plan.disk_bytes / 1e9:,.2f} GB of disk ({disk}); index {plan.index}, token vectors "
         + ("of all chunks" if plan.kept == "stored" else "on demand"),
         soft_wrap=True,
-    )  # fmt: skip
+    )
 
 
 @adding.command("benchmark")

@@ -131,17 +131,37 @@ def scoreboard(
             {"benchmark": benchmark},
         ).fetchall()
     headers = (
-        "benchmark", "variant", "reasoner", "metric", "value", "95 %", "n", "supported", "right of these", "published",
-        "difference", "printed in",
-    )  # fmt: skip
+        "benchmark",
+        "variant",
+        "reasoner",
+        "metric",
+        "value",
+        "95 %",
+        "n",
+        "supported",
+        "right of these",
+        "published",
+        "difference",
+        "printed in",
+    )
     told = []
     for scope, variant, reasoner, metric, value, low, high, n, supported, right, published, source in rows:
         interval = "" if low is None else f"{low:.3f} – {high:.3f}"
-        told.append((
-            scope, variant, reasoner, metric, "" if value is None else f"{value:.3f}", interval, n,
-            *("" if share is None else f"{share:.0%}" for share in (supported, right)), "" if published is None else f"{published:.3f}",
-            _difference(value, low, high, published), source,
-        ))  # fmt: skip
+        told.append(
+            (
+                scope,
+                variant,
+                reasoner,
+                metric,
+                "" if value is None else f"{value:.3f}",
+                interval,
+                n,
+                *("" if share is None else f"{share:.0%}" for share in (supported, right)),
+                "" if published is None else f"{published:.3f}",
+                _difference(value, low, high, published),
+                source,
+            )
+        )
     table(headers, told, title="Scoreboard")
     out.print(
         "value: the best option of every question counts; supported: share whose best option the evidence supports",

@@ -30,9 +30,21 @@ from evidence_assets.text.nearest import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
 COLUMNS = (
-    "benchmark", "system", "variant", "model", "metric", "printed", "ours", "low", "high", "difference", "n", "made by",
-    "where ours differs, or why there is none", "note on the print",
-)  # fmt: skip
+    "benchmark",
+    "system",
+    "variant",
+    "model",
+    "metric",
+    "printed",
+    "ours",
+    "low",
+    "high",
+    "difference",
+    "n",
+    "made by",
+    "where ours differs, or why there is none",
+    "note on the print",
+)
 
 
 @commands.command()
@@ -197,11 +209,18 @@ def _rows(each: Cell) -> list[tuple[Any, ...]]:
         return [(*head, None, None, None, None, None, ", ".join(names), why, f.note)]
     return [
         (
-            *head, o.value, o.low, o.high, round(o.value - f.fraction, 10), o.n, o.variant,
-            "; ".join(differences(f, o, declared().get(o.benchmark))), f.note,
+            *head,
+            o.value,
+            o.low,
+            o.high,
+            round(o.value - f.fraction, 10),
+            o.n,
+            o.variant,
+            "; ".join(differences(f, o, declared().get(o.benchmark))),
+            f.note,
         )
         for o in each.ours
-    ]  # fmt: skip
+    ]
 
 
 def _list(tables: Sequence[PrintedTable]) -> None:
@@ -217,9 +236,13 @@ def _list(tables: Sequence[PrintedTable]) -> None:
         for reason, lacking in table.reasons.items():
             reasons.setdefault(reason, Counter()).update(lacking)
         shown.add_row(
-            table.name, cell(table.title), *(str(summary[name]) for name in ("printed", "fillable", "filled")),
-            ", ".join(table.presets), ", ".join(summary["data"]), ", ".join(m.rpartition("/")[2] for m in table.models),
-        )  # fmt: skip
+            table.name,
+            cell(table.title),
+            *(str(summary[name]) for name in ("printed", "fillable", "filled")),
+            ", ".join(table.presets),
+            ", ".join(summary["data"]),
+            ", ".join(m.rpartition("/")[2] for m in table.models),
+        )
     out.print(shown)
     counts = (
         sum(len(cells) for cells in each)
@@ -244,8 +267,21 @@ def _list(tables: Sequence[PrintedTable]) -> None:
 
 
 def _show(table: PrintedTable, rows: Sequence[tuple[Any, ...]]) -> None:
-    shown = Table(*("benchmark", "printed as", "model", "metric", "printed", "ours", "95 %", "difference", "made by", "where ours differs, or why there is none"),
-                  title=f"{table.name}: {table.title}")  # fmt: skip
+    shown = Table(
+        *(
+            "benchmark",
+            "printed as",
+            "model",
+            "metric",
+            "printed",
+            "ours",
+            "95 %",
+            "difference",
+            "made by",
+            "where ours differs, or why there is none",
+        ),
+        title=f"{table.name}: {table.title}",
+    )
     for benchmark, system, variant, model, metric, printed, ours, low, high, difference, _, by, said, _ in rows:
         outside = low is not None and high is not None and not low <= printed <= high
         shown.add_row(
@@ -253,8 +289,9 @@ def _show(table: PrintedTable, rows: Sequence[tuple[Any, ...]]) -> None:
             "" if ours is None else f"{ours:.3f}",
             "" if low is None or high is None else f"{low:.3f} – {high:.3f}",
             "" if difference is None else f"{difference:+.3f}" + ("*" if outside else ""),
-            cell(by), cell(said),
-        )  # fmt: skip
+            cell(by),
+            cell(said),
+        )
     out.print(shown)
     out.print(f"{len(table.cells)} printed, {len(table.fillable)} can be filled, {len(table.filled)} are filled")
     if any(row[6] is not None for row in rows):

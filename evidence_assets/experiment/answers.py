@@ -288,9 +288,16 @@ class WeighsOptions:
                 shares = {label: round(p, 6) for label, p in known.items()}
                 confidence = shares[choice.answer] if choice.answer and shares else choice.confidence
                 yield Answer(
-                    choice.answer, choice.status, tuple(choice.supported), tuple(shares), tuple(shares.values()),
-                    confidence, choice.error or None, used, choice.reply,
-                )  # fmt: skip
+                    choice.answer,
+                    choice.status,
+                    tuple(choice.supported),
+                    tuple(shares),
+                    tuple(shares.values()),
+                    confidence,
+                    choice.error or None,
+                    used,
+                    choice.reply,
+                )
 
     def _weighed(self, question: Asked) -> list[EvidenceItem]:
         """The evidence of a question without chains, each row once, in its order."""

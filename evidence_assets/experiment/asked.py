@@ -234,10 +234,14 @@ def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Ite
     predictions = lake.read("predictions", keys["predictions"], partition)
     picked = lake.read("evidence", keys["evidence"], partition)
     return Answered(
-        question_id, keys["predictions"], predictions.row(0, named=True),
+        question_id,
+        keys["predictions"],
+        predictions.row(0, named=True),
         next(before["predictions"].iter_rows(named=True), None),
-        frozenset(picked["content_hash"]), frozenset(before["evidence"]["content_hash"]), seconds,
-    )  # fmt: skip
+        frozenset(picked["content_hash"]),
+        frozenset(before["evidence"]["content_hash"]),
+        seconds,
+    )
 
 
 def asked_before(lake: Lake) -> list[tuple[dict[str, Any], list[str]]]:

@@ -53,9 +53,13 @@ def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent
     parts = parts_of(lake, name)
     with lake.lock(f"corpus/{name}/parts"):
         count = parts.bring_up_to_date(
-            portions, model, model_key(model), profile.chunking.max_tokens, profile.shards.corpus,
+            portions,
+            model,
+            model_key(model),
+            profile.chunking.max_tokens,
+            profile.shards.corpus,
             progress("bytes cut into chunks", inform),
-        )  # fmt: skip
+        )
     return parts, count
 
 
@@ -86,9 +90,15 @@ def embeddings(step: Step, name: str, over: OverBlocks = map) -> Made:
             waiting.clear()
 
     table, reused = embed(
-        texts, step.previous(), model, model_key(model), keep, step.progress("chunks encoded"),
-        partial(_vectors, settings, bool(step.encoder)), over,
-    )  # fmt: skip
+        texts,
+        step.previous(),
+        model,
+        model_key(model),
+        keep,
+        step.progress("chunks encoded"),
+        partial(_vectors, settings, bool(step.encoder)),
+        over,
+    )
     ids = table.column("chunk_id").to_pylist()
     lineage = [_edges(ids, DERIVED, "chunk", ids)]
     if key := encoded_by(step):

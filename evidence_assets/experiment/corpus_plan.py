@@ -120,5 +120,7 @@ def measured(place: str) -> str:
     told = ", ".join(f"{name} {stage['seconds']:,} s" for name, stage in of["stages"].items())
     memory = max(stage["memory"] for stage in of["stages"].values())
     besides = f"; {of['besides']}" if "besides" in of else ""
-    return (f"measured elsewhere ({stated()['machine']}; `{of['command']}`) for {of['of']}: {told}, "
-            f"at most {memory:,} MiB of memory{besides}")  # fmt: skip
+    return (
+        f"measured elsewhere ({stated()['machine']}; `{of['command']}`) for {of['of']}: {told}, "
+        f"at most {memory:,} MiB of memory{besides}"
+    )

@@ -23,10 +23,14 @@ Key = tuple[str, str, str, str, str, str]
 """What a figure is printed for; see ``Figure.key``."""
 AVERAGES = {
     "mmlu_med_average": (
-        "mmlu_anatomy", "mmlu_clinical_knowledge", "mmlu_college_biology", "mmlu_college_medicine", "mmlu_medical_genetics",
+        "mmlu_anatomy",
+        "mmlu_clinical_knowledge",
+        "mmlu_college_biology",
+        "mmlu_college_medicine",
+        "mmlu_medical_genetics",
         "mmlu_professional_medicine",
     )
-}  # fmt: skip
+}
 """Averages over benchmarks that are printed as if they were one, each benchmark counting alike."""
 COSTS = ("cost_jsd", "cost_moverscore", "cost_euclidean", "cost_cosine")
 _AGAINST = re.compile(r"vs (?:(?P<system>[a-z_0-9]+):)?(?P<variant>[\w=.]*)(?=;|$)")
@@ -113,9 +117,10 @@ def summed(total: Sum, ours: Mapping[Key, Sequence[Ours]]) -> tuple[Ours, ...]:
         sides = {total.of[0]: first}
         for key in total.of[1:]:
             same = [
-                score for score in ours.get(key, ())
+                score
+                for score in ours.get(key, ())
                 if part_of(score.benchmark) == part_of(first.benchmark) and score.model_id in (first.model_id, "")
-            ]  # fmt: skip
+            ]
             sides |= {key: same[0]} if same else {}
         value = total.value({key: score.value for key, score in sides.items()})
         if value is not None:

@@ -52,9 +52,14 @@ class AnswersOnce:
 
     def _asks(self, question: Asked, kept: Sequence[str] | None = None) -> ChooseAnswer:
         """What is asked of a question, from all of its evidence or from some facts."""
-        return choose_task(question, (), {
-            label: kept_of(for_option(self._evidence, question.question_id, label), kept) for label in question.labels
-        })  # fmt: skip
+        return choose_task(
+            question,
+            (),
+            {
+                label: kept_of(for_option(self._evidence, question.question_id, label), kept)
+                for label in question.labels
+            },
+        )
 
     def chains(self, selector: str, before: Before | None = None) -> Made:
         """One chain a question: the explanation, under the option that it was given for."""

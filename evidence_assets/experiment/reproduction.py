@@ -223,18 +223,39 @@ def _metrics(task: str, paths: bool, retrieval: bool, recalled: bool) -> frozens
     named = {"kind": "path", "source_id": "g", "locator": "", "text": "a b c"}
     asked = [
         {
-            "question_id": gold, "benchmark": "b", "source_id": gold, "split": "test", "task": task, "text": "question",
-            "options": [] if task in ("kgqa", "skb_search") else [*LABELS], "gold": [gold],
-            "gold_aliases": [], "gold_evidence": [named] if paths else [], "table_id": None, "topic_entities": [],
+            "question_id": gold,
+            "benchmark": "b",
+            "source_id": gold,
+            "split": "test",
+            "task": task,
+            "text": "question",
+            "options": [] if task in ("kgqa", "skb_search") else [*LABELS],
+            "gold": [gold],
+            "gold_aliases": [],
+            "gold_evidence": [named] if paths else [],
+            "table_id": None,
+            "topic_entities": [],
             "negated": False,
         }
         for gold in (LABELS if task == "verification" else ["A"])
-    ]  # fmt: skip
+    ]
     row = {
-        "evidence_id": "e", "question_id": asked[0]["question_id"], "benchmark": "b", "option": "", "selector": "s",
-        "kind": "triple", "source_kind": "edge", "source_id": "x", "locator": "", "text": "a b c", "rank": 1, "score": 1.0,
-        "why": '{"triple": ["a", "b", "c"]}', "content_hash": "h", "input_hash": "i",
-    }  # fmt: skip
+        "evidence_id": "e",
+        "question_id": asked[0]["question_id"],
+        "benchmark": "b",
+        "option": "",
+        "selector": "s",
+        "kind": "triple",
+        "source_kind": "edge",
+        "source_id": "x",
+        "locator": "",
+        "text": "a b c",
+        "rank": 1,
+        "score": 1.0,
+        "why": '{"triple": ["a", "b", "c"]}',
+        "content_hash": "h",
+        "input_hash": "i",
+    }
     questions, evidence, *empty = (
         pl.DataFrame(prepare(table, rows))
         for table, rows in (("questions", asked), ("evidence", [row]), ("predictions", []), ("citations", []))

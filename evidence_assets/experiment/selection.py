@@ -182,9 +182,14 @@ def evidence_rows(
             rank = ranks[pick.option] = ranks.get(pick.option, 0) + 1
             source = pick.parents[0]
             evidence_id = content_id(
-                "evidence", question.question_id, pick.option, selector.name, [(p.kind, p.id) for p in pick.parents],
-                pick.locator, *model,
-            )  # fmt: skip
+                "evidence",
+                question.question_id,
+                pick.option,
+                selector.name,
+                [(p.kind, p.id) for p in pick.parents],
+                pick.locator,
+                *model,
+            )
             writer.add(
                 {
                     "evidence_id": evidence_id,

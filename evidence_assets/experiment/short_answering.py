@@ -94,9 +94,14 @@ class AnswersShortly:
             rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
             used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.used))
             yield Answer(
-                result.answer, result.status, tuple(result.supported), confidence=result.confidence, used=used,
-                reply=result.reply, shown=tuple(used_evidence(rows.values())),
-            )  # fmt: skip
+                result.answer,
+                result.status,
+                tuple(result.supported),
+                confidence=result.confidence,
+                used=used,
+                reply=result.reply,
+                shown=tuple(used_evidence(rows.values())),
+            )
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
         rows = self._evidence.get(prediction["question_id"], [])

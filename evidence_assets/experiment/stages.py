@@ -129,9 +129,17 @@ class _Standard:
         if variant.family == "retrieval":
             return [*made, self._passage_scores()]
         if self._explained:
-            made.append(self._stage(self._chains, "chains", self._make_chains, "One reasoning chain per option",
-                                    [self._questions, self._evidence], pool=self._pool,
-                                    version=self._reasoned))  # fmt: skip
+            made.append(
+                self._stage(
+                    self._chains,
+                    "chains",
+                    self._make_chains,
+                    "One reasoning chain per option",
+                    [self._questions, self._evidence],
+                    pool=self._pool,
+                    version=self._reasoned,
+                )
+            )
         made.append(self._prediction_stage())
         ranked = {b.graph for b in of_family("search") if b.graph} if variant.family == "search" else set[str]()
         names = [Read(f"knowledge/{graph}/nodes") for graph in sorted(ranked)]
@@ -141,10 +149,17 @@ class _Standard:
         made.append(self._stage(self._citations, "citations", self._make_citations, "Citations, each checked", cites))
         made.append(self._score_stage())
         if variant.counterfactual:
-            made.append(self._stage(self._counterfactuals, "counterfactuals", self._make_counterfactuals,
-                                    "Answers without the evidence they cite",
-                                    [*self._answered_from, self._predictions], pool=self._pool,
-                                    version=self._reasoned))  # fmt: skip
+            made.append(
+                self._stage(
+                    self._counterfactuals,
+                    "counterfactuals",
+                    self._make_counterfactuals,
+                    "Answers without the evidence they cite",
+                    [*self._answered_from, self._predictions],
+                    pool=self._pool,
+                    version=self._reasoned,
+                )
+            )
         return made
 
     def _stage(
@@ -258,10 +273,16 @@ class _Standard:
             return evidence_rows(selector, self._asked(step), step.before, progress, encoded_by(step))
 
         return self._stage(
-            self._evidence, "evidence", make, "Evidence", self._selected_from,
-            pool=self._pool_of(self._method.models(self._settings)), models=self._picking,
-            version=self._version, against=paths_wrong,
-        )  # fmt: skip
+            self._evidence,
+            "evidence",
+            make,
+            "Evidence",
+            self._selected_from,
+            pool=self._pool_of(self._method.models(self._settings)),
+            models=self._picking,
+            version=self._version,
+            against=paths_wrong,
+        )
 
     def _make_chains(self, step: Step) -> Made:
         if once := self._asks_once(step, step.previous().clear()):
@@ -281,10 +302,15 @@ class _Standard:
             return prediction_rows(self._answerer(step), self._selector, self._asked(step), step.before)
 
         return self._stage(
-            self._predictions, "predictions", make, "One prediction per question", self._answered_from,
-            pool=self._pool, check=failed_share,
+            self._predictions,
+            "predictions",
+            make,
+            "One prediction per question",
+            self._answered_from,
+            pool=self._pool,
+            check=failed_share,
             version=f"{self._reasoned}:{self._temperature}" if self._explained else self._reasoned,
-        )  # fmt: skip
+        )
 
     def _make_citations(self, step: Step) -> Made:
         evidence = step.read_here("evidence", self._evidence)
@@ -344,12 +370,17 @@ class _Standard:
             return Made(rows, metadata=shown)
 
         return self._stage(
-            f"scores/{variant.place}", "scores", make, "Scores with their intervals",
-            [Read(key, "benchmark") for key in inputs.values()], partitions="benchmarks", paced=paced,
+            f"scores/{variant.place}",
+            "scores",
+            make,
+            "Scores with their intervals",
+            [Read(key, "benchmark") for key in inputs.values()],
+            partitions="benchmarks",
+            paced=paced,
             pool="gpu" if variant.bertscore or variant.family == "graph" else None,
             version=f"{VERSION}:{variant.retrieval}:{variant.bertscore}:{variant.published or ''}"
             + (f":{graph_stages.VERSION}" if on_graph else ""),
-        )  # fmt: skip
+        )
 
     def _triple_metrics(
         self, step: Step, questions: pl.DataFrame, evidence: pl.DataFrame
@@ -378,13 +409,18 @@ class _Standard:
             return Made(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
 
         return self._stage(
-            f"scores/{variant.place}", "scores", make, "Gold documents found",
+            f"scores/{variant.place}",
+            "scores",
+            make,
+            "Gold documents found",
             [
-                Read(self._questions, "benchmark"), Read(self._evidence, "benchmark"),
+                Read(self._questions, "benchmark"),
+                Read(self._evidence, "benchmark"),
                 *(Read(f"corpus/{name}/chunks", "every") for name in corpora),
             ],
-            partitions="benchmarks", version=VERSION,
-        )  # fmt: skip
+            partitions="benchmarks",
+            version=VERSION,
+        )
 
 
 def shown_scores(rows: Sequence[Mapping[str, Any]], headline: str) -> dict[str, Any]:

@@ -57,8 +57,16 @@ def read_settings(
 
 
 Source = Literal[
-    "corpus", "tables", "graph", "joined_graph", "graph_passages", "subgraphs", "token_store", "taxonomy", "knowledge_base",
-]  # fmt: skip
+    "corpus",
+    "tables",
+    "graph",
+    "joined_graph",
+    "graph_passages",
+    "subgraphs",
+    "token_store",
+    "taxonomy",
+    "knowledge_base",
+]
 
 
 @dataclass(frozen=True)

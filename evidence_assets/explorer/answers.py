@@ -82,8 +82,11 @@ class PartitionRows:
             self.connection,
             f"SELECT child_id, parent_id FROM {source} WHERE child_id IN ($ids) AND child_kind = $child "
             "AND parent_kind = $parent AND list_contains($relations, relation) ORDER BY child_id, rank, parent_id",
-            ids, child=kind, parent=parent_kind, relations=list(relations),
-        )  # fmt: skip
+            ids,
+            child=kind,
+            parent=parent_kind,
+            relations=list(relations),
+        )
         found: dict[str, list[str]] = {}
         for child, parent in rows:
             found.setdefault(child, []).append(parent)

@@ -41,11 +41,22 @@ def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
                 "why": why_of(row["why"]) or None,
             }
         evidence.append((row | {"text": text_of(row)}, known | {"evidence": row["evidence_id"]}))
-    return templates().get_template("card.html").render(
-        question=rows.question, answer=answer, options=_options(rows), chains=rows.chains, citations=rows.citations,
-        numbers=rows.numbers, evidence=evidence, about=_about(rows), style=(STATIC / "explorer.css").read_text("utf-8"),
-        lineage=[_lineage(lineage.trace(connection, answer["prediction_id"]), set())],
-    )  # fmt: skip
+    return (
+        templates()
+        .get_template("card.html")
+        .render(
+            question=rows.question,
+            answer=answer,
+            options=_options(rows),
+            chains=rows.chains,
+            citations=rows.citations,
+            numbers=rows.numbers,
+            evidence=evidence,
+            about=_about(rows),
+            style=(STATIC / "explorer.css").read_text("utf-8"),
+            lineage=[_lineage(lineage.trace(connection, answer["prediction_id"]), set())],
+        )
+    )
 
 
 def _options(rows: AnswerRows) -> list[tuple[str, str, list[str]]]:
@@ -83,6 +94,10 @@ def _lineage(node: lineage.Node, shown: set[int]) -> dict[str, Any]:
     above = id(node.next) in shown
     shown.add(id(node.next))
     return {
-        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "", "kind": node.kind, "id": shortened(node.id),
-        "said": said, "above": above and node.next, "below": [] if above else [_lineage(n, shown) for n in node.next],
-    }  # fmt: skip
+        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "",
+        "kind": node.kind,
+        "id": shortened(node.id),
+        "said": said,
+        "above": above and node.next,
+        "below": [] if above else [_lineage(n, shown) for n in node.next],
+    }

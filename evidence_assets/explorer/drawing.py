@@ -111,10 +111,14 @@ def grid_of(
     columns = {int(match[2]) for locator in states if (match := _CELL.fullmatch(locator))}
     names = [texts.get((0, j), "") or f"column {j + 1}" for j in range(width)]
     return Grid(
-        table["table_id"], table["caption"], rows, [n for j, n in enumerate(names) if j in columns],
-        [n for j, n in enumerate(names) if j not in columns], width > MOST_COLUMNS or table["n_rows"] + 1 > MOST_ROWS,
+        table["table_id"],
+        table["caption"],
+        rows,
+        [n for j, n in enumerate(names) if j in columns],
+        [n for j, n in enumerate(names) if j not in columns],
+        width > MOST_COLUMNS or table["n_rows"] + 1 > MOST_ROWS,
         above,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -165,11 +169,14 @@ def path_picture(walk: Sequence[WalkedEdge], why: Mapping[str, Any]) -> Path:
     nodes = [Node(16, 24 + i * ROW, name, _score(relevance.get(name))) for i, name in enumerate(names)]
     arrows = [
         Arrow(
-            24 + i * ROW + 14, 24 + (i + 1) * ROW - 14, " and ".join(dict.fromkeys(e.words for e in group)), group[0].along,
+            24 + i * ROW + 14,
+            24 + (i + 1) * ROW - 14,
+            " and ".join(dict.fromkeys(e.words for e in group)),
+            group[0].along,
             _attended(attention.get(group[0].edge_id)),
         )
         for i, group in enumerate(groups)
-    ]  # fmt: skip
+    ]
     said = "; ".join(f"{e.head} {e.words} {e.tail}" for group in groups for e in group)
     longest = max([*(len(n.name) + 8 for n in nodes), *(len(a.words) + 18 for a in arrows)])
     return Path(max(WIDTH, min(900, 40 + longest * 8)), 24 + len(groups) * ROW + 24, nodes, arrows, said)

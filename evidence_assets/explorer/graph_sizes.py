@@ -62,8 +62,10 @@ def graph_sizes(connection: duckdb.DuckDBPyConnection) -> list[GraphSize]:
     counted = {graph: (n, relations) for graph, n, relations in edges}
     return [
         GraphSize(
-            graph, n, *counted.get(graph, (0, 0)),
+            graph,
+            n,
+            *counted.get(graph, (0, 0)),
             tuple(SourceSize(source, count, tuple(held)) for of, source, count, held in sources if of == graph),
         )
         for graph, n in sorted(nodes)
-    ]  # fmt: skip
+    ]

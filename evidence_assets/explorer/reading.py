@@ -66,8 +66,18 @@ def as_dict(connection: duckdb.DuckDBPyConnection, prediction: str) -> dict[str,
     }
 
 
-_TOLD = ("prediction_id", "question_id", "answer", "supported_answers", "status", "confidence", "error", "selector", "reasoner",
-         "model_id")  # fmt: skip
+_TOLD = (
+    "prediction_id",
+    "question_id",
+    "answer",
+    "supported_answers",
+    "status",
+    "confidence",
+    "error",
+    "selector",
+    "reasoner",
+    "model_id",
+)
 _LIKEWISE = 5
 """Further answers that the same reading of the evidence leads to, of which so many are told."""
 

@@ -43,8 +43,12 @@ POLICY = (
 """Content-Security-Policy of every page."""
 Made = Callable[[Reader, Mapping[str, str]], Page]
 PAGES: dict[str, Made] = {
-    "": home, "questions": questions, "search": search, "compare": comparison, "runs": run_comparison
-}  # fmt: skip
+    "": home,
+    "questions": questions,
+    "search": search,
+    "compare": comparison,
+    "runs": run_comparison,
+}
 """Pages of the lake as a whole."""
 
 
@@ -101,9 +105,13 @@ class Site:
             except duckdb.Error as error:
                 page, status = Page("message.html", "Could not be read", {"said": str(error)}), 500
             html = self._templates.get_template(page.template).render(
-                **page.values, title=page.title, queries=list(dict.fromkeys(reader.queries)), path=path, asked=dict(asked),
+                **page.values,
+                title=page.title,
+                queries=list(dict.fromkeys(reader.queries)),
+                path=path,
+                asked=dict(asked),
                 seconds=time.perf_counter() - started,
-            )  # fmt: skip
+            )
         return Reply(status, html)
 
     def _page(self, parts: list[str]) -> Made:

@@ -144,9 +144,17 @@ class GraphArrays:
         np.cumsum(keeps, out=(kept := np.zeros(len(keeps) + 1, index))[1:])
         kept_offsets[:] = kept[offsets]
         return cls(
-            heads, tails, relations.astype(np.int32), offsets, neighbours, slot_edges, outgoing,
-            kept_offsets, slot_edges[keeps], neighbours[keeps],
-        )  # fmt: skip
+            heads,
+            tails,
+            relations.astype(np.int32),
+            offsets,
+            neighbours,
+            slot_edges,
+            outgoing,
+            kept_offsets,
+            slot_edges[keeps],
+            neighbours[keeps],
+        )
 
     def save(self, folder: Path) -> None:
         """Write one .npy file per array and a small description into `folder`."""

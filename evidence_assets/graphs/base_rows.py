@@ -30,10 +30,13 @@ def node_id(base: str, source_id: str) -> str:
 
 NODE_SCHEMA = pl.Schema(
     {
-        "node_id": pl.String(), "name": pl.String(), "aliases": pl.List(pl.String()), "type": pl.String(),
+        "node_id": pl.String(),
+        "name": pl.String(),
+        "aliases": pl.List(pl.String()),
+        "type": pl.String(),
         "document": pl.String(),
     }
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

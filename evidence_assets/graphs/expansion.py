@@ -214,9 +214,7 @@ def bridges(
         for length, edge, u, v in sorted(meetings):
             if length <= max_length and parts.merge(part_of[u], part_of[v]):
                 left, right = _way_back(u, came_by), _way_back(v, came_by)
-                kept.append(
-                    Bridge((*left[0][::-1], *right[0]), (*left[1][::-1], edge, *right[1]))
-                )  # fmt: skip
+                kept.append(Bridge((*left[0][::-1], *right[0]), (*left[1][::-1], edge, *right[1])))
         ring, radius = np.array(sorted(grown), dtype=np.int64), radius + 1
     return kept, False
 

@@ -37,8 +37,9 @@ def plain_sentence(head: str, relation: str, tail: str) -> str:
     >>> plain_sentence("ferret", "AtLocation", "pet store")
     'ferret at location pet store'
     """
-    words = "".join(" " + c.lower() if c.isupper() and i and relation[i - 1].islower() else c
-                    for i, c in enumerate(relation))  # fmt: skip
+    words = "".join(
+        " " + c.lower() if c.isupper() and i and relation[i - 1].islower() else c for i, c in enumerate(relation)
+    )
     return f"{head} {words.replace('_', ' ').strip().lower()} {tail}"
 
 

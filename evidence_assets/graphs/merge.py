@@ -108,16 +108,20 @@ def _with_ids(edges: pl.DataFrame) -> pl.DataFrame:
 
 def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:
     """Rows of ``lineage_edges``: each edge was derived from its triples."""
-    return edges.select("edge_id", "triple_ids").explode("triple_ids", empty_as_null=False).select(
-        pl.lit("edge").alias("child_kind"),
-        pl.col("edge_id").alias("child_id"),
-        pl.lit(DERIVED).alias("relation"),
-        pl.lit("triple").alias("parent_kind"),
-        pl.col("triple_ids").alias("parent_id"),
-        pl.col("triple_ids").alias("parent_version"),
-        pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("edge_id").alias("rank"),
-        pl.lit(None, dtype=pl.Float64).alias("score"),
-    )  # fmt: skip
+    return (
+        edges.select("edge_id", "triple_ids")
+        .explode("triple_ids", empty_as_null=False)
+        .select(
+            pl.lit("edge").alias("child_kind"),
+            pl.col("edge_id").alias("child_id"),
+            pl.lit(DERIVED).alias("relation"),
+            pl.lit("triple").alias("parent_kind"),
+            pl.col("triple_ids").alias("parent_id"),
+            pl.col("triple_ids").alias("parent_version"),
+            pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("edge_id").alias("rank"),
+            pl.lit(None, dtype=pl.Float64).alias("score"),
+        )
+    )
 
 
 def _check(triples: pl.DataFrame) -> None:
@@ -177,9 +181,13 @@ def _nodes(mentions: pl.DataFrame, declared: pl.DataFrame, key_of: pl.DataFrame)
         .with_columns(pl.col("forms").list.set_difference(pl.concat_list("name")).list.sort().alias("aliases"))
         .select(
             pl.col("key").map_elements(node_id, return_dtype=pl.String).alias("node_id"),
-            "key", "name", "aliases", "type", pl.lit(None, dtype=pl.String).alias("document"),
+            "key",
+            "name",
+            "aliases",
+            "type",
+            pl.lit(None, dtype=pl.String).alias("document"),
         )
-    )  # fmt: skip
+    )
 
 
 def contradictions(edges: pl.DataFrame, opposites: Collection[tuple[str, str]]) -> pl.DataFrame:

@@ -152,9 +152,15 @@ def build_passage_files(
     node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"].set_sorted()
     with replacing_folder(lake.index_folder(with_model(f"{place}/passage_index", of))) as temporary:
         return write_passage_files(
-            temporary, node_ids, batches(), encoder.dimensions,
-            built_from=passages_version(lake, name, of), model_id=model_id, memory=memory, heard=heard,
-        )  # fmt: skip
+            temporary,
+            node_ids,
+            batches(),
+            encoder.dimensions,
+            built_from=passages_version(lake, name, of),
+            model_id=model_id,
+            memory=memory,
+            heard=heard,
+        )
 
 
 class Known:

@@ -36,7 +36,11 @@ def reworded(prompt: str, pairs: Sequence[Pair], paraphrase: Paraphrase, most: i
     for _ in range(ROUNDS):
         asked = [(source, pair) for source in (prompt, *found) for pair in pairs]
         replies = paraphrase([as_sentence(fill(source, *pair)) for source, pair in asked])
-        texts = [to_prompt(text.strip().rstrip("."), *pair) for (_, pair), own in zip(asked, replies, strict=True) for text in own]  # fmt: skip
+        texts = [
+            to_prompt(text.strip().rstrip("."), *pair)
+            for (_, pair), own in zip(asked, replies, strict=True)
+            for text in own
+        ]
         more = distinct([text for text in texts if text and same_prompt_key(text) != same_prompt_key(prompt)], found)
         if len(more) == len(found):
             break
@@ -64,9 +68,12 @@ def fits(prompts: Sequence[str], pairs: Sequence[Pair], score: PairScores) -> li
     Mixed are a pair's head with the tails of the others, and its tail with their heads.
     """
     mixed = [
-        wrong for head, tail in pairs for h, t in pairs
-        for wrong, differs in (((head, t), t != tail), ((h, tail), h != head)) if differs
-    ]  # fmt: skip
+        wrong
+        for head, tail in pairs
+        for h, t in pairs
+        for wrong, differs in (((head, t), t != tail), ((h, tail), h != head))
+        if differs
+    ]
     asked = [(prompt, pair) for prompt in prompts for pair in (*pairs, *mixed)]
     rows = np.asarray(score(asked), dtype=np.float64).reshape(len(prompts), -1)
     right = rows[:, : len(pairs)].mean(axis=1)

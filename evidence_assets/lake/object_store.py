@@ -127,9 +127,14 @@ class ObjectStore:
         with self._asking(name):
             try:
                 put = self._library.put(
-                    self._store, name, content, attributes={HASH: stated} if self._keeps_words else None,
-                    mode="create" if new else "overwrite", use_multipart=None if not new else False, chunk_size=BLOCK,
-                )  # fmt: skip
+                    self._store,
+                    name,
+                    content,
+                    attributes={HASH: stated} if self._keeps_words else None,
+                    mode="create" if new else "overwrite",
+                    use_multipart=None if not new else False,
+                    chunk_size=BLOCK,
+                )
             except self._library.exceptions.AlreadyExistsError:
                 return None
         return str(put["e_tag"])

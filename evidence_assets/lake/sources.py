@@ -72,8 +72,9 @@ def implied_edges(
             f"SELECT DISTINCT $kind, {here}, '{relation}', '{to_kind}', {there}, version, NULL FROM "
             f"(SELECT {rule.child} AS child, {rule.parent} AS parent, {rule.version} AS version "
             f"FROM {_from(connection, rule.table, kind, ids, near)} WHERE {rule.where}) WHERE {here} IN ($ids)",
-            sorted(ids), kind=kind,
-        )  # fmt: skip
+            sorted(ids),
+            kind=kind,
+        )
     return rows
 
 

@@ -143,7 +143,9 @@ class HFMaskedLM:
         asked: list[tuple[int, int, int, int]] = []  # position in the row, piece, text, word
         for index, (_, encoding) in enumerate(self._tokenize(texts)):
             order = {slot: number for number, slot in enumerate(slots[index])}
-            pieces = [self._tokenizer(f"{self._prefix}{word}", add_special_tokens=False)["input_ids"] for word in words[index]]  # fmt: skip
+            pieces = [
+                self._tokenizer(f"{self._prefix}{word}", add_special_tokens=False)["input_ids"] for word in words[index]
+            ]
             ids: list[int] = []
             places: list[tuple[int, int, int]] = []  # word, position, piece
             for piece in encoding.ids:

@@ -96,12 +96,15 @@ class VLLMGenerator:
             found[number]
             if number in found
             else Completion(
-                "", len(prompt), 0, 0.0,
+                "",
+                len(prompt),
+                0,
+                0.0,
                 f"{REFUSED}: a prompt of {len(prompt)} tokens and a reply of {request.most_tokens} exceed max_model_len "
                 f"{LONGEST}",
             )
             for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
-        ]  # fmt: skip
+        ]
 
     def prompt(self, request: Request) -> list[int]:
         """Token ids of a request by the model's chat template."""

@@ -73,9 +73,13 @@ def tune_reranker(
         for start in range(0, len(pairs), settings.batch):
             batch = [pairs[row] for row in mixed[start : start + settings.batch]]
             read = tokenizer(
-                [p.query for p in batch], [p.text for p in batch], truncation=True, max_length=settings.longest,
-                padding=True, return_tensors="pt",
-            ).to(device)  # fmt: skip
+                [p.query for p in batch],
+                [p.text for p in batch],
+                truncation=True,
+                max_length=settings.longest,
+                padding=True,
+                return_tensors="pt",
+            ).to(device)
             wanted = torch.tensor([float(p.relevant) for p in batch], device=device)
             scores = model(**read).logits[:, 0]
             loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, wanted, pos_weight=weight)

@@ -127,9 +127,13 @@ class SentenceWriter(Pretrained):
             given = torch.tensor([rows[i] for i in batch], device=self._device)
             with torch.inference_mode():
                 written = self._model.generate(
-                    input_ids=given, attention_mask=torch.ones_like(given), num_beams=self.sentences, do_sample=False,
-                    num_return_sequences=self.sentences, max_new_tokens=self.most_tokens,
-                )  # fmt: skip
+                    input_ids=given,
+                    attention_mask=torch.ones_like(given),
+                    num_beams=self.sentences,
+                    do_sample=False,
+                    num_return_sequences=self.sentences,
+                    max_new_tokens=self.most_tokens,
+                )
             said = self._tokenizer.batch_decode(written, skip_special_tokens=True)
             for place, index in enumerate(batch):
                 own = said[place * self.sentences : (place + 1) * self.sentences]

@@ -27,8 +27,11 @@ PROFILE_VARIABLE = "EVIDENCE_PROFILE"
 Kind = Literal["generator", "encoder", "reranker", "masked_model"]
 """A kind of model that a profile may name several of."""
 KINDS: dict[Kind, str] = {
-    "generator": "generators", "encoder": "encoders", "reranker": "rerankers", "masked_model": "masked_models",
-}  # fmt: skip
+    "generator": "generators",
+    "encoder": "encoders",
+    "reranker": "rerankers",
+    "masked_model": "masked_models",
+}
 """Kinds of models, each with the field of a profile that names those of its kind."""
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
 """How a profile calls a model; it stands in asset keys, groups and tags."""

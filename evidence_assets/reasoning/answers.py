@@ -24,9 +24,18 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.text.negation import excludes
 
 ANSWER_FIELDS = (
-    "final_answer", "answer_choice", "answer", "correct_answer", "correct_option", "choice", "option", "label",
-    "verdict", "prediction", "response",
-)  # fmt: skip
+    "final_answer",
+    "answer_choice",
+    "answer",
+    "correct_answer",
+    "correct_option",
+    "choice",
+    "option",
+    "label",
+    "verdict",
+    "prediction",
+    "response",
+)
 CLAIM_FORMS = {
     "SUPPORTS": ("supports", "supported", "support"),
     "REFUTES": ("refutes", "refuted", "refute"),

@@ -104,9 +104,12 @@ class LanguageModel:
         self.model_id = f"{generator.model_id}@{generator.revision}"
         """Name and revision, as all rows that it makes state them."""
         self.row = {
-            "model_id": self.model_id, "name": generator.model_id, "revision": generator.revision,
-            "task": "language model", "input_hash": content_id(generator.parameters),
-        }  # fmt: skip
+            "model_id": self.model_id,
+            "name": generator.model_id,
+            "revision": generator.revision,
+            "task": "language model",
+            "input_hash": content_id(generator.parameters),
+        }
         """What is known of it, as a row of ``models``."""
         self.version = content_id(generator.model_id, generator.revision, generator.parameters)
         """Everything besides the request that decides a reply."""

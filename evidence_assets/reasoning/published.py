@@ -65,9 +65,12 @@ def steps_of(text: str, evidence: Sequence[EvidenceItem]) -> tuple[Step, ...]:
 def chain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     """Ask for the chain from a question to one option; texts and triples are numbered together."""
     return words.of(CHAIN).request(
-        EXPLAIN_TOKENS, question=asked(task), answer=fenced("proposed answer", task.option),
-        evidence=fenced("evidence", _pieces("E", task.evidence) or "none"), negated=negated(task),
-    )  # fmt: skip
+        EXPLAIN_TOKENS,
+        question=asked(task),
+        answer=fenced("proposed answer", task.option),
+        evidence=fenced("evidence", _pieces("E", task.evidence) or "none"),
+        negated=negated(task),
+    )
 
 
 def choice_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
@@ -79,9 +82,13 @@ def choice_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
         for chain in task.chains
     ]
     return words.of(CHOICE).request(
-        EXPLAIN_TOKENS, question=asked(task), answers=listed(task), chains="\n\n".join(chains),
-        negated=negated(task), labels=" or ".join(task.labels),
-    )  # fmt: skip
+        EXPLAIN_TOKENS,
+        question=asked(task),
+        answers=listed(task),
+        chains="\n\n".join(chains),
+        negated=negated(task),
+        labels=" or ".join(task.labels),
+    )
 
 
 def _choice(reply: str, task: ChooseAnswer) -> Choice:
@@ -98,10 +105,12 @@ def case_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     if not is_table_task(task):
         raise ValueError("there are no cells to explain from")
     return words.of(CASE).request(
-        EXPLAIN_TOKENS, question=asked(task), table=shown_table(task.evidence, marked=False),
+        EXPLAIN_TOKENS,
+        question=asked(task),
+        table=shown_table(task.evidence, marked=False),
         option="" if is_claim(task) else fenced("option", task.option),
         **stances(task),
-    )  # fmt: skip
+    )
 
 
 def verdict_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
@@ -113,10 +122,14 @@ def verdict_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
         fenced(f"explanation {chain.hypothesis}", "\n".join(step.text for step in chain.steps)) for chain in task.chains
     ]
     return words.of(VERDICT).request(
-        VERDICT_TOKENS, task.labels,
-        question=asked(task), table=shown_table(tuple(items.values()), marked=False), options=listed(task), cases="\n\n".join(cases),
+        VERDICT_TOKENS,
+        task.labels,
+        question=asked(task),
+        table=shown_table(tuple(items.values()), marked=False),
+        options=listed(task),
+        cases="\n\n".join(cases),
         labels=", ".join(task.labels),
-    )  # fmt: skip
+    )
 
 
 # Chapter 6: one call that gives answer and explanation; without retrieval, a plain question ------------------------------
@@ -126,10 +139,14 @@ def passages_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     """Ask for answer and explanation at once, from the passages of all options together."""
     passages = task.facts
     return words.of(PASSAGES).request(
-        EXPLAIN_TOKENS, question=asked(task), answers=listed(task),
-        passages=fenced("passages", _pieces("Passage ", passages)) if passages else "", none="" if passages else "none",
-        negated=negated(task), labels=" or ".join(task.labels),
-    )  # fmt: skip
+        EXPLAIN_TOKENS,
+        question=asked(task),
+        answers=listed(task),
+        passages=fenced("passages", _pieces("Passage ", passages)) if passages else "",
+        none="" if passages else "none",
+        negated=negated(task),
+        labels=" or ".join(task.labels),
+    )
 
 
 def answer_of(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
@@ -155,15 +172,21 @@ def answer_of(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
 
 def question_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     return words.of(QUESTION).request(
-        VERDICT_TOKENS, task.labels,
-        question=asked(task), answers=listed(task), negated=negated(task), labels=", ".join(task.labels),
-    )  # fmt: skip
+        VERDICT_TOKENS,
+        task.labels,
+        question=asked(task),
+        answers=listed(task),
+        negated=negated(task),
+        labels=", ".join(task.labels),
+    )
 
 
 PUBLISHED_CHAIN: PromptedTask[ExplainOption, Chain] = PromptedTask(
-    "published_chain", (CHAIN,), chain_request,
+    "published_chain",
+    (CHAIN,),
+    chain_request,
     lambda reply, task: Chain(task.hypothesis, steps_of(reply, task.evidence)),
-)  # fmt: skip
+)
 PUBLISHED_CHOICE: PromptedTask[ChooseAnswer, Choice] = PromptedTask(
     "published_choice", (CHOICE, PASSAGES), choice_request, _choice
 )
@@ -175,9 +198,11 @@ PUBLISHED_VERDICT: PromptedTask[ChooseAnswer, Choice] = PromptedTask(
 )
 PUBLISHED_ANSWER: Once = PromptedTask("published_answer", (PASSAGES,), passages_request, answer_of)
 PUBLISHED_QUESTION: PromptedTask[ChooseAnswer, Choice] = PromptedTask(
-    "published_question", (QUESTION,), question_request,
+    "published_question",
+    (QUESTION,),
+    question_request,
     lambda reply, task: judged(task, parse_answer(reply, task.labels, task.options)),
-)  # fmt: skip
+)
 
 
 STYLES = {

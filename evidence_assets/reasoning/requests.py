@@ -43,10 +43,15 @@ def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     kind = "label of the claim" if is_claim(task) else "proposed answer"
     evidence = [fenced(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
     return words.of(EXPLAIN).request(
-        EXPLAIN_TOKENS, (), EXPLAIN_SCHEMA,
-        question=asked(task), answer=fenced(kind, task.option),
-        evidence="\n\n".join(evidence), none="" if evidence else "none", negated=negated(task),
-    )  # fmt: skip
+        EXPLAIN_TOKENS,
+        (),
+        EXPLAIN_SCHEMA,
+        question=asked(task),
+        answer=fenced(kind, task.option),
+        evidence="\n\n".join(evidence),
+        none="" if evidence else "none",
+        negated=negated(task),
+    )
 
 
 def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
@@ -57,29 +62,41 @@ def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     cited = {identifier for chain in task.chains for step in chain.steps for identifier in step.cited}
     shown = _numbered(task.evidence, cited if task.chains else None)
     texts = [item.text for item, _ in shown.values()]
-    answers = [] if is_claim(task) else [
-        fenced(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)
-    ]  # fmt: skip
+    answers = (
+        []
+        if is_claim(task)
+        else [fenced(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)]
+    )
     once = {number: fenced(f"evidence {number}", item.text) for item, number in shown.values()}
     chains = [fenced(f"reasoning towards {chain.hypothesis}", _written(chain, shown)) for chain in task.chains]
     insufficient = "" if is_claim(task) or INSUFFICIENT in task.labels else INSUFFICIENT
     names = (*task.labels, *filter(None, [insufficient]))
     template = CHOOSE if task.chains or texts else CHOOSE_CLOSED
     return words.of(template).request(
-        CHOOSE_TOKENS, names,
-        question=asked(task), answers="\n\n".join(answers),
-        evidence="\n\n".join(once.values()), reasoning="\n\n".join(chains), negated=negated(task),
-        insufficient=insufficient, labels=", ".join(names),
-    )  # fmt: skip
+        CHOOSE_TOKENS,
+        names,
+        question=asked(task),
+        answers="\n\n".join(answers),
+        evidence="\n\n".join(once.values()),
+        reasoning="\n\n".join(chains),
+        negated=negated(task),
+        insufficient=insufficient,
+        labels=", ".join(names),
+    )
 
 
 def repair_request(request: Request, reply: str, reason: str, words: Words = PACKAGED) -> Request:
     """Ask once more, after a reply that could not be used; a long reply is shown by its beginning only."""
     shown = reply[:EXCERPT] + (f" [{len(reply) - EXCERPT} more characters]" if len(reply) > EXCERPT else "")
     return words.of(REPAIR).request(
-        request.max_tokens, request.choices, request.json_schema,
-        system=request.system, request=request.user, reason=reason, reply=fenced("reply", shown),
-    )  # fmt: skip
+        request.max_tokens,
+        request.choices,
+        request.json_schema,
+        system=request.system,
+        request=request.user,
+        reason=reason,
+        reply=fenced("reply", shown),
+    )
 
 
 def fenced(name: str, text: str) -> str:

@@ -42,21 +42,29 @@ def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
     outside = bool(outside_items(task.evidence))
     return words.of(EXPLAIN).request(
         EXPLAIN_TOKENS,
-        question=asked(task), table=shown_table(_given(task)), alone="" if outside else "alone",
-        outside="outside" if outside else "", option="" if is_claim(task) else fenced(f"option {task.hypothesis}", task.option),
+        question=asked(task),
+        table=shown_table(_given(task)),
+        alone="" if outside else "alone",
+        outside="outside" if outside else "",
+        option="" if is_claim(task) else fenced(f"option {task.hypothesis}", task.option),
         **stances(task),
-    )  # fmt: skip
+    )
 
 
 def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     """Ask for exactly one label, given the table and the explanations that there are."""
     cases = [fenced(f"case for {chain.hypothesis}", _written(chain)) for chain in task.chains]
     return words.of(CHOOSE).request(
-        CHOOSE_TOKENS, task.labels,
-        question=asked(task), options=listed(task), table=shown_table(_given(task)),
-        cases="\n\n".join(cases), bare="" if cases else "bare", negated=negated(task),
+        CHOOSE_TOKENS,
+        task.labels,
+        question=asked(task),
+        options=listed(task),
+        table=shown_table(_given(task)),
+        cases="\n\n".join(cases),
+        bare="" if cases else "bare",
+        negated=negated(task),
         labels=", ".join(task.labels),
-    )  # fmt: skip
+    )
 
 
 def stances(task: ExplainOption) -> dict[str, str]:

@@ -63,9 +63,14 @@ class ExplainOption:
     def input_hash(self) -> str:
         """Everything the chain depends on; scores are left out, so a shifted score costs nothing."""
         return content_id(
-            "explain", self.task, self.question, self.hypothesis, self.option, self.negated,
+            "explain",
+            self.task,
+            self.question,
+            self.hypothesis,
+            self.option,
+            self.negated,
             [(e.kind, e.source_id, e.locator, e.text) for e in self.evidence],
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True)

@@ -60,9 +60,13 @@ class Template:
     ) -> Request:
         """The request with its fields filled; a field that is not given is a ``KeyError``."""
         return Request(
-            _filled(self.system, fields), _filled(self.user, fields), self.tokens or max_tokens, choices, json_schema,
+            _filled(self.system, fields),
+            _filled(self.user, fields),
+            self.tokens or max_tokens,
+            choices,
+            json_schema,
             self.temperature,
-        )  # fmt: skip
+        )
 
 
 @lru_cache

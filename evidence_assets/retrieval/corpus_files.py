@@ -44,10 +44,13 @@ WORDS_OF = 2_048
 SENTENCES = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32())]))
 SCHEMA = pa.schema(
     [
-        ("chunk_id", pa.string()), ("doc_id", pa.string()), ("title", pa.string()), ("text", pa.string()),
+        ("chunk_id", pa.string()),
+        ("doc_id", pa.string()),
+        ("title", pa.string()),
+        ("text", pa.string()),
         ("sentence_offsets", SENTENCES),
     ]
-)  # fmt: skip
+)
 COLUMNS = SCHEMA.names
 KEY = np.dtype("S16")
 

@@ -234,9 +234,7 @@ def _fill(index: Any, vectors: VectorFile, heard: Callable[[int, int], None]) ->
         at = 0
         for number, count in zip(*np.unique(own, return_counts=True), strict=True):
             rows = slice(at, at + int(count))
-            lists.update_entries(
-                int(number), int(filled[number]), int(count), pointer(ids[rows]), pointer(codes[rows])
-            )  # fmt: skip
+            lists.update_entries(int(number), int(filled[number]), int(count), pointer(ids[rows]), pointer(codes[rows]))
             filled[number] += count
             at += int(count)
         heard(done, vectors.n)

@@ -129,9 +129,15 @@ class TermIndexWriter:
         weights = np.asarray(term_weight(1.0, frequencies, lengths, average))
         code: npt.DTypeLike = np.uint16 if len(pairs) < 1 << 16 else np.int32
         files: list[tuple[str, npt.DTypeLike, tuple[int, ...]]] = [
-            ("keys", np.uint64, ()), ("starts", np.int64, ()), ("totals", np.float64, ()), ("weights", np.float64, ()),
-            ("rows", np.int32, ()), ("codes", code, ()), ("common", np.int64, (2,)), ("spread", code, (self._texts,)),
-        ]  # fmt: skip
+            ("keys", np.uint64, ()),
+            ("starts", np.int64, ()),
+            ("totals", np.float64, ()),
+            ("weights", np.float64, ()),
+            ("rows", np.int32, ()),
+            ("codes", code, ()),
+            ("common", np.int64, (2,)),
+            ("spread", code, (self._texts,)),
+        ]
         writers = {name: ArrayWriter(self._folder / f"{name}.npy", dtype, row) for name, dtype, row in files}
         written = 0
         try:

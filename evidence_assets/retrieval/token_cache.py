@@ -78,9 +78,12 @@ class TextTokens:
         with np.errstate(over="ignore"):
             vectors = tokens.vectors.astype(np.float16)
         return cls(
-            vectors, tokens.offsets, tokens.words, term_keys(tokens.tokens),
+            vectors,
+            tokens.offsets,
+            tokens.words,
+            term_keys(tokens.tokens),
             np.array([counted[token] for token in tokens.tokens], dtype=np.int32),
-        )  # fmt: skip
+        )
 
 
 class Segment:

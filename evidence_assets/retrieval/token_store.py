@@ -117,9 +117,13 @@ def build(
         pieces.finish()
         forms.finish()
         meta = StoreMeta(
-            source_version(chunks_version, model), model, chunks, TermIndex(temporary / "pieces").tokens,
-            encoder.dimensions, vectors,
-        )  # fmt: skip
+            source_version(chunks_version, model),
+            model,
+            chunks,
+            TermIndex(temporary / "pieces").tokens,
+            encoder.dimensions,
+            vectors,
+        )
         (temporary / "meta.json").write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta, reused
 

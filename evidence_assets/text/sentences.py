@@ -77,9 +77,17 @@ _SMALL_WORDS = {
 }
 _WORDS = {language: frozenset(words.split()) for language, words in _SMALL_WORDS.items()}
 _SCRIPTS = {
-    "CYRILLIC": "Cyrillic script", "GREEK": "Greek", "ARABIC": "Arabic script", "HEBREW": "Hebrew", "CJK": "Chinese characters",
-    "HIRAGANA": "Japanese", "KATAKANA": "Japanese", "HANGUL": "Korean", "DEVANAGARI": "Devanagari script", "THAI": "Thai",
-}  # fmt: skip
+    "CYRILLIC": "Cyrillic script",
+    "GREEK": "Greek",
+    "ARABIC": "Arabic script",
+    "HEBREW": "Hebrew",
+    "CJK": "Chinese characters",
+    "HIRAGANA": "Japanese",
+    "KATAKANA": "Japanese",
+    "HANGUL": "Korean",
+    "DEVANAGARI": "Devanagari script",
+    "THAI": "Thai",
+}
 LEAST, LEAD = 2, 1.5
 """Small words that a text must hold (one is enough in a question of four or five), and by how often the most fitting language must hold more than the next."""
 

@@ -46,13 +46,41 @@ _APOSTROPHES = "'\u2019"
 _ARTICLES = frozenset({"a", "an", "the"})
 
 _IRREGULAR = {
-    "children": "child", "men": "man", "women": "woman", "mice": "mouse", "teeth": "tooth", "feet": "foot",
-    "geese": "goose", "lives": "life", "wives": "wife", "knives": "knife", "leaves": "leaf", "wolves": "wolf",
-    "halves": "half", "shelves": "shelf", "loaves": "loaf", "thieves": "thief", "calves": "calf", "oxen": "ox",
-    "criteria": "criterion", "phenomena": "phenomenon", "bacteria": "bacterium", "data": "datum", "news": "news",
-    "series": "series", "species": "species", "means": "means", "lens": "lens", "gas": "gas", "shoes": "shoe",
-    "toes": "toe", "movies": "movie", "cookies": "cookie", "calories": "calorie", "vertebrae": "vertebra",
-}  # fmt: skip
+    "children": "child",
+    "men": "man",
+    "women": "woman",
+    "mice": "mouse",
+    "teeth": "tooth",
+    "feet": "foot",
+    "geese": "goose",
+    "lives": "life",
+    "wives": "wife",
+    "knives": "knife",
+    "leaves": "leaf",
+    "wolves": "wolf",
+    "halves": "half",
+    "shelves": "shelf",
+    "loaves": "loaf",
+    "thieves": "thief",
+    "calves": "calf",
+    "oxen": "ox",
+    "criteria": "criterion",
+    "phenomena": "phenomenon",
+    "bacteria": "bacterium",
+    "data": "datum",
+    "news": "news",
+    "series": "series",
+    "species": "species",
+    "means": "means",
+    "lens": "lens",
+    "gas": "gas",
+    "shoes": "shoe",
+    "toes": "toe",
+    "movies": "movie",
+    "cookies": "cookie",
+    "calories": "calorie",
+    "vertebrae": "vertebra",
+}
 
 
 def words_with_offsets(text: str) -> list[tuple[str, int, int]]:
@@ -151,10 +179,23 @@ def _verb_stems(word: str) -> list[str]:
 
 _STEMMED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _SUFFIXES = (
-    ("ational", "ate"), ("ization", "ize"), ("fulness", "ful"), ("ousness", "ous"), ("iveness", "ive"),
-    ("ically", "ic"), ("sses", "ss"), ("ies", "y"), ("ied", "y"), ("ingly", ""), ("edly", ""), ("ing", ""), ("ed", ""),
-    ("ly", ""), ("es", ""), ("s", ""),
-)  # fmt: skip
+    ("ational", "ate"),
+    ("ization", "ize"),
+    ("fulness", "ful"),
+    ("ousness", "ous"),
+    ("iveness", "ive"),
+    ("ically", "ic"),
+    ("sses", "ss"),
+    ("ies", "y"),
+    ("ied", "y"),
+    ("ingly", ""),
+    ("edly", ""),
+    ("ing", ""),
+    ("ed", ""),
+    ("ly", ""),
+    ("es", ""),
+    ("s", ""),
+)
 
 
 def stem(word: str) -> str:

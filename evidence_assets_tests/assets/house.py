@@ -74,9 +74,15 @@ def question_assets() -> dg.Definitions:
         return evidence_rows(selector, questions, step.before)
 
     evidence = table_asset(
-        "evidence/mcqa/by_relation", "evidence", make, description="Evidence of the test.", group="test",
-        code_version="1", deps=[dep("questions/mcqa"), dep(COLLECTION)], partitions=question_partitions("mcqa"),
-    )  # fmt: skip
+        "evidence/mcqa/by_relation",
+        "evidence",
+        make,
+        description="Evidence of the test.",
+        group="test",
+        code_version="1",
+        deps=[dep("questions/mcqa"), dep(COLLECTION)],
+        partitions=question_partitions("mcqa"),
+    )
     variant = Variant(system="baselines", family="mcqa", name="by_relation", method="bm25", evidence="by_relation")
     made = variant_defs(variant)
     return dg.Definitions.merge(dg.Definitions(assets=[evidence], asset_checks=[sound_check(evidence)]), made)
@@ -151,9 +157,12 @@ class House:
         # what runs a run that waits is no public function: another takes its place
         self.instance.delete_run(run.run_id)
         result = self.loaded.resolve_implicit_global_asset_job_def().execute_in_process(
-            instance=self.instance, asset_selection=list(run.asset_selection or ()), tags=run.tags, run_config=_QUIET,
+            instance=self.instance,
+            asset_selection=list(run.asset_selection or ()),
+            tags=run.tags,
+            run_config=_QUIET,
             raise_on_error=False,
-        )  # fmt: skip
+        )
         failed = [e.step_failure_data.error_display_string for e in result.all_events if e.is_step_failure]
         assert result.success is succeeds, failed
         return list(result.all_events)

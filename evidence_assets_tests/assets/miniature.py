@@ -38,20 +38,29 @@ from evidence_assets_tests.models.tiny_masked import word_piece
 TOLD = {"SUPPORTS": "holds", "REFUTES": "is wrong", "NOT ENOUGH INFORMATION": "is open"}
 """What a claim of each class says, so that each class is answered at least once."""
 EDGES = [
-    ("bee", "IsA", "insect"), ("ant", "IsA", "insect"), ("bee", "CapableOf", "buzz"), ("cat", "IsA", "animal"),
-    ("insect", "IsA", "animal"), ("buzz", "IsA", "sound"), ("saw", "UsedFor", "cut"), ("bone", "PartOf", "animal"),
-    ("drug", "IsA", "aspirin"), ("cell", "PartOf", "animal"),
-]  # fmt: skip
+    ("bee", "IsA", "insect"),
+    ("ant", "IsA", "insect"),
+    ("bee", "CapableOf", "buzz"),
+    ("cat", "IsA", "animal"),
+    ("insect", "IsA", "animal"),
+    ("buzz", "IsA", "sound"),
+    ("saw", "UsedFor", "cut"),
+    ("bone", "PartOf", "animal"),
+    ("drug", "IsA", "aspirin"),
+    ("cell", "PartOf", "animal"),
+]
 FACTS = (
     "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\nHamlet\twritten by\tAnn\nAnn\tspeaks\tWelsh\n"
 )
 BEE = {
-    "id": "t1", "answerKey": "A",
+    "id": "t1",
+    "answerKey": "A",
     "question": {
-        "stem": "What is a bee?", "question_concept": "bee",
+        "stem": "What is a bee?",
+        "question_concept": "bee",
         "choices": [{"label": "A", "text": "insect"}, {"label": "B", "text": "sound"}],
     },
-}  # fmt: skip
+}
 VECTORS = "bee 1 0 0 1\nbuzz 1 0 0.5 1\nant 0 1 0 0\ninsect 1 1 0 1\ncat 0 0 1 -1\n"
 ARTICLES = (
     ("1", "Bee", "A bee is an insect. It buzzes with its wings."),
@@ -109,15 +118,23 @@ def official_files(raw: Path) -> None:
     medical = [choice.TestMedqa.ROW | {"question": f"Which drug is number {i}?"} for i in range(2)]
     medmcqa = [choice.TestMedmcqa.ROW | {"id": f"m{i}"} for i in range(2)]
     mcqs = [table.TABMCQ_ROW, table.TABMCQ_ROW.replace("a\tfox", "the fox")]
-    people = {
-        "what is the capital of france?": "Paris", "what is the currency of japan?": "yen"
-    }  # fmt: skip
+    people = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}
     webqsp = [
-        {"QuestionId": f"WebQTest-{i}", "RawQuestion": question,
-         "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}]}
+        {
+            "QuestionId": f"WebQTest-{i}",
+            "RawQuestion": question,
+            "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}],
+        }
         for i, (question, answer) in enumerate(people.items())
-    ]  # fmt: skip
-    mmlu = ("anatomy", "clinical_knowledge", "college_biology", "college_medicine", "medical_genetics", "professional_medicine")  # fmt: skip
+    ]
+    mmlu = (
+        "anatomy",
+        "clinical_knowledge",
+        "college_biology",
+        "college_medicine",
+        "medical_genetics",
+        "professional_medicine",
+    )
     lay(
         raw,
         {
@@ -141,16 +158,19 @@ def official_files(raw: Path) -> None:
             "webqsp/data/WebQSP.test.json": json.dumps({"Version": "1.0", "Questions": webqsp}),
             "mintaka/data/mintaka_test.json": json.dumps([free.TestMintaka.ROW | {"question": "Who wrote Hamlet?"}]),
             "simplequestions/annotated_fb_data_test.txt": free.TestSimpleQuestions.ROW,
-            "simplequestions/freebase-subsets/freebase-FB2M.txt": free.TestSimpleQuestions.ROW.rpartition("\t")[0] + "\n",
+            "simplequestions/freebase-subsets/freebase-FB2M.txt": free.TestSimpleQuestions.ROW.rpartition("\t")[0]
+            + "\n",
             **{f"mmlu/test/{subject}_test.csv": choice.TestMmlu.ROW * 2 for subject in mmlu},
             "graphs/freebase/triples.tsv": FACTS,
             "graphs/freebase/names.tsv": "m.01x\tArthur Writer\n",
             "embeddings/glove.840B.300d.txt": VECTORS,
             "graphs/wikidata/triples.tsv": FACTS,
-            "graphs/disease_database/ddb_names.json": json.dumps({"aspirin": ["1", "1"], "pain": ["2", "1"], "drug": ["3", "1"]}),
+            "graphs/disease_database/ddb_names.json": json.dumps(
+                {"aspirin": ["1", "1"], "pain": ["2", "1"], "drug": ["3", "1"]}
+            ),
             "graphs/disease_database/ddb_relas.json": json.dumps({"1": ["1", "2", "233"], "2": ["1", "3", "0"]}),
         },
-    )  # fmt: skip
+    )
     near = {"UsedFor": "conceptnet", "P47": "lama"}
     seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
     lay(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
@@ -164,9 +184,7 @@ def official_files(raw: Path) -> None:
     )
     (raw / "embeddings/numberbatch-en-19.08.txt.gz").write_bytes(gzip.compress(VECTORS.encode()))
     numbers = (" ".join(line.split()[:1]) + " " for line in VECTORS.splitlines())
-    binary = b"".join(
-        word.encode() + np.arange(1, 5, dtype="<f4").tobytes() for word in numbers
-    )  # fmt: skip
+    binary = b"".join(word.encode() + np.arange(1, 5, dtype="<f4").tobytes() for word in numbers)
     (raw / "embeddings/GoogleNews-vectors-negative300.bin.gz").write_bytes(gzip.compress(b"5 4\n" + binary))
     (raw / "wikipedia").mkdir()
     columns = dict(zip(("id", "title", "text"), map(list, zip(*ARTICLES, strict=True)), strict=True))
@@ -196,8 +214,9 @@ def recorded_files(lake: Lake, candidates: Iterable[Candidate]) -> None:
         )
         rows = [
             {"id": q.source_id, "answer": q.gold[0], "ranked": q.gold, "triples": [["bee", "is a", "insect"]]}
-            for q in questions_of(lake, benchmark) if q.split == benchmark.split
-        ]  # fmt: skip
+            for q in questions_of(lake, benchmark)
+            if q.split == benchmark.split
+        ]
         file = lake.raw_place(f"recorded/{benchmark.whole}/{name}.jsonl")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(lines(*rows))

@@ -287,8 +287,10 @@ def apart(ticker: Ticker, folder: Path) -> list[tuple[list[str], str | None]]:
 
 
 @pytest.mark.parametrize("here", [True, False])
-@pytest.mark.parametrize(("stated", "calls"), [("", None), ("automation: true", None), ("calls_a_day: 7", None),
-                                               ("automation: true\ncalls_a_day: 7", "7")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("stated", "calls"),
+    [("", None), ("automation: true", None), ("calls_a_day: 7", None), ("automation: true\ncalls_a_day: 7", "7")],
+)
 def test_leave_is_given_by_the_profile_and_for_so_many_calls_a_day(
     here: bool, stated: str, calls: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,15 +52,34 @@ PACKED = gzip.compress(lines(*(row(i, exp=f"Since {i * 7919}.") for i in range(4
 CSV = b"Which?,a,b,c,d,A\n"
 BAD: list[tuple[str, str, str, dict[str, bytes], str]] = [
     (
-        "one of several files missing", "mmlu_med", "test",
+        "one of several files missing",
+        "mmlu_med",
+        "test",
         {"anatomy_test.csv": CSV},
         "no file for MMLU, six biomedical subjects, split test: put test/clinical_knowledge_test.csv",
     ),
-    ("an id that comes twice", "medmcqa", "dev", {"dev.json": lines(GOOD, row(2), GOOD)},
-     r"dev\.json:3: source_id: 'm1' occurs twice; each id stands for one row of all files"),
-    ("a gzip cut short", "medmcqa", "dev", {"dev.json.gz": PACKED[:-900]}, r"dev\.json\.gz:\d+: the gzip data are cut short"),
-    ("no question at all", "headqa", "test", {"test_HEAD_EN.json": b'{"version": 1}'}, r"EN\.json: holds no question; wanted is HEAD-QA"),
-]  # fmt: skip
+    (
+        "an id that comes twice",
+        "medmcqa",
+        "dev",
+        {"dev.json": lines(GOOD, row(2), GOOD)},
+        r"dev\.json:3: source_id: 'm1' occurs twice; each id stands for one row of all files",
+    ),
+    (
+        "a gzip cut short",
+        "medmcqa",
+        "dev",
+        {"dev.json.gz": PACKED[:-900]},
+        r"dev\.json\.gz:\d+: the gzip data are cut short",
+    ),
+    (
+        "no question at all",
+        "headqa",
+        "test",
+        {"test_HEAD_EN.json": b'{"version": 1}'},
+        r"EN\.json: holds no question; wanted is HEAD-QA",
+    ),
+]
 
 
 @pytest.mark.parametrize(

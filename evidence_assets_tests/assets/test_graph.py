@@ -58,11 +58,18 @@ def harvested(lake: Lake, asset: str = HARVEST) -> None:
     ]
     rows = [
         {
-            "triple_id": triple_id(h, r, t), "head": h, "relation": r, "tail": t, "origin": "kbloom", "rank": rank,
-            "flags": [], "source": "kbloom", "licence": "CC0-1.0",
+            "triple_id": triple_id(h, r, t),
+            "head": h,
+            "relation": r,
+            "tail": t,
+            "origin": "kbloom",
+            "rank": rank,
+            "flags": [],
+            "source": "kbloom",
+            "licence": "CC0-1.0",
         }
         for h, r, t, rank in facts
-    ]  # fmt: skip
+    ]
     lake.write(asset, "", {"triples": rows})
 
 
@@ -117,9 +124,10 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
     names = dict(lake.read("kg_nodes").select("node_id", "name").iter_rows())
     edges = lake.read("kg_edges").select("head_id", "relation", "tail_id").rows()
     assert {
-        ("Thinning", "is_a_risk_factor_of", "Atrophy"), ("Aspirin", "interacts_with", "Warfarin"),
+        ("Thinning", "is_a_risk_factor_of", "Atrophy"),
+        ("Aspirin", "interacts_with", "Warfarin"),
         ("quinine", "may_treat", "malaria"),
-    } < {(names[head], relation, names[tail]) for head, relation, tail in edges}  # fmt: skip
+    } < {(names[head], relation, names[tail]) for head, relation, tail in edges}
 
 
 def test_an_edge_whose_triple_is_gone_fails_the_blocking_check(lake: Lake) -> None:

@@ -93,10 +93,13 @@ def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch
     model, texts = encoder(settings), [f"Sentence {i} says " + "that " * (i % 9) + "much." for i in range(60)]
     chunks = pl.DataFrame(
         {
-            "chunk_id": [f"{i:04d}" for i in range(60)], "doc_id": ["d"] * 60, "text": texts,
-            "n_tokens": model.count_tokens(texts), "source": ["notes.jsonl"] * 60,
+            "chunk_id": [f"{i:04d}" for i in range(60)],
+            "doc_id": ["d"] * 60,
+            "text": texts,
+            "n_tokens": model.count_tokens(texts),
+            "source": ["notes.jsonl"] * 60,
         }
-    )  # fmt: skip
+    )
     nothing = pl.DataFrame(schema={"chunk_id": pl.String, "vector": pl.List(pl.Float32), "input_hash": pl.String})
     encode = partial(corpus_making._vectors, settings, False)
     alone, together = (

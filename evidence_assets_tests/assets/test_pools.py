@@ -25,11 +25,19 @@ def test_whatever_loads_or_asks_a_model_has_a_pool() -> None:
         if isinstance(asset, dg.AssetsDefinition):
             pools["/".join(asset.key.path)] = asset.op.pool
     for key, pool in {
-        "evidence/mcqa/uscrake": "gpu", "evidence/mcqa/bm25": None, "evidence/table/ucret": "gpu",
-        "evidence/mcqa/ugat": "gpu", "chains/mcqa/uscrake": "gpu", "predictions/table/ucret": None,
-        "subgraphs/mcqa": "gpu", "corpus/sample/embeddings": "gpu", "knowledge/kbloom/harvest": "gpu",
-        "models/masked_lm": "gpu", "scores/mcqa/uscrake": None, "scores/graph/a2q": "gpu",
-    }.items():  # fmt: skip
+        "evidence/mcqa/uscrake": "gpu",
+        "evidence/mcqa/bm25": None,
+        "evidence/table/ucret": "gpu",
+        "evidence/mcqa/ugat": "gpu",
+        "chains/mcqa/uscrake": "gpu",
+        "predictions/table/ucret": None,
+        "subgraphs/mcqa": "gpu",
+        "corpus/sample/embeddings": "gpu",
+        "knowledge/kbloom/harvest": "gpu",
+        "models/masked_lm": "gpu",
+        "scores/mcqa/uscrake": None,
+        "scores/graph/a2q": "gpu",
+    }.items():
         assert pools[key] == pool, key
 
 
@@ -57,9 +65,14 @@ class Failing:
     ],
 )
 def test_only_what_may_pass_is_tried_again_each_time_later(
-    error: Exception, times: int, tried: int, succeeds: bool, tags: dict[str, str],
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    error: Exception,
+    times: int,
+    tried: int,
+    succeeds: bool,
+    tags: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(table_assets, "FIRST_WAIT", 0.01)
     make = Failing(error, times)
     asset = table_asset(

@@ -74,8 +74,10 @@ def test_each_ground_cost_is_served_with_its_own_ranking(declared: Benchmark, tm
         Variant(system="uscrake", family="retrieval", name=cost, parameters={**stated, "cost": cost}) for cost in costs
     ]
     documents = DOCUMENTS | {
-        "d5": "Bees visit an owl.", "d6": "Malaria is a disease of the blood.", "d7": "What do owls do at night?",
-    }  # fmt: skip
+        "d5": "Bees visit an owl.",
+        "d6": "Malaria is a disease of the blood.",
+        "d7": "What do owls do at night?",
+    }
     world = Collection(tmp_path, documents, variants)
     orders = {}
     for cost in costs:

@@ -17,10 +17,12 @@ from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import question
 
 STEPS = {
-    "evidence/mcqa/uscrake_jsd_chunks": 900.0, "evidence/mcqa/uscrake_published_graph": 90.0,
-    "evidence/mcqa/uscrake_published": 1000.0, "chains/mcqa/uscrake_published/qwen2_5_14b": 40.0,
+    "evidence/mcqa/uscrake_jsd_chunks": 900.0,
+    "evidence/mcqa/uscrake_published_graph": 90.0,
+    "evidence/mcqa/uscrake_published": 1000.0,
+    "chains/mcqa/uscrake_published/qwen2_5_14b": 40.0,
     "predictions/mcqa/uscrake_published/qwen2_5_14b": 5.0,
-}  # fmt: skip
+}
 
 
 def test_chunks_and_graph_are_timed_apart_and_a_generator_by_its_own_steps(

@@ -55,10 +55,15 @@ def test_only_what_a_loaded_variant_reads_is_encoded_again(world: SmallWorld) ->
     assert again == {
         f"{key}/tiny_b"
         for key in (
-            "corpus/sample/embeddings", "corpus/sample/index", "knowledge/sample/node_vectors", "knowledge/sample/passages",
-            "knowledge/sample_skb/passages", "knowledge/sample_skb/passage_index", "subgraphs/mcqa",
+            "corpus/sample/embeddings",
+            "corpus/sample/index",
+            "knowledge/sample/node_vectors",
+            "knowledge/sample/passages",
+            "knowledge/sample_skb/passages",
+            "knowledge/sample_skb/passage_index",
+            "subgraphs/mcqa",
         )
-    }  # fmt: skip
+    }
     assert "tiny_a" not in " ".join(made), "the first one's keys are as they were"
     vectors = world.graph.get(
         next(k for k in world.graph.materializable_asset_keys if k.path[-2:] == ["index", "tiny_b"])
@@ -119,8 +124,10 @@ def test_graphs_and_knowledge_bases_are_searched_with_the_second_encoder(world: 
     parts = ("nodes", "edges", "csr", "passages/tiny_b", "passage_index/tiny_b")
     world.make(*(f"knowledge/sample_skb/{part}" for part in parts))
     for family, name, benchmark in (
-        ("mcqa", "ugat", "sample_graph"), ("graph", "nearest_triples", "sample_kgqa"), ("search", "fourstepfocus", "sample_skb")
-    ):  # fmt: skip
+        ("mcqa", "ugat", "sample_graph"),
+        ("graph", "nearest_triples", "sample_kgqa"),
+        ("search", "fourstepfocus", "sample_skb"),
+    ):
         partition = f"{benchmark}|0"
         world.make(f"questions/{family}", partition=partition)
         read = ["subgraphs/mcqa/tiny_b"] if name == "ugat" else []

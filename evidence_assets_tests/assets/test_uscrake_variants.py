@@ -62,8 +62,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
 
 def test_every_variant_of_the_method_is_declared_and_answered() -> None:
     wanted = {
-        "jsd", "jsd_unscaled", "cosine", "euclidean", "euclidean_unscaled", "moverscore", "maxsim", "fusion", "jsd_words", "jsd_corpus_weights",
-    }  # fmt: skip
+        "jsd",
+        "jsd_unscaled",
+        "cosine",
+        "euclidean",
+        "euclidean_unscaled",
+        "moverscore",
+        "maxsim",
+        "fusion",
+        "jsd_words",
+        "jsd_corpus_weights",
+    }
     named = {f"uscrake_{cost}_chunks" for cost in wanted} | {
         f"uscrake_{name}" for name in ("hybrid", "r15000", "r20000")
     }
@@ -71,8 +80,9 @@ def test_every_variant_of_the_method_is_declared_and_answered() -> None:
     assert {v.name for v in ALL} == named | GRID | {"uscrake_no_chains"}
     sizes = {(v.parameters["k"], v.parameters["s"]) for v in ALL if v.name in GRID}
     assert len(sizes) == len(GRID) and set(presets()["uscrake_sweeps"].benchmarks) == {
-        "obqa.sample100-seed0", "csqa.sample100-seed0"
-    }  # fmt: skip
+        "obqa.sample100-seed0",
+        "csqa.sample100-seed0",
+    }
 
 
 @pytest.mark.parametrize("name", DECLARED)

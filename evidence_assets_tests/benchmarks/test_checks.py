@@ -13,9 +13,14 @@ from evidence_assets.benchmarks.reading import Row
 from evidence_assets.lake.errors import BadInput
 
 GOOD = {
-    "benchmark": "b", "source_id": "q", "split": "test", "task": "mcqa", "text": "Which?", "options": ("x", "y"),
+    "benchmark": "b",
+    "source_id": "q",
+    "split": "test",
+    "task": "mcqa",
+    "text": "Which?",
+    "options": ("x", "y"),
     "gold": ("A",),
-}  # fmt: skip
+}
 
 
 @given(ids=st.lists(st.text(max_size=2), max_size=60), batch=st.integers(1, 9))

@@ -55,9 +55,14 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
 
 
 CLAIM = {
-    "claim": "A is 1.", "label": "supports", "table_id": "t1", "id": "c1", "table_caption": "Numbers",
-    "table_column_names": ["name", "value"], "table_content_values": [["A", "1"], ["B", "2"]],
-}  # fmt: skip
+    "claim": "A is 1.",
+    "label": "supports",
+    "table_id": "t1",
+    "id": "c1",
+    "table_caption": "Numbers",
+    "table_column_names": ["name", "value"],
+    "table_content_values": [["A", "1"], ["B", "2"]],
+}
 
 
 def test_claims_about_one_table_share_it_and_carry_the_declared_name(tmp_path: Path) -> None:
@@ -135,10 +140,33 @@ def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: P
 
 
 LISTED = {
-    "medqa", "medmcqa", "mirage", "csqa", "obqa", "arc_c", "arc_e", "riddle", "piqa", "pubmedqa", "headqa", "scitab",
-    "pubhealthtab", "tabmcq", "simplequestions", "simplequestions_wd", "mintaka", "webqsp", "stark_prime_synth",
-    "stark_mag_synth", "stark_amazon_synth", "hotpotqa", "musique", "beir", "mmlu_anatomy", "tabfact",
-}  # fmt: skip
+    "medqa",
+    "medmcqa",
+    "mirage",
+    "csqa",
+    "obqa",
+    "arc_c",
+    "arc_e",
+    "riddle",
+    "piqa",
+    "pubmedqa",
+    "headqa",
+    "scitab",
+    "pubhealthtab",
+    "tabmcq",
+    "simplequestions",
+    "simplequestions_wd",
+    "mintaka",
+    "webqsp",
+    "stark_prime_synth",
+    "stark_mag_synth",
+    "stark_amazon_synth",
+    "hotpotqa",
+    "musique",
+    "beir",
+    "mmlu_anatomy",
+    "tabfact",
+}
 """Readers of official formats that questions are read with."""
 
 
@@ -172,9 +200,15 @@ def test_every_benchmark_is_answered_from_what_its_profile_makes() -> None:
 
 def test_a_graph_that_nothing_makes_is_refused_in_a_sentence() -> None:
     for stated, said in (
-        ({"graph": "nowhere"}, "graph: benchmark mine is answered from 'nowhere', which is declared nowhere: declare a Graph or"),
-        ({"corpus": "wikipedia"}, "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus of"),
-    ):  # fmt: skip
+        (
+            {"graph": "nowhere"},
+            "graph: benchmark mine is answered from 'nowhere', which is declared nowhere: declare a Graph or",
+        ),
+        (
+            {"corpus": "wikipedia"},
+            "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus of",
+        ),
+    ):
         with pytest.raises(BadInput, match=said):
             Benchmark.model_validate({"name": "mine", "task": "mcqa", **stated}).build_defs(None)  # type: ignore[arg-type]
 

@@ -32,9 +32,10 @@ def written(folder: Path, nodes: list[object] = NODES, edges: str = EDGES) -> Pa
 def test_nodes_and_edges(tmp_path: Path) -> None:
     base = read_knowledge_base(written(tmp_path), frozenset({"drug"}))
     assert base.nodes.rows() == [
-        ("d1", "aspirin", ["ASA"], "drug", "Aspirin eases pain."), ("7", "fever", [], "disease", ""),
+        ("d1", "aspirin", ["ASA"], "drug", "Aspirin eases pain."),
+        ("7", "fever", [], "disease", ""),
         ("d2", "ibuprofen", [], "drug", ""),
-    ]  # fmt: skip
+    ]
     assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
     nodes, edges = (
         node_rows(base.nodes, "mine", "folder/nodes.jsonl"),

@@ -25,19 +25,26 @@ def pdf(*lines: str) -> bytes:
     shown = " T* ".join(f"({line}) Tj" for line in lines)
     content = f"BT /F1 12 Tf 14 TL 72 720 Td {shown} ET".encode()
     objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
         b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R "
         b"/Resources << /Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
-        b"<< /Length %d >> stream\n%s\nendstream" % (len(content), content), b"<< /Title (About bees) >>",
-    ]  # fmt: skip
+        b"<< /Length %d >> stream\n%s\nendstream" % (len(content), content),
+        b"<< /Title (About bees) >>",
+    ]
     out, places = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, 1):
         places.append(len(out))
         out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    return out + b"xref\n0 6\n0000000000 65535 f \n%strailer << /Size 6 /Root 1 0 R /Info 5 0 R >>\nstartxref\n%d\n%%%%EOF" % (
-        table, len(out),
-    )  # fmt: skip
+    return (
+        out
+        + b"xref\n0 6\n0000000000 65535 f \n%strailer << /Size 6 /Root 1 0 R /Info 5 0 R >>\nstartxref\n%d\n%%%%EOF"
+        % (
+            table,
+            len(out),
+        )
+    )
 
 
 def test_a_page_is_what_is_seen_of_it(tmp_path: Path) -> None:

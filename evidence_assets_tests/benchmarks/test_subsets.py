@@ -45,10 +45,16 @@ def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
     """Six claims of two splits about three tables, and the ids of two of them."""
     lake = Lake.create(tmp_path / "lake")
     claims = [
-        {"source_id": f"c{i}", "task": "verification", "text": f"claim {i}", "gold": "SUPPORTS",
-         "table_id": f"t{i // 2}", "split": "dev" if i == 0 else "test"}
+        {
+            "source_id": f"c{i}",
+            "task": "verification",
+            "text": f"claim {i}",
+            "gold": "SUPPORTS",
+            "table_id": f"t{i // 2}",
+            "split": "dev" if i == 0 else "test",
+        }
         for i in range(6)
-    ]  # fmt: skip
+    ]
     own = {"benchmarks/mine/questions.jsonl": lines(*claims), "benchmarks/mine/tables.jsonl": lines(*TABLES)}
     lay(lake.raw, own | {"easy.txt": "c5\nc2\n", "wrong.txt": "c1\nc9\n"})
     return lake, Benchmark(name="mine", task="verification", expected=Expected(questions=5, options=3))
@@ -89,5 +95,6 @@ def test_every_printed_part_of_a_declared_benchmark_is_declared() -> None:
     known = {(b.whole, part_of(name)) for name, b in declared().items()}
     assert {(f.benchmark, f.part) for f in figures() if f.part} <= known
     assert {name: b.expected.questions for name, b in declared().items() if name.startswith("tabmcq")} == {
-        "tabmcq": 9092, "tabmcq.first150": 150,
-    }  # fmt: skip
+        "tabmcq": 9092,
+        "tabmcq.first150": 150,
+    }

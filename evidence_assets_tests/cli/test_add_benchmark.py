@@ -22,8 +22,12 @@ from evidence_assets.lake.store import Lake
 
 CHOICE = {"source_id": "1", "text": "Which buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
 CLAIM = {
-    "source_id": "1", "task": "verification", "text": "The value of River is 1.", "gold": "SUPPORTS", "table_id": "n.csv",
-}  # fmt: skip
+    "source_id": "1",
+    "task": "verification",
+    "text": "The value of River is 1.",
+    "gold": "SUPPORTS",
+    "table_id": "n.csv",
+}
 
 
 class Folder:
@@ -76,9 +80,10 @@ def test_links_out_of_what_is_given_are_not_followed(folder: Folder) -> None:
         (folder.root / name).symlink_to(private)
     asked = {"source_id": "1", "task": "skb_search", "text": "Which?", "gold": "n1"}
     given: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
-        (CHOICE, {"corpus": str(folder.root / "docs")}), (CLAIM, {"tables": folder.root / "tables"}),
+        (CHOICE, {"corpus": str(folder.root / "docs")}),
+        (CLAIM, {"tables": folder.root / "tables"}),
         (asked, {"graph": search}),
-    )  # fmt: skip
+    )
     for row, brought in given:
         with pytest.raises(BadInput, match="is a link that leads out of"):
             plan("bees", folder.questions(row), folder=folder.defs, **brought)

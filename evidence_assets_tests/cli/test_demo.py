@@ -55,9 +55,12 @@ def test_interrupted_or_killed_in_the_middle_a_rerun_gives_the_bytes_of_an_undis
     for progress, how in ((2, signal.SIGINT), (3, signal.SIGKILL), (moments.randrange(8, 20), signal.SIGKILL)):
         process = subprocess.Popen(
             [sys.executable, "-m", "evidence_assets.cli", "demo"],
-            env={**os.environ, **world.environment}, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            env={**os.environ, **world.environment},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # who runs the tests may ignore it
-        )  # fmt: skip
+        )
         assert process.stdout is not None
         for line in process.stdout:
             if re.match(rf"\s*{progress}/", line):

@@ -16,9 +16,10 @@ from evidence_assets_tests.conftest import REPOSITORY, World
 CHOICE = {"source_id": "1", "text": "Which animal buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
 ASKED = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
 ANSWERS = {
-    "good": ("predictions/mcqa/bm25", "A"), "good_claim": ("predictions/table/bm25", "SUPPORTS"),
+    "good": ("predictions/mcqa/bm25", "A"),
+    "good_claim": ("predictions/table/bm25", "SUPPORTS"),
     "good_graph": ("predictions/graph/nearest_triples", "honey"),
-}  # fmt: skip
+}
 """What is answered from the documents, tables and triples that came with a benchmark."""
 
 
@@ -60,9 +61,10 @@ def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -
     world.add("good_graph", ASKED, "--graph", str(world.root / "triples.tsv"))
     seeds = world.root / "data_lake" / "raw" / "seeds"
     for name, prompt, head in (
-        ("odd_prompt", "<HEAD> zwirbelt <TAIL>", "gout"), ("odd_seed", "<HEAD> may treat <TAIL>", "quux"),
+        ("odd_prompt", "<HEAD> zwirbelt <TAIL>", "gout"),
+        ("odd_seed", "<HEAD> may treat <TAIL>", "quux"),
         ("good_seed", "<HEAD> may treat <TAIL>", "gout"),
-    ):  # fmt: skip
+    ):
         (seeds / f"{name}.yaml").write_text(
             f"id: {name}\ncollection: biomedical\nprompt: {prompt}\npairs:\n  - [epilepsy, gout]\n  - [{head}, gout]\n"
         )

@@ -90,10 +90,13 @@ def test_what_claims_to_fill_a_table_fills_it(tmp_path: Path) -> None:
     profile.write_text("extends: embedded\nname: paper\nsample: small\n")
     asked = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}
     questions = [
-        {"QuestionId": f"WebQTest-{i}", "RawQuestion": question,
-         "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}]}
+        {
+            "QuestionId": f"WebQTest-{i}",
+            "RawQuestion": question,
+            "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}],
+        }
         for i, (question, answer) in enumerate(asked.items())
-    ]  # fmt: skip
+    ]
     for name, text in (
         ("webqsp/data/WebQSP.test.json", json.dumps({"Version": "1.0", "Questions": questions})),
         ("graphs/freebase/triples.tsv", "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\n"),
@@ -102,13 +105,19 @@ def test_what_claims_to_fill_a_table_fills_it(tmp_path: Path) -> None:
         (raw / name).parent.mkdir(parents=True, exist_ok=True)
         (raw / name).write_text(text)
     environment = {
-        "EVIDENCE_LAKE": str(tmp_path / "lake"), "DAGSTER_HOME": str(tmp_path / "home"), PROFILE_VARIABLE: str(profile),
-    }  # fmt: skip
+        "EVIDENCE_LAKE": str(tmp_path / "lake"),
+        "DAGSTER_HOME": str(tmp_path / "home"),
+        PROFILE_VARIABLE: str(profile),
+    }
     for more, filled in ((["--json"], 0), (["--run"], 3), (["--json"], 3)):
         done = subprocess.run(
             [sys.executable, "-m", "evidence_assets.cli", "reproduce", "kaping-background-5.5", *more],
-            env={**os.environ, **environment}, capture_output=True, text=True, timeout=240, check=False,
-        )  # fmt: skip
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         if "--json" in more:
             table = json.loads(done.stdout)

@@ -49,11 +49,23 @@ def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
     for i, (question, option, text) in enumerate(rows):
         made.append(
             {
-                "benchmark": "b", "selector": "s", "kind": "chunk", "source_kind": "chunk", "source_id": text, "locator": "",
-                "evidence_id": f"e{i}", "question_id": question, "option": option, "text": text, "rank": i,
-                "score": 1.0, "why": None, "content_hash": content_id("evidence", "chunk", text, "", text), "input_hash": "",
+                "benchmark": "b",
+                "selector": "s",
+                "kind": "chunk",
+                "source_kind": "chunk",
+                "source_id": text,
+                "locator": "",
+                "evidence_id": f"e{i}",
+                "question_id": question,
+                "option": option,
+                "text": text,
+                "rank": i,
+                "score": 1.0,
+                "why": None,
+                "content_hash": content_id("evidence", "chunk", text, "", text),
+                "input_hash": "",
             }
-        )  # fmt: skip
+        )
     return stored("evidence", made)
 
 
@@ -92,9 +104,14 @@ def test_what_was_shown_used_and_cited_are_told_apart() -> None:
     label = dict(chains.select("chain_id", "hypothesis").iter_rows())
     edges = pl.concat([stored("lineage_edges", m.lineage) for m in (made, citation_rows(chains, rows))])
     of_chains = edges.filter((pl.col("child_kind") == "chain") & (pl.col("parent_kind") == "evidence"))
-    assert {(label[c], relation, e) for c, relation, e in of_chains.select("child_id", "relation", "parent_id").rows()} == {
-        ("A", "used", "e0"), ("A", "cited", "e0"), ("A", "was_shown", "e1"), ("B", "used", "e2"),
-    }  # fmt: skip
+    assert {
+        (label[c], relation, e) for c, relation, e in of_chains.select("child_id", "relation", "parent_id").rows()
+    } == {
+        ("A", "used", "e0"),
+        ("A", "cited", "e0"),
+        ("A", "was_shown", "e1"),
+        ("B", "used", "e2"),
+    }
 
 
 def test_an_answer_that_falls_without_its_only_evidence() -> None:

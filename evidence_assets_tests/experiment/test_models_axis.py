@@ -103,9 +103,13 @@ def test_who_works_with_no_model_of_a_kind_is_not_crossed_with_them() -> None:
 
 def test_evidence_picked_by_a_model_is_that_models_and_rows_say_so() -> None:
     both = Variant(
-        system="background", family="graph", name="both", method="background", parameters={"recall": "recalled"},
+        system="background",
+        family="graph",
+        name="both",
+        method="background",
+        parameters={"recall": "recalled"},
         models={"generator": "all"},
-    )  # fmt: skip
+    )
     stages = {stage.key: stage for stage in all_stages(load("background"), both)}
     assert "evidence/graph/both/qwen" in stages
     reads = {read.key for read in stages["evidence/graph/both/qwen"].reads}
@@ -129,9 +133,13 @@ def test_vectors_of_another_encoder_are_read_under_its_name_and_all_else_is_shar
 
 def test_a_harvest_of_another_masked_model_reads_that_model() -> None:
     harvest = Variant(
-        system="kbloom", family="knowledge", name="z", method="kbloom", parameters={"collections": ("own",)},
+        system="kbloom",
+        family="knowledge",
+        name="z",
+        method="kbloom",
+        parameters={"collections": ("own",)},
         models={"masked_model": "all"},
-    )  # fmt: skip
+    )
     stages = {stage.key: stage for stage in all_stages(load("kbloom"), harvest)}
     assert {"knowledge/z/harvest", "knowledge/z/roberta/harvest", "knowledge/z/roberta/own"} <= stages.keys()
     assert "models/masked_lm/roberta" in {read.key for read in stages["knowledge/z/roberta/harvest"].reads}

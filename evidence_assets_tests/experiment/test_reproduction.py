@@ -39,11 +39,20 @@ TINY = [
     ("quiz", "own", "", "qwen2.5-72b", "accuracy", "60", "percent", "true"),
 ]
 REASONS = [
-    "", "The profile embedded names no model", "Printed are a count or a time", "Printed are a count", "The metric is not computed",
-    "No variant of the system is printed", "The subset of the benchmark is not declared", "The benchmark is not declared.",
-    "The benchmark is not declared for the profile embedded", "The variant cannot answer the benchmark",
-    "No benchmark is named", "No variant is printed as the system of others", "No variant says that it is printed as the document's own",
-]  # fmt: skip
+    "",
+    "The profile embedded names no model",
+    "Printed are a count or a time",
+    "Printed are a count",
+    "The metric is not computed",
+    "No variant of the system is printed",
+    "The subset of the benchmark is not declared",
+    "The benchmark is not declared.",
+    "The benchmark is not declared for the profile embedded",
+    "The variant cannot answer the benchmark",
+    "No benchmark is named",
+    "No variant is printed as the system of others",
+    "No variant says that it is printed as the document's own",
+]
 VARIANT = Variant(system="s", family="mcqa", name="clever_published", published=(PrintedAs("clever", "full"),))
 BENCHMARKS = {
     "quiz": Benchmark(name="quiz", task="mcqa", corpus="wikipedia"),

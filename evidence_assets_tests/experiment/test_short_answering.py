@@ -28,13 +28,24 @@ def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
     """Rows of evidence from (question, triple, origin)."""
     made: list[dict[str, Any]] = [
         {
-            "evidence_id": f"e{i}", "question_id": question, "benchmark": "b", "option": "", "selector": "s",
-            "kind": "triple", "source_kind": "edge", "source_id": f"edge{i}", "locator": "", "text": " ".join(triple),
-            "rank": i, "score": 0.5, "why": json.dumps({"triple": triple, "origin": origin}),
-            "content_hash": f"h{i}", "input_hash": "i",
+            "evidence_id": f"e{i}",
+            "question_id": question,
+            "benchmark": "b",
+            "option": "",
+            "selector": "s",
+            "kind": "triple",
+            "source_kind": "edge",
+            "source_id": f"edge{i}",
+            "locator": "",
+            "text": " ".join(triple),
+            "rank": i,
+            "score": 0.5,
+            "why": json.dumps({"triple": triple, "origin": origin}),
+            "content_hash": f"h{i}",
+            "input_hash": "i",
         }
         for i, (question, triple, origin) in enumerate(rows, 1)
-    ]  # fmt: skip
+    ]
     return stored("evidence", made)
 
 
@@ -60,8 +71,9 @@ def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_n
     assert (rows["q2"]["answer"], rows["q2"]["status"]) == (None, "insufficient")
     edges = stored("lineage_edges", made.lineage).filter(pl.col("parent_kind") == "evidence")
     assert set(edges.select("child_id", "relation", "parent_id", "parent_version").rows()) == {
-        (rows["q1"]["prediction_id"], "used", "e1", "h1"), (rows["q2"]["prediction_id"], "was_shown", "e2", "h2"),
-    }  # fmt: skip
+        (rows["q1"]["prediction_id"], "used", "e1", "h1"),
+        (rows["q2"]["prediction_id"], "was_shown", "e2", "h2"),
+    }
 
 
 def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
@@ -80,9 +92,10 @@ def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]
 
 def test_an_answer_cites_what_it_stands_in_and_n_a_uses_nothing() -> None:
     two = evidence(
-        ("q1", ("web", "made by", "spider"), "graph"), ("q1", ("web", "found at", "attic"), "graph"),
+        ("q1", ("web", "made by", "spider"), "graph"),
+        ("q1", ("web", "found at", "attic"), "graph"),
         ("q2", ("milk", "made by", "spider"), "model"),
-    )  # fmt: skip
+    )
     said = by_model("A spider.", two)
     assert said["q1"] == {("used", "e1"), ("used", "e2"), ("cited", "e1")}
     assert said["q2"] == {("used", "e3")}, "what a model recalled is no source to cite"
@@ -98,8 +111,9 @@ def test_a_node_is_cited_by_its_name_and_what_holds_it_nowhere_is_misquoted() ->
     used = stored("lineage_edges", [edge("prediction", f"p-s-{n}", "used", "evidence", "e1", "h1", 1) for n in (1, 2)])
     made = answer_citation_rows(rows, used, found, {"base:7": "Spider", "base:9": "wasp"})
     assert [(r["chain_id"], r["quoted"], r["verdict"]) for r in stored("citations", made.rows).to_dicts()] == [
-        ("p-s-1", "Spider", "verified"), ("p-s-2", "wasp", "misquoted"),
-    ]  # fmt: skip
+        ("p-s-1", "Spider", "verified"),
+        ("p-s-2", "wasp", "misquoted"),
+    ]
     cited = [e for e in stored("lineage_edges", made.lineage).to_dicts() if e["relation"] == "cited"]
     assert [(e["child_id"], e["parent_id"]) for e in cited] == [("p-s-1", "e1")]
 
@@ -126,9 +140,14 @@ def test_unchanged_rows_are_taken_over_and_changed_evidence_is_answered_again() 
 def gold(question: str, text: str, answers: list[str], path: str) -> dict[str, Any]:
     evidence_ = [{"kind": "path", "source": "graph", "locator": "[]", "text": path, "group": ""}] if path else []
     return {
-        "question_id": question, "task": "kgqa", "text": text, "options": [], "gold": answers, "gold_aliases": [],
+        "question_id": question,
+        "task": "kgqa",
+        "text": text,
+        "options": [],
+        "gold": answers,
+        "gold_aliases": [],
         "gold_evidence": evidence_,
-    }  # fmt: skip
+    }
 
 
 def test_retrieval_counts_sources_only() -> None:
@@ -139,8 +158,11 @@ def test_retrieval_counts_sources_only() -> None:
     ]
     metrics = retrieval_metrics(asked, FOUND)
     assert {name: (e.value, e.n) for name, e in metrics.items() if name != "coverage"} == {
-        "hit@1": (0.5, 2), "hit@10": (0.5, 2), "answer_f1": (0.5, 2), "triple_f1": (0.5, 2)
-    }  # fmt: skip
+        "hit@1": (0.5, 2),
+        "hit@10": (0.5, 2),
+        "answer_f1": (0.5, 2),
+        "triple_f1": (0.5, 2),
+    }
     assert metrics["coverage"].n == 3
     assert evidence_recall(asked, FOUND) == [1.0, 0.0]
 

@@ -45,9 +45,10 @@ def lake(tmp_path: Path) -> Lake:
     rows.append(evidence(2, 1, "Of another question."))
     chains = [chain(1, "A", f"Bees do. {ATTACK}", ["e-s-1-1"]), chain(1, "B", "Cats do not.", ["e-s-1-2", "gone"])]
     checked = [
-        citation("c-s-1-A", "e-s-1-1", "verified", f"buzz {ATTACK}"), citation("c-s-1-B", "e-s-1-2", "misquoted", "bark"),
+        citation("c-s-1-A", "e-s-1-1", "verified", f"buzz {ATTACK}"),
+        citation("c-s-1-B", "e-s-1-2", "misquoted", "bark"),
         citation("c-s-1-B", "gone", "absent"),
-    ]  # fmt: skip
+    ]
     derived = [edge("evidence", "e-s-1-1", DERIVED, "chunk", "k1", "k1", 1)]
     write_answers(lake, rows, chains, [prediction(1, "A", error=ATTACK, model_id=ATTACK)], checked, derived)
     return lake

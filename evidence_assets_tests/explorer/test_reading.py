@@ -37,18 +37,29 @@ EDGES = [  # head, relation, tail, sources
 LOCATOR = path_locator([("e0", True), ("e1", False)])
 TEXT = "Metformin may treat diabetes. Excessive thirst is associated with diabetes."
 WHY = {
-    "nodes": [{"name": name, "relevance": relevance} for name, relevance in zip(NAMES, (0.61, 0.5, None), strict=False)],
+    "nodes": [
+        {"name": name, "relevance": relevance} for name, relevance in zip(NAMES, (0.61, 0.5, None), strict=False)
+    ],
     "links": [{"phrase": "metformin", "rule": "exact"}, {"phrase": "thirst", "rule": "fuzzy"}],
-    "attention": {"e0": [0.25, 0.125]}, "contradictory": False, "relevant_by": "threshold", "spread": 0.1,
-}  # fmt: skip
+    "attention": {"e0": [0.25, 0.125]},
+    "contradictory": False,
+    "relevant_by": "threshold",
+    "spread": 0.1,
+}
 
 
 def triple(number: int, source: str, licence: str) -> dict[str, object]:
     head, relation, tail, _ = EDGES[number]
     return {
-        "triple_id": f"t{number}", "head": head, "relation": relation, "tail": tail, "origin": "import", "flags": [],
-        "source": source, "licence": licence,
-    }  # fmt: skip
+        "triple_id": f"t{number}",
+        "head": head,
+        "relation": relation,
+        "tail": tail,
+        "origin": "import",
+        "flags": [],
+        "source": source,
+        "licence": licence,
+    }
 
 
 @pytest.fixture
@@ -61,13 +72,22 @@ def lake(tmp_path: Path) -> Lake:
     lake.write("knowledge/g/nodes", "", {"kg_nodes": nodes})
     edges = [
         {
-            "edge_id": f"e{i}", "head_id": head, "relation": relation, "tail_id": tail, "triple_ids": [f"t{i}"],
-            "sources": sources, "licences": ["CC0-1.0"] if len(sources) < 2 else ["CC-BY-4.0", "CC0-1.0"],
+            "edge_id": f"e{i}",
+            "head_id": head,
+            "relation": relation,
+            "tail_id": tail,
+            "triple_ids": [f"t{i}"],
+            "sources": sources,
+            "licences": ["CC0-1.0"] if len(sources) < 2 else ["CC-BY-4.0", "CC0-1.0"],
         }
         for i, (head, relation, tail, sources) in enumerate(EDGES)
-    ]  # fmt: skip
+    ]
     lake.write("knowledge/g/edges", "", {"kg_edges": edges})
-    stated = [triple(0, "graph.tsv:1", "CC0-1.0"), triple(0, "other.tsv:4", "CC-BY-4.0"), triple(1, "graph.tsv:2", "CC0-1.0")]  # fmt: skip
+    stated = [
+        triple(0, "graph.tsv:1", "CC0-1.0"),
+        triple(0, "other.tsv:4", "CC-BY-4.0"),
+        triple(1, "graph.tsv:2", "CC0-1.0"),
+    ]
     lake.write("knowledge/g/triples", "", {"triples": stated})
     # The same fact in a file of another graph is no source of this one; a harvest has no line.
     lake.write("knowledge/h/triples", "", {"triples": [triple(1, "elsewhere.tsv:9", "MIT")]})
@@ -140,12 +160,16 @@ def test_graphs_are_counted_with_their_sources_and_licences(lake: Lake) -> None:
     with connect(lake.root) as connection:
         (found,) = graph_sizes(connection)
     assert found == GraphSize(
-        "g", 4, 3, 3,
+        "g",
+        4,
+        3,
+        3,
         (
-            SourceSize("graph.tsv", 2, ("CC0-1.0",)), SourceSize("kbloom", 1, ("CC0-1.0",)),
+            SourceSize("graph.tsv", 2, ("CC0-1.0",)),
+            SourceSize("kbloom", 1, ("CC0-1.0",)),
             SourceSize("other.tsv", 1, ("CC-BY-4.0",)),
         ),
-    )  # fmt: skip
+    )
     base = {"edge_id": "b1", "head_id": "x:1", "relation": "treats", "tail_id": "x:2", "triple_ids": [], "licences": []}
     lake.write("knowledge/base/edges", "", {"kg_edges": [{**base, "sources": ["skb/nodes"]}]})
     nodes = [{"node_id": f"x:{i}", "name": "n", "aliases": [], "type": None, "document": None} for i in (1, 2)]
@@ -166,7 +190,7 @@ def test_graphs_are_counted_with_their_sources_and_licences(lake: Lake) -> None:
         ("ambiguous", "a", ["b"], "the evidence does not decide; nearest is a (likewise: b)"),
         ("insufficient", "a", ["b"], "the evidence does not say"),
     ],
-)  # fmt: skip
+)
 def test_an_answer_without_options_names_all_that_its_reading_leads_to(
     status: str, answer: str, others: list[str], said: str
 ) -> None:

@@ -58,15 +58,30 @@ def lake(tmp_path: Path) -> Lake:
     lake.write("corpus/c/chunks", "0", {"chunks": [bees, chunk(2, "Cats purr.")]})
     cells = [{"row": 0, "column": 0, "text": ATTACK}, {"row": 0, "column": 1, "text": "5"}]
     table = {
-        "table_id": NAMES[0], "benchmark": "quiz", "caption": ATTACK, "header": ["a", ATTACK], "n_rows": 1, "cells": cells,
+        "table_id": NAMES[0],
+        "benchmark": "quiz",
+        "caption": ATTACK,
+        "header": ["a", ATTACK],
+        "n_rows": 1,
+        "cells": cells,
         "content_hash": "h",
-    }  # fmt: skip
+    }
     lake.write("tables", "quiz", {"tables": [table]})
     for selector, answer in (("s", "A"), ("t", "B")):
         rows = [
-            evidence(1, 1, "Bees buzz.", selector, locator="0:10", why=f'{{"rule": "{"<b>near</b>"}"}}', content_hash=f"f{selector}"),
-            evidence(1, 2, "5", selector, kind="cell", source_kind="table", source_id=NAMES[0], locator="r1c1", why=ATTACK),
-        ]  # fmt: skip
+            evidence(
+                1,
+                1,
+                "Bees buzz.",
+                selector,
+                locator="0:10",
+                why=f'{{"rule": "{"<b>near</b>"}"}}',
+                content_hash=f"f{selector}",
+            ),
+            evidence(
+                1, 2, "5", selector, kind="cell", source_kind="table", source_id=NAMES[0], locator="r1c1", why=ATTACK
+            ),
+        ]
         said = chain(1, answer, f"They do. {ATTACK}", [f"e-{selector}-1-1"], selector)
         cited = citation(said["chain_id"], f"e-{selector}-1-1", "verified", f"buzz {ATTACK}")
         derived = edge("evidence", f"e-{selector}-1-1", DERIVED, "chunk", "k1", "k1", 1)
@@ -279,9 +294,15 @@ def test_the_sample_can_be_walked_from_scores_to_seeds_and_models_and_stays_as_i
     model = quote(lake.read("predictions")["model_id"][0], safe="")
     edge_id, node = lake.read("kg_edges")["edge_id"][0], lake.read("kg_nodes")["node_id"][0]
     start = (
-        f"/relation/{relation}", f"/source/triple/{harvested['triple_id'][0]}", f"/source/model/{model}", f"/source/edge/{edge_id}",
-        f"/source/node/{node}", f"/source/file/{quote('sample/graphs/biomedical.tsv', safe='')}", "/", "/search?q=gout",
-    )  # fmt: skip
+        f"/relation/{relation}",
+        f"/source/triple/{harvested['triple_id'][0]}",
+        f"/source/model/{model}",
+        f"/source/edge/{edge_id}",
+        f"/source/node/{node}",
+        f"/source/file/{quote('sample/graphs/biomedical.tsv', safe='')}",
+        "/",
+        "/search?q=gout",
+    )
     client = TestClient(application(lake.root), base_url="http://127.0.0.1")
     pages = crawl(client, 60, start)
     assert "Prompts" in pages[start[0]] and "prompts that found it" in pages[start[1]] and "answers" in pages[start[2]]

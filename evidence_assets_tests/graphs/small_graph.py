@@ -108,18 +108,26 @@ def graph_of(
     node, edge = (f"{kind}{{:0{len(str(max(len(of) - 1, 0)))}}}".format for kind, of in (("n", names), ("e", edges)))
     nodes = [
         {
-            "node_id": node(i), "name": name, "aliases": list(aliases[i]) if aliases else [],
-            "type": types[i] if types else None, "document": documents[i] if documents else None,
+            "node_id": node(i),
+            "name": name,
+            "aliases": list(aliases[i]) if aliases else [],
+            "type": types[i] if types else None,
+            "document": documents[i] if documents else None,
         }
         for i, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     rows = [
         {
-            "edge_id": edge(i), "head_id": node(head), "relation": relations[kind], "tail_id": node(tail),
-            "triple_ids": [], "sources": [], "licences": [],
+            "edge_id": edge(i),
+            "head_id": node(head),
+            "relation": relations[kind],
+            "tail_id": node(tail),
+            "triple_ids": [],
+            "sources": [],
+            "licences": [],
         }
         for i, (head, kind, tail) in enumerate(edges)
-    ]  # fmt: skip
+    ]
     return graph_of_rows("small", nodes, rows)
 
 

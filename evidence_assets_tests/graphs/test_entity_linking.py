@@ -102,8 +102,10 @@ def test_signatures_never_differ_in_more_bits_than_letters(a: str, b: str) -> No
     assert int(np.bitwise_count(left ^ right)) <= Indel.distance(a, b)
 
 
-@given(st.lists(st.sampled_from(["new york", "york", "new", "dog", "hot dog", "dogs run"]), min_size=1, unique=True),
-       st.lists(st.sampled_from(["New", "York", "dogs", "hot", "run", "xyz,", "-"]), max_size=9))  # fmt: skip
+@given(
+    st.lists(st.sampled_from(["new york", "york", "new", "dog", "hot dog", "dogs run"]), min_size=1, unique=True),
+    st.lists(st.sampled_from(["New", "York", "dogs", "hot", "run", "xyz,", "-"]), max_size=9),
+)
 @settings(max_examples=150, deadline=None)
 def test_spans_equal_a_search_by_word_windows(names: list[str], words: list[str]) -> None:
     text, keys = " ".join(words), {name_key(name) for name in names}
@@ -159,9 +161,17 @@ def test_bad_arguments_are_named() -> None:
 
 def test_normal_forms() -> None:
     pairs = {
-        "churches": "church", "boxes": "box", "houses": "house", "buses": "bus", "potatoes": "potato",
-        "berries": "berry", "glasses": "glass", "crisis": "crisis", "Women": "woman", "ties": "tie",
-    }  # fmt: skip
+        "churches": "church",
+        "boxes": "box",
+        "houses": "house",
+        "buses": "bus",
+        "potatoes": "potato",
+        "berries": "berry",
+        "glasses": "glass",
+        "crisis": "crisis",
+        "Women": "woman",
+        "ties": "tie",
+    }
     for plural, singular in pairs.items():
         assert name_key(plural) == name_key(singular), plural
     assert name_key("plane") != name_key("plan")

@@ -148,8 +148,10 @@ def test_bridges_are_a_minimum_spanning_tree_of_the_parts(
     for i, j in itertools.combinations(range(len(parts)), 2):
         lengths = [
             networkx.shortest_path_length(whole, u, v)
-            for u in parts[i] for v in parts[j] if networkx.has_path(whole, u, v)
-        ]  # fmt: skip
+            for u in parts[i]
+            for v in parts[j]
+            if networkx.has_path(whole, u, v)
+        ]
         if lengths and min(lengths) <= max_length:
             closure.add_edge(i, j, weight=min(lengths))
     expected = sorted(d["weight"] for _, _, d in networkx.minimum_spanning_edges(closure))

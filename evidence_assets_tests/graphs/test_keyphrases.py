@@ -28,8 +28,16 @@ def phrases(text: str) -> list[str]:
 
 def test_candidates_keep_edges_free_of_stop_words_and_cross_no_punctuation() -> None:
     assert phrases("The point of view, a deep-sea fish") == [
-        "point", "point of view", "view", "deep", "deep-sea", "deep-sea fish", "sea", "sea fish", "fish",
-    ]  # fmt: skip
+        "point",
+        "point of view",
+        "view",
+        "deep",
+        "deep-sea",
+        "deep-sea fish",
+        "sea",
+        "sea fish",
+        "fish",
+    ]
     assert phrases("a dog's bone") == ["dog", "dog's bone", "bone"]
     assert phrases("Dogs and dog and DOGS") == ["Dogs", "Dogs and dog"]
     assert phrases("something different, 12 people") == []

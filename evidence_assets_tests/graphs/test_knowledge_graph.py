@@ -124,8 +124,10 @@ class GraphContract:
         assert dict(zip(part.nodes.tolist(), part.hop.tolist(), strict=True)) == distance
         inside = sorted((h, k, t) for h, t, k in reference.edges(keys=True) if h in distance and t in distance)
         arrays = graph.arrays
-        for edges, ends in ((part.edges, (arrays.heads[part.edges], arrays.tails[part.edges])),
-                            (part.edges, (part.nodes[part.heads], part.nodes[part.tails]))):  # fmt: skip
+        for edges, ends in (
+            (part.edges, (arrays.heads[part.edges], arrays.tails[part.edges])),
+            (part.edges, (part.nodes[part.heads], part.nodes[part.tails])),
+        ):
             named = [graph.relations[code] for code in arrays.relations[edges]]
             assert sorted(zip(ends[0].tolist(), named, ends[1].tolist(), strict=True)) == inside
 
@@ -230,8 +232,11 @@ class TestStarkLayout(GraphContract):
         for name, value in dictionaries.items():
             (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
         heads, kinds, tails = torch.tensor(world.edges, dtype=torch.int64).reshape(-1, 3).T
-        for name, tensor in (("node_types", torch.tensor(world.types)), ("edge_index", torch.stack([heads, tails])),
-                             ("edge_types", kinds)):  # fmt: skip
+        for name, tensor in (
+            ("node_types", torch.tensor(world.types)),
+            ("edge_index", torch.stack([heads, tails])),
+            ("edge_types", kinds),
+        ):
             torch.save(tensor.clone(), folder / f"{name}.pt")
         return of_files(read_stark(folder, "prime"))
 

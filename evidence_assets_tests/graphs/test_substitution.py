@@ -54,16 +54,20 @@ def queries(draw: st.DrawFn, n_nodes: int, *, tree: bool) -> tuple[list[Pattern]
 
 
 def brute_force(
-    node_types: list[int], edges: list[tuple[int, int, int]], patterns: list[Pattern], target: Variable,
-    *, typed: bool = True, directed: bool = True,
-) -> set[int]:  # fmt: skip
+    node_types: list[int],
+    edges: list[tuple[int, int, int]],
+    patterns: list[Pattern],
+    target: Variable,
+    *,
+    typed: bool = True,
+    directed: bool = True,
+) -> set[int]:
     """Values of the target over all assignments that satisfy every triplet."""
     terms = list(dict.fromkeys([target, *(t for p in patterns for t in (p.head, p.tail))]))
     choices = [
-        t.nodes if isinstance(t, Constant)
-        else [n for n, kind in enumerate(node_types) if t.node_type in (None, kind)]
+        t.nodes if isinstance(t, Constant) else [n for n, kind in enumerate(node_types) if t.node_type in (None, kind)]
         for t in terms
-    ]  # fmt: skip
+    ]
     present = set(edges)
 
     def holds(head: int, kind: int | None, tail: int) -> bool:

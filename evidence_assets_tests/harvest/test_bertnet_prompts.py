@@ -33,10 +33,14 @@ def by_seeds(asked: Sequence[tuple[str, Pair]]) -> list[float]:
 
 def test_what_is_reworded_is_reworded_again_until_nothing_is_new() -> None:
     told = {
-        "Paris is the capital of France.": ["The seat of France is Paris.", "Paris it is", "Paris is the capital of France!"],
+        "Paris is the capital of France.": [
+            "The seat of France is Paris.",
+            "Paris it is",
+            "Paris is the capital of France!",
+        ],
         "The seat of France is Paris.": ["France is governed out of Paris"],
         "France is governed out of Paris.": ["The seat of France is Paris"],
-    }  # fmt: skip
+    }
     asked: list[str] = []
 
     def paraphrase(sentences: Sequence[str]) -> list[list[str]]:
@@ -96,9 +100,13 @@ def test_settings() -> None:
 
 def test_written_sentences_keep_all_keywords_in_their_order() -> None:
     said = {
-        "Paris capital France": ["Paris is the capital of France.", "Paris, in France, is the capital", "Paris is in France"],
+        "Paris capital France": [
+            "Paris is the capital of France.",
+            "Paris, in France, is the capital",
+            "Paris is in France",
+        ],
         "France capital Paris": ["France has the capital Paris."],
-    }  # fmt: skip
+    }
     orders = [(HEAD, "capital", TAIL), (TAIL, "capital", HEAD)]
     found = written_sentences(orders, PAIRS, lambda texts: [said[text] for text in texts])
     assert found == ["Paris is the capital of France.", "France has the capital Paris."]

@@ -74,8 +74,11 @@ def test_capture_recapture_recovers_a_known_population() -> None:
 
 def test_contradictions() -> None:
     assert contradictions([("Oslo", "Norway"), ("oslo", "Sweden"), ("Rome", "Italy"), ("Rome", "italy")]) == [
-        True, True, False, False,
-    ]  # fmt: skip
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_symmetric_and_inverse_relations_are_one_fact() -> None:

@@ -45,9 +45,11 @@ def new_bucket(server: str) -> str:
 def reached_by(server: str) -> dict[str, str]:
     """The variables by which any S3 client finds a server."""
     return {
-        "AWS_ENDPOINT_URL": server, "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": server,
+        "AWS_ACCESS_KEY_ID": "someone",
+        "AWS_SECRET_ACCESS_KEY": "secret",
         "AWS_REGION": "us-east-1",
-    }  # fmt: skip
+    }
 
 
 class Failing(ThreadingHTTPServer):

@@ -42,10 +42,14 @@ def edge_frames(draw: st.DrawFn) -> pl.DataFrame:
     chosen = draws.permutation(every)[: draw(st.sampled_from([0, 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5]))]
     heads, rest = np.divmod(chosen, len(ends) * len(relations))
     which, tails = np.divmod(rest, len(ends))
-    frame = pl.DataFrame({
-        "head_id": [ends[place] for place in heads], "relation": [relations[place] for place in which],
-        "tail_id": [ends[place] for place in tails],
-    }, schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String))  # fmt: skip
+    frame = pl.DataFrame(
+        {
+            "head_id": [ends[place] for place in heads],
+            "relation": [relations[place] for place in which],
+            "tail_id": [ends[place] for place in tails],
+        },
+        schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String),
+    )
     return frame.cast(pl.Enum(list(dict.fromkeys([*ends, *relations])))) if draw(st.booleans()) else frame
 
 
@@ -112,10 +116,17 @@ def test_a_file_out_of_order_is_told_whichever_block_it_is_in(tmp_path: Path, mo
 def test_texts_that_no_one_array_holds_are_written_as_others_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nodes = pl.DataFrame({
-        "node_id": [f"n{number}" for number in range(200)], "name": "a name", "aliases": [["b"]] * 200, "type": None,
-        "document": [None if number % 3 == 0 else "text " * (number % 40) for number in range(200)], "source": "file",
-    }, schema_overrides={"type": pl.String})  # fmt: skip
+    nodes = pl.DataFrame(
+        {
+            "node_id": [f"n{number}" for number in range(200)],
+            "name": "a name",
+            "aliases": [["b"]] * 200,
+            "type": None,
+            "document": [None if number % 3 == 0 else "text " * (number % 40) for number in range(200)],
+            "source": "file",
+        },
+        schema_overrides={"type": pl.String},
+    )
     lake, expected = Lake.create(tmp_path / "lake"), prepare("kg_nodes", nodes)
     monkeypatch.setattr(row_files, "ROW_GROUP", BLOCK)
     files = [lake.write("plain", "", {"kg_nodes": nodes})["kg_nodes"].path]

@@ -111,13 +111,22 @@ def test_lineage_is_followed_and_checked_through_old_and_new_files(lake: Lake, m
         name, fact = content_id("prediction", number), content_id("evidence", number)
         lake.write("questions/mcqa", f"quiz|{number}", {"questions": [question(number)]})
         picked = evidence(number, 1, "text", evidence_id=fact, content_hash="v")
-        lake.write("evidence/mcqa/s", f"quiz|{number}", {
-            "evidence": [picked], "lineage_edges": [edge("evidence", fact, USED, "question", f"q{number}", f"q{number}")],
-        })  # fmt: skip
-        lake.write("predictions/mcqa/s", f"quiz|{number}", {
-            "predictions": [prediction(number, "A", prediction_id=name)],
-            "lineage_edges": [edge("prediction", name, USED, "evidence", fact, "v")],
-        })  # fmt: skip
+        lake.write(
+            "evidence/mcqa/s",
+            f"quiz|{number}",
+            {
+                "evidence": [picked],
+                "lineage_edges": [edge("evidence", fact, USED, "question", f"q{number}", f"q{number}")],
+            },
+        )
+        lake.write(
+            "predictions/mcqa/s",
+            f"quiz|{number}",
+            {
+                "predictions": [prediction(number, "A", prediction_id=name)],
+                "lineage_edges": [edge("prediction", name, USED, "evidence", fact, "v")],
+            },
+        )
         return name
 
     old = write(0)

@@ -59,7 +59,7 @@ BASE = "type: x.KnowledgeBase\nattributes: {name: b, folder: f, '': ''}\n"
         (b"x\n", "must"),
         (b"\x00", "YAML"),
     ],
-)  # fmt: skip
+)
 def test_yaml_that_cannot_be_read_names_its_file(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)

@@ -28,18 +28,40 @@ from evidence_assets_tests.lake_rows import chunk, evidence
 
 def seed(i: int, version: str = "v1") -> dict[str, Any]:
     return {
-        "relation_id": "r", "collection": "c", "prompt": "<HEAD> <TAIL>", "head": f"h{i}", "tail": "t",
-        "seed_id": f"seed{i}", "seed_hash": version, "position": i, "template": "<HEAD> <TAIL>", "head_kinds": [],
-        "tail_kinds": [], "symmetric": False, "functional": False,
-    }  # fmt: skip
+        "relation_id": "r",
+        "collection": "c",
+        "prompt": "<HEAD> <TAIL>",
+        "head": f"h{i}",
+        "tail": "t",
+        "seed_id": f"seed{i}",
+        "seed_hash": version,
+        "position": i,
+        "template": "<HEAD> <TAIL>",
+        "head_kinds": [],
+        "tail_kinds": [],
+        "symmetric": False,
+        "functional": False,
+    }
 
 
 def triple(i: int) -> dict[str, Any]:
     return {
-        "triple_id": f"triple{i}", "head": f"h{i}", "relation": "r", "tail": "t", "origin": "import", "semantic": None,
-        "fluency": None, "score": None, "rank": None, "agreement": None, "flags": [], "model_id": None,
-        "relation_id": None, "source": "s", "licence": "",
-    }  # fmt: skip
+        "triple_id": f"triple{i}",
+        "head": f"h{i}",
+        "relation": "r",
+        "tail": "t",
+        "origin": "import",
+        "semantic": None,
+        "fluency": None,
+        "score": None,
+        "rank": None,
+        "agreement": None,
+        "flags": [],
+        "model_id": None,
+        "relation_id": None,
+        "source": "s",
+        "licence": "",
+    }
 
 
 @pytest.fixture
@@ -76,10 +98,14 @@ def test_documents_files_and_cells_are_sources_to_start_from(lake: Lake) -> None
     used = [edge("evidence", f"e-s-{n}-1", DERIVED, "table", "polls", "v") for n in (1, 2)]
     lake.write("corpus/news/chunks", "0", {"chunks": [chunk(1, "one"), chunk(2, "two", source="g.txt")]})
     lake.write("evidence/table/x", "b|0", {"evidence": cells, "lineage_edges": used})
-    lake.write("evidence/mcqa/x", "b|0", {
-        "evidence": [evidence(3, 1, "one", source_id="k1")],
-        "lineage_edges": [edge("evidence", "e-s-3-1", DERIVED, "chunk", "k1", "k1")],
-    })  # fmt: skip
+    lake.write(
+        "evidence/mcqa/x",
+        "b|0",
+        {
+            "evidence": [evidence(3, 1, "one", source_id="k1")],
+            "lineage_edges": [edge("evidence", "e-s-3-1", DERIVED, "chunk", "k1", "k1")],
+        },
+    )
     node = {"node_id": "base:n1", "name": "n", "aliases": [], "source": "bases/own/nodes.jsonl"}
     stated = {"head_id": "base:n1", "relation": "r", "tail_id": "base:n1", "licences": [], "triple_ids": []}
     lake.write("knowledge/base/nodes", "", {"kg_nodes": [node, {**node, "node_id": "base:n0", "source": None}]})
@@ -88,16 +114,20 @@ def test_documents_files_and_cells_are_sources_to_start_from(lake: Lake) -> None
     )
     with connect(lake.root) as connection:
         assert distinct_rows(trace(connection, "e-s-3-1")) == {
-            "chunk": ["k1"], "document": ["news:d1"], "file": ["news:f.txt"]
-        }  # fmt: skip
+            "chunk": ["k1"],
+            "document": ["news:d1"],
+            "file": ["news:f.txt"],
+        }
         assert distinct_rows(trace(connection, "e-s-1-1")) == {"cell": ["polls:r1c2"], "table": ["polls"]}
         assert distinct_rows(trace(connection, "base:n1")) == {"file": ["bases/own/nodes.jsonl"]}
         assert distinct_rows(trace(connection, "base:n0")) == {}
         assert distinct_rows(trace(connection, "x")) == {"file": ["bases/own/edges.tsv"]}
         assert find(connection, "news:g") == ("file", "news:g.txt")
         assert distinct_rows(impact(connection, "news:f.txt")) == {
-            "chunk": ["k1"], "document": ["news:d1"], "evidence": ["e-s-3-1"]
-        }  # fmt: skip
+            "chunk": ["k1"],
+            "document": ["news:d1"],
+            "evidence": ["e-s-3-1"],
+        }
         assert distinct_rows(impact(connection, "news:d2")) == {"chunk": ["k2"]}
         assert trace(connection, "news:d1").content["title"] == "Title 1"
         cell = impact(connection, "polls:r2c2")
@@ -108,8 +138,10 @@ def test_a_cycle_ends(lake: Lake) -> None:
     lake.write("loop", "", {"lineage_edges": [edge("triple", "triple1", USED, "triple", "triple2", "triple2")]})
     with connect(lake.root) as connection:
         assert distinct_rows(trace(connection, "triple1")) == {
-            "file": ["s"], "seed": ["seed1"], "triple": ["triple1", "triple2"],
-        }  # fmt: skip
+            "file": ["s"],
+            "seed": ["seed1"],
+            "triple": ["triple1", "triple2"],
+        }
         trace(connection, "triple1", limit=3)
 
 
@@ -139,10 +171,13 @@ def test_a_parent_that_is_absent_or_has_changed_is_found(lake: Lake) -> None:
 
 def test_diff_names_what_two_runs_made_differently(lake: Lake) -> None:
     def record(run: str, ids: dict[str, str], partition: str = "b|0") -> None:
-        rows = prepare("citations", [
-            {"citation_id": k, "chain_id": k, "step": 0, "evidence_id": "e", "quoted": "", "verdict": v}
-            for k, v in ids.items()
-        ])  # fmt: skip
+        rows = prepare(
+            "citations",
+            [
+                {"citation_id": k, "chain_id": k, "step": 0, "evidence_id": "e", "quoted": "", "verdict": v}
+                for k, v in ids.items()
+            ],
+        )
         lake.record_history(
             run, "citations/x", partition, history_rows("citations", rows, run, "citations/x", partition)
         )

@@ -112,10 +112,13 @@ def test_the_connection_alone_opens_no_other_file_and_keeps_its_settings(
     [
         ("SELECT count(*) FROM citations", [(1,)]),
         ("FROM range(2);", [(0,), (1,)]),
-        ("WITH c AS (SELECT asset FROM citations) SELECT * FROM c UNION ALL SELECT 'y' ORDER BY 1", [("citations/x",), ("y",)]),
+        (
+            "WITH c AS (SELECT asset FROM citations) SELECT * FROM c UNION ALL SELECT 'y' ORDER BY 1",
+            [("citations/x",), ("y",)],
+        ),
         ("SELECT unnest(['a', 'b'])", [("a",), ("b",)]),
     ],
-)  # fmt: skip
+)
 def test_a_query_that_reads_is_answered(lake: Lake, sql: str, rows: list[tuple[object, ...]]) -> None:
     with connect(lake.root) as connection:
         assert ask(connection, sql)[1] == rows

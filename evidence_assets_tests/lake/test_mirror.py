@@ -286,10 +286,14 @@ def test_find_lake_takes_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 Deed = tuple[str, str, str, int]
 DEEDS = st.lists(
-    st.tuples(st.sampled_from(["write", "delete", "read", "all"]), st.sampled_from("ab"), st.sampled_from("xyz"),
-              st.integers(0, 2)),
+    st.tuples(
+        st.sampled_from(["write", "delete", "read", "all"]),
+        st.sampled_from("ab"),
+        st.sampled_from("xyz"),
+        st.integers(0, 2),
+    ),
     max_size=12,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

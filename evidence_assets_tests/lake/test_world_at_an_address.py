@@ -27,9 +27,13 @@ def test_a_benchmark_made_at_an_address_by_a_failing_network_equals_the_one_made
         def run(world: World, *command: str) -> str:
             places = {"EVIDENCE_LAKE": address, "EVIDENCE_CACHE": str(world.root / "cache")}
             done = subprocess.run(
-                [sys.executable, "-m", "evidence_assets.cli", *command], capture_output=True, text=True, timeout=600,
-                check=False, env=os.environ | world.environment | reached_by(door.address) | places,
-            )  # fmt: skip
+                [sys.executable, "-m", "evidence_assets.cli", *command],
+                capture_output=True,
+                text=True,
+                timeout=600,
+                check=False,
+                env=os.environ | world.environment | reached_by(door.address) | places,
+            )
             assert done.returncode == 0, done.stdout + done.stderr
             return done.stdout
 

@@ -151,8 +151,13 @@ FAULTS = (
     Fault("empty answer", asking("empty"), ROW, "it is empty; after one repair attempt", 2),
     Fault("answer without content", asking("null"), ROW, "it is empty; after one repair attempt", 2),
     Fault("answer of 100 kB", asking("100 kB"), ROW, "characters, more than 20000", 2),
-    Fault("label cut off", asking("label cut off"), ROW,
-          "cut off at the token limit .finish reason length, 3 tokens after a prompt of 11", 2),
+    Fault(
+        "label cut off",
+        asking("label cut off"),
+        ROW,
+        "cut off at the token limit .finish reason length, 3 tokens after a prompt of 11",
+        2,
+    ),
     Fault("answer broken off by a filter", asking("filtered"), ROW, "content filter broke it off", 2),
     Fault("answer declined", asking("declined"), ROW, "refused by the model: I must not say", 1),
     Fault("wrong label", asking("Z"), ROW, "'Z', which is not one of A, B, INSUFFICIENT", 2),
@@ -162,19 +167,34 @@ FAULTS = (
     Fault("chain in malformed JSON", explaining('{"steps": [{"te'), ROW, "not valid JSON", 2),
     Fault("chain of another shape", explaining('{"steps": 3}'), ROW, "no JSON object with a list of steps", 2),
     Fault("chain in another language", explaining(RUSSIAN_STEP), ROW, "in Cyrillic script, the question in Latin", 2),
-    Fault("model folder without a tokenizer", lambda scene: load_encoder(str(scene.without("tokenizer.json"))), STEP,
-          "no tokenizer; copy the tokenizer files"),
-    Fault("model folder without weights", lambda scene: load_encoder(str(scene.without("model.safetensors"))), STEP,
-          r"no weights; copy its \*\.safetensors"),
-    Fault("model folder without configuration", lambda scene: load_encoder(str(scene.without("config.json"))), STEP,
-          "no config.json; name the folder"),
+    Fault(
+        "model folder without a tokenizer",
+        lambda scene: load_encoder(str(scene.without("tokenizer.json"))),
+        STEP,
+        "no tokenizer; copy the tokenizer files",
+    ),
+    Fault(
+        "model folder without weights",
+        lambda scene: load_encoder(str(scene.without("model.safetensors"))),
+        STEP,
+        r"no weights; copy its \*\.safetensors",
+    ),
+    Fault(
+        "model folder without configuration",
+        lambda scene: load_encoder(str(scene.without("config.json"))),
+        STEP,
+        "no config.json; name the folder",
+    ),
     Fault("weights that fail their checksum", bad_checksum, STEP, "fail their checksum.*fetch the file again"),
     Fault("NaN vectors", nan_vectors, STEP, "vectors that are not numbers.*fetch the weights again"),
     Fault("NaN in a language model", nan_logits, STEP, "values that are not numbers.*fetch the weights again"),
-    Fault("text longer than the encoder reads",
-          lambda scene: load_encoder(str(scene.encoder), device="cpu").sentences(["pain " * 999]), STEP,
-          "cut it into chunks first"),
-)  # fmt: skip
+    Fault(
+        "text longer than the encoder reads",
+        lambda scene: load_encoder(str(scene.encoder), device="cpu").sentences(["pain " * 999]),
+        STEP,
+        "cut it into chunks first",
+    ),
+)
 
 
 @contextmanager

@@ -22,9 +22,23 @@ from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny_masked import word_piece
 
 WORDS = [
-    "the", "fever", "aspirin", "insulin", "pain", "of", "may", "treat", "glucose", "lowers", "river", "copper",
-    "near", "a", "in", "cell",
-]  # fmt: skip
+    "the",
+    "fever",
+    "aspirin",
+    "insulin",
+    "pain",
+    "of",
+    "may",
+    "treat",
+    "glucose",
+    "lowers",
+    "river",
+    "copper",
+    "near",
+    "a",
+    "in",
+    "cell",
+]
 THREADS = st.sampled_from([1, 2, 4])
 LENGTHS = st.one_of(st.integers(1, 24), st.sampled_from([31, 64, 127, 200]))
 few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)

@@ -145,8 +145,11 @@ class TestServedTinyModel(GeneratorContract):
         direct = local.generate(PLAIN)
         for served, own in zip(generator.generate(PLAIN), direct, strict=True):
             assert (served.text, served.prompt_tokens, served.completion_tokens, served.finish_reason) == (
-                own.text, own.prompt_tokens, own.completion_tokens, own.finish_reason,
-            )  # fmt: skip
+                own.text,
+                own.prompt_tokens,
+                own.completion_tokens,
+                own.finish_reason,
+            )
 
 
 class Noted:
@@ -233,8 +236,11 @@ def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
     assert generator.sampling(explain_request(EXPLAIN))["structured_outputs"]["json"]["required"] == ["steps"]
     assert generator.sampling(replace(PLAIN[0], temperature=0.7))["temperature"] == 0.7
     assert generator.sampling(PLAIN[0]) == {
-        "temperature": 0.0, "seed": 0, "max_tokens": 8, "structured_outputs": None,
-    }  # fmt: skip
+        "temperature": 0.0,
+        "seed": 0,
+        "max_tokens": 8,
+        "structured_outputs": None,
+    }
     found = generator.generate([PLAIN[1], LONG, PLAIN[0]])
     assert [each.text for each in found] == [str(9 + 14), "", str(9 + 13)]
     assert found[1].refused and "max_model_len" in found[1].finish_reason

@@ -44,8 +44,18 @@ def test_slot_log_probs_equal_the_models_own(build: Build) -> None:
 
 def test_vocabulary_holdswhole_words_only() -> None:
     assert set(word_piece().vocabulary) == {
-        "the", "river", "sea", "iron", "copper", "town", "is", "near", "a", "har", "flow",
-    }  # fmt: skip
+        "the",
+        "river",
+        "sea",
+        "iron",
+        "copper",
+        "town",
+        "is",
+        "near",
+        "a",
+        "har",
+        "flow",
+    }
     byte_level = byte_pair().vocabulary
     assert {"the", "river", "sea", "copper"} <= set(byte_level)
     assert all(word.isalpha() for word in byte_level)
@@ -166,7 +176,7 @@ def test_filled_words_are_asked_one_after_the_other(model: HFMaskedLM) -> None:
         (f"the {SLOT} {SLOT} is near {SLOT}", 2, "sea"),
         (f"the {SLOT} {SLOT} is near sea", 0, "river"),
         (f"the river {SLOT} is near sea", 0, "the"),
-    ]  # fmt: skip
+    ]
     expected = [model.slot_log_probs([t], [slot])[0, position[word]] for t, slot, word in asked]
     [found] = model.fill_log_probs([text], [["sea", "river", "the"]], [[2, 0, 1]])
     np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -15,9 +15,13 @@ from evidence_assets.text.prompt_text import SLOT
 from evidence_assets_tests.models.tiny_masked import word_piece
 
 LEFT_OUT = {
-    "esmc": "reads proteins", "modernvbert": "reads images", "ultravbert": "reads images", "perceiver": "reads bytes",
-    "wav2vec2": "reads sound", "funnel": "the library's own code fails on texts of a few tokens",
-}  # fmt: skip
+    "esmc": "reads proteins",
+    "modernvbert": "reads images",
+    "ultravbert": "reads images",
+    "perceiver": "reads bytes",
+    "wav2vec2": "reads sound",
+    "funnel": "the library's own code fails on texts of a few tokens",
+}
 """Architectures that are not asked, and why."""
 SMALL: dict[str, Any] = {
     **dict.fromkeys(["hidden_size", "dim", "embedding_size", "emb_dim", "d_model"], 16),
@@ -27,9 +31,14 @@ SMALL: dict[str, Any] = {
     **dict.fromkeys(["encoder_attention_heads", "decoder_attention_heads"], 2),
     **dict.fromkeys(["entity_vocab_size", "pronunciation_vocab_size", "shape_vocab_size"], 20),
     **dict.fromkeys(["pronunciation_embed_dim", "shape_embed_dim", "entity_emb_size"], 8),
-    "head_dim": 16, "max_position_embeddings": 64, "pad_token_id": 0, "axial_pos_embds": False,
-    "default_language": "en_XX", "initializer_range": 0.5, "init_std": 0.5,
-}  # fmt: skip
+    "head_dim": 16,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "axial_pos_embds": False,
+    "default_language": "en_XX",
+    "initializer_range": 0.5,
+    "init_std": 0.5,
+}
 
 
 def tiny(kind: str) -> HFMaskedLM:

@@ -122,8 +122,9 @@ def test_choices_and_schemas_constrain_the_reply(shared: tuple[FaultyServer, str
     server.bodies.clear()
     asking(shared, constrain="structured_outputs", concurrency=1).generate([choose, explain])
     assert [body["structured_outputs"] for body in server.bodies] == [
-        {"choice": ["A", "B"]}, {"json": {"type": "object"}, "disable_any_whitespace": True},
-    ]  # fmt: skip
+        {"choice": ["A", "B"]},
+        {"json": {"type": "object"}, "disable_any_whitespace": True},
+    ]
     (completion,) = asking(shared, constrain="none").generate([choose])
     assert completion.text == server.always, "what was not asked for is not unwrapped"
     assert not {"response_format", "structured_outputs"} & server.bodies[2].keys()

@@ -16,9 +16,20 @@ from evidence_assets.text.prompt_text import SLOT
 from evidence_assets_tests.models.tiny_masked import word_piece
 
 PIECES = [
-    "<unk>", "<pad>", "<sep>", "<cls>", "<mask>", "▁river", "▁sea", "▁town", "▁near", "▁is", "▁har", "bour",
+    "<unk>",
+    "<pad>",
+    "<sep>",
+    "<cls>",
+    "<mask>",
+    "▁river",
+    "▁sea",
+    "▁town",
+    "▁near",
+    "▁is",
+    "▁har",
+    "bour",
     "▁the",
-]  # fmt: skip
+]
 
 
 def make_xlnet(folder: Path) -> Path:

@@ -31,17 +31,35 @@ def saved(folder: Path, model: Any, config: Any, **shape: Any) -> Path:
 
 def make_bart(folder: Path) -> Path:
     return saved(
-        folder, BartForConditionalGeneration, BartConfig, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=24, init_std=0.5,
-        bos_token_id=2, decoder_start_token_id=3, forced_eos_token_id=None,
-    )  # fmt: skip
+        folder,
+        BartForConditionalGeneration,
+        BartConfig,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        max_position_embeddings=24,
+        init_std=0.5,
+        bos_token_id=2,
+        decoder_start_token_id=3,
+        forced_eos_token_id=None,
+    )
 
 
 def make_t5(folder: Path) -> Path:
     return saved(
-        folder, T5ForConditionalGeneration, T5Config, d_kv=8, d_ff=32, num_layers=1, num_heads=2, initializer_factor=4.0,
+        folder,
+        T5ForConditionalGeneration,
+        T5Config,
+        d_kv=8,
+        d_ff=32,
+        num_layers=1,
+        num_heads=2,
+        initializer_factor=4.0,
         decoder_start_token_id=0,
-    )  # fmt: skip
+    )
 
 
 def test_one_beam_takes_the_likeliest_piece_each_time(tmp_path: Path) -> None:

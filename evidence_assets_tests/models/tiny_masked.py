@@ -17,8 +17,12 @@ CORPUS = [
     "copper wires carry the river of light",
 ] * 5
 SMALL: dict[str, Any] = {
-    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "initializer_range": 0.5
-}  # fmt: skip
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "initializer_range": 0.5,
+}
 
 
 def word_piece(seed: int = 0, *, cased: bool = False, model_id: str = "tiny-bert") -> HFMaskedLM:

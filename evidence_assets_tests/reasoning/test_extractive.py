@@ -101,8 +101,10 @@ def test_what_is_denied_supports_nothing_but_a_denial(solver: ExtractiveSolver) 
 
 
 def test_exception_is_the_least_supported(solver: ExtractiveSolver) -> None:
-    evidence = rows("Isoniazid may treat tuberculosis. Ethambutol may treat tuberculosis. Rifampicin may treat "
-                    "tuberculosis. Loperamide is no remedy for tuberculosis.")  # fmt: skip
+    evidence = rows(
+        "Isoniazid may treat tuberculosis. Ethambutol may treat tuberculosis. Rifampicin may treat "
+        "tuberculosis. Loperamide is no remedy for tuberculosis."
+    )
     options = ("isoniazid", "loperamide", "ethambutol", "rifampicin")
     for question, flag in (
         ("Which of these may NOT treat tuberculosis?", False),

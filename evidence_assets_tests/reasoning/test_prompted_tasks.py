@@ -224,12 +224,15 @@ class TestPromptedTask:
         (result,) = task_named(name).ask(LanguageModel(Refusing(lambda _: "")), [EXAMPLES[name].task])
         assert isinstance(result, Failure) and "too long" in result.reason
 
-    @pytest.mark.parametrize(("text", "finish", "reason"), [
-        (None, "length", r"cut off at the token limit \(finish reason length, 1 tokens after a prompt of 1\)"),
-        (None, "content_filter", "content filter broke it off"),
-        (" \n", "stop", "it is empty"),
-        ("x" * 20_001, "stop", "20001 characters, more than 20000"),
-    ])  # fmt: skip
+    @pytest.mark.parametrize(
+        ("text", "finish", "reason"),
+        [
+            (None, "length", r"cut off at the token limit \(finish reason length, 1 tokens after a prompt of 1\)"),
+            (None, "content_filter", "content filter broke it off"),
+            (" \n", "stop", "it is empty"),
+            ("x" * 20_001, "stop", "20001 characters, more than 20000"),
+        ],
+    )
     def test_a_reply_that_is_not_whole_is_unusable_whatever_it_says(
         self, name: str, text: str | None, finish: str, reason: str
     ) -> None:
@@ -254,10 +257,17 @@ class TestPromptedTask:
         assert "follow" in request.system and request == task.request(example.task)
 
     @settings(max_examples=30)
-    @given(reply=st.text(max_size=60) | st.recursive(
-        st.none() | st.text(max_size=4), lambda inner: st.lists(inner) | st.dictionaries(
-            st.sampled_from(["steps", "text", "target", "variables", "triplets", "?d"]), inner), max_leaves=8,
-    ).map(json.dumps))  # fmt: skip
+    @given(
+        reply=st.text(max_size=60)
+        | st.recursive(
+            st.none() | st.text(max_size=4),
+            lambda inner: (
+                st.lists(inner)
+                | st.dictionaries(st.sampled_from(["steps", "text", "target", "variables", "triplets", "?d"]), inner)
+            ),
+            max_leaves=8,
+        ).map(json.dumps)
+    )
     def test_any_reply_is_read_or_refused_with_a_reason(self, name: str, reply: str) -> None:
         try:
             task_named(name).parse(reply, EXAMPLES[name].task)
@@ -287,9 +297,10 @@ def smallest(schema: dict[str, Any]) -> Any:
 def test_schemas_that_the_strict_rules_forbid_are_found() -> None:
     loose = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "object", "properties": {}}}}}
     assert strict_faults(loose) == [
-        "schema: further properties are not forbidden", "schema: not all properties are required",
+        "schema: further properties are not forbidden",
+        "schema: not all properties are required",
         "schema.a[]: further properties are not forbidden",
-    ]  # fmt: skip
+    ]
     assert strict_faults({"type": "string", "minLength": 1}) == ["schema: minLength"]
 
 
@@ -299,9 +310,16 @@ def test_what_asking_came_to_is_summed_for_the_asset() -> None:
     one.read(Completion("a", 10, 4, 0.0, "stop"), kept=True)
     other.read(Completion("b", 6, 2, 0.0, "length"), kept=False)
     assert Usage.metadata([one, other]) == {
-        "asked_tasks": 4, "replies": 2, "kept_replies": 1, "repairs": 0, "cut_off": 1, "tokens_in": 16, "tokens_out": 6,
-        "tokens_in_a_task": 4.0, "tokens_out_a_task": 1.5,
-    }  # fmt: skip
+        "asked_tasks": 4,
+        "replies": 2,
+        "kept_replies": 1,
+        "repairs": 0,
+        "cut_off": 1,
+        "tokens_in": 16,
+        "tokens_out": 6,
+        "tokens_in_a_task": 4.0,
+        "tokens_out_a_task": 1.5,
+    }
     assert Usage.metadata([]) == Usage.metadata([Usage()]) == {}
 
 

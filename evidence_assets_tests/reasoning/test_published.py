@@ -41,9 +41,14 @@ def in_order(text: str, *parts: str) -> bool:
     return bool(re.search(".*".join(map(re.escape, parts)), text, re.DOTALL))
 
 
-@pytest.mark.parametrize(("style", "task", "reply"), [
-    ("chains", CHOOSE, "Answer: A"), ("question", CHOOSE, "A"), ("cases", CLAIM, "NOT ENOUGH INFORMATION"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("style", "task", "reply"),
+    [
+        ("chains", CHOOSE, "Answer: A"),
+        ("question", CHOOSE, "A"),
+        ("cases", CLAIM, "NOT ENOUGH INFORMATION"),
+    ],
+)
 def test_the_option_that_the_model_names_is_the_answer_whatever_its_citations_are_worth(
     style: str, task: ChooseAnswer, reply: str
 ) -> None:
@@ -75,8 +80,9 @@ def test_chains_are_written_in_prose_from_numbered_texts_and_triples_and_compare
     ).explain([explain])
     assert isinstance(chain, Chain) and chain.prompt_hash and chain.reply
     assert [(step.text, step.cited) for step in chain.steps] == [
-        ("Pain is treated [E1].", ("e1",)), ("Metal is not [E2], nor this [E9].", ("e2", "evidence 9")),
-    ]  # fmt: skip
+        ("Pain is treated [E1].", ("e1",)),
+        ("Metal is not [E2], nor this [E9].", ("e2", "evidence 9")),
+    ]
     compared = published.choice_request(dataclasses.replace(CHOOSE, chains=(chain,)))
     assert in_order(compared.user, "What treats pain?", "A) aspirin\nB) gold", "1) Pain is treated", "Answer: X")
     assert "Aspirin may treat pain." not in compared.user
@@ -115,8 +121,16 @@ def test_a_closed_book_is_asked_the_plain_question() -> None:
 
 def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
     asking = {v.place: v.as_published for v in variants() if v.family in ("mcqa", "table")}
-    for place in ("mcqa/uscrake_published", "mcqa/uscrake_k10_s5", "mcqa/ugat_published", "mcqa/closed_book",
-                  "table/ucret_published", "table/keep_all", "table/without_explanations", "table/ucret_js_eta20"):  # fmt: skip
+    for place in (
+        "mcqa/uscrake_published",
+        "mcqa/uscrake_k10_s5",
+        "mcqa/ugat_published",
+        "mcqa/closed_book",
+        "table/ucret_published",
+        "table/keep_all",
+        "table/without_explanations",
+        "table/ucret_js_eta20",
+    ):
         assert asking[place], place
     assert not asking["mcqa/uscrake"] and not asking["table/ucret"] and not asking["mcqa/ugat"]
     for name in ("uscrake", "ucret", "ugat"):
@@ -164,12 +178,19 @@ def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
     assert variant.words.temperature == 0.7
 
 
-@pytest.mark.parametrize(("name", "text", "said"), [
-    ("published_question", "S\n---\n$question", r"published_question\.txt.*\$answers is not there"),
-    ("published_question", "S\n---\n$question $answers $labels $facts\n\n?negated NOT", r"\$facts is none of this prompt's"),
-    ("published_question", "$question", "one line with ---"),
-    ("publishd_question", "S\n---\n$question", "no prompt 'publishd_question'; did you mean 'published_question'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("published_question", "S\n---\n$question", r"published_question\.txt.*\$answers is not there"),
+        (
+            "published_question",
+            "S\n---\n$question $answers $labels $facts\n\n?negated NOT",
+            r"\$facts is none of this prompt's",
+        ),
+        ("published_question", "$question", "one line with ---"),
+        ("publishd_question", "S\n---\n$question", "no prompt 'publishd_question'; did you mean 'published_question'"),
+    ],
+)
 def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.txt").write_text(text)
     with pytest.raises(BadInput, match=said):

@@ -46,9 +46,15 @@ def test_pronoun_takes_the_sentence_before_along() -> None:
 
 @pytest.mark.parametrize(
     ("text", "negative"),
-    [("X is not used for Y.", True), ("X isn't Y.", True), ("X is no remedy for Y.", True), ("X cannot do Y", True),
-     ("X may treat Y.", False), ("Notable knots.", False)],
-)  # fmt: skip
+    [
+        ("X is not used for Y.", True),
+        ("X isn't Y.", True),
+        ("X is no remedy for Y.", True),
+        ("X cannot do Y", True),
+        ("X may treat Y.", False),
+        ("Notable knots.", False),
+    ],
+)
 def test_denials(text: str, negative: bool) -> None:
     assert [each[2] for each in read(text)] == [negative]
 

@@ -167,8 +167,11 @@ def test_text_questions_keep_their_own_words() -> None:
 def test_the_table_is_written_with_places_and_steps_are_read_by_them() -> None:
     view = TableView.of("t", "Scores", ["Model", "F1"], [["A", "[BOLD] 1.0"], ["B", ""]])
     assert table_text(view).splitlines() == [
-        "[caption] Scores", "[r0c0] Model | [r0c1] F1", "[r1c0] A | [r1c1] 1.0", "[r2c0] B | [r2c1] (empty)",
-    ]  # fmt: skip
+        "[caption] Scores",
+        "[r0c0] Model | [r0c1] F1",
+        "[r1c0] A | [r1c1] 1.0",
+        "[r2c0] B | [r2c1] (empty)",
+    ]
     first, second = parse_steps('1. [r1c0] "Como" has [r1c1] "425".\n2. So it leads,\nby far.', CLAIM)
     assert first == Step('[r1c0] "Como" has [r1c1] "425".', ("e10", "e11"), ("Como", "425"))
     assert second == Step("So it leads, by far.")

@@ -23,11 +23,20 @@ def write(lake: Lake, shard: str, ids: list[str], text: str = "Text of", *, embe
     """Chunks of a shard, out of order, with vectors that follow from their ids."""
     rows = [
         {
-            "chunk_id": i, "doc_id": f"d{9 - n}", "title": "", "ordinal": 0, "text": f"{text} {i}.", "char_start": 0,
-            "char_end": 9, "n_tokens": 3, "sentence_offsets": [{"start": 0, "end": 9}], "source": "f", "source_version": "v",
+            "chunk_id": i,
+            "doc_id": f"d{9 - n}",
+            "title": "",
+            "ordinal": 0,
+            "text": f"{text} {i}.",
+            "char_start": 0,
+            "char_end": 9,
+            "n_tokens": 3,
+            "sentence_offsets": [{"start": 0, "end": 9}],
+            "source": "f",
+            "source_version": "v",
         }
         for n, i in enumerate(ids)
-    ]  # fmt: skip
+    ]
     lake.write("corpus/c/chunks", shard, {"chunks": typed("chunks", rows)})
     if embedded:
         vectors = np.random.default_rng([ord(i) for i in ids]).normal(size=(len(ids), 4))

@@ -21,9 +21,12 @@ Row = dict[str, object]
 
 def row(chunk_id: str) -> Row:
     return {
-        "chunk_id": chunk_id, "doc_id": f"d{chunk_id}", "title": None if chunk_id == "b" else f"T {chunk_id}",
-        "text": f"Text of {chunk_id}. And more.", "sentence_offsets": [{"start": 0, "end": 9}, {"start": 10, "end": 19}],
-    }  # fmt: skip
+        "chunk_id": chunk_id,
+        "doc_id": f"d{chunk_id}",
+        "title": None if chunk_id == "b" else f"T {chunk_id}",
+        "text": f"Text of {chunk_id}. And more.",
+        "sentence_offsets": [{"start": 0, "end": 9}, {"start": 10, "end": 19}],
+    }
 
 
 def shard(ids: Sequence[str], size: int = 2) -> Shard:

@@ -44,10 +44,13 @@ def chunks(count: int = 40) -> pl.DataFrame:
     texts = [f"text {i} " + "word " * (i % 9) for i in range(count)]
     return pl.DataFrame(
         {
-            "chunk_id": [f"{i:04d}" for i in range(count)], "doc_id": [f"d{i // 4}" for i in range(count)], "text": texts,
-            "n_tokens": [len(text.split()) for text in texts], "source": ["notes.jsonl"] * count,
+            "chunk_id": [f"{i:04d}" for i in range(count)],
+            "doc_id": [f"d{i // 4}" for i in range(count)],
+            "text": texts,
+            "n_tokens": [len(text.split()) for text in texts],
+            "source": ["notes.jsonl"] * count,
         }
-    )  # fmt: skip
+    )
 
 
 NOTHING = pl.DataFrame(schema={"chunk_id": pl.String, "vector": pl.List(pl.Float32), "input_hash": pl.String})

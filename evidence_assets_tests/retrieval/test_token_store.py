@@ -265,10 +265,13 @@ def test_two_processes_that_fill_one_cache_read_what_they_asked_for(tmp_path: Pa
     at_work = [
         subprocess.Popen(
             [sys.executable, "-c", BESIDE, str(tmp_path), root, str(limit), str(seed)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for seed in (1, 2)
-    ]  # fmt: skip
+    ]
     for process in at_work:
         assert process.stdout and process.stdout.readline() == "ready\n"
     for process in at_work:  # both at once

@@ -105,7 +105,7 @@ def test_all_are_found_where_all_are_asked_for(tmp_path: Path) -> None:
 def test_recall_is_measured_with_real_questions_where_there_are_some(tmp_path: Path) -> None:
     meta = build_index(
         tmp_path / "index", unit(9_000), built_from="v", model_id="m", kind="ivf", queries=unit(300, seed=5)
-    )  # fmt: skip
+    )
     assert meta.queries == "200 questions"
 
 

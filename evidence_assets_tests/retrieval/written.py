@@ -35,11 +35,14 @@ def written_corpus(
     """The texts under their ids, in this order, with these vectors."""
     rows = [
         {
-            "chunk_id": chunk_id, "doc_id": f"d{chunk_id}", "title": title, "text": text,
+            "chunk_id": chunk_id,
+            "doc_id": f"d{chunk_id}",
+            "title": title,
+            "text": text,
             "sentence_offsets": [{"start": a, "end": b} for a, b in sentence_spans(text)],
         }
         for chunk_id, text, title in zip(ids, texts, titles or [""] * len(ids), strict=True)
-    ]  # fmt: skip
+    ]
     if vectors is None:
         vectors = np.ones((len(ids), 4), np.float32)
     folder.mkdir(parents=True, exist_ok=True)

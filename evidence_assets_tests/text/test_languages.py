@@ -27,7 +27,7 @@ from evidence_assets.text.sentences import language_of
         ("Lamotrigine, epilepsy", ""),
         ("1234", ""),
     ],
-)  # fmt: skip
+)
 def test_short_questions(question: str, language: str) -> None:
     assert language_of(question) == language
 

@@ -24,8 +24,12 @@ from tools.campaign.world import Moment, World, _watch, cut_power
 def campaign(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tools.campaign", *arguments],
-        cwd=REPOSITORY, env={**os.environ, "PYTHONPATH": str(REPOSITORY)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_spoilt_inputs_to_every_reader() -> None:

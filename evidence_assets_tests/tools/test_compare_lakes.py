@@ -35,15 +35,23 @@ def write(root: Path, version: str = "1") -> Lake:
     lake = Lake.create(root)
     row_id, chain_id = f"e{version}", f"c{version}"
     lake.write("corpus/x/chunks", "0", {"chunks": [chunk(1, "Paris is in France.")]})
-    lake.write("corpus/x/embeddings", "0", {
-        "chunk_embeddings": [{"chunk_id": "k1", "vector": [0.5, 0.25], "model_id": "m", "input_hash": version}],
-    })  # fmt: skip
+    lake.write(
+        "corpus/x/embeddings",
+        "0",
+        {
+            "chunk_embeddings": [{"chunk_id": "k1", "vector": [0.5, 0.25], "model_id": "m", "input_hash": version}],
+        },
+    )
     lake.write("questions/mcqa", "quiz|0", {"questions": [question(1)]})
     picked = evidence(1, 1, "Paris is in France.", evidence_id=row_id, content_hash=f"f{version}", why=WHY)
-    lake.write("evidence/mcqa/s", "quiz|0", {
-        "evidence": [picked],
-        "lineage_edges": [edge("evidence", row_id, USED, "question", "q1", version)],
-    })  # fmt: skip
+    lake.write(
+        "evidence/mcqa/s",
+        "quiz|0",
+        {
+            "evidence": [picked],
+            "lineage_edges": [edge("evidence", row_id, USED, "question", "q1", version)],
+        },
+    )
     lake.write("chains/mcqa/s", "quiz|0", {"chains": [chain(1, "A", "So it is.", [row_id], chain_id=chain_id)]})
     lake.write("predictions/mcqa/s", "quiz|0", {"predictions": [prediction(1, "A", prediction_id=f"p{version}")]})
     lake.write("citations/mcqa/s", "quiz|0", {"citations": [citation(chain_id, row_id, "verified")]})
@@ -71,9 +79,18 @@ def test_a_lake_equals_itself_and_another_with_other_ids(old: Lake, tmp_path: Pa
         status, tables, _ = compared(old, other)
         assert status == 0
         assert {name: (d["old"], d["equal"], d["changed"]) for name, d in tables.items()} == dict.fromkeys(
-            ("questions", "chunks", "chunk_embeddings", "evidence", "chains", "predictions", "citations",
-             "lineage_edges"), (1, 1, 0),
-        )  # fmt: skip
+            (
+                "questions",
+                "chunks",
+                "chunk_embeddings",
+                "evidence",
+                "chains",
+                "predictions",
+                "citations",
+                "lineage_edges",
+            ),
+            (1, 1, 0),
+        )
 
 
 @pytest.mark.parametrize(

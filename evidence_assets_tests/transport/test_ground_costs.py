@@ -253,10 +253,12 @@ def test_each_reading_of_the_euclidean_cost_finds_what_solving_every_text_by_its
         difference = of_query * asked[i].astype(float) - of_text * vectors[j].astype(float)
         return float((difference * difference).sum() ** 0.5)
 
-    truth = np.array([
-        ot.emd2(its / its.sum(), w / w.sum(), [[cost(i, v, w, j) for j in range(len(w))] for i in range(len(its))])
-        for v, w in pool
-    ])  # fmt: skip
+    truth = np.array(
+        [
+            ot.emd2(its / its.sum(), w / w.sum(), [[cost(i, v, w, j) for j in range(len(w))] for i in range(len(its))])
+            for v, w in pool
+        ]
+    )
     offsets = np.concatenate([[0], np.cumsum(lengths[1:])])
     store = TokenPool(np.concatenate([v for v, _ in pool]), offsets, np.concatenate([w for _, w in pool]))
     assert_nearest(top_k([ground_cost(name).measure(asked, its)], store, 9, name)[0], truth, 9)

@@ -73,8 +73,10 @@ def campaign(folder: Path, say: Callable[[str], None] = print) -> int:
     ours, theirs = parquet(machine.world.lake), parquet(alone.lake)
     differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
     found: dict[str, list[str]] = in_child(machine.world, lambda: left(machine.world)) | {"different bytes": differing}
-    say(f"{len(theirs)} Parquet files of a demo alone; of the crowd: "
-        + ", ".join(f"{len(what)} {name}" for name, what in found.items()))  # fmt: skip
+    say(
+        f"{len(theirs)} Parquet files of a demo alone; of the crowd: "
+        + ", ".join(f"{len(what)} {name}" for name, what in found.items())
+    )
     for name, what in found.items():
         for one in what[:10]:
             say(f"{name}: {one}")

@@ -189,10 +189,20 @@ def declarations() -> Iterator[Target]:
 
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
-    ("query", "SELECT 1"), ("query", "SELECT * FROM questions", "--format", "json"), ("trace", "abc"), ("impact", "abc", "--most", "3"),
-    ("diff", "a", "b"), ("scoreboard",), ("compare", "a", "b"), ("card", "abc"), ("graphs",), ("presets",),
-    ("add", "benchmark", "own", "--questions", "FOLDER/q.jsonl"), ("--help",), ("query", "SELECT 1", "--seconds", "1"),
-)  # fmt: skip
+    ("query", "SELECT 1"),
+    ("query", "SELECT * FROM questions", "--format", "json"),
+    ("trace", "abc"),
+    ("impact", "abc", "--most", "3"),
+    ("diff", "a", "b"),
+    ("scoreboard",),
+    ("compare", "a", "b"),
+    ("card", "abc"),
+    ("graphs",),
+    ("presets",),
+    ("add", "benchmark", "own", "--questions", "FOLDER/q.jsonl"),
+    ("--help",),
+    ("query", "SELECT 1", "--seconds", "1"),
+)
 
 
 def command_line() -> Target:

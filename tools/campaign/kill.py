@@ -48,8 +48,11 @@ def _table(world: World) -> None:
 
 
 EDITS: dict[str, Callable[[World], None]] = {
-    "seed": _seed, "document": _document, "question": _question, "table": _table,
-}  # fmt: skip
+    "seed": _seed,
+    "document": _document,
+    "question": _question,
+    "table": _table,
+}
 KINDS = ("empty", "removed", *EDITS)
 
 

@@ -128,8 +128,10 @@ def campaign(
     say(table(("request", "times", "median s", "p99 s", "longest s"), rows))
     errors, torn = sum(w.startswith("error") for w in wrong), sum(w.startswith("torn") for w in wrong)
     changed = sorted(name for name, value in data(world).items() if before.get(name) != value)
-    say(f"{readers} readers, {errors} errors, {torn} torn reads; two writers finished {sum(map(len, runs))} runs, "
-        f"{sum(status != 0 for one in runs for status in one)} failed, {len(changed)} files changed")  # fmt: skip
+    say(
+        f"{readers} readers, {errors} errors, {torn} torn reads; two writers finished {sum(map(len, runs))} runs, "
+        f"{sum(status != 0 for one in runs for status in one)} failed, {len(changed)} files changed"
+    )
     for line in wrong[:10]:
         say(line)
     slow = in_child(world, lambda: _pages(events))

@@ -103,10 +103,20 @@ class QuestionMaker:
         self._texts.add(text)
         number = len(self.questions) + 1
         question: Question = {
-            "question_id": f"{self.benchmark}-{number:03d}", "split": "", "task": task, "text": text, "options": [],
-            "gold": None, "gold_also": [], "table_id": None, "topic_entities": [], "gold_evidence": [],
-            "answerable": True, "negated": False, "hops": 1,
-        }  # fmt: skip
+            "question_id": f"{self.benchmark}-{number:03d}",
+            "split": "",
+            "task": task,
+            "text": text,
+            "options": [],
+            "gold": None,
+            "gold_also": [],
+            "table_id": None,
+            "topic_entities": [],
+            "gold_evidence": [],
+            "answerable": True,
+            "negated": False,
+            "hops": 1,
+        }
         self.questions.append({**question, **fields})
         return True
 
@@ -129,10 +139,15 @@ class QuestionMaker:
             options = self._shuffled(text, [*gold, *wrong])
             paths = [path for name in gold for path in answers[name][:1]]
             added = self._add(
-                text, "mcqa", options=options, gold=options.index(gold[0]),
-                gold_also=[options.index(name) for name in gold[1:]], topic_entities=[chain.start],
-                gold_evidence=self._rows(paths), hops=len(steps),
-            )  # fmt: skip
+                text,
+                "mcqa",
+                options=options,
+                gold=options.index(gold[0]),
+                gold_also=[options.index(name) for name in gold[1:]],
+                topic_entities=[chain.start],
+                gold_evidence=self._rows(paths),
+                hops=len(steps),
+            )
             if added:
                 self._used.update([chain.start, *gold])
                 self._remember_miss(chain, wrong)
@@ -161,9 +176,15 @@ class QuestionMaker:
                 continue
             options = self._shuffled(text, [*true, *odd])
             added = self._add(
-                text, "mcqa", options=options, gold=options.index(odd[0]), topic_entities=[chain.start], negated=True,
-                gold_evidence=self._rows([answers[name][0] for name in true]), hops=len(steps),
-            )  # fmt: skip
+                text,
+                "mcqa",
+                options=options,
+                gold=options.index(odd[0]),
+                topic_entities=[chain.start],
+                negated=True,
+                gold_evidence=self._rows([answers[name][0] for name in true]),
+                hops=len(steps),
+            )
             if added:
                 self._used[f"odd {chain.start}"] += 1
                 return True
@@ -196,9 +217,15 @@ class QuestionMaker:
             aliases = {name: self.world.aliases[name] for name in gold if name in self.world.aliases}
             paths = [path for name in gold for path in answers[name]]
             added = self._add(
-                text, "kgqa", gold=gold or None, gold_aliases=aliases, topic_entities=[chain.start],
-                answerable=not hidden, gold_evidence=self._rows(paths), hops=len(steps),
-            )  # fmt: skip
+                text,
+                "kgqa",
+                gold=gold or None,
+                gold_aliases=aliases,
+                topic_entities=[chain.start],
+                answerable=not hidden,
+                gold_evidence=self._rows(paths),
+                hops=len(steps),
+            )
             if added:
                 self._used[chain.start] += 1
                 return True

@@ -36,19 +36,33 @@ SEED_PAIRS = 5
 COUNTS: dict[str, dict[str, dict[str, int]]] = {
     "full": {
         "mcqa": {"chained": 80, "one_hop": 62, "negated": 28, "two_right": 14, "unanswerable": 16},
-        "graph": {"three_hop": 20, "two_hop": 30, "one_hop": 15, "negated": 14, "negated_two_hop": 7, "two_right": 7,
-                  "unanswerable": 7},
+        "graph": {
+            "three_hop": 20,
+            "two_hop": 30,
+            "one_hop": 15,
+            "negated": 14,
+            "negated_two_hop": 7,
+            "two_right": 7,
+            "unanswerable": 7,
+        },
         "kgqa": {"two_hop": 24, "one_hop": 30, "unanswerable": 6},
         "other": {"claims": 100, "tables": 100, "skb": 60, "nodes": 300},
     },
     "small": {
         "mcqa": {"chained": 3, "one_hop": 3, "negated": 1, "two_right": 1, "unanswerable": 1},
-        "graph": {"three_hop": 0, "two_hop": 2, "one_hop": 2, "negated": 1, "negated_two_hop": 0, "two_right": 1,
-                  "unanswerable": 1},
+        "graph": {
+            "three_hop": 0,
+            "two_hop": 2,
+            "one_hop": 2,
+            "negated": 1,
+            "negated_two_hop": 0,
+            "two_right": 1,
+            "unanswerable": 1,
+        },
         "kgqa": {"two_hop": 2, "one_hop": 3, "unanswerable": 1},
         "other": {"claims": 10, "tables": 6, "skb": 5, "nodes": 120},
     },
-}  # fmt: skip
+}
 SMALL_CORES = ("tuberculosis", "gout", "epilepsy", "peptic ulcer", "bat", "camel", "hot")
 """The small world holds the facts near these names."""
 

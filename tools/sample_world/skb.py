@@ -50,9 +50,14 @@ def build(world: World, size: int) -> KnowledgeBase:
         sentences = sorted(told[name], key=lambda text: order_key("document", name, text))
         document = " ".join([sentence(f"{name} is {type_phrase(world, name)}"), *sentences])
         nodes.append(
-            {"node_id": ids[name], "type": world.types[name], "name": name, "aliases": world.aliases.get(name, []),
-             "document": document}
-        )  # fmt: skip
+            {
+                "node_id": ids[name],
+                "type": world.types[name],
+                "name": name,
+                "aliases": world.aliases.get(name, []),
+                "document": document,
+            }
+        )
     return KnowledgeBase(nodes, inside, ids)
 
 
@@ -113,13 +118,23 @@ def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Quest
             used[name] += 1
             paths = [path for chain in conditions for other in sorted(right) for path in known.follow(chain)[other][:1]]
             questions.append(
-                {"question_id": "sample_skb-000", "split": "", "task": "skb_search", "text": text, "options": [],
-                 "gold": sorted(base.ids[other] for other in right), "gold_also": [], "table_id": None,
-                 "topic_entities": [chain.start for chain in conditions],
-                 "gold_evidence": [_row(base, path) for path in paths],
-                 "answerable": True, "negated": False, "hops": max(len(c.steps) for c in conditions),
-                 "shape": "+".join(shape)}
-            )  # fmt: skip
+                {
+                    "question_id": "sample_skb-000",
+                    "split": "",
+                    "task": "skb_search",
+                    "text": text,
+                    "options": [],
+                    "gold": sorted(base.ids[other] for other in right),
+                    "gold_also": [],
+                    "table_id": None,
+                    "topic_entities": [chain.start for chain in conditions],
+                    "gold_evidence": [_row(base, path) for path in paths],
+                    "answerable": True,
+                    "negated": False,
+                    "hops": max(len(c.steps) for c in conditions),
+                    "shape": "+".join(shape),
+                }
+            )
             break
         if len(questions) == wanted:
             break

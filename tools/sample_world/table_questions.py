@@ -14,10 +14,21 @@ SHARES = {SUPPORTS: 0.4, REFUTES: 0.4, UNKNOWN: 0.2}
 
 def _base(benchmark: str, task: str, text: str, table: Table, **fields: Any) -> Question:
     return {
-        "question_id": f"{benchmark}-000", "split": "", "task": task, "text": text, "options": [], "gold": None,
-        "gold_also": [], "table_id": table.table_id, "topic_entities": [], "gold_evidence": [], "answerable": True,
-        "negated": False, "hops": 1, **fields,
-    }  # fmt: skip
+        "question_id": f"{benchmark}-000",
+        "split": "",
+        "task": task,
+        "text": text,
+        "options": [],
+        "gold": None,
+        "gold_also": [],
+        "table_id": table.table_id,
+        "topic_entities": [],
+        "gold_evidence": [],
+        "answerable": True,
+        "negated": False,
+        "hops": 1,
+        **fields,
+    }
 
 
 def _findings(tables: list[Table], use: str, wanted: int) -> list[tuple[Table, Finding]]:

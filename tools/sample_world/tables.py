@@ -167,11 +167,14 @@ def look_up(table: Table, key: str) -> Finding | None:
         return None
     name, spoken, of = table.name(row), column_name(table, column), unit(table, column)
     return Finding(
-        "look-up", f"{capital(table.caption)}: what stands under '{spoken}' for {name}?", value, tuple(wrong),
+        "look-up",
+        f"{capital(table.caption)}: what stands under '{spoken}' for {name}?",
+        value,
+        tuple(wrong),
         f"For {name}, the entry on {spoken} reads {value}{of}.",
         f"For {name}, the entry on {spoken} reads {wrong[0]}{of}.",
         ((row, column),),
-    )  # fmt: skip
+    )
 
 
 def reverse_look_up(table: Table, key: str) -> Finding | None:
@@ -193,10 +196,14 @@ def reverse_look_up(table: Table, key: str) -> Finding | None:
                         f"{pair[1]}{unit(table, two)}"
                     )
                     return Finding(
-                        "look-up", f"Which {table.item} is listed with {told}?", table.name(row), tuple(wrong),
+                        "look-up",
+                        f"Which {table.item} is listed with {told}?",
+                        table.name(row),
+                        tuple(wrong),
                         f"{table.name(row)} is the {table.item} listed with {told}.",
-                        f"{wrong[0]} is the {table.item} listed with {told}.", ((row, one), (row, two)),
-                    )  # fmt: skip
+                        f"{wrong[0]} is the {table.item} listed with {told}.",
+                        ((row, one), (row, two)),
+                    )
     return None
 
 
@@ -214,12 +221,14 @@ def compare(table: Table, key: str) -> Finding | None:
     verb = "a later" if table.is_year(column) else "a greater"
     other = "an earlier" if table.is_year(column) else "a smaller"
     return Finding(
-        "comparison", f"Which of these has {verb} value than {table.name(middle)} under '{spoken}'?", table.name(above),
+        "comparison",
+        f"Which of these has {verb} value than {table.name(middle)} under '{spoken}'?",
+        table.name(above),
         tuple(table.name(row) for row in below),
         f"{table.name(above)} has {verb} value of {spoken} than {table.name(middle)}.",
         f"{table.name(above)} has {other} value of {spoken} than {table.name(middle)}.",
         ((above, column), (middle, column)),
-    )  # fmt: skip
+    )
 
 
 def superlative(table: Table, key: str) -> Finding | None:
@@ -236,14 +245,16 @@ def superlative(table: Table, key: str) -> Finding | None:
     rest = _pick(key, [row for row in order if row not in (best, near)], 2)
     spoken = column_name(table, column)
     return Finding(
-        "superlative", f"{capital(table.caption)}: which {table.item} has the {word} value under '{spoken}'?",
-        table.name(best), tuple(table.name(row) for row in (near, *rest)),
+        "superlative",
+        f"{capital(table.caption)}: which {table.item} has the {word} value under '{spoken}'?",
+        table.name(best),
+        tuple(table.name(row) for row in (near, *rest)),
         f"No {table.item} of the table has a {'later or greater' if most else 'smaller or earlier'} {spoken} than "
         f"{table.name(best)}.",
         f"No {table.item} of the table has a {'later or greater' if most else 'smaller or earlier'} {spoken} than "
         f"{table.name(near)}.",
         tuple((row, column) for row in range(len(values))),
-    )  # fmt: skip
+    )
 
 
 def difference(table: Table, key: str) -> Finding | None:
@@ -262,10 +273,14 @@ def difference(table: Table, key: str) -> Finding | None:
     of = " years" if table.is_year(column) else unit(table, column)
     pair = f"{table.name(one)} and {table.name(two)}"
     return Finding(
-        "difference", f"By how much do {pair} differ under '{spoken}'?", gap, tuple(wrong),
-        f"Under '{spoken}', {pair} lie {gap}{of} apart.", f"Under '{spoken}', {pair} lie {wrong[0]}{of} apart.",
+        "difference",
+        f"By how much do {pair} differ under '{spoken}'?",
+        gap,
+        tuple(wrong),
+        f"Under '{spoken}', {pair} lie {gap}{of} apart.",
+        f"Under '{spoken}', {pair} lie {wrong[0]}{of} apart.",
         ((one, column), (two, column)),
-    )  # fmt: skip
+    )
 
 
 def ratio(table: Table, key: str) -> Finding | None:
@@ -292,12 +307,14 @@ def ratio(table: Table, key: str) -> Finding | None:
     wrong = [str(times + 1), str(times * 2), str(times - 1)]
     spoken = column_name(table, column)
     return Finding(
-        "ratio", f"Divide the {spoken} of {table.name(one)} by that of {table.name(two)}: about what comes out?",
-        str(times), tuple(wrong),
+        "ratio",
+        f"Divide the {spoken} of {table.name(one)} by that of {table.name(two)}: about what comes out?",
+        str(times),
+        tuple(wrong),
         f"The {spoken} of {table.name(one)} is about {times} times that of {table.name(two)}.",
         f"The {spoken} of {table.name(one)} is about {wrong[1]} times that of {table.name(two)}.",
         ((one, column), (two, column)),
-    )  # fmt: skip
+    )
 
 
 def count(table: Table, key: str) -> Finding | None:
@@ -323,10 +340,14 @@ def count(table: Table, key: str) -> Finding | None:
         what = f"have more than {table.rows[row][column]}{unit(table, column)} under '{spoken}'"
     wrong = [str(other) for other in (number + 1, number - 1, number + 2, number + 3) if other > 0][:3]
     return Finding(
-        "count", f"{capital(table.caption)}: how many rows {what}?", str(number), tuple(wrong),
-        f"Exactly {number} of the rows {what}.", f"Exactly {wrong[0]} of the rows {what}.",
+        "count",
+        f"{capital(table.caption)}: how many rows {what}?",
+        str(number),
+        tuple(wrong),
+        f"Exactly {number} of the rows {what}.",
+        f"Exactly {wrong[0]} of the rows {what}.",
         tuple((row, column) for row in range(len(table.rows))),
-    )  # fmt: skip
+    )
 
 
 def trend(table: Table, key: str) -> Finding | None:
@@ -346,12 +367,14 @@ def trend(table: Table, key: str) -> Finding | None:
     other = "falls" if way == "rises" else "rises"
     one, two = column_name(table, first), column_name(table, second)
     return Finding(
-        "trend", f"What does '{two}' do from row to row as '{one}' grows?", f"it {way} throughout",
+        "trend",
+        f"What does '{two}' do from row to row as '{one}' grows?",
+        f"it {way} throughout",
         (f"it {other} throughout", "it first rises and then falls", "it first falls and then rises"),
         f"With the rows sorted by {one}, the column '{two}' {way} every time.",
         f"With the rows sorted by {one}, the column '{two}' {other} every time.",
         tuple((row, column) for row in range(len(table.rows)) for column in (first, second)),
-    )  # fmt: skip
+    )
 
 
 FINDERS: tuple[Finder, ...] = (look_up, reverse_look_up, compare, superlative, difference, ratio, count, trend)

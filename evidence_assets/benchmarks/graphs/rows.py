@@ -42,8 +42,9 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
     shape = format_named(source.format, files)
     called = pl.DataFrame(
         list(names_of(raw / source.names).items()) if source.names else [],
-        schema={"id": pl.String, "shown": pl.String}, orient="row",
-    )  # fmt: skip
+        schema={"id": pl.String, "shown": pl.String},
+        orient="row",
+    )
     for frame in frames(shape.read(*files)):
         kept = frame.filter(pl.col("label").fill_null(value=True))
         if shape.vocabulary:
@@ -54,12 +55,16 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
         ids = [triple_id(*row) for row in kept.select("head", "relation", "tail").iter_rows()]
         place = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
         yield kept.select(
-            "head", "relation", "tail", "head_type", "tail_type",
+            "head",
+            "relation",
+            "tail",
+            "head_type",
+            "tail_type",
             pl.Series("triple_id", ids, dtype=pl.String),
             place.alias("source"),
             pl.lit(source.licence).alias("licence"),
             pl.lit("import").alias("origin"),
-        )  # fmt: skip
+        )
 
 
 def triple_table(sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabulary) -> pl.DataFrame:

@@ -58,9 +58,15 @@ def ai2_question(info: DatasetInfo, row: Row, split: str, gold_evidence: tuple[G
         gold = (letter_of(row, "answerKey", labels.index(key), options),)
     concept = asked.text_or_none("question_concept")
     return info.question(
-        row, split, row.label("id"), asked.text("stem"), options=options, gold=gold, gold_evidence=gold_evidence,
+        row,
+        split,
+        row.label("id"),
+        asked.text("stem"),
+        options=options,
+        gold=gold,
+        gold_evidence=gold_evidence,
         topic_entities=(concept,) if concept else (),
-    )  # fmt: skip
+    )
 
 
 def read_ai2(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:

@@ -77,9 +77,13 @@ def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
         known: dict[str, Any] = {}
         if split not in info.hidden and row.values.get("answerable") is not False:
             supporting = (part for part in row.rows("paragraphs") if part.get("is_supporting") is True)
-            known = {"gold": (row.text("answer"),), "aliases": (aliases,), "gold_evidence": tuple(
-                GoldEvidence("chunk", _paragraph_id(part), "", part.text("paragraph_text")) for part in supporting
-            )}  # fmt: skip
+            known = {
+                "gold": (row.text("answer"),),
+                "aliases": (aliases,),
+                "gold_evidence": tuple(
+                    GoldEvidence("chunk", _paragraph_id(part), "", part.text("paragraph_text")) for part in supporting
+                ),
+            }
         yield info.question(row, split, row.text("id"), row.text("question"), **known)
 
 

@@ -22,9 +22,14 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
             # What MetaMap found in the question, where the file says so; some of its phrases are empty.
             found = row.texts("metamap_phrases", blank=True) if "metamap_phrases" in row.values else ()
             yield info.question(
-                row, split, f"{split}-{place:04d}", row.text("question"), options=options, gold=(gold,),
+                row,
+                split,
+                f"{split}-{place:04d}",
+                row.text("question"),
+                options=options,
+                gold=(gold,),
                 topic_entities=tuple(dict.fromkeys(phrase.strip() for phrase in found if phrase.strip())),
-            )  # fmt: skip
+            )
 
 
 READERS = {"medqa": read}

@@ -18,9 +18,14 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
         entities = (item for item in row.rows("questionEntity") if item.get("entityType") == "entity")
         linked = [item.text_or_none(field) for item in entities for field in ("name", "label")]  # id and name
         yield info.question(
-            row, split, row.label("id"), row.text("question"), gold=tuple(gold), aliases=tuple(gold.values()),
+            row,
+            split,
+            row.label("id"),
+            row.text("question"),
+            gold=tuple(gold),
+            aliases=tuple(gold.values()),
             topic_entities=tuple(dict.fromkeys(filter(None, linked))),
-        )  # fmt: skip
+        )
 
 
 def _answers(row: Row) -> dict[str, tuple[str, ...]]:

@@ -12,8 +12,13 @@ from evidence_assets.benchmarks.reading import headed_rows
 
 COLUMNS = ("question", "A", "B", "C", "D", "answer")
 MEDICAL = (
-    "anatomy", "clinical_knowledge", "college_biology", "college_medicine", "medical_genetics", "professional_medicine",
-)  # fmt: skip
+    "anatomy",
+    "clinical_knowledge",
+    "college_biology",
+    "college_medicine",
+    "medical_genetics",
+    "professional_medicine",
+)
 
 
 def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:

@@ -20,9 +20,14 @@ def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
         if decision not in OPTIONS:
             raise row.bad(f"{decision!r} is not one of {', '.join(OPTIONS)}", f"{pmid}.final_decision")
         yield info.question(
-            row, split, pmid, row.text("QUESTION"), options=OPTIONS, gold=("ABC"[OPTIONS.index(decision)],),
+            row,
+            split,
+            pmid,
+            row.text("QUESTION"),
+            options=OPTIONS,
+            gold=("ABC"[OPTIONS.index(decision)],),
             gold_evidence=(GoldEvidence("chunk", pmid, "", _abstract(row)),),
-        )  # fmt: skip
+        )
 
 
 def read_abstracts(folder: Path, split: str) -> Iterator[Document]:

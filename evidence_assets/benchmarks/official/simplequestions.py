@@ -52,9 +52,14 @@ def _mid(row: Row, field: str) -> str:
 
 def _question(info: DatasetInfo, row: Row, split: str, topic: str, answer: str, fact: str, graph: str) -> Located:
     return info.question(
-        row, split, f"{split}-{row.line}", row.text("question"), gold=(answer,), topic_entities=(topic,),
+        row,
+        split,
+        f"{split}-{row.line}",
+        row.text("question"),
+        gold=(answer,),
+        topic_entities=(topic,),
         gold_evidence=(GoldEvidence("triple", graph, "", fact),),
-    )  # fmt: skip
+    )
 
 
 READERS = {"simplequestions": read_freebase, "simplequestions_wd": read_wikidata}

@@ -54,12 +54,17 @@ def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
         for key, row in some:
             if not key.isdecimal() or int(key) >= n:
                 raise BadInput(f"names a node outside of the {n} of node_types.pt", file=path, line=row.line, field=key)
-        read.append(pl.DataFrame({
-            "node": [int(key) for key, _ in some],
-            "name": [_name(path, int(key), row.values, names[types[int(key)]]) for key, row in some],
-            "aliases": pa.array([_aliases(row.values) for _, row in some], pa.list_(pa.string())),
-            "document": ["\n".join(_lines(row.values)) for _, row in some],
-        }, schema=read[0].schema))  # fmt: skip
+        read.append(
+            pl.DataFrame(
+                {
+                    "node": [int(key) for key, _ in some],
+                    "name": [_name(path, int(key), row.values, names[types[int(key)]]) for key, row in some],
+                    "aliases": pa.array([_aliases(row.values) for _, row in some], pa.list_(pa.string())),
+                    "document": ["\n".join(_lines(row.values)) for _, row in some],
+                },
+                schema=read[0].schema,
+            )
+        )
     info = pl.concat(read).sort("node")
     if len(info) != n:
         raise BadInput(f"describes {len(info)} nodes, but node_types.pt has {n}", file=path)

@@ -15,11 +15,19 @@ from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.records import Question, Table
 
 _LABELS = {
-    "supports": "SUPPORTS", "supported": "SUPPORTS", "support": "SUPPORTS", "true": "SUPPORTS", "entailed": "SUPPORTS",
-    "refutes": "REFUTES", "refuted": "REFUTES", "refute": "REFUTES", "false": "REFUTES",
-    "not enough info": "NOT ENOUGH INFORMATION", "not enough information": "NOT ENOUGH INFORMATION",
+    "supports": "SUPPORTS",
+    "supported": "SUPPORTS",
+    "support": "SUPPORTS",
+    "true": "SUPPORTS",
+    "entailed": "SUPPORTS",
+    "refutes": "REFUTES",
+    "refuted": "REFUTES",
+    "refute": "REFUTES",
+    "false": "REFUTES",
+    "not enough info": "NOT ENOUGH INFORMATION",
+    "not enough information": "NOT ENOUGH INFORMATION",
     "nei": "NOT ENOUGH INFORMATION",
-}  # fmt: skip
+}
 
 
 Rows = Callable[[Path, str], Iterator[tuple[Row, Question, Table]]]

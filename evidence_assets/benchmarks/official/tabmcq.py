@@ -18,8 +18,12 @@ from evidence_assets.lake.errors import BadInput
 
 BENCHMARK = "tabmcq"
 _QUESTION, _ALIGNMENT, _TABLE, _ROW, _COLUMN = (
-    "QUESTION", "QUESTION-ALIGNMENT", "RELEVANT TABLE", "RELEVANT ROW", "RELEVANT COL",
-)  # fmt: skip
+    "QUESTION",
+    "QUESTION-ALIGNMENT",
+    "RELEVANT TABLE",
+    "RELEVANT ROW",
+    "RELEVANT COL",
+)
 _CORRECT = "CORRECT CHOICE"
 
 

@@ -37,9 +37,14 @@ def _question(info: DatasetInfo, split: str, row: Row) -> Located:
             known = gold.get(name or argument, ())
             gold[name or argument] = tuple(dict.fromkeys((*known, argument))) if name else known
     return info.question(
-        row, split, row.text("QuestionId"), row.text("RawQuestion"), gold=tuple(gold), aliases=tuple(gold.values()),
+        row,
+        split,
+        row.text("QuestionId"),
+        row.text("RawQuestion"),
+        gold=tuple(gold),
+        aliases=tuple(gold.values()),
         topic_entities=tuple(topics),
-    )  # fmt: skip
+    )
 
 
 READERS = {"webqsp": read}

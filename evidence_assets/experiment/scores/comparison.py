@@ -48,11 +48,19 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Plain form for JSON."""
         return {
-            "benchmark": self.benchmark, "n": self.n, "accuracy_a": self.accuracy_a, "accuracy_b": self.accuracy_b,
-            "only_a": self.only_a, "only_b": self.only_b, "difference": self.difference.value,
-            "low": self.difference.low, "high": self.difference.high, "p_value": self.p_value,
-            "left_out": self.left_out, "verdict": self.verdict,
-        }  # fmt: skip
+            "benchmark": self.benchmark,
+            "n": self.n,
+            "accuracy_a": self.accuracy_a,
+            "accuracy_b": self.accuracy_b,
+            "only_a": self.only_a,
+            "only_b": self.only_b,
+            "difference": self.difference.value,
+            "low": self.difference.low,
+            "high": self.difference.high,
+            "p_value": self.p_value,
+            "left_out": self.left_out,
+            "verdict": self.verdict,
+        }
 
 
 def variants(connection: duckdb.DuckDBPyConnection) -> list[str]:

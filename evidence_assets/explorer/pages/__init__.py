@@ -60,9 +60,12 @@ def link(*parts: str, **query: str) -> str:
 def templates() -> Environment:
     """The pages' templates, which escape every text."""
     made = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     made.filters |= {"short": short, "share": share}
     return made
 

@@ -65,8 +65,12 @@ def run_comparison(reader: Reader, asked: Mapping[str, str]) -> Page:
     """The page of two runs: what both of them answered, with the same variants on the same questions."""
     a, b = asked.get("a", ""), asked.get("b", "")
     values: dict[str, Any] = {
-        "a": a, "b": b, "runs": last_runs(reader.opened.lake, RUNS_OFFERED, "predictions."), "tests": [], "said": "",
-    }  # fmt: skip
+        "a": a,
+        "b": b,
+        "runs": last_runs(reader.opened.lake, RUNS_OFFERED, "predictions."),
+        "tests": [],
+        "said": "",
+    }
     if a and b:
         try:
             found = compare_runs(reader.connection, a, b)
@@ -91,8 +95,10 @@ def _answered_differently(reader: Reader, a: str, b: str) -> list[dict[str, Any]
         "FROM said x JOIN said y ON x.question_id = y.question_id AND x.variant = y.variant "
         "JOIN questions q ON q.question_id = x.question_id "
         "WHERE x.run_id = $a AND y.run_id = $b AND x.answer IS DISTINCT FROM y.answer ORDER BY ALL",
-        ["history", "predictions", "questions"], a=a, b=b,
-    )  # fmt: skip
+        ["history", "predictions", "questions"],
+        a=a,
+        b=b,
+    )
     for row in rows:
         for side in ("a", "b"):
             row[f"right_{side}"] = correct(row, {"answer": row[f"answer_{side}"], "status": row[f"status_{side}"]})

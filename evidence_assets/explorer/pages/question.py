@@ -36,8 +36,10 @@ def question(reader: Reader, asked: Mapping[str, str], question_id: str) -> Page
     assert row is not None
     answers.sort(key=lambda rows: (rows.variant != asked.get("variant", ""), rows.variant))
     need(reader.connection, "kg_edges", "kg_nodes")
-    right = {r["prediction_id"]: r["is_right"] for r in reader.answers(
-        "SELECT prediction_id, is_right FROM answers WHERE question_id = $id", id=question_id)}  # fmt: skip
+    right = {
+        r["prediction_id"]: r["is_right"]
+        for r in reader.answers("SELECT prediction_id, is_right FROM answers WHERE question_id = $id", id=question_id)
+    }
     evidence = {e["evidence_id"]: e for rows in answers for e in rows.evidence}
     places = places_of(reader.connection, evidence.values())
     drawn = _drawings(reader, list(evidence.values()))
@@ -73,19 +75,31 @@ def _answer(
     tables = {e["source_id"] for e in rows.evidence if e["kind"] in OF_A_TABLE}
     grids = [
         grid_of(
-            drawn[f"table {table}"]["table"], [e for e in rows.evidence if e["source_id"] == table and e["kind"] in OF_A_TABLE], rows.used,
-            rows.numbers, {(c["evidence_id"], c["quoted"]) for c in rows.citations if c["verdict"] == "verified"},
+            drawn[f"table {table}"]["table"],
+            [e for e in rows.evidence if e["source_id"] == table and e["kind"] in OF_A_TABLE],
+            rows.used,
+            rows.numbers,
+            {(c["evidence_id"], c["quoted"]) for c in rows.citations if c["verdict"] == "verified"},
         )
         for table in sorted(tables)
         if f"table {table}" in drawn
-    ]  # fmt: skip
+    ]
     items = [item for item in items if item["row"]["kind"] not in OF_A_TABLE]
     return {
-        "rows": rows, "says": says(rows), "right": right, "probabilities": probabilities, "support": support,
-        "chains": [_chain(rows, chain) for chain in rows.chains], "stands": stands(rows.counterfactual),
-        "counterfactual": rows.counterfactual, "items": items[:DETAILED], "more": items[DETAILED:], "grids": grids,
-        "shown": len(rows.evidence), "used": len(rows.used),
-    }  # fmt: skip
+        "rows": rows,
+        "says": says(rows),
+        "right": right,
+        "probabilities": probabilities,
+        "support": support,
+        "chains": [_chain(rows, chain) for chain in rows.chains],
+        "stands": stands(rows.counterfactual),
+        "counterfactual": rows.counterfactual,
+        "items": items[:DETAILED],
+        "more": items[DETAILED:],
+        "grids": grids,
+        "shown": len(rows.evidence),
+        "used": len(rows.used),
+    }
 
 
 def _chain(rows: AnswerRows, chain: Row) -> dict[str, Any]:

@@ -62,10 +62,16 @@ def questions(reader: Reader, asked: Mapping[str, str]) -> Page:
 def choices(reader: Reader) -> dict[str, list[str]]:
     """What can be filtered by."""
     lists = reader.answers("SELECT DISTINCT benchmark, variant, model_id FROM answers ORDER BY ALL")
-    named = {name: sorted({row[column] for row in lists}) for name, column in
-             (("benchmark", "benchmark"), ("variant", "variant"), ("model", "model_id"))}  # fmt: skip
-    return named | {"status": list(STATUSES), "right": ["right", "wrong", "unknown"], "verdict": list(VERDICTS),
-                    "differs": named["variant"]}  # fmt: skip
+    named = {
+        name: sorted({row[column] for row in lists})
+        for name, column in (("benchmark", "benchmark"), ("variant", "variant"), ("model", "model_id"))
+    }
+    return named | {
+        "status": list(STATUSES),
+        "right": ["right", "wrong", "unknown"],
+        "verdict": list(VERDICTS),
+        "differs": named["variant"],
+    }
 
 
 def _cited(reader: Reader, chosen: Mapping[str, str]) -> list[str]:
@@ -76,8 +82,10 @@ def _cited(reader: Reader, chosen: Mapping[str, str]) -> list[str]:
         FROM citations ci JOIN chains c ON c.chain_id = ci.chain_id AND replace(c.asset, 'chains/', '') = replace(ci.asset, 'citations/', '')
         WHERE ci.verdict = $verdict AND ($benchmark = '' OR c.benchmark = $benchmark)
         """,
-        ["citations", "chains"], verdict=chosen["verdict"], benchmark=chosen["benchmark"],
-    )  # fmt: skip
+        ["citations", "chains"],
+        verdict=chosen["verdict"],
+        benchmark=chosen["benchmark"],
+    )
     return [row["answer"] for row in rows] or [""]
 
 
@@ -102,20 +110,25 @@ def search(reader: Reader, asked: Mapping[str, str]) -> Page:
         )
         said = reader.answers(
             "SELECT prediction_id, question_id, variant, answer FROM answers WHERE length(answer) > 1 "
-            f"AND contains(lower(answer), $words) LIMIT {FOUND}", **low,
-        )  # fmt: skip
+            f"AND contains(lower(answer), $words) LIMIT {FOUND}",
+            **low,
+        )
         texts = reader.texts([row["question_id"] for row in said])
         found["answers"] = [row | {"text": texts.get(row["question_id"], "")} for row in said]
         found["sources"] = reader.rows(
             f"SELECT chunk_id, title, doc_id, text FROM chunks WHERE contains(lower(title), $words) OR contains(lower(text), $words) LIMIT {FOUND}",
-            ["chunks"], **low,
-        )  # fmt: skip
+            ["chunks"],
+            **low,
+        )
         found["tables"] = reader.rows(
             f"SELECT table_id, caption, benchmark FROM tables WHERE contains(lower(caption), $words) OR contains(lower(table_id), $words) LIMIT {FOUND}",
-            ["tables"], **low,
-        )  # fmt: skip
+            ["tables"],
+            **low,
+        )
         found["entities"] = reader.rows(
             "SELECT DISTINCT ON (node_id) node_id, name, type FROM kg_nodes WHERE contains(lower(name), $words) "
-            f"ORDER BY node_id LIMIT {FOUND}", ["kg_nodes"], **low,
-        )  # fmt: skip
+            f"ORDER BY node_id LIMIT {FOUND}",
+            ["kg_nodes"],
+            **low,
+        )
     return Page("search.html", f"Search: {words}" if words else "Search", {"words": words, "found": found})

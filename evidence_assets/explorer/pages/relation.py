@@ -34,11 +34,17 @@ def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
                        AND lower(t.tail) = lower(own.tail) AND t.relation = own.relation) AS stated
         FROM own ORDER BY origin DESC, rank, triple_id LIMIT {PER_PAGE} OFFSET {pager.offset}
         """,
-        ["triples", "kg_edges"], id=name,
-    )  # fmt: skip
+        ["triples", "kg_edges"],
+        id=name,
+    )
     values = {
-        "name": name, "seeds": seeds, "prompts": prompts, "triples": triples, "pager": pager, "edits": _last_edit(reader, name),
-    }  # fmt: skip
+        "name": name,
+        "seeds": seeds,
+        "prompts": prompts,
+        "triples": triples,
+        "pager": pager,
+        "edits": _last_edit(reader, name),
+    }
     return Page("relation.html", f"Relation {name}", values)
 
 
@@ -46,14 +52,25 @@ def _last_edit(reader: Reader, name: str) -> dict[str, Any]:
     """What the last two runs that harvested the relation made differently."""
     rows = reader.rows(
         "SELECT DISTINCT run_id, asset FROM history WHERE partition = $id AND starts_with(asset, 'knowledge/') ORDER BY ALL",
-        ["history"], id=name,
-    )  # fmt: skip
+        ["history"],
+        id=name,
+    )
     folder = reader.opened.root / "history"
     runs = sorted({row["run_id"] for row in rows}, key=lambda run: written(folder / f"run={run}"))
     if len(runs) < 2:
         return {"runs": runs, "rows": []}
     changed = [row for row in diff(reader.connection, *runs[-2:]) if row["partition"] == name]
     ids = [row["row_id"] for row in changed]
-    known = {row["triple_id"]: row for row in reader.rows(
-        "SELECT triple_id, head, tail FROM triples WHERE triple_id IN (SELECT unnest($ids))", ["triples"], ids=ids)} if ids else {}  # fmt: skip
+    known = (
+        {
+            row["triple_id"]: row
+            for row in reader.rows(
+                "SELECT triple_id, head, tail FROM triples WHERE triple_id IN (SELECT unnest($ids))",
+                ["triples"],
+                ids=ids,
+            )
+        }
+        if ids
+        else {}
+    )
     return {"runs": runs[-2:], "rows": [row | {"triple": known.get(row["row_id"])} for row in changed]}

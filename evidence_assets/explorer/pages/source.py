@@ -61,9 +61,18 @@ def _resting(reader: Reader, asked: Mapping[str, str], found: Found) -> dict[str
     pager = Pager.of(asked.get("page", ""), len(every))
     rows, gone = every[pager.offset : pager.offset + PER_PAGE], _gone(reader, every)
     texts = reader.texts([row["question_id"] for row in (*rows, *gone)])
-    cited = {row["evidence_id"] for row in reader.rows(
-        "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT unnest($ids))",
-        ["citations"], ids=[row["evidence_id"] for row in rows])} if rows else set()  # fmt: skip
+    cited = (
+        {
+            row["evidence_id"]
+            for row in reader.rows(
+                "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT unnest($ids))",
+                ["citations"],
+                ids=[row["evidence_id"] for row in rows],
+            )
+        }
+        if rows
+        else set()
+    )
     return {
         "counts": {name: (len(own), len({row["question_id"] for row in own})) for name, own in counts.items()},
         "more": more,
@@ -89,8 +98,10 @@ def _gone(reader: Reader, own: list[Row]) -> list[Row]:
         FROM counterfactuals WHERE necessary AND len(cited) > 0 AND question_id IN (SELECT unnest($questions))
         AND list_has_all($facts, cited) ORDER BY ALL
         """,
-        ["counterfactuals"], questions=sorted({r["question_id"] for r in own}), facts=sorted({r["content_hash"] for r in own}),
-    )  # fmt: skip
+        ["counterfactuals"],
+        questions=sorted({r["question_id"] for r in own}),
+        facts=sorted({r["content_hash"] for r in own}),
+    )
 
 
 def _of_chunks(ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
@@ -114,10 +125,19 @@ def _one(reader: Reader, table: str, column: str, identifier: str) -> Row:
 def _chunk(reader: Reader, identifier: str) -> Found:
     row = _one(reader, "chunks", "chunk_id", identifier)
     return Found(
-        row["title"] or row["doc_id"], {"document": row["doc_id"], "file": row["source"], "characters": f"{row['char_start']}–{row['char_end']}", "corpus": _owner(row)},
-        [{"head": "", "text": row["text"], "id": ""}], None,
-        [(link("source", "document", row['doc_id']), "the whole document")], "source_id = $id", {"id": identifier},
-    )  # fmt: skip
+        row["title"] or row["doc_id"],
+        {
+            "document": row["doc_id"],
+            "file": row["source"],
+            "characters": f"{row['char_start']}–{row['char_end']}",
+            "corpus": _owner(row),
+        },
+        [{"head": "", "text": row["text"], "id": ""}],
+        None,
+        [(link("source", "document", row["doc_id"]), "the whole document")],
+        "source_id = $id",
+        {"id": identifier},
+    )
 
 
 def _owner(row: Row) -> str:
@@ -132,17 +152,22 @@ def _document(reader: Reader, identifier: str) -> Found:
         raise Missing(f"there is no document {identifier!r} in the lake")
     texts = [{"head": f"chunk {row['ordinal'] + 1}", "text": row["text"], "id": row["chunk_id"]} for row in rows]
     return Found(
-        rows[0]["title"] or identifier, {"document": identifier, "file": rows[0]["source"], "chunks": len(rows), "corpus": _owner(rows[0])},
-        texts, None, [(link("source", "file", rows[0]['source']), "the whole file")],
+        rows[0]["title"] or identifier,
+        {"document": identifier, "file": rows[0]["source"], "chunks": len(rows), "corpus": _owner(rows[0])},
+        texts,
+        None,
+        [(link("source", "file", rows[0]["source"]), "the whole file")],
         *_of_chunks([row["chunk_id"] for row in rows]),
-    )  # fmt: skip
+    )
 
 
 def _file(reader: Reader, identifier: str) -> Found:
     documents = reader.rows(
         "SELECT doc_id, any_value(title) AS title, count(*) AS chunks, list(chunk_id) AS ids FROM chunks WHERE source = $id "
-        f"GROUP BY doc_id ORDER BY doc_id LIMIT {MOST}", ["chunks"], id=identifier,
-    )  # fmt: skip
+        f"GROUP BY doc_id ORDER BY doc_id LIMIT {MOST}",
+        ["chunks"],
+        id=identifier,
+    )
     triples = reader.rows(
         "SELECT count(*) AS n FROM triples WHERE source = $id OR starts_with(source, $id || ':')",
         ["triples"],
@@ -155,18 +180,28 @@ def _file(reader: Reader, identifier: str) -> Found:
     if documents:
         ids = [chunk for d in documents for chunk in d["ids"]][:MOST]
         return Found(identifier, facts, [], None, links, *_of_chunks(ids))
-    edges = [row["edge_id"] for row in reader.rows(
-        f"SELECT edge_id FROM kg_edges WHERE len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MOST}",
-        ["kg_edges"], id=identifier)]  # fmt: skip
+    edges = [
+        row["edge_id"]
+        for row in reader.rows(
+            f"SELECT edge_id FROM kg_edges WHERE len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MOST}",
+            ["kg_edges"],
+            id=identifier,
+        )
+    ]
     return Found(identifier, facts, **_of_edges(edges))
 
 
 def _table(reader: Reader, identifier: str) -> Found:
     row = _one(reader, "tables", "table_id", identifier)
     return Found(
-        row["caption"] or identifier, {"table": identifier, "benchmark": row["benchmark"], "rows": row["n_rows"], "columns": len(row["header"])},
-        [], grid_of(row, [], ()), [], "source_kind = 'table' AND source_id = $id", {"id": identifier},
-    )  # fmt: skip
+        row["caption"] or identifier,
+        {"table": identifier, "benchmark": row["benchmark"], "rows": row["n_rows"], "columns": len(row["header"])},
+        [],
+        grid_of(row, [], ()),
+        [],
+        "source_kind = 'table' AND source_id = $id",
+        {"id": identifier},
+    )
 
 
 def _cell(reader: Reader, identifier: str) -> Found:
@@ -185,16 +220,26 @@ def _cell(reader: Reader, identifier: str) -> Found:
         condition = f"({condition} OR locator = $column AND string_split(\"text\", chr(10))[$line] <> '')"
         parameters |= {"column": f"c{column}", "line": int(line) + 1}
     return Found(
-        f"{row['caption'] or table}, {place}", {"table": table, "place": place}, [],
+        f"{row['caption'] or table}, {place}",
+        {"table": table, "place": place},
+        [],
         grid_of(row, [{"locator": p, "evidence_id": place} for p in places], (place,)),
-        [(link("source", "table", table), "the whole table")], f"source_kind = 'table' AND source_id = $id AND {condition}", parameters,
-    )  # fmt: skip
+        [(link("source", "table", table), "the whole table")],
+        f"source_kind = 'table' AND source_id = $id AND {condition}",
+        parameters,
+    )
 
 
 def _edge(reader: Reader, identifier: str) -> Found:
     row = _one(reader, "kg_edges", "edge_id", identifier)
-    names = {n["node_id"]: n["name"] for n in reader.rows(
-        "SELECT node_id, name FROM kg_nodes WHERE node_id IN (SELECT unnest($ids))", ["kg_nodes"], ids=[row["head_id"], row["tail_id"]])}  # fmt: skip
+    names = {
+        n["node_id"]: n["name"]
+        for n in reader.rows(
+            "SELECT node_id, name FROM kg_nodes WHERE node_id IN (SELECT unnest($ids))",
+            ["kg_nodes"],
+            ids=[row["head_id"], row["tail_id"]],
+        )
+    }
     head, tail = (str(names.get(row[end], row[end])) for end in ("head_id", "tail_id"))
     links = [(link("source", "node", row["head_id"]), head), (link("source", "node", row["tail_id"]), tail)]
     links += [(link("source", "triple", triple), f"triple {triple[:12]}") for triple in row["triple_ids"]]
@@ -215,14 +260,24 @@ def _node(reader: Reader, identifier: str) -> Found:
         SELECT DISTINCT ON (e.edge_id) e.edge_id, e.relation, h.name AS head, t.name AS tail
         FROM kg_edges e JOIN kg_nodes h ON h.node_id = e.head_id JOIN kg_nodes t ON t.node_id = e.tail_id
         WHERE e.head_id = $id OR e.tail_id = $id ORDER BY e.edge_id LIMIT 200
-        """, ["kg_edges", "kg_nodes"], id=identifier,
-    )  # fmt: skip
+        """,
+        ["kg_edges", "kg_nodes"],
+        id=identifier,
+    )
     links = [(link("source", "edge", e["edge_id"]), f"{e['head']} — {e['relation']} → {e['tail']}") for e in edges]
     texts = [{"head": "", "text": row["document"], "id": ""}] if row["document"] else []
     condition = OF_EDGES + " OR (source_kind = 'node' AND source_id = $id)"
     parameters = {"ids": [e["edge_id"] for e in edges], "id": identifier}
-    return Found(row["name"], {"name": row["name"], "other names": ", ".join(row["aliases"]), "type": row["type"]}, texts, None, links,
-                 f"({condition})", parameters, ("evidence", "lineage_edges"))  # fmt: skip
+    return Found(
+        row["name"],
+        {"name": row["name"], "other names": ", ".join(row["aliases"]), "type": row["type"]},
+        texts,
+        None,
+        links,
+        f"({condition})",
+        parameters,
+        ("evidence", "lineage_edges"),
+    )
 
 
 def _triple(reader: Reader, identifier: str) -> Found:
@@ -242,8 +297,13 @@ def _triple(reader: Reader, identifier: str) -> Found:
     for number, r in enumerate(rows, 1):
         mark = f" ({number})" if len(rows) > 1 else ""
         scores = {name: r[name] for name in ("semantic", "fluency", "score", "rank", "agreement")}
-        facts |= {f"origin{mark}": r["origin"], f"stands in{mark}": r["source"], f"licence{mark}": r["licence"], f"model{mark}": r["model_id"],
-                  f"flags{mark}": ", ".join(r["flags"])}  # fmt: skip
+        facts |= {
+            f"origin{mark}": r["origin"],
+            f"stands in{mark}": r["source"],
+            f"licence{mark}": r["licence"],
+            f"model{mark}": r["model_id"],
+            f"flags{mark}": ", ".join(r["flags"]),
+        }
         facts |= {f"{name}{mark}": f"{value:.4g}" for name, value in scores.items() if value is not None}
     prompts = reader.rows(
         """
@@ -251,8 +311,10 @@ def _triple(reader: Reader, identifier: str) -> Found:
         JOIN lineage_edges c ON c.child_id = t.parent_id AND c.child_kind = 'candidate' AND c.parent_kind = 'prompt'
         JOIN prompts p ON p.prompt_id = c.parent_id
         WHERE t.child_id = $id AND t.child_kind = 'triple' AND t.parent_kind = 'candidate' ORDER BY p.weight DESC, p.text
-        """, ["lineage_edges", "prompts"], id=identifier,
-    )  # fmt: skip
+        """,
+        ["lineage_edges", "prompts"],
+        id=identifier,
+    )
     if prompts:
         facts["prompts that found it"] = "; ".join(f"{p['text']} ({p['weight']:.3f})" for p in prompts)
     if row["relation_id"]:
@@ -266,9 +328,14 @@ def _seed(reader: Reader, identifier: str) -> Found:
     counts = reader.rows(
         "SELECT count(*) AS n FROM triples WHERE relation_id = $id", ["triples"], id=row["relation_id"]
     )
-    edges = [e["edge_id"] for e in reader.rows(
-        f"SELECT edge_id FROM kg_edges WHERE list_has_any(triple_ids, (SELECT list(triple_id) FROM triples WHERE relation_id = $id)) LIMIT {MOST}",
-        ["kg_edges", "triples"], id=row["relation_id"])]  # fmt: skip
+    edges = [
+        e["edge_id"]
+        for e in reader.rows(
+            f"SELECT edge_id FROM kg_edges WHERE list_has_any(triple_ids, (SELECT list(triple_id) FROM triples WHERE relation_id = $id)) LIMIT {MOST}",
+            ["kg_edges", "triples"],
+            id=row["relation_id"],
+        )
+    ]
     facts = {
         "relation": row["relation_id"],
         "head": row["head"],
@@ -307,6 +374,14 @@ def _model(reader: Reader, identifier: str) -> Found:
 
 
 _KINDS = {
-    "chunk": _chunk, "document": _document, "file": _file, "table": _table, "cell": _cell, "edge": _edge, "node": _node,
-    "triple": _triple, "seed": _seed, "model": _model,
-}  # fmt: skip
+    "chunk": _chunk,
+    "document": _document,
+    "file": _file,
+    "table": _table,
+    "cell": _cell,
+    "edge": _edge,
+    "node": _node,
+    "triple": _triple,
+    "seed": _seed,
+    "model": _model,
+}

@@ -20,8 +20,13 @@ import yaml
 
 GROUPS = ("corpus", "knowledge", "questions", "answers", "ledger")
 TYPES = {
-    "text": pa.string(), "flag": pa.bool_(), "whole": pa.int32(), "half": pa.float16(), "single": pa.float32(), "real": pa.float64(),
-}  # fmt: skip
+    "text": pa.string(),
+    "flag": pa.bool_(),
+    "whole": pa.int32(),
+    "half": pa.float16(),
+    "single": pa.float32(),
+    "real": pa.float64(),
+}
 
 
 @dataclass(frozen=True)

@@ -108,15 +108,33 @@ _PLAIN_NUMBER = rf"[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE_FORMS = ("%Y-%m-%d", "%d %b %Y", "%b %d %Y", "%b %Y", "%m/%Y", "%Y")
 _COMPARATORS = {
-    "<": "<", ">": ">", "≤": "≤", "≥": "≥", "<=": "≤", ">=": "≥", "~": "≈", "≈": "≈",
-    "about": "≈", "around": "≈", "approximately": "≈", "roughly": "≈", "nearly": "≈",
-    "less than": "<", "fewer than": "<", "under": "<", "below": "<", "at most": "≤", "up to": "≤",
-    "more than": ">", "greater than": ">", "over": ">", "above": ">", "at least": "≥",
-}  # fmt: skip
+    "<": "<",
+    ">": ">",
+    "≤": "≤",
+    "≥": "≥",
+    "<=": "≤",
+    ">=": "≥",
+    "~": "≈",
+    "≈": "≈",
+    "about": "≈",
+    "around": "≈",
+    "approximately": "≈",
+    "roughly": "≈",
+    "nearly": "≈",
+    "less than": "<",
+    "fewer than": "<",
+    "under": "<",
+    "below": "<",
+    "at most": "≤",
+    "up to": "≤",
+    "more than": ">",
+    "greater than": ">",
+    "over": ">",
+    "above": ">",
+    "at least": "≥",
+}
 _COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len, reverse=True))
-_SCALES = {
-    "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12
-}  # fmt: skip
+_SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12}
 _SCALE = r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z]))"
 # Words that may follow a number without being what it counts.
 _NOT_COUNTED_LIST = """

@@ -303,5 +303,13 @@ def _together(reading: Reading) -> Asked | None:
 
 
 RULES: tuple[Callable[[Reading], Asked | None], ...] = (
-    _trend, _how_many, _count, _pair, _aggregate, _extreme, _comparison, _same, _together,
-)  # fmt: skip
+    _trend,
+    _how_many,
+    _count,
+    _pair,
+    _aggregate,
+    _extreme,
+    _comparison,
+    _same,
+    _together,
+)

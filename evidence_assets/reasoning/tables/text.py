@@ -27,9 +27,21 @@ _SPACE = re.compile(r"(?!(?<=\d)[\u00a0\u202f\u2009]\d{3}(?!\d))\s+")
 # Letters and digits in one go are one word ("F1", "M0"); a number keeps its point and its separators.
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _DIGIT_SIGNS = {
-    "٫": ".", "٬": ",", "−": "-", "﹣": "-", "－": "-", "＋": "+", "％": "%", "٪": "%", "∗": "*", "＊": "*",
-    "．": ".", "＜": "<", "＞": ">", "＝": "=",
-}  # fmt: skip
+    "٫": ".",
+    "٬": ",",
+    "−": "-",
+    "﹣": "-",
+    "－": "-",
+    "＋": "+",
+    "％": "%",
+    "٪": "%",
+    "∗": "*",
+    "＊": "*",
+    "．": ".",
+    "＜": "<",
+    "＞": ">",
+    "＝": "=",
+}
 
 _STOP_WORD_LIST = """
     a an the of in on at to for from by with and or nor but as is are was were be been being am do does did done has
@@ -41,11 +53,32 @@ _STOP_WORD_LIST = """
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 _SUFFIXES = (
-    ("ization", "ize"), ("isation", "ize"), ("ational", "ate"), ("fulness", "ful"), ("ations", "ate"), ("ation", "ate"),
-    ("ities", ""), ("ically", "ic"), ("ingly", ""), ("edly", ""), ("ments", ""), ("ment", ""), ("ness", ""),
-    ("ity", ""), ("ily", "y"), ("ies", "y"), ("ied", "y"), ("ing", ""), ("ers", "er"), ("est", ""), ("ed", ""),
-    ("ly", ""), ("es", ""), ("s", ""), ("e", ""),
-)  # fmt: skip
+    ("ization", "ize"),
+    ("isation", "ize"),
+    ("ational", "ate"),
+    ("fulness", "ful"),
+    ("ations", "ate"),
+    ("ation", "ate"),
+    ("ities", ""),
+    ("ically", "ic"),
+    ("ingly", ""),
+    ("edly", ""),
+    ("ments", ""),
+    ("ment", ""),
+    ("ness", ""),
+    ("ity", ""),
+    ("ily", "y"),
+    ("ies", "y"),
+    ("ied", "y"),
+    ("ing", ""),
+    ("ers", "er"),
+    ("est", ""),
+    ("ed", ""),
+    ("ly", ""),
+    ("es", ""),
+    ("s", ""),
+    ("e", ""),
+)
 
 
 def plain_text(text: str) -> str:

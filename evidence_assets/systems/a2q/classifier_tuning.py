@@ -50,9 +50,12 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         asked = source.model_copy(update={"split": settings.split})
         questions = [q for q in questions_of(step.lake, asked) if q.split == settings.split][: settings.questions]
         picker = a2q.A2Q(
-            "candidates", open_graph(step.lake, source.graph), encoder(step.profile.encoder), None,
+            "candidates",
+            open_graph(step.lake, source.graph),
+            encoder(step.profile.encoder),
+            None,
             A2QSettings(top_n=settings.triples),
-        )  # fmt: skip
+        )
         picks = picker.select([Asked(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
         pairs = labelled_triples(questions, picks)
         if not pairs:

@@ -47,9 +47,13 @@ class LinkedPaths:
         self.name, self._graph, self._encoder = name, graph, encoder
         self._vectors, self._settings = graph.passage_vectors("edge"), settings or PathSettings()
         self.version = content_id(
-            "linked_paths", VERSION, asdict(self._settings), graph.version, encoder.model_id,
+            "linked_paths",
+            VERSION,
+            asdict(self._settings),
+            graph.version,
+            encoder.model_id,
             encoder.revision,
-        )  # fmt: skip
+        )
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         """The triples of each question's best paths, best path first; none where nothing is linked."""

@@ -99,10 +99,15 @@ class A2Q:
         self._encoder, self._reranker, self._settings = encoder, reranker, settings or A2QSettings()
         self._definitions = {key.casefold(): text for key, text in (definitions or {}).items()}
         self.version = content_id(
-            "a2q", VERSION, asdict(self._settings), graph.version,
-            encoder.model_id, encoder.revision, reranker and [reranker.model_id, reranker.revision],
+            "a2q",
+            VERSION,
+            asdict(self._settings),
+            graph.version,
+            encoder.model_id,
+            encoder.revision,
+            reranker and [reranker.model_id, reranker.revision],
             sorted(self._definitions.items()),
-        )  # fmt: skip
+        )
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         """The top triples of each question, best first; none where the graph is empty or no phrase has content."""

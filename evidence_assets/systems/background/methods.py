@@ -85,15 +85,25 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
 
     return [
         Stage(
-            chains, "chains", make_chains, "Entities, relations and facts that a language model recalls.",
-            [Read(QUESTIONS)], f"{VERSION}:{recalls}", family="graph", pool=pool_of(variant.profile.generator),
+            chains,
+            "chains",
+            make_chains,
+            "Entities, relations and facts that a language model recalls.",
+            [Read(QUESTIONS)],
+            f"{VERSION}:{recalls}",
+            family="graph",
+            pool=pool_of(variant.profile.generator),
         ),
         Stage(
-            f"triples/{variant.place}", "triples", make_triples,
+            f"triples/{variant.place}",
+            "triples",
+            make_triples,
             "Recalled facts as triples: model knowledge, stated in no source.",
-            [Read(chains)], VERSION, family="graph",
+            [Read(chains)],
+            VERSION,
+            family="graph",
         ),
-    ]  # fmt: skip
+    ]
 
 
 SYSTEM = System(

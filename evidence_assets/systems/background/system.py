@@ -86,9 +86,10 @@ class StoredBackground:
     @property
     def version(self) -> str:
         return content_id(
-            "background", sorted((q, [s.triple_id for s in own]) for q, own in self.stated.items()),
+            "background",
+            sorted((q, [s.triple_id for s in own]) for q, own in self.stated.items()),
             sorted(self.failed.items()),
-        )  # fmt: skip
+        )
 
 
 class PromptedBackground:
@@ -99,9 +100,11 @@ class PromptedBackground:
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
         self.version = content_id(
-            "prompted_background", VERSION, [t.version_in(model.words) for t in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
+            "prompted_background",
+            VERSION,
+            [t.version_in(model.words) for t in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
             model.version,
-        )  # fmt: skip
+        )
 
     def recall(self, questions: Sequence[str]) -> list[Recalled | Failure]:
         """One record or failure a question; what one question fails at leaves the others alone."""
@@ -219,9 +222,14 @@ class BackgroundKnowledge:
         self.name, self._graph, self._encoder, self._settings = name, graph, encoder, settings
         self._recalled = known or StoredBackground({}, {})
         self.version = content_id(
-            "background_knowledge", VERSION, asdict(settings), graph.version, encoder.model_id, encoder.revision,
+            "background_knowledge",
+            VERSION,
+            asdict(settings),
+            graph.version,
+            encoder.model_id,
+            encoder.revision,
             known.version if known else None,
-        )  # fmt: skip
+        )
 
     def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
         drafts = [self._triples(question) for question in questions]

@@ -48,11 +48,17 @@ def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
 
     return [
         Stage(
-            f"scores/{variant.place}", "scores", make, "What systems of others reach by their recorded answers",
-            [Read(asked, "benchmark"), Read(f"raw/{FOLDER}")], VERSION, family=variant.family, partitions="benchmarks",
+            f"scores/{variant.place}",
+            "scores",
+            make,
+            "What systems of others reach by their recorded answers",
+            [Read(asked, "benchmark"), Read(f"raw/{FOLDER}")],
+            VERSION,
+            family=variant.family,
+            partitions="benchmarks",
             pool="gpu",
         )
-    ]  # fmt: skip
+    ]
 
 
 def _scores(step: Step, file: Path, questions: pl.DataFrame) -> Rows:
@@ -105,17 +111,37 @@ def _triple(row: Row, stated: Any) -> list[str]:
 def _fact(question: Mapping[str, Any], rank: int, triple: Sequence[str]) -> dict[str, Any]:
     """A row of ``evidence``."""
     return {
-        "evidence_id": f"{question['question_id']}-{rank}", "question_id": question["question_id"],
-        "benchmark": question["benchmark"], "option": "", "selector": RECORDED, "kind": "triple", "source_kind": "edge",
-        "source_id": RECORDED, "locator": "", "text": " ".join(filter(None, triple)), "rank": rank, "score": -float(rank),
-        "why": json.dumps({"triple": list(triple)}), "content_hash": "", "input_hash": "",
-    }  # fmt: skip
+        "evidence_id": f"{question['question_id']}-{rank}",
+        "question_id": question["question_id"],
+        "benchmark": question["benchmark"],
+        "option": "",
+        "selector": RECORDED,
+        "kind": "triple",
+        "source_kind": "edge",
+        "source_id": RECORDED,
+        "locator": "",
+        "text": " ".join(filter(None, triple)),
+        "rank": rank,
+        "score": -float(rank),
+        "why": json.dumps({"triple": list(triple)}),
+        "content_hash": "",
+        "input_hash": "",
+    }
 
 
 def _answer(question: Mapping[str, Any], answer: str, ranked: Sequence[str]) -> dict[str, Any]:
     """A row of ``predictions``."""
     return {
-        "prediction_id": question["question_id"], "question_id": question["question_id"],
-        "benchmark": question["benchmark"], "selector": RECORDED, "reasoner": RECORDED, "model_id": "", "answer": answer,
-        "ranked_answers": list(ranked), "supported_answers": [], "status": "answered", "content_hash": "", "input_hash": "",
-    }  # fmt: skip
+        "prediction_id": question["question_id"],
+        "question_id": question["question_id"],
+        "benchmark": question["benchmark"],
+        "selector": RECORDED,
+        "reasoner": RECORDED,
+        "model_id": "",
+        "answer": answer,
+        "ranked_answers": list(ranked),
+        "supported_answers": [],
+        "status": "answered",
+        "content_hash": "",
+        "input_hash": "",
+    }

@@ -117,10 +117,18 @@ class FourStepFocus:
         wanted = [self._node_type[name] for name in answer_types or graph.type_names if name in self._node_type]
         self._is_answer: NDArray[np.bool_] = np.isin(graph.node_types, wanted)
         self.version = content_id(
-            "four_step_focus", VERSION, asdict(self._settings),
-            graph.version, search.method, encoder.model_id, encoder.revision, reader and reader.version,
-            grader and grader.version, sorted(symmetric), sorted(answer_types),
-        )  # fmt: skip
+            "four_step_focus",
+            VERSION,
+            asdict(self._settings),
+            graph.version,
+            search.method,
+            encoder.model_id,
+            encoder.revision,
+            reader and reader.version,
+            grader and grader.version,
+            sorted(symmetric),
+            sorted(answer_types),
+        )
 
     @property
     def graph(self) -> KnowledgeGraph:

@@ -77,9 +77,9 @@ class TripletQuery:
             if not more:
                 break
             reached |= more
-        return tuple(dict.fromkeys(
-            term.text for t in self.triplets for term in (t.head, t.tail) if term not in reached
-        ))  # fmt: skip
+        return tuple(
+            dict.fromkeys(term.text for t in self.triplets for term in (t.head, t.tail) if term not in reached)
+        )
 
 
 _PROMPT = Template.load(__package__, "triplets", "node_types edge_types joins question")
@@ -107,12 +107,14 @@ def triplet_request(task: TripletTask, words: Words = PACKAGED) -> Request:
     schema = task.schema
     joins = "".join(f"\n  {head} | {edge} | {tail}" for head, edge, tail in schema.patterns)
     return words.of(_PROMPT).request(
-        512, (), reply_schema(schema),
+        512,
+        (),
+        reply_schema(schema),
         node_types=json.dumps(list(schema.node_types), ensure_ascii=False),
         edge_types=json.dumps(list(schema.edge_types), ensure_ascii=False),
         joins=f"\nWhat the edges join (head type | edge type | tail type):{joins}" if joins else "",
         question=json.dumps(task.question, ensure_ascii=False),
-    )  # fmt: skip
+    )
 
 
 def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
@@ -207,8 +209,13 @@ class PromptedTriplets:
             raise ValueError("the knowledge base has no node types or no edge types: there is nothing to ask in")
         self._model, self._schema = model, schema
         self.version = content_id(
-            "prompted_triplets", TRIPLETS.version_in(model.words), model.version, schema.node_types, schema.edge_types, schema.patterns,
-        )  # fmt: skip
+            "prompted_triplets",
+            TRIPLETS.version_in(model.words),
+            model.version,
+            schema.node_types,
+            schema.edge_types,
+            schema.patterns,
+        )
 
     def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, Reply | None]]:
         return TRIPLETS.ask_with_cost(self._model, [TripletTask(question, self._schema) for question in questions])

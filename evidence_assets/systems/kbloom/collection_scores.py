@@ -238,7 +238,7 @@ def deal(prompts: pl.DataFrame) -> tuple[list[MinedPrompt], list[MinedPrompt]]:
     mined = [
         MinedPrompt(row["text"], row["weight"], row["bert_score"], row["ibleu"], row["certainty"], 0.0, True)
         for row in kept.iter_rows(named=True)
-    ]  # fmt: skip
+    ]
     return mined[0::2], mined[1::2]
 
 

@@ -83,10 +83,13 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
     # The sample's model is small and its word vectors say little: chosen on one half of the sample's relations.
     small = profile.masked_model.name == SAMPLE_MASKED_LM
     return {
-        "n": stated.n, "max_prompts": stated.prompts, "collections": stated.collections, "truth": stated.truth,
+        "n": stated.n,
+        "max_prompts": stated.prompts,
+        "collections": stated.collections,
+        "truth": stated.truth,
         "fluency": stated.fluency or ("probability" if small else "corrected"),
         "final": stated.final or ("fluency" if small else "printed"),
-    }  # fmt: skip
+    }
 
 
 class _Stages:
@@ -111,9 +114,15 @@ class _Stages:
         self, suffix: str, make: Callable[[Step], Made], what: str, reads: list[Read], version: str, **more: Any
     ) -> Stage:
         return Stage(
-            f"scores/{self._base}{suffix}", "scores", make, what, [Read(self._harvest, "every"), ALL_SEEDS, *reads],
-            version, partitions="", **more,
-        )  # fmt: skip
+            f"scores/{self._base}{suffix}",
+            "scores",
+            make,
+            what,
+            [Read(self._harvest, "every"), ALL_SEEDS, *reads],
+            version,
+            partitions="",
+            **more,
+        )
 
     @property
     def _model(self) -> Read:
@@ -163,11 +172,16 @@ class _Stages:
             return rows.harvest_rows(relation, harvests, model=model_key(model), source=self._harvest, input_hash=key)
 
         return Stage(
-            self._harvest, "triples", make,
+            self._harvest,
+            "triples",
+            make,
             "Triples of one relation, from its prompt and seed pairs, with the prompts and candidates that led to them.",
-            [Read(SEEDS), self._model, *self._kinds_read], f"{VERSION}:{self._harvests}{self._written_by}",
-            partitions="relations", kinds=("parquet", "pytorch"), pool="gpu",
-        )  # fmt: skip
+            [Read(SEEDS), self._model, *self._kinds_read],
+            f"{VERSION}:{self._harvests}{self._written_by}",
+            partitions="relations",
+            kinds=("parquet", "pytorch"),
+            pool="gpu",
+        )
 
     def _merged(self, collection: str) -> Stage:
         def make(step: Step) -> Made:
@@ -177,10 +191,14 @@ class _Stages:
             return Made(triples, metadata={"relations": triples["relation_id"].n_unique()})
 
         return Stage(
-            f"{self._base}/{collection}", "triples", make,
+            f"{self._base}/{collection}",
+            "triples",
+            make,
             f"Harvested triples of all relations of {collection}, best first in each, flagged by what their reverse says.",
-            [Read(self._harvest, "every"), ALL_SEEDS, Read(FOLDER)], VERSION, partitions="",
-        )  # fmt: skip
+            [Read(self._harvest, "every"), ALL_SEEDS, Read(FOLDER)],
+            VERSION,
+            partitions="",
+        )
 
     def _scores(self) -> Stage:
         def make(step: Step) -> Made:
@@ -201,11 +219,13 @@ class _Stages:
             return Made(scored, metadata=totals)
 
         return self._scored(
-            "", make,
+            "",
+            make,
             "What the harvest reaches against the facts that the sample corpus states, seeds left out, and whether facts "
             "that it holds back are recovered above chance.",
-            [Read(FOLDER), Read("raw/sample")], VERSION,
-        )  # fmt: skip
+            [Read(FOLDER), Read("raw/sample")],
+            VERSION,
+        )
 
     def _beside(self, scored: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows of each harvest beside the figures that are printed for its system."""
@@ -243,9 +263,14 @@ class _Stages:
             return Made(self._beside(scored))
 
         return self._scored(
-            f"_on_{reference.name}", make, f"The harvest of {reference.collection} compared with {reference.name}.",
-            [Read(reference.key)], f"{VERSION}:{self._variant.published}", kinds=("parquet", "pytorch"), pool="gpu",
-        )  # fmt: skip
+            f"_on_{reference.name}",
+            make,
+            f"The harvest of {reference.collection} compared with {reference.name}.",
+            [Read(reference.key)],
+            f"{VERSION}:{self._variant.published}",
+            kinds=("parquet", "pytorch"),
+            pool="gpu",
+        )
 
     def _coverage(self) -> Stage:
         def make(step: Step) -> Made:
@@ -263,10 +288,14 @@ class _Stages:
             return Made(scored)
 
         return self._scored(
-            "_coverage", make, "How much of what the model could yield was found, by two catches with disjoint prompts.",
-            [self._model, *self._kinds_read], f"{VERSION}:{self._harvests[0]}",
-            kinds=("parquet", "pytorch"), pool="gpu",
-        )  # fmt: skip
+            "_coverage",
+            make,
+            "How much of what the model could yield was found, by two catches with disjoint prompts.",
+            [self._model, *self._kinds_read],
+            f"{VERSION}:{self._harvests[0]}",
+            kinds=("parquet", "pytorch"),
+            pool="gpu",
+        )
 
     def _judged(self) -> list[Stage]:
         """What other language models say of the harvest, where the profile names one that judges or rates texts."""
@@ -290,12 +319,15 @@ class _Stages:
         names = [*asked, *([f"{rated.name}@{rated.revision}"] if rated else [])]
         return [
             self._scored(
-                "_judged", make,
+                "_judged",
+                make,
                 "What language models say of the harvest: judged precision and noise, agreement of two judges, likelihood "
                 "of the statements.",
-                [], f"{VERSION}:{names}:{self._variant.published or ''}", pool=pool_of(judges[0]) if judges else "gpu",
+                [],
+                f"{VERSION}:{names}:{self._variant.published or ''}",
+                pool=pool_of(judges[0]) if judges else "gpu",
             )
-        ]  # fmt: skip
+        ]
 
 
 def _prompt_models(step: Step, settings: HarvestSettings) -> tuple[PromptModels, list[str]]:

@@ -121,9 +121,15 @@ def harvest_rows(relation: Relation, harvests: Sequence[Harvest], *, model: str,
             }
             flags = [name for name, holds in stated.items() if holds]
             own = {
-                "triple_id": triple_id, "relation": relation.id, "origin": harvest.variant, "flags": flags, "model_id": model,
-                "relation_id": relation.id, "source": source, "licence": LICENCE,
-            }  # fmt: skip
+                "triple_id": triple_id,
+                "relation": relation.id,
+                "origin": harvest.variant,
+                "flags": flags,
+                "model_id": model,
+                "relation_id": relation.id,
+                "source": source,
+                "licence": LICENCE,
+            }
             said = _said(triple, "head", "tail", "semantic", "fluency", "score", "rank", "agreement")
             triples.append(own | said)
             finders = triple.found_by or kept

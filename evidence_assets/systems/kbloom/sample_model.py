@@ -97,11 +97,15 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
 
     return [
         Stage(
-            variant.place, "models", make,
+            variant.place,
+            "models",
+            make,
             "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
             "sentences that it never saw, or a Hugging Face model by name.",
             [Read("corpus/sample/chunks", "every"), Read("raw/sample")] if trains else [],
             f"{VERSION}:{harvesting.training_steps}" if trains else f"{named.name}@{named.revision}",
-            partitions="", kinds=("pytorch",), pool="gpu",
+            partitions="",
+            kinds=("pytorch",),
+            pool="gpu",
         )
-    ]  # fmt: skip
+    ]

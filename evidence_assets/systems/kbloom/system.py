@@ -223,9 +223,13 @@ def mine(
             written = written or mine(relation, model, encoder, replace(settings, variant="kbloom"), others)
             candidates = bertnet_prompts.distinct(one.text for one in written if one.text != prompt)
         return bertnet_prompts.mine_bertnet_prompts(
-            prompt, pairs, candidates, lambda asked: _pair_scores(model, asked), setting=settings.prompts,
+            prompt,
+            pairs,
+            candidates,
+            lambda asked: _pair_scores(model, asked),
+            setting=settings.prompts,
             n=settings.max_prompts,
-        )  # fmt: skip
+        )
     vocabulary, proposer = model.vocabulary, others.propose
 
     def write(orders: Sequence[Sequence[str]], pairs: Sequence[Pair]) -> list[str]:

@@ -69,9 +69,14 @@ class ConceptTriples:
         self.graph, self._vocabulary, self._encoder, self._cap = graph, vocabulary, encoder, cap
         self._links: dict[str, list[Link]] = {}
         self.version = content_id(
-            "concept_triples", VERSION, cap, CONCEPTS, graph.version,
-            encoder.model_id, encoder.revision,
-        )  # fmt: skip
+            "concept_triples",
+            VERSION,
+            cap,
+            CONCEPTS,
+            graph.version,
+            encoder.model_id,
+            encoder.revision,
+        )
 
     def sentence(self, edge: int) -> str:
         """An edge in the words of its relation's template."""

@@ -83,11 +83,14 @@ class Uscrake:
         self._graph = graph if settings.parts != "chunks" and settings.s else None
         self._counts: Counter[str] = Counter()
         self.version = content_id(
-            "uscrake", VERSION, asdict(settings), judge.version,
+            "uscrake",
+            VERSION,
+            asdict(settings),
+            judge.version,
             [encoder.model_id, encoder.revision, token_encoder.model_id, token_encoder.revision],
             [self._passages.corpus.version, self._passages.store.meta.built_from] if self._passages else [],
             self._graph.version if self._graph else "",
-        )  # fmt: skip
+        )
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -230,17 +233,31 @@ class Uscrake:
         reasons = []
         for number, score in enumerate(scores.tolist()):
             words = ranking.aligned_words(
-                option.query, texts[number], read.pool.some([number]), read.tokens[number], seen, settings.cost,
+                option.query,
+                texts[number],
+                read.pool.some([number]),
+                read.tokens[number],
+                seen,
+                settings.cost,
                 settings.temperature,
-            )  # fmt: skip
+            )
             reasons.append(
                 {"cost": settings.cost, "chunk_rank": number + 1, "chunk_score": round(score, 9), "aligned": words}
             )
         if settings.grain == "chunk":
             return [
-                _item(option.label, "chunk", ids[n], "", texts[n], None if unread else read.pool.some([n]).vectors, score, reasons[n])
+                _item(
+                    option.label,
+                    "chunk",
+                    ids[n],
+                    "",
+                    texts[n],
+                    None if unread else read.pool.some([n]).vectors,
+                    score,
+                    reasons[n],
+                )
                 for n, score in enumerate(scores.tolist())
-            ]  # fmt: skip
+            ]
         sentences: list[Sentence] = []
         for number, spans in enumerate(seen.corpus.sentences(chunks)):
             rows = np.arange(read.pool.offsets[number], read.pool.offsets[number + 1])
@@ -275,9 +292,18 @@ class Uscrake:
         made: dict[str, Item] = {}
         for c in candidates.triples:
             pick = pick_fact(
-                graph.graph, c.edge, 0.0, label, graph.sentence(c.edge), concept=c.link.concept, rule=c.link.rule, link_score=round(c.link.score, 6),
-                node=graph.graph.names[c.node], found=candidates.found, dropped=candidates.dropped,
-            )  # fmt: skip
+                graph.graph,
+                c.edge,
+                0.0,
+                label,
+                graph.sentence(c.edge),
+                concept=c.link.concept,
+                rule=c.link.rule,
+                link_score=round(c.link.score, 6),
+                node=graph.graph.names[c.node],
+                found=candidates.found,
+                dropped=candidates.dropped,
+            )
             made.setdefault(pick.text, Item(pick))
         return list(made.values())
 

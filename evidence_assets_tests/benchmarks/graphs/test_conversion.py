@@ -16,9 +16,13 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.benchmarks.graphs.test_readers import DOT, NS, TestDrugbank, entity, item
 
 WORLD = [
-    entity("Q90", "Paris", P17=item("Q142")), entity("Q830149", "Paris", P17=item("Q30")), entity("Q142", "France"),
-    entity("P17", "country"), entity("Q142b", "French\tland", P9=item("Q142")), entity("Q90b", "no end", P17=item("Q999")),
-]  # fmt: skip
+    entity("Q90", "Paris", P17=item("Q142")),
+    entity("Q830149", "Paris", P17=item("Q30")),
+    entity("Q142", "France"),
+    entity("P17", "country"),
+    entity("Q142b", "French\tland", P9=item("Q142")),
+    entity("Q90b", "no end", P17=item("Q999")),
+]
 
 
 def dump(folder: Path, lines: list[str] = WORLD) -> Path:
@@ -31,8 +35,11 @@ def test_names_are_put_to_ids_and_told_apart(tmp_path: Path) -> None:
     names, ids = tmp_path / "out" / "triples.tsv", tmp_path / "out" / "ids.tsv"
     assert convert("wikidata", [dump(tmp_path)], names, ids) == 4
     assert names.read_text().splitlines() == [
-        "French land\tP9\tFrance", "Paris (Q830149)\tcountry\tQ30", "Paris (Q90)\tcountry\tFrance", "no end\tcountry\tQ999"
-    ]  # fmt: skip
+        "French land\tP9\tFrance",
+        "Paris (Q830149)\tcountry\tQ30",
+        "Paris (Q90)\tcountry\tFrance",
+        "no end\tcountry\tQ999",
+    ]
     assert ids.read_text().splitlines() == ["Q142b\tP9\tQ142", "Q830149\tP17\tQ30", "Q90\tP17\tQ142", "Q90b\tP17\tQ999"]
     called = (names.parent / "names.tsv").read_text().splitlines()
     assert called == [

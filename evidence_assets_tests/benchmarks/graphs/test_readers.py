@@ -203,9 +203,10 @@ class TestWikidata(ReaderContract):
         + "\n]\n",
     )
     records = (
-        TripleRecord("Q90", "P17", "Q142", 2), TripleRecord("Q90", "P571", "0250-01-01", 2),
+        TripleRecord("Q90", "P17", "Q142", 2),
+        TripleRecord("Q90", "P571", "0250-01-01", 2),
         TripleRecord("Q142", "P1082", "68000000", 3),
-    )  # fmt: skip
+    )
     faults = (
         Fault('[\n{"id": "Q1",\n]', 2, None, "not valid JSON"),
         Fault('{"labels": {}, "claims": {}}', 1, "id", "expected a text"),
@@ -280,10 +281,16 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
     (tmp_path / "facts.txt").write_text(TestSimpleQuestions.files[0])
     (tmp_path / "named.tsv").write_text("Ada\tborn in\tParis\n")
     for source, edges in (
-        (GraphSource("simplequestions", ("facts.txt",), "", "names.tsv"),
-         {("Ada", "people.person.born", "London (m.02)"), ("Ada", "people.person.born", "m.03"), ("London (m.04)", "a.b", "Ada")}),
+        (
+            GraphSource("simplequestions", ("facts.txt",), "", "names.tsv"),
+            {
+                ("Ada", "people.person.born", "London (m.02)"),
+                ("Ada", "people.person.born", "m.03"),
+                ("London (m.04)", "a.b", "Ada"),
+            },
+        ),
         (GraphSource("tab_separated", ("named.tsv",), "", "names.tsv"), {("Ada", "born in", "Paris")}),
-    ):  # fmt: skip
+    ):
         triples = rows.triple_table([source], tmp_path, load())
         assert set(triples.select("head", "relation", "tail").rows()) == edges
         graph = graph_of_rows("g", *merge(triples, rows.synonyms([source], tmp_path)))

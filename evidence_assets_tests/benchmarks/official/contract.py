@@ -104,8 +104,10 @@ class ReaderContract:
             (question,) = read_questions(self.NAMES[0], plain, split)
             assert {field: getattr(question, field) for field in expected} == expected
             assert (question.benchmark, question.split, question.task) == (
-                self.NAMES[0], split, dataset(self.NAMES[0]).task,
-            )  # fmt: skip
+                self.NAMES[0],
+                split,
+                dataset(self.NAMES[0]).task,
+            )
             windows = {at: "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n") for at, text in files.items()}
             assert list(read_questions(self.NAMES[0], lay(tmp_path / f"{number}w", windows), split)) == [question]
             for path in [path for path in plain.rglob("*") if path in dataset(self.NAMES[0]).find(plain, split)]:

@@ -21,9 +21,12 @@ class TestMedqa(ReaderContract):
     NAMES = ("medqa",)
     DEV = "phrases_no_exclude_dev.jsonl"
     ROW = {
-        "question": "Which drug?", "answer": "Aspirin", "options": {"A": "Sugar", "B": "Aspirin"}, "meta_info": "step1",
+        "question": "Which drug?",
+        "answer": "Aspirin",
+        "options": {"A": "Sugar", "B": "Aspirin"},
+        "meta_info": "step1",
         "answer_idx": "B",
-    }  # fmt: skip
+    }
     WHOLE = one(
         "test",
         {"questions/US/4_options/phrases_no_exclude_test.jsonl": lines(ROW)},
@@ -42,9 +45,15 @@ class TestMedqa(ReaderContract):
 class TestMedmcqa(ReaderContract):
     NAMES = ("medmcqa",)
     ROW = {
-        "id": "m1", "question": "Which bone?", "opa": "a", "opb": "b", "opc": "c", "opd": "d", "cop": 4,
+        "id": "m1",
+        "question": "Which bone?",
+        "opa": "a",
+        "opb": "b",
+        "opc": "c",
+        "opd": "d",
+        "cop": 4,
         "exp": "Since d.",
-    }  # fmt: skip
+    }
     WHOLE = one(
         "dev",
         {"data/dev.json": lines(ROW)},
@@ -65,9 +74,15 @@ class TestMedmcqa(ReaderContract):
 
 class TestMmlu(ReaderContract):
     NAMES = (
-        "mmlu_anatomy", "mmlu", "mmlu_med", "mmlu_clinical_knowledge", "mmlu_college_biology", "mmlu_college_medicine",
-        "mmlu_medical_genetics", "mmlu_professional_medicine",
-    )  # fmt: skip
+        "mmlu_anatomy",
+        "mmlu",
+        "mmlu_med",
+        "mmlu_clinical_knowledge",
+        "mmlu_college_biology",
+        "mmlu_college_medicine",
+        "mmlu_medical_genetics",
+        "mmlu_professional_medicine",
+    )
     FILE = "anatomy_test.csv"
     ROW = "Which?,a,b,c,d,A\n"
     WHOLE = one("test", {FILE: ROW.replace("\n", "\r\n")}, {"gold": ("A",)}) + one(
@@ -207,9 +222,11 @@ class TestPiqa(ReaderContract):
 class TestPubmedqa(ReaderContract):
     NAMES = ("pubmedqa",)
     ROW = {
-        "QUESTION": "Does it help?", "CONTEXTS": ["It did.", "So it does."], "final_decision": "maybe",
+        "QUESTION": "Does it help?",
+        "CONTEXTS": ["It did.", "So it does."],
+        "final_decision": "maybe",
         "LONG_ANSWER": "It may.",
-    }  # fmt: skip
+    }
     FILE = "ori_pqal.json"
     WHOLE = one(
         "labelled",
@@ -234,9 +251,12 @@ class TestPubmedqa(ReaderContract):
 class TestHeadqa(ReaderContract):
     NAMES = ("headqa", "headqa_es")
     ROW = {
-        "qid": "1", "qtext": "Which cell?", "ra": "2", "image": "",
+        "qid": "1",
+        "qtext": "Which cell?",
+        "ra": "2",
+        "image": "",
         "answers": [{"aid": 1, "atext": "red"}, {"aid": 2, "atext": "white"}],
-    }  # fmt: skip
+    }
     TEXT = json.dumps(
         {"version": "1.0", "language": "en", "exams": {"Exam_2013_B": {"name": "Exam_2013_B", "data": [ROW]}}}
     )

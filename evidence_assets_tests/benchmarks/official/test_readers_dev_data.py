@@ -14,12 +14,19 @@ from evidence_assets.benchmarks.registry import read_questions
 pytestmark = pytest.mark.dev_data
 
 FILES = [
-    ("medqa", "medqa", "test", 100), ("medmcqa", "medmcqa", "dev", 100), ("mmlu_medical_genetics", "mmlu", "test", 100),
-    ("csqa", "csqa", "train", 100), ("obqa", "obqa", "dev", 500), ("arc_c", "arc", "dev", 100),
-    ("pubmedqa", "pubmedqa", "labelled", 100), ("mintaka", "mintaka", "dev", 100),
-    ("hotpotqa", "hotpotqa-100", "train", 100), ("stark_prime_synth", "stark/primekg", "all", 50),
-    ("stark_mag_synth", "stark/mag", "all", 50), ("stark_amazon_synth", "stark/amazon", "all", 50),
-]  # fmt: skip
+    ("medqa", "medqa", "test", 100),
+    ("medmcqa", "medmcqa", "dev", 100),
+    ("mmlu_medical_genetics", "mmlu", "test", 100),
+    ("csqa", "csqa", "train", 100),
+    ("obqa", "obqa", "dev", 500),
+    ("arc_c", "arc", "dev", 100),
+    ("pubmedqa", "pubmedqa", "labelled", 100),
+    ("mintaka", "mintaka", "dev", 100),
+    ("hotpotqa", "hotpotqa-100", "train", 100),
+    ("stark_prime_synth", "stark/primekg", "all", 50),
+    ("stark_mag_synth", "stark/mag", "all", 50),
+    ("stark_amazon_synth", "stark/amazon", "all", 50),
+]
 
 
 @pytest.mark.parametrize(("name", "folder", "split", "count"), FILES, ids=[case[0] for case in FILES])

@@ -16,11 +16,20 @@ from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.errors import BadInput
 
 INFO = {
-    "0": {"id": 9796, "type": "gene/protein", "name": "PHYHIP", "details": {"alias": ["DYRK1AP3", "PAHX-AP1"],
-          "summary": "Binds things.", "_id": 3, "generif": [{"pubmed": 1, "text": "seen"}]}},
+    "0": {
+        "id": 9796,
+        "type": "gene/protein",
+        "name": "PHYHIP",
+        "details": {
+            "alias": ["DYRK1AP3", "PAHX-AP1"],
+            "summary": "Binds things.",
+            "_id": 3,
+            "generif": [{"pubmed": 1, "text": "seen"}],
+        },
+    },
     "1": {"id": "x", "type": "drug", "name": "aspirin", "details": {}},
     "2": {"type": "drug", "title": "ibuprofen", "rank": -1},
-}  # fmt: skip
+}
 
 
 class Bomb:
@@ -52,9 +61,13 @@ def test_processed_layout(tmp_path: Path) -> None:
     assert names(base) == ("PHYHIP", "aspirin", "ibuprofen")
     assert base.nodes["aliases"][0].to_list() == ["DYRK1AP3", "PAHX-AP1"]
     assert base.nodes["document"][0].splitlines() == [
-        "type: gene/protein", "name: PHYHIP", "details:", "  alias: DYRK1AP3; PAHX-AP1", "  summary: Binds things.",
+        "type: gene/protein",
+        "name: PHYHIP",
+        "details:",
+        "  alias: DYRK1AP3; PAHX-AP1",
+        "  summary: Binds things.",
         "  generif: 1, seen",
-    ]  # fmt: skip
+    ]
     assert base.nodes["document"][2] == "type: drug\ntitle: ibuprofen"
     triples = triples_of(base)
     assert triples == [("PHYHIP", "target", "aspirin"), ("aspirin", "target", "PHYHIP")]
@@ -72,25 +85,42 @@ def as_official(folder: Path, info: dict[str, object], tensors: dict[str, object
 def mag(folder: Path) -> Path:
     nothing = float("nan")
     return as_official(
-            folder,
-            {
-                "0": {"id": 7, "mag_id": 11, "Rank": 3, "DisplayName": "Ada Byron", "PaperCount": 2, "type": "author"},
-                "1": {"id": 8, "mag_id": 12, "DisplayName": -1, "PaperCount": -1, "type": "author"},
-                "2": {"id": 0, "mag_id": 13, "DisplayName": "Analytical Institute", "type": "institution"},
-                "3": {"id": 4, "mag_id": 14, "DisplayName": "Computing", "Level": 0, "type": "field_of_study"},
-                "4": {"id": 5, "mag_id": 15, "title": "On engines", "abstract": "They weave.", "Date": "1843-08-01",
-                      "OriginalVenue": "Memoirs", "JournalDisplayName": nothing, "type": "paper"},
-                "5": {"id": 6, "mag_id": 16, "title": nothing, "abstract": "Numbers.", "type": "paper"},
+        folder,
+        {
+            "0": {"id": 7, "mag_id": 11, "Rank": 3, "DisplayName": "Ada Byron", "PaperCount": 2, "type": "author"},
+            "1": {"id": 8, "mag_id": 12, "DisplayName": -1, "PaperCount": -1, "type": "author"},
+            "2": {"id": 0, "mag_id": 13, "DisplayName": "Analytical Institute", "type": "institution"},
+            "3": {"id": 4, "mag_id": 14, "DisplayName": "Computing", "Level": 0, "type": "field_of_study"},
+            "4": {
+                "id": 5,
+                "mag_id": 15,
+                "title": "On engines",
+                "abstract": "They weave.",
+                "Date": "1843-08-01",
+                "OriginalVenue": "Memoirs",
+                "JournalDisplayName": nothing,
+                "type": "paper",
             },
-            {"node_types": [0, 0, 1, 2, 3, 3], "edge_index": [[0, 4, 4, 0, 1], [2, 5, 3, 4, 5]],
-             "edge_types": [0, 1, 2, 3, 3]},
-    )  # fmt: skip
+            "5": {"id": 6, "mag_id": 16, "title": nothing, "abstract": "Numbers.", "type": "paper"},
+        },
+        {
+            "node_types": [0, 0, 1, 2, 3, 3],
+            "edge_index": [[0, 4, 4, 0, 1], [2, 5, 3, 4, 5]],
+            "edge_types": [0, 1, 2, 3, 3],
+        },
+    )
 
 
 def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
     base = read_stark(mag(tmp_path), "mag")
-    assert names(base) == ("Ada Byron", "author 1 without a name", "Analytical Institute", "Computing", "On engines",
-                          "paper 5 without a name")  # fmt: skip
+    assert names(base) == (
+        "Ada Byron",
+        "author 1 without a name",
+        "Analytical Institute",
+        "Computing",
+        "On engines",
+        "paper 5 without a name",
+    )
     triples = triples_of(base)
     assert ("Ada Byron", "writes", "On engines") in triples
     assert ("On engines", "cites", "paper 5 without a name") in triples
@@ -102,18 +132,33 @@ def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
 
 def amazon(folder: Path) -> Path:
     product = {
-        "review": [{"reviewerID": "A1", "summary": "Fine", "reviewText": "Holds air.", "vote": None}], "qa": [],
-        "color": ["red"], "asin": "B01", "title": "Bicycle pump", "global_category": "Sports", "category": ["pumps"],
-        "price": "", "brand": "Zephyr", "feature": ["Steel", "Light"], "rank": "5", "details": {}, "description": ["A pump."],
-    }  # fmt: skip
+        "review": [{"reviewerID": "A1", "summary": "Fine", "reviewText": "Holds air.", "vote": None}],
+        "qa": [],
+        "color": ["red"],
+        "asin": "B01",
+        "title": "Bicycle pump",
+        "global_category": "Sports",
+        "category": ["pumps"],
+        "price": "",
+        "brand": "Zephyr",
+        "feature": ["Steel", "Light"],
+        "rank": "5",
+        "details": {},
+        "description": ["A pump."],
+    }
     return as_official(
-            folder,
-            {"0": product, "1": {**product, "asin": "B02", "title": ""}, "2": {"brand_name": "Zephyr"},
-             "3": {"category_name": "pumps"}, "4": {"color_name": "red"}},
-            {"node_types": [0, 0, 1, 2, 3], "edge_index": [[0, 0, 0, 0], [1, 2, 3, 4]], "edge_types": [0, 2, 3, 4]},
-            node_type_dict={"0": "product", "1": "brand", "2": "category", "3": "color"},
-            edge_type_dict={"0": "also_buy", "1": "also_view", "2": "has_brand", "3": "has_category", "4": "has_color"},
-    )  # fmt: skip
+        folder,
+        {
+            "0": product,
+            "1": {**product, "asin": "B02", "title": ""},
+            "2": {"brand_name": "Zephyr"},
+            "3": {"category_name": "pumps"},
+            "4": {"color_name": "red"},
+        },
+        {"node_types": [0, 0, 1, 2, 3], "edge_index": [[0, 0, 0, 0], [1, 2, 3, 4]], "edge_types": [0, 2, 3, 4]},
+        node_type_dict={"0": "product", "1": "brand", "2": "category", "3": "color"},
+        edge_type_dict={"0": "also_buy", "1": "also_view", "2": "has_brand", "3": "has_category", "4": "has_color"},
+    )
 
 
 def test_amazon_with_its_brands_categories_and_colours(tmp_path: Path) -> None:
@@ -122,9 +167,11 @@ def test_amazon_with_its_brands_categories_and_colours(tmp_path: Path) -> None:
     assert "review: A1, Fine, Holds air." in base.nodes["document"][0]
     triples = triples_of(base)
     assert triples == [
-        ("Bicycle pump", "also_buy", "product 1 without a name"), ("Bicycle pump", "has_brand", "Zephyr"),
-        ("Bicycle pump", "has_category", "pumps"), ("Bicycle pump", "has_color", "red"),
-    ]  # fmt: skip
+        ("Bicycle pump", "also_buy", "product 1 without a name"),
+        ("Bicycle pump", "has_brand", "Zephyr"),
+        ("Bicycle pump", "has_category", "pumps"),
+        ("Bicycle pump", "has_color", "red"),
+    ]
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")

@@ -15,10 +15,14 @@ from evidence_assets.benchmarks.official.stark_pickles import convert_folder, to
 from evidence_assets.lake.errors import BadInput
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text("aé\n\"", max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False)
+    | st.text('aé\n"', max_size=5),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=4),
     max_leaves=15,
-)  # fmt: skip
+)
 
 
 @given(st.dictionaries(st.integers(0, 99), PLAIN, max_size=9), st.sampled_from([2, 3, 4, 5]))

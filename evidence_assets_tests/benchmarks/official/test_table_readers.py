@@ -19,9 +19,14 @@ class TestScitab(ReaderContract):
     NAMES = ("scitab",)
     FILE = "sci_tab.json"
     ROW = {
-        "id": "s1", "claim": "A is 1.", "label": "not enough info", "table_id": "t1", "table_caption": "Numbers",
-        "table_column_names": ["name", "[BOLD] value"], "table_content_values": [["A", 1], ["B"]],
-    }  # fmt: skip
+        "id": "s1",
+        "claim": "A is 1.",
+        "label": "not enough info",
+        "table_id": "t1",
+        "table_caption": "Numbers",
+        "table_column_names": ["name", "[BOLD] value"],
+        "table_content_values": [["A", 1], ["B"]],
+    }
     WHOLE = one(
         "test",
         {f"dataset/{FILE}": json.dumps([ROW | {"label": "supports"}])},

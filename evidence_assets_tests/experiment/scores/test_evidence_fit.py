@@ -50,7 +50,10 @@ def test_each_token_takes_its_nearest_of_any_text() -> None:
 def test_what_a_model_recalled_is_left_out_and_equal_texts_count_once() -> None:
     recalled = json.dumps({"origin": "model", "triple": ["a", "b", "c"]})
     rows = [
-        evidence(1, 1, "x"), evidence(1, 2, "x"), evidence(1, 3, "y", kind="triple", why=recalled), evidence(2, 1, "z")
-    ]  # fmt: skip
+        evidence(1, 1, "x"),
+        evidence(1, 2, "x"),
+        evidence(1, 3, "y", kind="triple", why=recalled),
+        evidence(2, 1, "z"),
+    ]
     found = stored("evidence", rows)
     assert evidence_texts(found) == {"q1": ["x"], "q2": ["z"]}

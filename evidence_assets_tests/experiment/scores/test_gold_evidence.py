@@ -35,13 +35,21 @@ def test_what_the_chosen_chain_cites_is_counted_by_hand() -> None:
     ]
     said = {f"q{i}": prediction(i, None if i == 4 else "A") for i in range(1, 6)}
     rows = [
-        evidence(1, 1, "it says one here"), evidence(1, 2, "nothing"), evidence(1, 3, "and also two"),
-        evidence(2, 1, "it says three"), evidence(5, 1, "x"),
-    ]  # fmt: skip
+        evidence(1, 1, "it says one here"),
+        evidence(1, 2, "nothing"),
+        evidence(1, 3, "and also two"),
+        evidence(2, 1, "it says three"),
+        evidence(5, 1, "x"),
+    ]
     citations = [
-        cite(1, 1), cite(1, 2), cite(1, 3, "misquoted"), cite(2, 1), cite(2, 9, "absent"), cite(5, 1),
+        cite(1, 1),
+        cite(1, 2),
+        cite(1, 3, "misquoted"),
+        cite(2, 1),
+        cite(2, 9, "absent"),
+        cite(5, 1),
         cite(3, 1, hypothesis="B"),
-    ]  # fmt: skip
+    ]
     precision, recall = citation_scores(asked, said, frame("evidence", rows), frame("citations", citations))
     # q1: of three cited rows one is gold (the misquoted one is none); it holds one of the three groups.
     assert precision == [pytest.approx(1 / 3), 0.5]

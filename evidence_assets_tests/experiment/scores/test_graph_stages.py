@@ -19,9 +19,14 @@ OPTIONS = {"A": "thirst", "B": "a fever", "C": "cell"}
 
 def question(name: str, **more: Any) -> dict[str, Any]:
     return {
-        "question_id": name, "task": "mcqa", "options": list(OPTIONS.values()), "gold": ["A"], "negated": False,
-        "topic_entities": [], **more,
-    }  # fmt: skip
+        "question_id": name,
+        "task": "mcqa",
+        "options": list(OPTIONS.values()),
+        "gold": ["A"],
+        "negated": False,
+        "topic_entities": [],
+        **more,
+    }
 
 
 def link(option: str, phrase: str, *nodes: str) -> dict[str, Any]:
@@ -30,19 +35,40 @@ def link(option: str, phrase: str, *nodes: str) -> dict[str, Any]:
 
 def subgraph(name: str, concepts: list[Any], targets: list[Any], hops: dict[str, int]) -> dict[str, Any]:
     return {
-        "subgraph_id": name, "question_id": name, "benchmark": "b", "graph": "g", "concepts": concepts,
-        "targets": targets, "nodes": [{"node_id": node, "hop": hop} for node, hop in hops.items()], "edges": [],
-        "dropped": [], "note": None, "content_hash": name, "input_hash": name,
-    }  # fmt: skip
+        "subgraph_id": name,
+        "question_id": name,
+        "benchmark": "b",
+        "graph": "g",
+        "concepts": concepts,
+        "targets": targets,
+        "nodes": [{"node_id": node, "hop": hop} for node, hop in hops.items()],
+        "edges": [],
+        "dropped": [],
+        "note": None,
+        "content_hash": name,
+        "input_hash": name,
+    }
 
 
 def row(name: str, option: str, score: float, kind: str = "path", rank: int = 1, **why: Any) -> dict[str, Any]:
     place = f"{name}{option}{score}{why}"
     return {
-        "evidence_id": place, "question_id": name, "benchmark": "b", "option": option, "selector": "s", "kind": kind,
-        "source_kind": "edge", "source_id": "e", "locator": "", "text": "", "rank": rank, "score": score,
-        "why": json.dumps(why), "content_hash": place, "input_hash": place,
-    }  # fmt: skip
+        "evidence_id": place,
+        "question_id": name,
+        "benchmark": "b",
+        "option": option,
+        "selector": "s",
+        "kind": kind,
+        "source_kind": "edge",
+        "source_id": "e",
+        "locator": "",
+        "text": "",
+        "rank": rank,
+        "score": score,
+        "why": json.dumps(why),
+        "content_hash": place,
+        "input_hash": place,
+    }
 
 
 def measured(asked: list[Any], around: list[Any], evidence: list[Any]) -> dict[str, Estimate]:
@@ -51,8 +77,12 @@ def measured(asked: list[Any], around: list[Any], evidence: list[Any]) -> dict[s
 
 def test_each_stage_tells_where_a_question_is_lost() -> None:
     asked = [
-        question("won"), question("cut"), question("lost"), question("not", negated=True), question("elsewhere"),
-    ]  # fmt: skip
+        question("won"),
+        question("cut"),
+        question("lost"),
+        question("not", negated=True),
+        question("elsewhere"),
+    ]
     right, none = link("A", "thirst", "n1"), link("B", "fever", "n2")
     around = [
         subgraph("won", [link("", "sugar", "n0")], [right, none], {"n0": 0, "n1": 1}),

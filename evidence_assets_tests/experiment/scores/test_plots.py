@@ -19,10 +19,20 @@ def score(
     metric: str, value: float | None, benchmark: str = "quiz", selector: str = "s", **more: Any
 ) -> dict[str, Any]:
     return {
-        "score_id": f"{benchmark}{selector}{metric}", "scope_kind": "benchmark", "scope_id": benchmark,
-        "selector": selector, "reasoner": "r", "model_id": "m", "metric": metric, "value": value, "low": 0.2,
-        "high": 0.9, "n": 10, "published": None, "published_source": None,
-    } | more  # fmt: skip
+        "score_id": f"{benchmark}{selector}{metric}",
+        "scope_kind": "benchmark",
+        "scope_id": benchmark,
+        "selector": selector,
+        "reasoner": "r",
+        "model_id": "m",
+        "metric": metric,
+        "value": value,
+        "low": 0.2,
+        "high": 0.9,
+        "n": 10,
+        "published": None,
+        "published_source": None,
+    } | more
 
 
 def lake_with(root: Path, scores: list[dict[str, Any]], rows: list[dict[str, Any]] | None = None) -> Lake:
@@ -99,6 +109,7 @@ def test_harvests_are_drawn_by_collection_each_variant_by_its_own_name(tmp_path:
     with connect(lake.root) as connection:
         found = points(connection, ["precision@50"], "collection")
         assert [(p.benchmark, p.variant, p.value) for p in found] == [
-            ("biomedical", "bertnet", 0.2), ("biomedical", "kbloom", 0.7)
-        ]  # fmt: skip
+            ("biomedical", "bertnet", 0.2),
+            ("biomedical", "kbloom", 0.7),
+        ]
         assert set(draw(connection)) == {"harvest.png"}

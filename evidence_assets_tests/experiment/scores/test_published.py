@@ -64,9 +64,19 @@ def test_values_are_those_of_the_material(dev_data: Path) -> None:
     with material.open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     ours = [
-        (f.document, f.table, IN_MATERIAL.get(f.scope, f.benchmark), f.system, f.variant, f.model, f.metric, f.label, f.printed)
+        (
+            f.document,
+            f.table,
+            IN_MATERIAL.get(f.scope, f.benchmark),
+            f.system,
+            f.variant,
+            f.model,
+            f.metric,
+            f.label,
+            f.printed,
+        )
         for f in figures()
-    ]  # fmt: skip
+    ]
     swapped = {"novelty": "diversity", "diversity": "novelty"}
     for row in rows:
         if "printed under head" in row["note"]:

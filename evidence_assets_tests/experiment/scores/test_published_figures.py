@@ -41,8 +41,9 @@ def test_a_figure_for_the_same_part_comes_before_one_for_another_and_the_other_i
     rows = [{"scope_id": f"obqa{part}", "model_id": SERVED, "metric": "accuracy"} for part in ("", ".first9")]
     names = [PrintedAs("uscrake", "R=20000"), PrintedAs("uscrake", "full")]
     assert [row["published_source"] for row in beside(rows, names)] == [
-        "thesis, Table 7.3", "thesis, Fig 7.4; model not stated; printed for sample100",
-    ]  # fmt: skip
+        "thesis, Table 7.3",
+        "thesis, Fig 7.4; model not stated; printed for sample100",
+    ]
 
 
 def test_a_figure_of_another_model_is_never_taken() -> None:

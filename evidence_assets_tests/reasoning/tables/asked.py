@@ -38,9 +38,14 @@ class Told:
 
 
 def _told(
-    view: TableView, text: str, labels: Sequence[str], options: Sequence[str], chains: tuple[TableChain, ...],
-    task: str, negated: bool = False,
-) -> Told:  # fmt: skip
+    view: TableView,
+    text: str,
+    labels: Sequence[str],
+    options: Sequence[str],
+    chains: tuple[TableChain, ...],
+    task: str,
+    negated: bool = False,
+) -> Told:
     grid = {(i, j): cell.plain for i, row in enumerate(view.shape.grid) for j, cell in enumerate(row) if cell.plain}
     cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", "t", f"r{i}c{j}", said) for (i, j), said in grid.items())
     written = tuple(

@@ -22,9 +22,11 @@ from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets_tests.reasoning.tables.asked import verify_claim
 
 SCORES = TableView.of(
-    "scores", "F1 scores", ["Model", "Precision", "Recall", "Error rate"],
+    "scores",
+    "F1 scores",
+    ["Model", "Precision", "Recall", "Error rate"],
     [["Alpha", "71.0", "60.5", "9.0"], ["Beta", "74.8", "62.0", "7.0"], ["Gamma", "70.0", "55.0", "12.0"]],
-)  # fmt: skip
+)
 CUES = TableView.of(
     "cues", "", ["Total cues", "2921"], [["True cues", "2674"], ["Average length", "2.9"], ["Share", "91.5%"]]
 )

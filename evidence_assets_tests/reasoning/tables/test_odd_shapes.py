@@ -9,13 +9,17 @@ from evidence_assets_tests.reasoning.tables.asked import Told, answer_choice, ve
 
 # Attributes down the side, one thing a column.
 SIDEWAYS = TableView.of(
-    "phones", "", ["", "Alpha", "Bravo", "Delta"],
+    "phones",
+    "",
+    ["", "Alpha", "Bravo", "Delta"],
     [["Weight (g)", "152", "187", "204"], ["Share", "41%", "33%", "26%"], ["Price (EUR)", "799", "1049", "949"]],
-)  # fmt: skip
+)
 UPRIGHT = TableView.of(
-    "phones", "", ["", "Weight (g)", "Share", "Price (EUR)"],
+    "phones",
+    "",
+    ["", "Weight (g)", "Share", "Price (EUR)"],
     [["Alpha", "152", "41%", "799"], ["Bravo", "187", "33%", "1049"], ["Delta", "204", "26%", "949"]],
-)  # fmt: skip
+)
 LABELS = ("A", "B", "C")
 
 
@@ -35,11 +39,14 @@ def test_a_sideways_table_is_turned_and_an_upright_one_is_not() -> None:
 @pytest.mark.parametrize(
     ("claim", "label"),
     [
-        ("Delta is the heaviest.", "SUPPORTS"), ("Bravo is heavier than Delta.", "REFUTES"),
-        ("Alpha weighs 152 g.", "SUPPORTS"), ("The price of Bravo is 949 EUR.", "REFUTES"),
-        ("Two of them weigh more than 160 g.", "SUPPORTS"), ("Alpha was launched in Asia.", "NOT ENOUGH INFORMATION"),
+        ("Delta is the heaviest.", "SUPPORTS"),
+        ("Bravo is heavier than Delta.", "REFUTES"),
+        ("Alpha weighs 152 g.", "SUPPORTS"),
+        ("The price of Bravo is 949 EUR.", "REFUTES"),
+        ("Two of them weigh more than 160 g.", "SUPPORTS"),
+        ("Alpha was launched in Asia.", "NOT ENOUGH INFORMATION"),
     ],
-)  # fmt: skip
+)
 def test_claims_about_a_sideways_table_are_judged_as_about_an_upright_one(claim: str, label: str) -> None:
     answer = verify_claim(SIDEWAYS, claim)
     assert answer.answer == label == verify_claim(UPRIGHT, claim).answer

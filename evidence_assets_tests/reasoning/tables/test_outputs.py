@@ -37,10 +37,12 @@ def answered() -> tuple[tuple[TableView, Question, Told], ...]:
 
 
 def digest() -> str:
-    return content_id([
-        (t.answer, t.supported, t.status, [(c.hypothesis, f"{c.support:.6f}", repr(c.steps)) for c in t.chains])
-        for _, _, t in answered()
-    ])  # fmt: skip
+    return content_id(
+        [
+            (t.answer, t.supported, t.status, [(c.hypothesis, f"{c.support:.6f}", repr(c.steps)) for c in t.chains])
+            for _, _, t in answered()
+        ]
+    )
 
 
 def test_all_are_right_and_what_is_supported_is_marked() -> None:
@@ -78,9 +80,12 @@ def test_no_output_depends_on_the_order_of_a_set() -> None:
     code = "from evidence_assets_tests.reasoning.tables.test_outputs import digest; print(digest())"
     runs = (
         subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": str(seed)},
-            check=True, capture_output=True, text=True,
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         for seed in range(3)
-    )  # fmt: skip
+    )
     assert len(set(runs)) == 1

@@ -10,15 +10,25 @@ from evidence_assets.reasoning.tables.view import TableView
 from evidence_assets_tests.reasoning.tables.asked import answer_choice
 
 DIET = TableView.of(
-    "diet", "", ["", "Type of Animal", "", "Type of Diet"],
-    [["A(n)", "Buffalo", "is a(n)", "herbivore"], ["A(n)", "Andean cat", "is a(n)", "carnivore"],
-     ["A(n)", "Arctic fox", "is a(n)", "carnivore"], ["A(n)", "Raccoon", "is a(n)", "omnivore"]],
-)  # fmt: skip
+    "diet",
+    "",
+    ["", "Type of Animal", "", "Type of Diet"],
+    [
+        ["A(n)", "Buffalo", "is a(n)", "herbivore"],
+        ["A(n)", "Andean cat", "is a(n)", "carnivore"],
+        ["A(n)", "Arctic fox", "is a(n)", "carnivore"],
+        ["A(n)", "Raccoon", "is a(n)", "omnivore"],
+    ],
+)
 MOON = TableView.of(
-    "moon", "", ["", "PHASE", "", "VISIBLE PART", ""],
-    [["During a", "full moon", ",", "the entire moon", "is visible"],
-     ["During a", "new moon", ",", "no part of the moon", "is visible"]],
-)  # fmt: skip
+    "moon",
+    "",
+    ["", "PHASE", "", "VISIBLE PART", ""],
+    [
+        ["During a", "full moon", ",", "the entire moon", "is visible"],
+        ["During a", "new moon", ",", "no part of the moon", "is visible"],
+    ],
+)
 LABELS = ("A", "B", "C", "D")
 
 
@@ -65,12 +75,23 @@ def test_of_equal_options_the_one_that_says_all_of_its_cell_goes_first() -> None
 
 
 WEIGHTS = TableView.of(
-    "w", "", ["", "Animal", "", "Weight", ""],
-    [["A(n)", name, "weighs, on average,", weight, "kilograms"] for name, weight in (
-        ("Moose", "325"), ("Red fox", "4"), ("Coati", "4"), ("Olingo", "1"), ("Pygmy shrew", "less than 1"),
-        ("Water shrew", "less than 1"), ("Wood mouse", "less than 1"), ("Grey mouse", "1"),
-    )],
-)  # fmt: skip
+    "w",
+    "",
+    ["", "Animal", "", "Weight", ""],
+    [
+        ["A(n)", name, "weighs, on average,", weight, "kilograms"]
+        for name, weight in (
+            ("Moose", "325"),
+            ("Red fox", "4"),
+            ("Coati", "4"),
+            ("Olingo", "1"),
+            ("Pygmy shrew", "less than 1"),
+            ("Water shrew", "less than 1"),
+            ("Wood mouse", "less than 1"),
+            ("Grey mouse", "1"),
+        )
+    ],
+)
 
 
 def test_a_bound_belongs_to_its_number() -> None:

@@ -171,8 +171,12 @@ def test_baselines_are_told_the_options_where_asked_to() -> None:
 
 
 def test_the_version_follows_what_decides_the_picks() -> None:
-    versions = {a2q().version, a2q(reranker=None).version, a2q(replace(SETTINGS, penalty=0.3)).version,
-                a2q(definitions={"a": "b"}).version}  # fmt: skip
+    versions = {
+        a2q().version,
+        a2q(reranker=None).version,
+        a2q(replace(SETTINGS, penalty=0.3)).version,
+        a2q(definitions={"a": "b"}).version,
+    }
     assert len(versions) == 4
 
 

@@ -10,8 +10,10 @@ from evidence_assets.systems.background.recall import BackgroundTriple, parse_ba
 
 def test_lists() -> None:
     assert parse_list("- Switzerland\n2. Swiss franc\n\n* Switzerland\nMartin Luther King Jr.") == (
-        "Switzerland", "Swiss franc", "Martin Luther King Jr.",
-    )  # fmt: skip
+        "Switzerland",
+        "Swiss franc",
+        "Martin Luther King Jr.",
+    )
     assert parse_list("1984\n7 Up") == ("1984", "7 Up")
     assert parse_list("None.") == ()
 

@@ -69,9 +69,11 @@ def origins(found: list[Pick]) -> list[tuple[str, str]]:
 def test_both_origins_are_ranked_together_and_marked() -> None:
     found = system().select([QUESTION])[0]
     assert set(origins(found)) == {
-        ("graph", "Switzerland currency Swiss franc"), ("graph", "Switzerland capital Bern"),
-        ("graph", "Switzerland located in Europe"), ("model", "Switzerland money called franc"),
-    }  # fmt: skip
+        ("graph", "Switzerland currency Swiss franc"),
+        ("graph", "Switzerland capital Bern"),
+        ("graph", "Switzerland located in Europe"),
+        ("model", "Switzerland money called franc"),
+    }
     assert origins(found)[0] == ("model", "Switzerland money called franc"), "nearest to the question first"
     assert found[0].parents[0].kind == "triple"
     assert all(p.parents[0].kind == "edge" for p in found[1:])

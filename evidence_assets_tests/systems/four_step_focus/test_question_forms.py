@@ -52,11 +52,15 @@ def test_nested_and_joined_descriptions() -> None:
 
 
 def test_the_reading_with_more_forms_wins_over_the_longer_phrase() -> None:
-    forms = [Form("a sign of the illness suggested by {}", "long", "head"), Form("a sign of {}", "shows", "head"),
-             Form("the illness suggested by {}", "shows", "tail")]  # fmt: skip
+    forms = [
+        Form("a sign of the illness suggested by {}", "long", "head"),
+        Form("a sign of {}", "shows", "head"),
+        Form("the illness suggested by {}", "shows", "tail"),
+    ]
     assert [t.edge_type for t in FormParser(forms).parse("a sign of the illness suggested by tophi").triplets] == [
-        "shows", "shows",
-    ]  # fmt: skip
+        "shows",
+        "shows",
+    ]
     assert FormParser(forms[:2]).parse("a sign of the illness suggested by tophi").triplets[0].edge_type == "long"
 
 

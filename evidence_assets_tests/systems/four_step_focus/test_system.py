@@ -33,11 +33,26 @@ from evidence_assets_tests.systems.small_models import Scripted, SharedWords, Wo
 DRUG, GENE, DISEASE = 0, 1, 2
 TREATS, TARGETS, INTERACTS = 0, 1, 2
 NAMES = ("aspirin", "ibuprofen", "colchicine", "COX", "tubulin", "fever", "gout")
-EDGES = [(0, TREATS, 5), (1, TREATS, 5), (1, TREATS, 6), (2, TREATS, 6), (0, TARGETS, 3), (1, TARGETS, 3),
-         (2, TARGETS, 4), (0, INTERACTS, 1)]  # fmt: skip
+EDGES = [
+    (0, TREATS, 5),
+    (1, TREATS, 5),
+    (1, TREATS, 6),
+    (2, TREATS, 6),
+    (0, TARGETS, 3),
+    (1, TARGETS, 3),
+    (2, TARGETS, 4),
+    (0, INTERACTS, 1),
+]
 RELATIONS, TYPES = ("treats", "targets", "interacts with"), ("drug", "gene", "disease")
-DOCUMENTS = ("Aspirin comes from willow bark. It thins blood.", "Ibuprofen is mild.", "Colchicine comes from crocus.",
-             "COX makes messengers.", "", "Fever is heat.", "Gout hurts toes.")  # fmt: skip
+DOCUMENTS = (
+    "Aspirin comes from willow bark. It thins blood.",
+    "Ibuprofen is mild.",
+    "Colchicine comes from crocus.",
+    "COX makes messengers.",
+    "",
+    "Fever is heat.",
+    "Gout hurts toes.",
+)
 PRINTED = FocusSettings(triplets="printed", edge_types=False, exclude_mentioned=False)
 
 
@@ -49,8 +64,12 @@ def base_of(names: Sequence[str] = NAMES, documents: Sequence[str] = DOCUMENTS, 
 
 
 BASE = base_of()
-FORMS = [Form("a remedy for {}", "treats", "head"), Form("a drug acting on {}", "targets", "head"),
-         Form("what {} acts on", "targets", "tail"), Form("a rival of {}", "interacts with", "head")]  # fmt: skip
+FORMS = [
+    Form("a remedy for {}", "treats", "head"),
+    Form("a drug acting on {}", "targets", "head"),
+    Form("what {} acts on", "targets", "tail"),
+    Form("a rival of {}", "interacts with", "head"),
+]
 
 
 def focus(
@@ -214,10 +233,9 @@ def test_triplets_that_say_too_little_or_too_much(
     ("reply", "reason"),
     [
         ("Aspirin would be my choice.", "not valid JSON"),
-        (reply_of("?d", {"d": "potion"}, ("?d", "treats", "gout")),
-         "'potion' is no node type"),
+        (reply_of("?d", {"d": "potion"}, ("?d", "treats", "gout")), "'potion' is no node type"),
     ],
-)  # fmt: skip
+)
 def test_replies_that_cannot_be_used_fail_or_leave_vector_search(reply: str, reason: str) -> None:
     reader = PromptedTriplets(LanguageModel(Scripted(lambda _: reply)), schema_of(BASE))
     failed = ask(focus(reader), "What helps with gout?")[0]
@@ -255,16 +273,26 @@ def test_other_words_for_a_known_question_are_never_guessed_at(question: str) ->
 def test_a_constant_that_names_ten_thousand_nodes() -> None:
     n = 10_000
     base = graph_of(
-        ["John Smith"] * n + [f"paper {i}" for i in range(n)], ["wrote"], [(i, 0, n + i) for i in range(n)],
+        ["John Smith"] * n + [f"paper {i}" for i in range(n)],
+        ["wrote"],
+        [(i, 0, n + i) for i in range(n)],
         types=["author"] * n + ["paper"] * n,
-    )  # fmt: skip
+    )
     rows = [
         {
-            "passage_id": node, "owner_kind": "node", "owner_id": node, "ordinal": 0, "char_start": -1, "char_end": -1,
-            "text": "", "vector": [1.0] + [0.0] * 63, "model_id": "words@1", "input_hash": "",
+            "passage_id": node,
+            "owner_kind": "node",
+            "owner_id": node,
+            "ordinal": 0,
+            "char_start": -1,
+            "char_end": -1,
+            "text": "",
+            "vector": [1.0] + [0.0] * 63,
+            "model_id": "words@1",
+            "input_hash": "",
         }
         for node in base.node_ids
-    ]  # fmt: skip
+    ]
     base = replace(base, stored_vectors=vectors_of(base, WordEncoder().sentences, lambda: stored("kg_passages", rows)))
     reader = PromptedTriplets(
         LanguageModel(Scripted(lambda _: reply_of("?p", {"p": "paper"}, ("John Smith", "wrote", "?p")))),
@@ -332,8 +360,12 @@ def test_a_node_without_a_passage_is_refused() -> None:
 
 
 def test_the_version_follows_what_decides_the_ranking() -> None:
-    versions = {focus(PARSER).version, focus(None).version, focus(PARSER, PRINTED).version,
-                focus(PARSER, base=base_of((*NAMES[:-1], "podagra"))).version,
-                focus(PARSER, symmetric=frozenset({"treats"})).version}  # fmt: skip
+    versions = {
+        focus(PARSER).version,
+        focus(None).version,
+        focus(PARSER, PRINTED).version,
+        focus(PARSER, base=base_of((*NAMES[:-1], "podagra"))).version,
+        focus(PARSER, symmetric=frozenset({"treats"})).version,
+    }
     assert len(versions) == 5
     assert focus(PARSER).version == focus(PARSER).version

@@ -50,9 +50,12 @@ def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> 
     other = harvested([("owl", "mouse"), ("dog", "moon")], "bertnet")
     rated = Length()
     rows = judged_rows(
-        [EATS], pl.concat([own, other]), variants={"kbloom": "own", "bertnet": "bertnet"},
-        judges=[Opinion("first", "mouse", unsure="dog"), Opinion("second", "owl")], likelihood=rated,
-    )  # fmt: skip
+        [EATS],
+        pl.concat([own, other]),
+        variants={"kbloom": "own", "bertnet": "bertnet"},
+        judges=[Opinion("first", "mouse", unsure="dog"), Opinion("second", "owl")],
+        likelihood=rated,
+    )
     found = {(r["selector"], r["reasoner"], r["metric"]): (r["value"], r["n"]) for r in rows}
     assert found["own", "first", "judge_precision"] == (pytest.approx(200 / 3), 3)
     assert found["own", "first", "judge_noisy"] == (pytest.approx(100 / 3), 3)

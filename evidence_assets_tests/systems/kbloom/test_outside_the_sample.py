@@ -55,17 +55,33 @@ def test_relations_are_named_as_in_the_real_files(dev_data: Path) -> None:
 
 def harvested(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
     made = [
-        {"triple_id": f"{i}", "head": head, "relation": relation, "tail": tail, "origin": origin, "score": 1.0, "rank": i,
-         "agreement": 0.5, "flags": [], "model_id": "m", "relation_id": relation, "source": "s", "licence": "l"}
+        {
+            "triple_id": f"{i}",
+            "head": head,
+            "relation": relation,
+            "tail": tail,
+            "origin": origin,
+            "score": 1.0,
+            "rank": i,
+            "agreement": 0.5,
+            "flags": [],
+            "model_id": "m",
+            "relation_id": relation,
+            "source": "s",
+            "licence": "l",
+        }
         for i, (origin, relation, head, tail) in enumerate(rows)
-    ]  # fmt: skip
+    ]
     return stored("triples", made)
 
 
 TRIPLES = harvested(
-    ("kbloom", "eats", "cow", "grass"), ("kbloom", "eats", "cat", "mouse"), ("kbloom", "near", "cow", "Barn"),
-    ("bertnet", "eats", "cow", "grass"), ("bertnet", "near", "owl", "barn"),
-)  # fmt: skip
+    ("kbloom", "eats", "cow", "grass"),
+    ("kbloom", "eats", "cat", "mouse"),
+    ("kbloom", "near", "cow", "Barn"),
+    ("bertnet", "eats", "cow", "grass"),
+    ("bertnet", "near", "owl", "barn"),
+)
 
 
 def numbers(rows: list[dict[str, Any]], variant: str) -> dict[str, float]:
@@ -83,9 +99,14 @@ def test_sizes_of_a_collection_are_those_of_all_its_relations_together() -> None
 def test_what_a_reference_says_of_a_harvest() -> None:
     """Vectors by hand: one tuple is like all of the reference's, one like one of three, one like none."""
     vectors = {
-        "cow eats grass.": SAME, "cat eats mouse.": OTHER, "cow is near Barn.": THIRD, "owl is near barn.": THIRD,
-        "cow eats hay.": SAME, "horse eats oats.": SAME, "dog eats meat.": OTHER,
-    }  # fmt: skip
+        "cow eats grass.": SAME,
+        "cat eats mouse.": OTHER,
+        "cow is near Barn.": THIRD,
+        "owl is near barn.": THIRD,
+        "cow eats hay.": SAME,
+        "horse eats oats.": SAME,
+        "dog eats meat.": OTHER,
+    }
 
     def encode(texts: list[str]) -> Any:
         return np.array([vectors[text] for text in texts])

@@ -32,8 +32,11 @@ WORDS = st.text("abcé ", min_size=1, max_size=6).map(str.strip).filter(bool)
 
 @given(
     st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5, unique=True),
-    st.booleans(), st.booleans(), st.none() | st.just("other"), st.lists(WORDS, max_size=2),
-)  # fmt: skip
+    st.booleans(),
+    st.booleans(),
+    st.none() | st.just("other"),
+    st.lists(WORDS, max_size=2),
+)
 @settings(max_examples=50, deadline=None)
 def test_a_relation_comes_back_from_its_rows(
     pairs: list[tuple[str, str]], symmetric: bool, functional: bool, inverse: str | None, kinds: list[str]
@@ -108,11 +111,19 @@ def of_relations(*relations: Relation) -> pl.DataFrame:
 def harvested(*facts: tuple[str, str, str]) -> pl.DataFrame:
     rows = [
         {
-            "triple_id": "-".join(fact), "head": fact[0], "relation": fact[1], "tail": fact[2], "origin": "kbloom",
-            "rank": rank, "flags": ["seed"] if rank == 1 else [], "relation_id": fact[1], "source": "s", "licence": "",
+            "triple_id": "-".join(fact),
+            "head": fact[0],
+            "relation": fact[1],
+            "tail": fact[2],
+            "origin": "kbloom",
+            "rank": rank,
+            "flags": ["seed"] if rank == 1 else [],
+            "relation_id": fact[1],
+            "source": "s",
+            "licence": "",
         }
         for rank, fact in enumerate(facts, 1)
-    ]  # fmt: skip
+    ]
     return stored("triples", rows)
 
 
@@ -121,18 +132,27 @@ def test_what_the_reverse_of_a_triple_says_is_flagged() -> None:
         relation(id="near", symmetric=True), relation(id="eats", inverse="eaten_by"), relation(id="eaten_by")
     )
     triples = harvested(
-        ("Sea", "near", "town"), ("town", "near", "sea"), ("hill", "near", "town"),
-        ("owl", "eats", "mouse"), ("Mouse", "eats", "owl"), ("cat", "eats", "fish"), ("cow", "eats", "grass"),
+        ("Sea", "near", "town"),
+        ("town", "near", "sea"),
+        ("hill", "near", "town"),
+        ("owl", "eats", "mouse"),
+        ("Mouse", "eats", "owl"),
+        ("cat", "eats", "fish"),
+        ("cow", "eats", "grass"),
         ("fish", "eaten_by", "cat"),
-    )  # fmt: skip
+    )
     rows = in_collection(triples, seeds, "tiny", "kbloom")
     found = {(h, r, t): flags for h, r, t, flags in rows.select("head", "relation", "tail", "flags").rows()}
     assert found == {
-        ("Sea", "near", "town"): ["seed", "both_ways"], ("town", "near", "sea"): ["both_ways"],
-        ("hill", "near", "town"): [], ("owl", "eats", "mouse"): ["reversed"], ("Mouse", "eats", "owl"): ["reversed"],
-        ("cat", "eats", "fish"): ["by_inverse"], ("fish", "eaten_by", "cat"): ["by_inverse"],
+        ("Sea", "near", "town"): ["seed", "both_ways"],
+        ("town", "near", "sea"): ["both_ways"],
+        ("hill", "near", "town"): [],
+        ("owl", "eats", "mouse"): ["reversed"],
+        ("Mouse", "eats", "owl"): ["reversed"],
+        ("cat", "eats", "fish"): ["by_inverse"],
+        ("fish", "eaten_by", "cat"): ["by_inverse"],
         ("cow", "eats", "grass"): [],
-    }  # fmt: skip
+    }
 
 
 def test_kinds_are_read_from_typed_triples() -> None:

@@ -24,11 +24,20 @@ EATS = Relation("eats", "zoo", "<HEAD> eats <TAIL>", (("Fox", "hen"),), "<HEAD> 
 def harvested(pairs: list[tuple[str, str]], origin: str = "kbloom", relation: str = "eats") -> pl.DataFrame:
     rows = [
         {
-            "triple_id": f"{origin}{relation}{i}", "head": head, "relation": relation, "tail": tail, "origin": origin, "rank": i,
-            "flags": [], "model_id": "m@1", "relation_id": relation, "source": "test", "licence": "",
+            "triple_id": f"{origin}{relation}{i}",
+            "head": head,
+            "relation": relation,
+            "tail": tail,
+            "origin": origin,
+            "rank": i,
+            "flags": [],
+            "model_id": "m@1",
+            "relation_id": relation,
+            "source": "test",
+            "licence": "",
         }
         for i, (head, tail) in enumerate(pairs, 1)
-    ]  # fmt: skip
+    ]
     return stored("triples", rows)
 
 
@@ -37,9 +46,12 @@ def test_scores_are_those_counted_by_hand() -> None:
     held = [("owl", "eats", "hen")]
     ranked = [("fox", "hen"), ("cat", "mouse"), ("cow", "mouse"), ("owl", "mouse"), ("owl", "hen")]
     rows = score_rows(
-        [EATS], pl.concat([harvested(ranked), harvested(ranked[:2], "bertnet")]), stated=stated, held_out=held,
+        [EATS],
+        pl.concat([harvested(ranked), harvested(ranked[:2], "bertnet")]),
+        stated=stated,
+        held_out=held,
         variants={"kbloom": "own", "bertnet": "bertnet"},
-    )  # fmt: skip
+    )
     found = {(row["scope_kind"], row["selector"], row["metric"]): row for row in rows}
     # seeds left out: three truths, of which two were found, at places 1 and 3
     assert found["relation", "own", "precision@50"]["value"] == pytest.approx(2 / 50)
@@ -127,9 +139,13 @@ def test_the_halves_are_compared_with_the_baseline_over_their_own_relations() ->
 
 def test_size_and_novelty_need_no_truth() -> None:
     rows = score_rows(
-        [EATS], harvested([("Egg", "hen"), ("egg", "hen")]), stated=[("a", "eats", "b")], held_out=[],
-        variants={"kbloom": "own"}, known=["hen", "egg"],
-    )  # fmt: skip
+        [EATS],
+        harvested([("Egg", "hen"), ("egg", "hen")]),
+        stated=[("a", "eats", "b")],
+        held_out=[],
+        variants={"kbloom": "own"},
+        known=["hen", "egg"],
+    )
     found = {row["metric"]: row["value"] for row in rows if row["scope_kind"] == "relation"}
     assert (found["tuples"], found["extracted_facts"], found["diversity"]) == (2, 4, 3)
     assert found["novelty"] == pytest.approx(100 / 3)

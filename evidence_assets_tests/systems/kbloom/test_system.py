@@ -205,7 +205,10 @@ def test_the_baseline_weighs_prompts_of_its_own() -> None:
     )
     reworded = mine(relation(), tiny_model(), LetterEncoder(), baseline, others)
     assert {one.text for one in reworded} == set(WORDINGS["eats"])
-    assert [one.text for one in mine(relation(), tiny_model(), LetterEncoder(), replace(baseline, prompts="initial"), others)] == [relation().prompt]  # fmt: skip
+    assert [
+        one.text
+        for one in mine(relation(), tiny_model(), LetterEncoder(), replace(baseline, prompts="initial"), others)
+    ] == [relation().prompt]
     result = harvest(relation(), tiny_model(), LetterEncoder(), baseline, prompts=reworded)
     assert score(result)[0] >= 0.4
 
@@ -226,7 +229,13 @@ def test_models_that_are_named_write_and_propose_the_prompts() -> None:
     def write(texts: Sequence[str]) -> list[list[str]]:
         return [[f"it is known that {text} here"] for text in texts]
 
-    mined = mine(relation(), tiny_model(), LetterEncoder(), replace(SMALL, prompt_choice="printed"), PromptModels(write, Proposes()))  # fmt: skip
+    mined = mine(
+        relation(),
+        tiny_model(),
+        LetterEncoder(),
+        replace(SMALL, prompt_choice="printed"),
+        PromptModels(write, Proposes()),
+    )
     texts = {one.text for one in mined}
     assert asked == ["eats"] and "<HEAD> feeds <TAIL>" in texts
     assert "it is known that <HEAD> eats <TAIL> here" in texts, "a keyword order as the writer said it"

@@ -45,7 +45,11 @@ def test_each_cell_stands_in_one_row_of_evidence_and_the_table_is_whole(
         picks = _picks(Asked("q", "b", task, text, options, "t"), table)
         view, ids = view_of(_items(picks))
         own = () if task == "verification" else options
-        whole = next(collapsed_tables([TableQuestion("q", text, "t", own)], {"t": table}, settings_of("table/keep_all"), HashedWords()))  # fmt: skip
+        whole = next(
+            collapsed_tables(
+                [TableQuestion("q", text, "t", own)], {"t": table}, settings_of("table/keep_all"), HashedWords()
+            )
+        )
         assert {place: view.said(place) for place in ids} == {cell.place: cell.text for cell in whole.cells}
         assert sum(len(p.text.split("\n")) - p.text.split("\n").count("") for p in picks) == len(whole.cells)
         assert len([p for p in picks if p.kind == "column"]) <= 3
@@ -106,10 +110,20 @@ def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data:
         every = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text) for c in whole.cells)
         choices = []
         for items in (every, _items(picks)):
-            tasks = [ExplainOption(question.text, *pair, items, "table_qa") for pair in zip(question.labels, question.options, strict=True)]  # fmt: skip
+            tasks = [
+                ExplainOption(question.text, *pair, items, "table_qa")
+                for pair in zip(question.labels, question.options, strict=True)
+            ]
             chains = tuple(chain for chain in TableSolver().explain(tasks) if isinstance(chain, Chain))
             assert {c.verdict for chain in chains for c in check(chain, items)} <= {"verified"}
-            task = ChooseAnswer(question.text, question.labels, question.options, chains, dict.fromkeys(question.labels, items), "table_qa")  # fmt: skip
+            task = ChooseAnswer(
+                question.text,
+                question.labels,
+                question.options,
+                chains,
+                dict.fromkeys(question.labels, items),
+                "table_qa",
+            )
             choices += [(TableSolver().choose([task])[0], [each.cited for chain in chains for each in chain.steps])]
         (all_choice, all_cited), (choice, cited) = choices
         assert isinstance(choice, Choice) and choice == all_choice

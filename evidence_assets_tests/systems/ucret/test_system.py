@@ -71,10 +71,17 @@ class HashedWords:
 
 
 DIET = Table(
-    "b", "diet", "", ("", "Animal", "", "Diet", "Weight"),
-    (("A(n)", "Buffalo", "is a(n)", "herbivore", "900 kg"), ("A(n)", "Arctic fox", "is a(n)", "carnivore", "5 kg"),
-     ("A(n)", "Raccoon", "is a(n)", "[BOLD] omnivore", "7 kg"), ("A(n)", "Wolf", "is a(n)", "carnivore", "40 kg")),
-)  # fmt: skip
+    "b",
+    "diet",
+    "",
+    ("", "Animal", "", "Diet", "Weight"),
+    (
+        ("A(n)", "Buffalo", "is a(n)", "herbivore", "900 kg"),
+        ("A(n)", "Arctic fox", "is a(n)", "carnivore", "5 kg"),
+        ("A(n)", "Raccoon", "is a(n)", "[BOLD] omnivore", "7 kg"),
+        ("A(n)", "Wolf", "is a(n)", "carnivore", "40 kg"),
+    ),
+)
 SCORES = Table(
     "b", "scores", "", ("Model", "Precision", "Recall"), (("Alpha", "71.0", "60.5"), ("Beta", "74.8", "62.0"))
 )

@@ -34,9 +34,12 @@ from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.small_models import minilm
 
 THIRST = Asked(
-    "q1", "b", "mcqa", "Which sign would fit the illness that metformin relieves?",
+    "q1",
+    "b",
+    "mcqa",
+    "Which sign would fit the illness that metformin relieves?",
     ("excessive thirst", "fever", "zzyzx", "cell"),
-)  # fmt: skip
+)
 WIDE = Expansion(3, 32, 300)
 SETTINGS = UgatSettings(steps=3)
 
@@ -66,8 +69,11 @@ def test_options_are_linked_apart_from_the_question(graph: KnowledgeGraph) -> No
     (found,) = concepts_of([THIRST], graph)
     assert names(graph, found.concepts) == ["metformin"]
     assert {label: names(graph, of) for label, of in found.options.items()} == {
-        "A": ["excessive thirst"], "B": ["fever"], "C": [], "D": ["cell"]
-    }  # fmt: skip
+        "A": ["excessive thirst"],
+        "B": ["fever"],
+        "C": [],
+        "D": ["cell"],
+    }
     assert found.concepts[0].rule == "exact"
 
 

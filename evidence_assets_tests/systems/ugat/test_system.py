@@ -38,10 +38,12 @@ TRIPLES = [
     ("hydronephrosis", "may_cause", "parenchymal thinning"),
     ("parenchymal thinning", "is_a_risk_factor_of", "atrophy"),
     ("increased pressure", "is_a_risk_factor_of", "bladder hypertrophy"),
-    ("bladder hypertrophy", "is_a_subtype_of", "hyperplasia"), ("aspirin", "may_treat", "fever"),
-    ("aspirin", "may_contraindicate", "fever"), ("fever", "resembles_oddly", "aspirin"),
+    ("bladder hypertrophy", "is_a_subtype_of", "hyperplasia"),
+    ("aspirin", "may_treat", "fever"),
+    ("aspirin", "may_contraindicate", "fever"),
+    ("fever", "resembles_oddly", "aspirin"),
     ("cell", "see_also", "cell"),
-]  # fmt: skip
+]
 WIDTH = 16
 
 
@@ -61,8 +63,13 @@ VECTOR = np.random.default_rng(1).standard_normal(WIDTH).astype(np.float32)
 SETTINGS = UgatSettings(steps=5)
 
 
-def around(name: str, concepts: Iterable[int], options: dict[str, tuple[int, ...]], graph: KnowledgeGraph = GRAPH,
-           max_nodes: int = 300) -> Surroundings:  # fmt: skip
+def around(
+    name: str,
+    concepts: Iterable[int],
+    options: dict[str, tuple[int, ...]],
+    graph: KnowledgeGraph = GRAPH,
+    max_nodes: int = 300,
+) -> Surroundings:
     nodes = tuple(concepts)
 
     def named(nodes: tuple[int, ...]) -> tuple[NamedNodes, ...]:
@@ -93,8 +100,11 @@ def test_paths_lead_from_the_question_to_each_option() -> None:
     assert "Hydronephrosis may cause parenchymal thinning. Parenchymal thinning is a risk factor for atrophy." in texts
     whole = next(passage for passage in found.passages["C"] if len(passage.nodes) == 4)
     assert [NAMES[node] for node in whole.nodes] == [
-        "urethral obstruction", "hydronephrosis", "parenchymal thinning", "atrophy"
-    ]  # fmt: skip
+        "urethral obstruction",
+        "hydronephrosis",
+        "parenchymal thinning",
+        "atrophy",
+    ]
     assert walked_edges(whole.locator) == [(edge, True) for edge in whole.edge_ids]
     assert found.passages["D"] == ()
 

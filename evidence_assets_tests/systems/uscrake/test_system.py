@@ -55,13 +55,21 @@ QUESTIONS = [
     Asked("q2", "b", "mcqa", "Where do fish live?", ("sea", "hive")),
 ]
 NODES = [
-    ("n0", "bee", ["honeybee"]), ("n1", "honey", []), ("n2", "hive", []), ("n3", "salt", []), ("n4", "sea", []),
-    ("n5", "fish", []), *((f"x{i:03d}", f"thing {i}", []) for i in range(60)),
-]  # fmt: skip
+    ("n0", "bee", ["honeybee"]),
+    ("n1", "honey", []),
+    ("n2", "hive", []),
+    ("n3", "salt", []),
+    ("n4", "sea", []),
+    ("n5", "fish", []),
+    *((f"x{i:03d}", f"thing {i}", []) for i in range(60)),
+]
 EDGES = [
-    ("e0", "n0", "CapableOf", "n1"), ("e1", "n0", "AtLocation", "n2"), ("e2", "n3", "AtLocation", "n4"),
-    ("e3", "n5", "AtLocation", "n4"), *((f"h{i:03d}", "n4", "RelatedTo", f"x{i:03d}") for i in range(60)),
-]  # fmt: skip
+    ("e0", "n0", "CapableOf", "n1"),
+    ("e1", "n0", "AtLocation", "n2"),
+    ("e2", "n3", "AtLocation", "n4"),
+    ("e3", "n5", "AtLocation", "n4"),
+    *((f"h{i:03d}", "n4", "RelatedTo", f"x{i:03d}") for i in range(60)),
+]
 
 
 def graph(cap: int = 50) -> ConceptTriples:
@@ -166,8 +174,13 @@ def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.floa
 
 @pytest.mark.parametrize(
     ("cost", "tokens", "weights"),
-    [("jsd", "words", "text"), ("cosine", "pieces", "corpus"), ("jsd", "words", "corpus"), ("euclidean_unscaled", "words", "idf")],
-)  # fmt: skip
+    [
+        ("jsd", "words", "text"),
+        ("cosine", "pieces", "corpus"),
+        ("jsd", "words", "corpus"),
+        ("euclidean_unscaled", "words", "idf"),
+    ],
+)
 def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_says(
     corpus: Passages, cost: Any, tokens: Any, weights: Any
 ) -> None:
@@ -332,10 +345,14 @@ def test_tokens_encoded_on_demand_give_the_same_evidence(
 
 def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) -> None:
     versions = [
-        selector(corpus).version, selector(corpus, cost="jsd").version, selector(corpus, k=3).version,
-        selector(None).version, selector(corpus, triples=graph()).version, selector(corpus, triples=graph(9)).version,
+        selector(corpus).version,
+        selector(corpus, cost="jsd").version,
+        selector(corpus, k=3).version,
+        selector(None).version,
+        selector(corpus, triples=graph()).version,
+        selector(corpus, triples=graph(9)).version,
         Uscrake("u", Settings("fusion", 4, 2, 3), corpus, ENCODER, ENCODER, PairJudge(SharedWords())).version,
-    ]  # fmt: skip
+    ]
     assert len(set(versions)) == len(versions)
     assert selector(corpus, parts="chunks", triples=graph()).version != versions[0]
     assert selector(corpus).version == versions[0]

@@ -88,9 +88,17 @@ def test_chains_follow_forwards_and_backwards_and_never_return() -> None:
 
 @pytest.mark.parametrize(
     ("name", "phrase"),
-    [("axe", "an axe"), ("hammer", "a hammer"), ("snow", "snow"), ("Moon", "the Moon"), ("the thing", "the thing"),
-     ("uranium", "uranium"), ("unicycle", "a unicycle"), ("tophi", "tophi")],
-)  # fmt: skip
+    [
+        ("axe", "an axe"),
+        ("hammer", "a hammer"),
+        ("snow", "snow"),
+        ("Moon", "the Moon"),
+        ("the thing", "the thing"),
+        ("uranium", "uranium"),
+        ("unicycle", "a unicycle"),
+        ("tophi", "tophi"),
+    ],
+)
 def test_articles_before_names(name: str, phrase: str) -> None:
     assert with_article(WORLD, name) == phrase
 

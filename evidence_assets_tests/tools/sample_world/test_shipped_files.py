@@ -28,9 +28,20 @@ from tools.sample_world.wording import statement
 FULL, SMALL = SHIPPED / "full", SHIPPED / "small"
 BENCHMARKS = [f"sample_{name}" for name in ("mcqa", "claims", "tables", "graph", "kgqa", "skb")]
 FIELDS = {
-    "question_id", "split", "task", "text", "options", "gold", "gold_also", "table_id", "topic_entities",
-    "gold_evidence", "answerable", "negated", "hops",
-}  # fmt: skip
+    "question_id",
+    "split",
+    "task",
+    "text",
+    "options",
+    "gold",
+    "gold_also",
+    "table_id",
+    "topic_entities",
+    "gold_evidence",
+    "answerable",
+    "negated",
+    "hops",
+}
 
 
 def read(folder: Path, name: str) -> list[Any]:
@@ -49,8 +60,10 @@ def digest(folder: Path) -> dict[str, str]:
 def test_the_generator_writes_the_shipped_bytes_whatever_the_hash_seed(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "tools.sample_world", str(tmp_path)],
-        check=True, cwd=REPOSITORY, env={**os.environ, "PYTHONHASHSEED": "4711"},
-    )  # fmt: skip
+        check=True,
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONHASHSEED": "4711"},
+    )
     shipped = digest(SHIPPED)
     del shipped["README.md"]
     assert digest(tmp_path) == shipped
@@ -62,9 +75,7 @@ def test_the_asset_copies_whole_files_and_leaves_others(tmp_path: Path) -> None:
     (tmp_path / "held_out.tsv").write_text("half of a f")
     names = copy_sample("small", tmp_path)
     assert names == sorted(digest(SMALL))
-    assert digest(tmp_path) == digest(SMALL) | {
-        "seeds/mine.yaml": hashlib.sha256(b"mine").hexdigest()
-    }  # fmt: skip
+    assert digest(tmp_path) == digest(SMALL) | {"seeds/mine.yaml": hashlib.sha256(b"mine").hexdigest()}
 
 
 def test_forms_of_a_relation() -> None:
@@ -311,9 +322,7 @@ def test_seed_files() -> None:
     assert len(seeds) >= 16
     assert sum(seed["collection"] == "biomedical" for seed in seeds) >= 10
     for seed in seeds:
-        assert set(seed) <= {
-            "id", "collection", "prompt", "pairs", "template", "symmetric", "functional", "inverse"
-        }  # fmt: skip
+        assert set(seed) <= {"id", "collection", "prompt", "pairs", "template", "symmetric", "functional", "inverse"}
         assert seed["prompt"].count("<HEAD>") == seed["prompt"].count("<TAIL>") == 1
         assert seed["template"].count("<HEAD>") == seed["template"].count("<TAIL>") == 1
         assert len(seed["pairs"]) == 5

@@ -28,9 +28,22 @@ SOURCES = {
 }
 SCALES = ("percent", "fraction", "count", "minutes", "hours", "score")
 COLUMNS = (
-    "document", "table", "benchmark", "part", "system", "variant", "model", "metric", "label", "value", "std", "scale",
-    "reproduced", "ours", "note",
-)  # fmt: skip
+    "document",
+    "table",
+    "benchmark",
+    "part",
+    "system",
+    "variant",
+    "model",
+    "metric",
+    "label",
+    "value",
+    "std",
+    "scale",
+    "reproduced",
+    "ours",
+    "note",
+)
 
 
 @dataclass(frozen=True)
