@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -71,9 +71,11 @@ def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], 
     return content_id(model, [task.version_in(words) for task in tasks])[:12]
 
 
-def pool_of(settings: GeneratorSettings) -> str:
-    """The concurrency pool of a step that asks a language model: ``llm`` for a served one, ``gpu`` for one in the process."""
-    return "gpu" if settings.backend in ("transformers", "vllm") else "llm"
+def pool_of(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)) -> str | None:
+    """The concurrency pool of a step that uses models of these kinds: ``llm`` for a served one, ``gpu`` for one in process."""
+    if "generator" in kinds and settings.backend != "extractive":
+        return "gpu" if settings.backend in ("transformers", "vllm") else "llm"
+    return "gpu" if set(kinds) - {"generator"} else None
 
 
 def reasoning_version(name: str, family: str, profile: Profile, style: Style = OURS, words: Words = PACKAGED) -> str:
@@ -135,6 +137,5 @@ def reader_of_profile(step: Step) -> LanguageModel | None:
 
 def short_answers(step: Step) -> ShortAnswerSolver:
     """Who answers in a few words: the profile's language model, else the extractive solver."""
-    if not has_model(step):
-        return ExtractiveShortAnswers(encoder(step.profile.encoder))
-    return PromptedShortAnswers(language_model(step, step.profile.generator))
+    model = reader_of_profile(step)
+    return ExtractiveShortAnswers(encoder(step.profile.encoder)) if model is None else PromptedShortAnswers(model)

@@ -193,9 +193,7 @@ class _Standard:
 
     def _pool_of(self, kinds: Sequence[Kind]) -> str | None:
         """The concurrency pool of a step that works with models of these kinds."""
-        if "generator" in kinds and self._variant.profile.generator.backend != "extractive":
-            return pool_of(self._variant.profile.generator)
-        return "gpu" if set(kinds) - {"generator"} else None
+        return pool_of(self._variant.profile.generator, kinds)
 
     @property
     def _pool(self) -> str | None:

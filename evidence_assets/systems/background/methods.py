@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evidence_assets.experiment.inputs import LINKS, LinkedElsewhere, open_graph
 from evidence_assets.experiment.selection import Selector, asked
-from evidence_assets.experiment.solvers import asking_version, has_model, language_model, pool_of
+from evidence_assets.experiment.solvers import asking_version, pool_of, reader_of_profile
 from evidence_assets.experiment.stage import Read, Stage
 from evidence_assets.experiment.step import Made, Step
 from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
@@ -71,12 +71,13 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     )
 
     def make_chains(step: Step) -> Made:
-        if not has_model(step):
+        model = reader_of_profile(step)
+        if model is None:
             raise BadInput(
                 f"background knowledge takes a language model: name one under `generator` in the profile "
                 f"{step.profile.name}, or leave this variant out"
             )
-        source = background.PromptedBackground(language_model(step, step.profile.generator))
+        source = background.PromptedBackground(model)
         questions = asked(step.read_here("questions", QUESTIONS))
         return background.recall_rows(source, variant.name, questions, step.before)
 
