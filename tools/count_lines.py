@@ -17,11 +17,9 @@ def logic_lines(source: str) -> int:
     tree = ast.parse(source)
     skipped: set[int] = set()
     for node in ast.walk(tree):
-        is_text = (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        )
-        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
-            skipped.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())) | ast.Import() | ast.ImportFrom():
+                skipped.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = enumerate(source.splitlines(), 1)
     return sum(1 for n, line in lines if n not in skipped and line.strip() and not line.strip().startswith("#"))
 
