@@ -29,7 +29,8 @@ def main(revision: str | None) -> None:
     paths = [p for p in subprocess.check_output(listing, text=True).splitlines() if p.endswith(".py")]
     totals: dict[str, Counter[str]] = {}
     for path in map(PurePosixPath, paths):
-        source = subprocess.check_output(["git", "show", f"{revision or ''}:{path}"], text=True)
+        show = ["git", "show", f"{revision or ''}:{path}"]
+        source = subprocess.check_output(show, text=True)
         counts = Counter(files=1, lines=source.count("\n"), logic=logic_lines(source))
         package = "/".join(path.parts[:2]) if path.parts[0] == "evidence_assets" and len(path.parts) > 2 else ""
         for name in {path.parts[0], package} - {""}:
