@@ -18,7 +18,7 @@ from evidence_assets.benchmarks.own import read_table_file
 from evidence_assets.benchmarks.records import Table as Cells
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, err, out, plain, sentences, table
 from evidence_assets.experiment.variants import Variant, variants, variants_of
-from evidence_assets.explorer.reading import as_dict, reading
+from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, StaleInput
 from evidence_assets.lake.store import Lake
@@ -217,11 +217,11 @@ def _answered(lake: Lake, question_id: str, task: Any, source: Source, variant: 
 def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> None:
     identifier = answered.prediction["prediction_id"]
     with connect(lake.root, lazily=True) as connection:
-        if as_json:
-            taken = {"seconds": round(seconds, 3), "seconds_by_part": dict(answered.seconds)}
-            as_json_only(True, as_dict(connection, identifier) | taken)
-            return
-        out.print(plain(reading(connection, identifier)), end="", markup=False, soft_wrap=True)
+        view = view_answer(connection, identifier)
+    taken = {"seconds": round(seconds, 3), "seconds_by_part": dict(answered.seconds)}
+    if as_json_only(as_json, view.as_dict() | taken):
+        return
+    out.print(plain(view.as_text()), end="", markup=False, soft_wrap=True)
     parts = ", ".join(f"{part} {spent:.1f}" for part, spent in answered.seconds.items() if spent >= 0.1)
     out.print(f"{seconds:.1f} s" + (f" ({parts})" if parts else ""), style="dim")
 

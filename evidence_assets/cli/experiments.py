@@ -20,9 +20,9 @@ from evidence_assets.experiment.replay import INDEX, Scored, read_recorded, scor
 from evidence_assets.experiment.scores import comparison
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.variants import variants
-from evidence_assets.explorer import cards
+from evidence_assets.explorer.answer_view import card as card_page
+from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.graph_sizes import graph_sizes
-from evidence_assets.explorer.reading import reading
 from evidence_assets.lake.array_files import open_json
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.store import Lake
@@ -256,9 +256,9 @@ def card(
     """One prediction to read: question, chains with checked citations, evidence with its sources; as a page lineage, too."""
     with sentences(), connect(lake) as connection:
         if output is None:
-            print(plain(reading(connection, prediction)), end="")
+            print(plain(view_answer(connection, prediction).as_text()), end="")
             return
-        page = cards.card(connection, prediction)
+        page = card_page(connection, prediction)
     output.write_text(page, encoding="utf-8")
     out.print(f"wrote {output}", markup=False, soft_wrap=True)
 
@@ -268,13 +268,14 @@ def graphs(as_json: JsonOption = False, lake: LakeOption = None) -> None:
     """Size of every knowledge graph, and what each of its sources gives under which licence."""
     with sentences(), connect(lake) as connection:
         found = graph_sizes(connection)
-    if as_json_only(as_json, [asdict(row) for row in found]):
+    if as_json_only(as_json, found):
         return
     rows: list[tuple[str, ...]] = []
     for row in found:
-        for number, of in enumerate(row.sources or [None]):
-            size = (row.graph, f"{row.nodes:,}", f"{row.edges:,}", f"{row.relations:,}") if not number else ("",) * 4
-            rows.append((*size, *((of.source, f"{of.edges:,}", ", ".join(of.licences)) if of else ())))
+        size = (row["graph"], *(f"{row[name]:,}" for name in ("nodes", "edges", "relations")))
+        for of in row["sources"] or [{"source": "", "edges": 0, "licences": ()}]:
+            rows.append((*size, of["source"], f"{of['edges']:,}", ", ".join(of["licences"])))
+            size = ("",) * 4
     table(("graph", "nodes", "edges", "relations", "source", "edges of it", "licences"), rows)
     out.print("An edge that several sources state counts for each of them.", style="dim")
 

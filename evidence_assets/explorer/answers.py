@@ -1,4 +1,4 @@
-"""Everything that belongs to one prediction, or one question, read from the lake: what pages and a terminal show alike.
+"""Rows of the lake that belong to one prediction, or to one question.
 
 Rows of a question lie in its partition, so that a few small files are opened however large the lake is; where an id is too
 short to say which, the whole lake is asked.
@@ -177,83 +177,3 @@ def _behind(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -
 def _order(chains: dict[str, Row]) -> Any:
     place = {chain_id: number for number, chain_id in enumerate(chains)}
     return lambda chain_id: place.get(chain_id, len(place))
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a row of evidence stands, in words: what the source is called, where in it, and the row to look at."""
-
-    title: str
-    where: str
-    kind: str
-    id: str
-
-
-def places_of(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> dict[str, Place]:
-    """The place of each row of evidence by its id: the document with characters, the table with its cell, and so on."""
-    rows = list(evidence)
-    found: dict[str, Place] = {}
-    for kind in sorted({row["source_kind"] for row in rows}):
-        own = [row for row in rows if row["source_kind"] == kind]
-        sources = _sources(connection, kind, sorted({row["source_id"] for row in own}))
-        for row in own:
-            source = sources.get(row["source_id"])
-            title, where = _said(kind, row, source) if source else (row["source_id"], "no longer in the lake")
-            found[row["evidence_id"]] = Place(title, where, kind, row["source_id"])
-    return found
-
-
-_SHOWN = {
-    "chunks": ("title", "doc_id", "source", "char_start", "char_end"),
-    "tables": ("caption", "benchmark", "n_rows"),
-    "triples": ("head", "relation", "tail", "origin", "source", "licence"),
-    "kg_edges": ("relation", "sources", "licences"),
-    "kg_nodes": ("name", "type"),
-}
-
-
-def _sources(connection: duckdb.DuckDBPyConnection, kind: str, ids: Sequence[str]) -> dict[str, Row]:
-    schema = KINDS.get(kind)
-    if schema is None or schema.name not in _SHOWN:
-        return {}
-    need(connection, schema.name)
-    columns = ", ".join(f'"{name}"' for name in (schema.row_id, *_SHOWN[schema.name]))
-    rows = rows_with_ids(connection, f'SELECT {columns} FROM "{schema.name}" WHERE "{schema.row_id}" IN ($ids)', ids)
-    return {str(row[0]): dict(zip(_SHOWN[schema.name], row[1:], strict=True)) for row in rows}
-
-
-def _said(kind: str, row: Row, source: Row) -> tuple[str, str]:
-    if kind == "chunk":
-        start, end = source["char_start"], source["char_end"]
-        first, _, last = str(row["locator"]).partition(":")
-        if first.isdigit() and last.isdigit():
-            start, end = start + int(first), start + int(last)
-        return source["title"] or source[
-            "doc_id"
-        ], f"{source['source']}, document {source['doc_id']}, characters {start}–{end}"
-    if kind == "table":
-        return source["caption"] or row["source_id"], f"table {row['source_id']}, {row['kind']} {row['locator']}"
-    if kind == "node":
-        return source["name"], source["type"] or ""
-    if kind == "triple":
-        return f"{source['head']} {source['relation']} {source['tail']}", f"{source['source']} ({source['licence']})"
-    return source["relation"], f"{', '.join(source['sources'])} ({', '.join(source['licences'])})"
-
-
-def stands(counterfactual: Row | None) -> str:
-    """What became of the answer without the evidence that it rests on, and with that alone; empty where not asked.
-
-    >>> stands({"necessary": True, "sufficient": True, "without_cited": "insufficient", "only_cited": "B"})
-    'without the evidence that it rests on: insufficient; with that alone: B (needed, and enough)'
-    """
-    if counterfactual is None:
-        return ""
-    if counterfactual["necessary"] is None:
-        return "it cites nothing that could be taken away"
-    needed = "needed" if counterfactual["necessary"] else "not needed"
-    enough = "enough" if counterfactual["sufficient"] else "not enough"
-    link = "and" if counterfactual["necessary"] == counterfactual["sufficient"] else "but"
-    return (
-        f"without the evidence that it rests on: {counterfactual['without_cited']}; "
-        f"with that alone: {counterfactual['only_cited']} ({needed}, {link} {enough})"
-    )

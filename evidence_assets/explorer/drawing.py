@@ -1,25 +1,20 @@
-"""Evidence drawn as what it is: a sentence marked in its chunk, cells marked in their table, a path as a small graph.
-
-Belongs here: places and sizes. Texts stay texts; the templates escape them.
-"""
+"""Evidence drawn as what it is: a sentence marked in its chunk, cells marked in their table, a path as a small graph."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
-from evidence_assets.explorer.path_reading import WalkedEdge
+from evidence_assets.explorer.paths import WalkedEdge
 from evidence_assets.reasoning.tasks import CAPTION
 
 _CELL = re.compile(r"r(\d+)c(\d+)")
 _SPAN = re.compile(r"(\d+):(\d+)")
-WIDTH, ROW = 360, 64
 MOST_ROWS, MOST_COLUMNS = 60, 40
 """A larger table is cut to these rows and columns, and says so."""
-MOST_CELLS = 10
-"""Cells of a column that are named where no table is drawn."""
 
 
 def marked(text: str, locator: str) -> tuple[str, str, str]:
@@ -31,20 +26,6 @@ def marked(text: str, locator: str) -> tuple[str, str, str]:
     place = _SPAN.fullmatch(locator)
     start, end = (int(place[1]), int(place[2])) if place else (0, len(text))
     return text[:start], text[start:end], text[end:]
-
-
-def text_of(row: Mapping[str, Any]) -> str:
-    """What a row of evidence says on one line or in one paragraph; a column by its header and first cells.
-
-    >>> text_of({"kind": "column", "text": "Depth\\n425 m\\n\\n251 m"})
-    'Depth: 425 m; 251 m'
-    """
-    if row["kind"] != "column":
-        return str(row["text"])
-    header, *lines = row["text"].split("\n")
-    cells = list(filter(None, lines))
-    more = [f"and {len(cells) - MOST_CELLS} more"] if len(cells) > MOST_CELLS else []
-    return ": ".join(filter(None, [header, "; ".join(cells[:MOST_CELLS] + more)]))
 
 
 @dataclass(frozen=True)
@@ -121,65 +102,29 @@ def grid_of(
     )
 
 
-@dataclass(frozen=True)
-class Node:
-    """A node of a drawn path: where, its name, and how near it is to the question."""
-
-    x: int
-    y: int
-    name: str
-    score: str
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """An edge of a drawn path: from one height to another, its words, and whether it points down the walk."""
-
-    y1: int
-    y2: int
-    words: str
-    down: bool
-    score: str
-
-
-@dataclass(frozen=True)
-class Path:
-    """A path from top to bottom, so that it is read on a phone, too."""
-
-    width: int
-    height: int
-    nodes: list[Node]
-    arrows: list[Arrow]
-    said: str
-    """The same in words, for whoever does not see it."""
-
-
-def path_picture(walk: Sequence[WalkedEdge], why: Mapping[str, Any]) -> Path:
-    """The walk as a picture, with the relevance of its nodes and the attention of its edges."""
+def path_picture(walk: Sequence[WalkedEdge], why: Mapping[str, Any]) -> dict[str, Any]:
+    """A walk from top to bottom: its nodes with their relevance, its arrows with their attention, and both in words."""
     relevance = {node["name"]: node.get("relevance") for node in why.get("nodes", []) if isinstance(node, dict)}
     attention = why.get("attention", {})
     attention = attention if isinstance(attention, dict) else {}
-    names, groups = [walk[0].start], list[list[WalkedEdge]]()
-    for edge in walk:
-        if groups and edge.start == groups[-1][0].start and edge.end == groups[-1][0].end:
-            groups[-1].append(edge)
-        else:
-            groups.append([edge])
-            names.append(edge.end)
-    nodes = [Node(16, 24 + i * ROW, name, _score(relevance.get(name))) for i, name in enumerate(names)]
+    hops = [list(edges) for _, edges in groupby(walk, key=lambda edge: (edge.start, edge.end))]
+    names = [walk[0].start, *(edges[0].end for edges in hops)]
+    nodes = [{"name": name, "score": _score(relevance.get(name))} for name in names]
     arrows = [
-        Arrow(
-            24 + i * ROW + 14,
-            24 + (i + 1) * ROW - 14,
-            " and ".join(dict.fromkeys(e.words for e in group)),
-            group[0].along,
-            _attended(attention.get(group[0].edge_id)),
-        )
-        for i, group in enumerate(groups)
+        {
+            "words": " and ".join(dict.fromkeys(edge.words for edge in edges)),
+            "down": edges[0].along,
+            "score": _attended(attention.get(edges[0].edge_id)),
+        }
+        for edges in hops
     ]
-    said = "; ".join(f"{e.head} {e.words} {e.tail}" for group in groups for e in group)
-    longest = max([*(len(n.name) + 8 for n in nodes), *(len(a.words) + 18 for a in arrows)])
-    return Path(max(WIDTH, min(900, 40 + longest * 8)), 24 + len(groups) * ROW + 24, nodes, arrows, said)
+    longest = max([*(len(name) + 8 for name in names), *(len(str(arrow["words"])) + 18 for arrow in arrows)])
+    return {
+        "width": max(360, min(900, 40 + longest * 8)),
+        "nodes": nodes,
+        "arrows": arrows,
+        "said": "; ".join(f"{edge.head} {edge.words} {edge.tail}" for edge in walk),
+    }
 
 
 def _score(value: Any) -> str:

@@ -6,6 +6,8 @@ query of a page is kept with its values filled in, so that it can be taken to Du
 
 from __future__ import annotations
 
+import re
+import textwrap
 import threading
 import time
 from collections.abc import Sequence
@@ -24,21 +26,25 @@ from evidence_assets.lake.places import rows_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
-ANSWERS = f"""
-SELECT p.prediction_id, p.question_id, p.benchmark, replace(p.asset, 'predictions/', '') AS variant, p.selector, p.reasoner,
-       p.model_id, p.answer, p.status, p.confidence,
-       CASE WHEN p.benchmark = '{ASKED}' OR q.question_id IS NULL THEN NULL
-            WHEN p.status = 'failed' THEN false
-            WHEN len(q.gold) = 0 THEN p.status = 'insufficient'
-            WHEN p.answer IS NULL THEN false
-            WHEN q.task = 'kgqa' THEN NULL
-            ELSE list_contains(q.gold, p.answer) END AS is_right
-FROM predictions p LEFT JOIN questions q USING (question_id)
-"""
-"""Every prediction with whether it is right. Short answers are compared in words, which SQL does not do: NULL there."""
 LOOK_SECONDS = 30.0
 """How old pages over a lake that is kept elsewhere may be."""
 Stamps = dict[str, tuple[int, int]]
+
+
+def answers_sql(predictions: str = "predictions", questions: str = "questions", *further: str) -> str:
+    """Every prediction with whether it is right. Short answers are compared in words, which SQL does not do: NULL there."""
+    columns = "".join(f", {column}" for column in further)
+    return f"""
+        SELECT p.prediction_id, p.question_id, p.benchmark, replace(p.asset, 'predictions/', '') AS variant, p.selector,
+               p.reasoner, p.model_id, p.answer, p.status, p.confidence,
+               CASE WHEN p.benchmark = '{ASKED}' OR q.question_id IS NULL THEN NULL
+                    WHEN p.status = 'failed' THEN false
+                    WHEN len(q.gold) = 0 THEN p.status = 'insufficient'
+                    WHEN p.answer IS NULL THEN false
+                    WHEN q.task = 'kgqa' THEN NULL
+                    ELSE list_contains(q.gold, p.answer) END AS is_right{columns}
+        FROM {predictions} p LEFT JOIN {questions} q USING (question_id)
+    """
 
 
 def literal(value: Any) -> str:
@@ -53,10 +59,9 @@ def literal(value: Any) -> str:
 
 
 def filled(sql: str, parameters: dict[str, Any]) -> str:
-    """A query with its values in place of their names, longest names first."""
-    for name in sorted(parameters, key=len, reverse=True):
-        sql = sql.replace(f"${name}", literal(parameters[name]))
-    return "\n".join(line.rstrip() for line in sql.strip().splitlines())
+    """A query with its values in place of their names, to be taken to DuckDB; what the explorer runs has parameters."""
+    shown = re.sub(r"\$(\w+)", lambda name: literal(parameters[name[1]]) if name[1] in parameters else name[0], sql)
+    return textwrap.dedent(shown.strip("\n")).rstrip()
 
 
 @dataclass
@@ -77,7 +82,7 @@ class Reader:
         """Rows of a query over ``answers``, every prediction with whether it is right, and ``asked``, every question."""
         shown = filled(sql, parameters)
         self.queries.append(
-            f"WITH answers AS ({ANSWERS}), asked AS (SELECT *, lower(text) AS low FROM questions)\n{shown}"
+            f"WITH answers AS ({answers_sql()}), asked AS (SELECT *, lower(text) AS low FROM questions)\n{shown}"
         )
         return self.opened.answers(sql, **parameters)
 
@@ -174,8 +179,7 @@ class OpenLake:
     def _select(self, files: Sequence[str]) -> str:
         owner = "replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
         source = f"(SELECT *, {owner} FROM {rows_in('predictions', [Path(path) for path in files])})"
-        chosen = ANSWERS.replace("AS is_right", "AS is_right, p.filename AS file")
-        return chosen.replace("FROM predictions p", f"FROM {source} p").replace("JOIN questions q", "JOIN asked q")
+        return answers_sql(source, "asked", "p.filename AS file")
 
     def _judge_short_answers(self) -> None:
         rows = rows_of(

@@ -78,16 +78,7 @@ class Site:
 
     def __init__(self, opened: OpenLake, *, static: bool = False) -> None:
         self.opened = opened
-        self._templates = templates()
-        known = {
-            "link": link,
-            "in_words": in_words,
-            "static": static,
-            "dagster": opened.dagster,
-            "len": len,
-            "zip": zip,
-        }
-        self._templates.globals |= known
+        self._templates = templates(in_words=in_words, static=static, dagster=opened.dagster)
 
     def reply(self, path: str, asked: Mapping[str, str]) -> Reply:
         """What stands at an address; an unknown one, or one of nothing in the lake, is told so."""

@@ -19,7 +19,7 @@ from evidence_assets.experiment import asked
 from evidence_assets.experiment.asked import Answered, Source
 from evidence_assets.experiment.corpus_making import make_corpus
 from evidence_assets.experiment.stages import stages
-from evidence_assets.explorer.reading import as_dict, reading
+from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.housekeeping import orphans
@@ -63,7 +63,7 @@ def test_a_question_with_options_is_a_row_like_any_other(lake: Lake) -> None:
     done = put(lake, "Which animal purrs?", "Bee", "Cat")
     assert (done.prediction["answer"], done.prediction["benchmark"]) == ("B", asked.BENCHMARK)
     with connect(lake.root) as connection:
-        text = reading(connection, done.prediction["prediction_id"])
+        text = view_answer(connection, done.prediction["prediction_id"]).as_text()
         assert "stands in “cats”: cats.txt, document cats.txt, characters 0–32" in text and "cites [1] verified" in text
         rows = distinct_rows(trace(connection, done.prediction["prediction_id"]))
         chunk = next(row for row in lake.read("chunks").to_dicts() if row["doc_id"] == "cats.txt")["chunk_id"]
@@ -87,8 +87,8 @@ def test_without_options_a_statement_answers_or_nothing_does(lake: Lake) -> None
     silent = put(lake, "Who wrote the book of cats?")
     assert (silent.prediction["answer"], silent.prediction["status"]) == (None, "insufficient")
     with connect(lake.root) as connection:
-        assert "the evidence does not say" in reading(connection, silent.prediction["prediction_id"])
-        told = as_dict(connection, done.prediction["prediction_id"])
+        assert "the evidence does not say" in view_answer(connection, silent.prediction["prediction_id"]).as_text()
+        told = view_answer(connection, done.prediction["prediction_id"]).as_dict()
     assert told["says"] == "nearest statement: “Cats sleep for sixteen hours a day.”"
     assert told["removal_test"] == (
         "without the evidence that it rests on: insufficient; with that alone: Cats sleep for sixteen hours a day. "
@@ -131,7 +131,7 @@ def test_a_table_is_asked_with_options_with_none_and_as_a_claim(lake: Lake) -> N
     assert chosen.prediction["answer"] == "B"
     with connect(lake.root) as connection:
         open_ = put(lake, "What is the number of people of Rome?", table=table)
-        assert as_dict(connection, open_.prediction["prediction_id"])["says"] == "2800"
+        assert view_answer(connection, open_.prediction["prediction_id"]).as_dict()["says"] == "2800"
     claim = put(lake, "Rome has 2800 people.", table=table)
     assert claim.prediction["answer"] == "SUPPORTS"
     other = asked.table_named(Table("", "c.csv", "", ("City", "People"), (("Rome", "1"), ("Oslo", "2"))))

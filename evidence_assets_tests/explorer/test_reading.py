@@ -9,11 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
+from evidence_assets.explorer.answer_view import AnswerView, card, view_answer
 from evidence_assets.explorer.answers import AnswerRows
-from evidence_assets.explorer.cards import card
-from evidence_assets.explorer.graph_sizes import GraphSize, SourceSize, graph_sizes
-from evidence_assets.explorer.path_reading import walked
-from evidence_assets.explorer.reading import reading, says
+from evidence_assets.explorer.graph_sizes import graph_sizes
+from evidence_assets.explorer.paths import walked
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import USED, edge
 from evidence_assets.lake.store import Lake
@@ -102,7 +101,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def test_a_path_is_walked_with_its_directions_words_sources_and_attention(lake: Lake) -> None:
     with connect(lake.root) as connection:
-        text = reading(connection, "p-s-1")
+        text = view_answer(connection, "p-s-1").as_text()
     for said in (
         "A. excessive thirst [the answer, gold]",
         "metformin —may treat→ diabetes ←is associated with— excessive thirst",
@@ -123,7 +122,7 @@ def test_a_question_for_the_exception_shows_every_chain(lake: Lake) -> None:
     asked = question(1, text="Which does not fit?", options=["excessive thirst", "fever"], negated=True)
     lake.write("questions/mcqa", "quiz|0", {"questions": [asked]})
     with connect(lake.root) as connection:
-        text = reading(connection, "p-s-1")
+        text = view_answer(connection, "p-s-1").as_text()
     assert "asks for the option that does not hold" in text and "Nothing links it." in text
 
 
@@ -134,7 +133,7 @@ def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(
     node = {"node_id": "n7", "name": "gout", "aliases": [], "type": None, "document": None}
     lake.write("knowledge/h/nodes", "", {"kg_nodes": [node]})
     with connect(lake.root) as connection:
-        text = reading(connection, "p-s-1")
+        text = view_answer(connection, "p-s-1").as_text()
     assert "answer: gout, n7 (answered" in text and "metformin —may treat→ diabetes" in text
 
 
@@ -159,23 +158,15 @@ def test_without_a_file_the_command_prints_the_text(lake: Lake) -> None:
 def test_graphs_are_counted_with_their_sources_and_licences(lake: Lake) -> None:
     with connect(lake.root) as connection:
         (found,) = graph_sizes(connection)
-    assert found == GraphSize(
-        "g",
-        4,
-        3,
-        3,
-        (
-            SourceSize("graph.tsv", 2, ("CC0-1.0",)),
-            SourceSize("kbloom", 1, ("CC0-1.0",)),
-            SourceSize("other.tsv", 1, ("CC-BY-4.0",)),
-        ),
-    )
+    sources = [("graph.tsv", 2, ["CC0-1.0"]), ("kbloom", 1, ["CC0-1.0"]), ("other.tsv", 1, ["CC-BY-4.0"])]
+    assert [found[name] for name in ("graph", "nodes", "edges", "relations")] == ["g", 4, 3, 3]
+    assert [tuple(source.values()) for source in found["sources"]] == sources
     base = {"edge_id": "b1", "head_id": "x:1", "relation": "treats", "tail_id": "x:2", "triple_ids": [], "licences": []}
     lake.write("knowledge/base/edges", "", {"kg_edges": [{**base, "sources": ["skb/nodes"]}]})
     nodes = [{"node_id": f"x:{i}", "name": "n", "aliases": [], "type": None, "document": None} for i in (1, 2)]
     lake.write("knowledge/base/nodes", "", {"kg_nodes": nodes})
     with connect(lake.root) as connection:
-        assert graph_sizes(connection)[0] == GraphSize("base", 2, 1, 1, (SourceSize("skb/nodes", 1, ()),))
+        assert graph_sizes(connection)[0]["sources"] == [{"source": "skb/nodes", "edges": 1, "licences": []}]
     done = CliRunner().invoke(app, ["graphs", "--lake", str(lake.root)])
     assert done.exit_code == 0 and "CC-BY-4.0" in done.output
     done = CliRunner().invoke(app, ["graphs", "--json", "--lake", str(lake.root)])
@@ -195,4 +186,4 @@ def test_an_answer_without_options_names_all_that_its_reading_leads_to(
     status: str, answer: str, others: list[str], said: str
 ) -> None:
     row = prediction(1, answer=answer, status=status, supported_answers=[answer, *others])
-    assert says(AnswerRows(row, None, [], [], [], None)) == said
+    assert AnswerView(AnswerRows(row, None, [], [], [], None), []).says == said

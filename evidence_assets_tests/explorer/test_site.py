@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from evidence_assets.explorer.drawing import grid_of, path_picture
 from evidence_assets.explorer.export import export
 from evidence_assets.explorer.open_lake import OpenLake
-from evidence_assets.explorer.path_reading import WalkedEdge
+from evidence_assets.explorer.paths import WalkedEdge
 from evidence_assets.explorer.site import POLICY, Site, application, serve
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
@@ -316,8 +316,12 @@ def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
         WalkedEdge("2", "gout", "causes", "pain", True, (), ()),
     ]
     drawn = path_picture(walk, {"nodes": [{"name": "gout", "relevance": 0.5}], "attention": {"1": [0.1, 0.2]}})
-    assert [node.name for node in drawn.nodes] == ["allopurinol", "gout", "pain"] and drawn.nodes[1].score == "0.50"
-    assert [arrow.down for arrow in drawn.arrows] == [False, True] and drawn.arrows[0].score == "0.10 / 0.20"
+    assert [node["name"] for node in drawn["nodes"]] == ["allopurinol", "gout", "pain"] and drawn["nodes"][1][
+        "score"
+    ] == "0.50"
+    assert [arrow["down"] for arrow in drawn["arrows"]] == [False, True] and drawn["arrows"][0][
+        "score"
+    ] == "0.10 / 0.20"
     table = {
         "table_id": "t",
         "caption": "",

@@ -34,8 +34,7 @@ QUERIES = (
 
 def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     """What a reader may ask, as text that must never change."""
-    from evidence_assets.explorer.cards import card
-    from evidence_assets.explorer.reading import reading
+    from evidence_assets.explorer.answer_view import card, view_answer
     from evidence_assets.lake.catalogue import connect
     from evidence_assets.lake.lineage import impact, trace
     from evidence_assets.lake.locked_query import ask
@@ -52,6 +51,9 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
         with connect(lake, lazily=True) as connection:
             return str(step(connection, identifier).as_dict())
 
+    def text(connection: Any, identifier: str) -> str:
+        return view_answer(connection, identifier).as_text()
+
     def page(show: Callable[..., str], identifier: str) -> str:
         with connect(lake) as connection:
             return show(connection, identifier)
@@ -60,7 +62,7 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     found |= {f"trace {i}": lambda i=i: walk(trace, i) for i in ids}  # type: ignore[misc]
     found |= {f"impact {i}": lambda i=i: walk(impact, i) for i in chunks}  # type: ignore[misc]
     found |= {f"card {i}": lambda i=i: page(card, i) for i in ids}  # type: ignore[misc]
-    return found | {f"reading {i}": lambda i=i: page(reading, i) for i in ids}  # type: ignore[misc]
+    return found | {f"reading {i}": lambda i=i: page(text, i) for i in ids}  # type: ignore[misc]
 
 
 def _hash(text: str) -> str:

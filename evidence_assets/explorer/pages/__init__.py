@@ -57,8 +57,8 @@ def link(*parts: str, **query: str) -> str:
     return path + (f"?{urlencode(given)}" if given else "")
 
 
-def templates() -> Environment:
-    """The pages' templates, which escape every text."""
+def templates(**known: Any) -> Environment:
+    """The pages' templates, which escape every text; ``known`` are their variables, and how a text is wrapped."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -66,7 +66,8 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"short": short, "share": share}
+    made.filters |= {"short": short, "share": share, "wrap": known.pop("wrap", None)}
+    made.globals |= {"link": link, "linked": True, "static": False, "zip": zip} | known
     return made
 
 

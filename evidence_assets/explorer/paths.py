@@ -1,8 +1,4 @@
-"""A cited path of a graph as a reader sees it: nodes and arrows, who looked at whom, and where each edge stands.
-
-Belongs here: turning the locator and the reasons of a row of evidence of the kind ``path`` into lines of text, for the
-evidence card and for the terminal. Whether the path stands in the graph is checked elsewhere (``reasoning.paths``).
-"""
+"""Paths of a graph as a reader sees them: nodes and arrows, who looked at whom, and where each edge stands."""
 
 from __future__ import annotations
 

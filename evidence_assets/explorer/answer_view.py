@@ -1,0 +1,411 @@
+"""One answer as a reader sees it: the model that a terminal, JSON, the explorer's pages and evidence cards render."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from evidence_assets.benchmarks.records import option_labels
+from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows
+from evidence_assets.explorer.drawing import Grid, grid_of, marked, path_picture
+from evidence_assets.explorer.pages import STATIC, templates
+from evidence_assets.explorer.paths import WalkedEdge, reasons, walked, why_of
+from evidence_assets.lake import lineage
+from evidence_assets.lake.catalogue import need
+from evidence_assets.lake.ids import shortened
+from evidence_assets.lake.places import rows_of, rows_with_ids
+from evidence_assets.lake.schemas import KINDS
+from evidence_assets.reasoning.extractive import TEXT_KINDS
+from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
+
+WIDTH = 110
+"""Columns of the text form."""
+MOST_CELLS = 10
+"""Cells of a column that are named where no table is drawn."""
+MOST_LIKEWISE = 5
+"""Further answers that the same reading of the evidence leads to, of which so many are told."""
+OF_A_TABLE = ("cell", "column", "caption")
+_SOURCE_COLUMNS = {
+    "chunks": ("title", "doc_id", "source", "char_start", "char_end", "text"),
+    "tables": ("table_id", "caption", "header", "n_rows", "cells"),
+    "triples": ("head", "relation", "tail", "source", "licence"),
+    "kg_edges": ("relation", "sources", "licences"),
+    "kg_nodes": ("name", "type"),
+}
+
+
+@dataclass(frozen=True)
+class EvidenceView:
+    """A row of evidence with the source that it stands in and, of a path, the edges that it walks."""
+
+    row: Row
+    number: int
+    used: bool
+    source: Row | None
+    walk: Sequence[WalkedEdge]
+
+    @property
+    def text(self) -> str:
+        """What it says in one paragraph; a column by its header and first cells."""
+        if self.row["kind"] != "column":
+            return str(self.row["text"])
+        header, *lines = self.row["text"].split("\n")
+        cells = list(filter(None, lines))
+        more = [f"and {len(cells) - MOST_CELLS} more"] if len(cells) > MOST_CELLS else []
+        return ": ".join(filter(None, [header, "; ".join(cells[:MOST_CELLS] + more)]))
+
+    @property
+    def title(self) -> str:
+        """What the source is called."""
+        row, source = self.row, self.source
+        if source is None:
+            return str(row["source_id"])
+        match row["source_kind"]:
+            case "chunk":
+                return str(source["title"] or source["doc_id"])
+            case "table":
+                return str(source["caption"] or row["source_id"])
+            case "node":
+                return str(source["name"])
+            case "triple":
+                return f"{source['head']} {source['relation']} {source['tail']}"
+        return str(source["relation"])
+
+    @property
+    def where(self) -> str:
+        """Where in the source it stands: characters of a document, a cell of a table, a line of a file."""
+        row, source = self.row, self.source
+        if source is None:
+            return "no longer in the lake"
+        match row["source_kind"]:
+            case "chunk":
+                start, end = source["char_start"], source["char_end"]
+                first, _, last = str(row["locator"]).partition(":")
+                if first.isdigit() and last.isdigit():
+                    start, end = start + int(first), start + int(last)
+                return f"{source['source']}, document {source['doc_id']}, characters {start}–{end}"
+            case "table":
+                return f"table {row['source_id']}, {row['kind']} {row['locator']}"
+            case "node":
+                return source["type"] or ""
+            case "triple":
+                return f"{source['source']} ({source['licence']})"
+        return f"{', '.join(source['sources'])} ({', '.join(source['licences'])})"
+
+    @property
+    def marked(self) -> tuple[str, str, str] | None:
+        """What stands in its chunk before, at and after it."""
+        return marked(self.source["text"], self.row["locator"]) if self.source and "doc_id" in self.source else None
+
+    @property
+    def picture(self) -> dict[str, Any] | None:
+        """Its path as a drawing."""
+        return path_picture(self.walk, why_of(self.row["why"])) if self.walk else None
+
+    @property
+    def reasons(self) -> Mapping[str, Any]:
+        """Why it was picked; of a path also where each edge stands."""
+        return reasons(self.row["why"], self.walk) if self.walk else why_of(self.row["why"])
+
+
+@dataclass(frozen=True)
+class ChainView:
+    """A chain with the citations of each step, each with the number of the evidence that it names."""
+
+    row: Row
+    steps: list[dict[str, Any]]
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class OptionView:
+    """An option of the question and what is known of it."""
+
+    label: str
+    text: str
+    notes: list[str]
+    gold: bool
+    support: float | None
+    probability: float | None
+
+
+@dataclass(frozen=True)
+class AnswerView:
+    """An answer with its question, options, chains and evidence.
+
+    ``name`` is that of the node that is the answer, ``concepts`` what the question ("") and each option name in a graph.
+    """
+
+    rows: AnswerRows
+    evidence: list[EvidenceView]
+    name: str = ""
+    concepts: dict[str, list[Row]] = field(default_factory=dict)
+
+    @property
+    def prediction(self) -> Row:
+        return self.rows.prediction
+
+    @property
+    def question(self) -> Row | None:
+        return self.rows.question
+
+    @property
+    def options(self) -> list[OptionView]:
+        answer = self.prediction
+        gold = self.question["gold"] if self.question else []
+        probabilities = dict(zip(answer["ranked_answers"], answer["probabilities"] or (), strict=False))
+        support = {chain["hypothesis"]: chain["support"] for chain in self.rows.chains}
+        return [
+            OptionView(
+                label,
+                text,
+                ["the answer"] * (label == answer["answer"]) + ["gold"] * (label in gold),
+                label in gold,
+                support.get(label),
+                probabilities.get(label),
+            )
+            for label, text in _options(self.question).items()
+        ]
+
+    @property
+    def says(self) -> str:
+        """The answer in words; that the evidence does not say, where it does not and nothing was offered to choose from."""
+        row, question = self.prediction, self.question
+        if row["status"] == "failed":
+            return f"no answer: {row['error']}"
+        if question is None or not question["options"]:
+            return self._short_answer()
+        text = _options(question).get(row["answer"], row["answer"] or "none")
+        if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
+            return text if row["status"] == "answered" else "the evidence does not say"
+        return text if text == row["answer"] else f"{row['answer']}. {text}"
+
+    def _short_answer(self) -> str:
+        row = self.prediction
+        answer, status = row["answer"], row["status"]
+        if not answer or status == "insufficient":
+            return "the evidence does not say"
+        if row["reasoner"] == ExtractiveShortAnswers.name and any(
+            answer in one.row["text"] and one.row["kind"] in TEXT_KINDS for one in self.evidence if one.used
+        ):
+            return f"nearest statement: “{answer}”"  # a sentence word for word, which no model read any further
+        likewise = [one for one in row["supported_answers"] or () if one != answer]
+        told = f"{answer} (likewise: {', '.join(likewise[:MOST_LIKEWISE])})" if likewise else str(answer)
+        return f"the evidence does not decide; nearest is {told}" if status == "ambiguous" else told
+
+    @property
+    def unsupported(self) -> bool:
+        """Whether it is the best of what was offered, which the evidence does not support."""
+        row = self.prediction
+        return bool(self.question and self.question["options"] and row["answer"] and row["status"] == "insufficient")
+
+    @property
+    def asked_again(self) -> str:
+        """What became of the answer without the evidence that it rests on, and with that alone; empty where not asked."""
+        row = self.rows.counterfactual
+        if row is None:
+            return ""
+        if row["necessary"] is None:
+            return "it cites nothing that could be taken away"
+        needed = "needed" if row["necessary"] else "not needed"
+        enough = "enough" if row["sufficient"] else "not enough"
+        link = "and" if row["necessary"] == row["sufficient"] else "but"
+        return (
+            f"without the evidence that it rests on: {row['without_cited']}; "
+            f"with that alone: {row['only_cited']} ({needed}, {link} {enough})"
+        )
+
+    @property
+    def chains(self) -> list[ChainView]:
+        numbers = self.rows.numbers
+        cites: dict[tuple[str, int], list[Row]] = {}
+        for cite in self.rows.citations:
+            cite = cite | {"number": numbers.get(cite["evidence_id"])}
+            cites.setdefault((cite["chain_id"], cite["step"]), []).append(cite)
+        return [
+            ChainView(
+                chain,
+                [
+                    {"text": step["text"], "cites": cites.get((chain["chain_id"], number), [])}
+                    for number, step in enumerate(chain["steps"])
+                ],
+                chain["hypothesis"] == self.prediction["answer"],
+            )
+            for chain in self.rows.chains
+        ]
+
+    @property
+    def told_chains(self) -> list[ChainView]:
+        """The chain of the answer; all where the question asks for the exception or nothing was answered."""
+        chosen = [chain for chain in self.chains if chain.chosen]
+        return chosen if chosen and not (self.question and self.question["negated"]) else self.chains
+
+    @property
+    def told_evidence(self) -> list[EvidenceView]:
+        """The evidence that the told chains cite; all of it where the answer has no chains."""
+        if not self.rows.chains:
+            return self.evidence
+        cited = {cite["number"] for chain in self.told_chains for step in chain.steps for cite in step["cites"]}
+        return [one for one in self.evidence if one.number in cited]
+
+    @property
+    def outside_tables(self) -> list[EvidenceView]:
+        """Evidence that no drawn table shows: first what the answer rests on, then what was shown for it."""
+        rest = [one for one in self.evidence if one.row["kind"] not in OF_A_TABLE or one.source is None]
+        answer = self.prediction["answer"]
+        return sorted(rest, key=lambda one: (not one.used, one.row["option"] != answer, one.row["rank"]))
+
+    @property
+    def grids(self) -> list[Grid]:
+        """The tables that evidence stands in, with its cells marked."""
+        tables = {one.row["source_id"]: one.source for one in self.evidence if one.row["kind"] in OF_A_TABLE}
+        quoted = {(c["evidence_id"], c["quoted"]) for c in self.rows.citations if c["verdict"] == "verified"}
+        return [
+            grid_of(
+                source,
+                [one.row for one in self.evidence if one.row["source_id"] == table and one.row["kind"] in OF_A_TABLE],
+                self.rows.used,
+                self.rows.numbers,
+                quoted,
+            )
+            for table, source in sorted(tables.items())
+            if source is not None
+        ]
+
+    def as_text(self) -> str:
+        """The short form for a terminal: the answer, its chain and the evidence that this cites."""
+        return templates(wrap=_wrapped).get_template("answer.txt").render(a=self).strip("\n") + "\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer with its question, chains, checked citations and evidence as plain values."""
+        question = self.question or {}
+        return {
+            "question": question.get("text"),
+            "options": question.get("options", []),
+            "asked_of": question.get("source_id"),
+            **_named(self.prediction, "prediction_id question_id answer supported_answers status confidence error"),
+            **_named(self.prediction, "selector reasoner model_id"),
+            "variant": self.rows.variant,
+            "says": self.says,
+            "chains": [_named(chain, "hypothesis support steps status") for chain in self.rows.chains],
+            "citations": [_named(c, "chain_id step evidence_id quoted verdict") for c in self.rows.citations],
+            "evidence": [
+                _named(one.row, "evidence_id option kind text rank score source_kind source_id")
+                | {"title": one.title, "where": one.where, "used": one.used}
+                for one in self.evidence
+            ],
+            "removal_test": self.asked_again or None,
+        }
+
+
+def view_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> AnswerView:
+    """The answer named by a prediction's id or the beginning of it; raises UnknownId where no prediction has it."""
+    return view_answers(connection, [answer_rows(connection, prediction)])[0]
+
+
+def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[AnswerRows]) -> list[AnswerView]:
+    """Answers with the sources of their evidence, each table read once."""
+    need(connection, "subgraphs", "kg_nodes", "kg_edges")
+    evidence = [row for rows in answers for row in rows.evidence]
+    sources = _sources(connection, evidence)
+    walks = walked(connection, [row["locator"] for row in evidence if row["kind"] == "path"])
+    ids = sorted({str(rows.prediction["answer"]) for rows in answers})
+    names = dict(rows_with_ids(connection, "SELECT node_id, name FROM kg_nodes WHERE node_id IN ($ids)", ids))
+    return [
+        AnswerView(
+            rows,
+            [
+                EvidenceView(
+                    row,
+                    number,
+                    row["evidence_id"] in rows.used,
+                    sources.get((row["source_kind"], row["source_id"])),
+                    walks[row["locator"]] if row["kind"] == "path" else [],
+                )
+                for number, row in enumerate(rows.evidence, 1)
+            ],
+            names.get(rows.prediction["answer"], ""),
+            _concepts(connection, rows),
+        )
+        for rows in answers
+    ]
+
+
+def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
+    """One prediction as an HTML page that needs nothing else and forbids itself scripts and requests."""
+    view = view_answer(connection, prediction)
+    node = lineage.trace(connection, view.prediction["prediction_id"])
+    style = (STATIC / "explorer.css").read_text("utf-8")
+    return templates(linked=False).get_template("card.html").render(a=view, style=style, lineage=[_node(node, set())])
+
+
+def _node(node: lineage.Node, shown: set[int]) -> dict[str, Any]:
+    """A row and what it was made from; what is shown above is only named."""
+    above = id(node.next) in shown
+    shown.add(id(node.next))
+    return {
+        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "",
+        "kind": node.kind,
+        "id": shortened(node.id),
+        "said": ", ".join(f"{name}: {value}" for name, value in node.content.items() if value is not None),
+        "above": above and node.next,
+        "below": [] if above else [_node(child, shown) for child in node.next],
+    }
+
+
+def _sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> dict[tuple[str, str], Row]:
+    """The rows that evidence stands in, by kind and id."""
+    found = {}
+    for kind in sorted({row["source_kind"] for row in evidence}):
+        schema = KINDS.get(kind)
+        if schema is None or schema.name not in _SOURCE_COLUMNS:
+            continue
+        need(connection, schema.name)
+        names = (schema.row_id, *_SOURCE_COLUMNS[schema.name])
+        columns = ", ".join(f'"{name}"' for name in names)
+        ids = sorted({row["source_id"] for row in evidence if row["source_kind"] == kind})
+        sql = f'SELECT {columns} FROM "{schema.name}" WHERE "{schema.row_id}" IN ($ids)'
+        for row in rows_with_ids(connection, sql, ids):
+            found[kind, str(row[0])] = dict(zip(names, row, strict=True))
+    return found
+
+
+def _concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> dict[str, list[Row]]:
+    """What the question and its options name in the graph, where evidence is paths of one."""
+    if not any(row["kind"] == "path" for row in rows.evidence):
+        return {}
+    sql = "SELECT concepts, targets FROM subgraphs WHERE question_id = $id LIMIT 1"
+    found = rows_of(connection, sql, id=rows.prediction["question_id"])
+    return (
+        {
+            "": found[0]["concepts"],
+            **{
+                label: [link for link in found[0]["targets"] if link["option"] == label]
+                for label in _options(rows.question)
+            },
+        }
+        if found
+        else {}
+    )
+
+
+def _options(question: Row | None) -> dict[str, str]:
+    """Text of each option by its label."""
+    if question is None:
+        return {}
+    return dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
+
+
+def _named(row: Row, names: str) -> Row:
+    return {name: row[name] for name in names.split()}
+
+
+def _wrapped(text: object, first: str = "", rest: str | None = None) -> str:
+    """A text on lines of at most ``WIDTH`` characters."""
+    following = " " * len(first) if rest is None else rest
+    plain = " ".join(str(text).split())
+    return textwrap.fill(plain, WIDTH, initial_indent=first, subsequent_indent=following) or first.rstrip()
