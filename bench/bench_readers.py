@@ -20,7 +20,7 @@ from pathlib import Path
 
 from evidence_assets.benchmarks.corpora import read_documents
 from evidence_assets.benchmarks.graphs import tab_separated
-from evidence_assets.benchmarks.registry import read_questions
+from evidence_assets.benchmarks.readers import read_questions
 
 MEDMCQA_ROWS, HOTPOT_ROWS, DOCUMENTS, TSV_LINES = 193_155, 90_447, 1_000_000, 10_000_000
 CONSTANT = 64

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence_assets.benchmarks.official import scitab, tabfact
+from evidence_assets.benchmarks.official.tables import tabfact_tables
+from evidence_assets.benchmarks.readers import read_pairs
 from evidence_assets.benchmarks.records import Question, Table
 
 
@@ -20,14 +21,16 @@ class Claim:
 
 def scitab_claims(folder: Path) -> list[Claim]:
     """SCITAB, halved in file order."""
-    pairs = list(scitab.PAIRS["scitab"]([folder / "scitab" / "sci_tab.json"], "all"))
+    pairs = list(read_pairs("scitab", [folder / "scitab" / "sci_tab.json"], "all"))
     return [Claim(question, table, 2 * k < len(pairs)) for k, (question, table) in enumerate(pairs)]
 
 
 def tabfact_claims(folder: Path) -> list[Claim]:
     """TabFact, halved by table in file order."""
     folder = folder / "tabfact"
-    pairs = list(tabfact.read([folder / "tokenized_data" / "test_examples.json", tabfact.tables_in(folder)], "test"))
+    pairs = list(
+        read_pairs("tabfact", [folder / "tokenized_data" / "test_examples.json", tabfact_tables(folder)], "test")
+    )
     tables = list(dict.fromkeys(table.table_id for _, table in pairs))
     first = frozenset(tables[: len(tables) // 2])
     return [Claim(question, table, table.table_id in first) for question, table in pairs]

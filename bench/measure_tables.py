@@ -27,7 +27,8 @@ import numpy as np
 from bench.claim_data import Claim, scitab_claims, tabfact_claims
 from bench.minilm import MiniLm
 from evidence_assets.benchmarks import own
-from evidence_assets.benchmarks.official import scitab, tabmcq
+from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
+from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import Question, Table
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.models.vectors import softmax, unit_rows
@@ -221,8 +222,8 @@ def tabmcq_results(
 
     The questions are those of the folder unless others on its tables are given.
     """
-    tables = {table.table_id: table for table in tabmcq.read_tables(folder)}
-    questions = questions or list(tabmcq.read_questions(folder))
+    tables = {table.table_id: table for table in read_tabmcq_tables(folder)}
+    questions = questions or list(read_questions("tabmcq", folder, "all"))
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     results: dict[str, list[Answered]] = {}
     for name, variant in variants.items():
@@ -246,8 +247,8 @@ def print_others(folder: Path, file: Path, encoder: MiniLm) -> None:
     with TemporaryDirectory() as name:
         Path(name, "MCQs.tsv").write_bytes(file.read_bytes())
         Path(name, "Tables").symlink_to((folder / "Tables").resolve())
-        questions = list(tabmcq.read_questions(Path(name)))
-    known = {_asked(q) for q in tabmcq.read_questions(folder)}
+        questions = list(read_questions("tabmcq", Path(name), "all"))
+    known = {_asked(q) for q in read_questions("tabmcq", folder, "all")}
     results = tabmcq_results(folder, encoder, ERRORS_OF, floor=True, questions=questions)
     fresh = [k for k, q in enumerate(questions) if _asked(q) not in known]
     print(f"\nTabMCQ, {file.name}, {len(questions)} questions, {len(fresh)} of them not in the subset; {TABMCQ_FLOOR}")
@@ -422,10 +423,10 @@ PARTS = ("tabmcq", "scitab", "tabfact", "sample", "temperature", "errors", "deci
 
 
 def print_temperatures(folder: Path, encoder: MiniLm) -> None:
-    tables = {table.table_id: table for table in tabmcq.read_tables(folder / "tabmcq")}
-    asked = [(q.text, tables[q.table_id or ""]) for q in tabmcq.read_questions(folder / "tabmcq")]
+    tables = {table.table_id: table for table in read_tabmcq_tables(folder / "tabmcq")}
+    asked = [(q.text, tables[q.table_id or ""]) for q in read_questions("tabmcq", folder / "tabmcq", "all")]
     temperature_table(
-        "SCITAB", [(q.text, t) for q, t in scitab.PAIRS["scitab"]([folder / "scitab" / "sci_tab.json"], "all")], encoder
+        "SCITAB", [(q.text, t) for q, t in read_pairs("scitab", [folder / "scitab" / "sci_tab.json"], "all")], encoder
     )
     temperature_table("TabMCQ", asked, encoder)
 

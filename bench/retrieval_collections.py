@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from evidence_assets.benchmarks.registry import read_passages, read_questions
+from evidence_assets.benchmarks.readers import read_passages, read_questions
 
 SAMPLE = Path(__file__).resolve().parent.parent / "evidence_assets" / "sample" / "full"
 CLOZES, SHORTEST_CLOZE = 200, 40

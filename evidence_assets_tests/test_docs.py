@@ -100,7 +100,7 @@ first, again = (list(LuckyChunks("lucky", Corpus(), LuckySettings()).select([que
 assert first == again and [len({p.text for p in first[0] if p.option == o}) for o in "AB"] == [5, 5]
 from pathlib import Path
 from evidence_assets.benchmarks.declared import declared
-from evidence_assets.benchmarks.registry import read_questions
+from evidence_assets.benchmarks.readers import read_questions
 Path("dev.jsonl").write_text('{"id": "1", "question": "Which?", "choices": ["x", "y"], "answer": 1}')
 assert [q.gold for q in read_questions(declared()["quizbook"].reader, Path(), "dev")] == [("B",)]
 """
@@ -114,4 +114,4 @@ assert [q.gold for q in read_questions(declared()["quizbook"].reader, Path(), "d
     )
     assert done.returncode == 0, done.stderr
     assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in done.stdout
-    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 8
+    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 7

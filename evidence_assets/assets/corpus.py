@@ -14,7 +14,7 @@ from evidence_assets.assets.table_asset import dep, files_asset, sound_check, ta
 from evidence_assets.benchmarks import corpus_parts
 from evidence_assets.benchmarks.corpora import Portion, portions
 from evidence_assets.benchmarks.declared import FromRaw
-from evidence_assets.benchmarks.registry import check_passages, read_passages
+from evidence_assets.benchmarks.readers import check_passages, read_passages
 from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.step import Made, Say, Step
 from evidence_assets.lake.store import Lake

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from evidence_assets.benchmarks.checks import Located, question
 from evidence_assets.benchmarks.reading import Row
@@ -19,8 +20,43 @@ Item = TypeVar("Item")
 OFFICIAL = Path(__file__).with_name("official")
 
 
-@dataclass(frozen=True)
-class DatasetInfo:
+class ChoiceFields(BaseModel):
+    """Where the rows of a multiple-choice file are, and which field of a row is what.
+
+    A dot leads into an object: ``question.stem``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    rows: str = ""
+    """Place of the rows in a JSON object, such as ``exams.*.data.*``; JSON lines where none is named."""
+    columns: tuple[str, ...] = ()
+    """Columns of a CSV file without a header."""
+    id: str = "{id}"
+    """Template of fields of the row and of ``split``, ``subject`` (the file's name without the split), ``place`` in the file
+    from 0, ``line``, and ``key`` (what the first ``*`` of ``rows`` stands for)."""
+    id_else: str = ""
+    """Template for rows without a field ``id``."""
+    text: str
+    options: str | tuple[str, ...] = ""
+    """A field for each option; or one field: a list of texts, an object of texts by letter, or a list of objects whose text is
+    ``option_text`` and whose label is ``option_label``. Where none is named, the labels are the options."""
+    option_text: str = ""
+    option_label: str = ""
+    labels: tuple[str, ...] = ()
+    """What ``gold`` calls each option, where not its letter."""
+    gold: str
+    gold_text: str = ""
+    """A field that repeats the text of the right option, which is checked."""
+    gold_lines: bool = False
+    """The last file of a split holds the ``label`` of each row, one a line; ``gold`` is then ``label``."""
+    evidence: str = ""
+    """The passage that the question comes with: a text or a list of texts; with ``?`` behind the field if it may be absent."""
+    topics: str = ""
+    """What the question is about: a text or a list of texts, which may be absent."""
+
+
+class DatasetInfo(BaseModel):
     """One dataset as its authors publish it.
 
     ``files`` maps each split to its files by their official paths, with ``|`` between paths of which one is enough
@@ -29,16 +65,25 @@ class DatasetInfo:
     holds facts or texts and no questions.
     """
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     name: str
     title: str
     files: Mapping[str, tuple[str, ...]]
     licence: str
     source: str
     task: Task | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = {}
     hidden: tuple[str, ...] = ()
     """Splits whose answers are not public."""
     note: str = ""
+    fields: ChoiceFields | None = None
+    """How its multiple-choice questions are read; None for what has a reader of its own."""
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _listed(cls, files: dict[str, Any]) -> dict[str, Any]:
+        return {split: (of,) if isinstance(of, str) else of for split, of in files.items()}
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -77,35 +122,35 @@ class DatasetInfo:
         return next(iter(_present(folder, pattern)), None)
 
     def _matches(self, folder: Path, split: str, pattern: str) -> list[Path]:
-        found = _present(folder, pattern)
-        if found:
-            return found
-        wanted = " or ".join(pattern.split("|"))
+        if files := _present(folder, pattern):
+            return files
+        alternatives = pattern.split("|")
         raise BadInput(
-            f"no file for {self.title}, split {split}: put {wanted} into {folder} (obtain it from {self.source}; "
-            f"licence: {self.licence})",
-            file=folder / pattern.split("|")[0],
+            f"no file for {self.title}, split {split}: put {' or '.join(alternatives)} into {folder} (obtain it from "
+            f"{self.source}; licence: {self.licence})",
+            file=folder / alternatives[0],
         )
 
-    def count_note(self, split: str, found: int) -> str:
-        """A sentence if ``found`` questions are not what the whole split has; empty if they are or nobody knows."""
-        known = self.counts.get(split)
-        if known is None or known == found:
+    def count_note(self, split: str, count: int) -> str:
+        """A sentence if ``count`` questions are not what the whole split has; empty if they are or nobody knows."""
+        official = self.counts.get(split)
+        if official is None or official == count:
             return ""
-        what = "a subset" if found < known else "more than the official file holds"
-        return f"{self.title}, split {split}: {found:,} questions, officially {known:,}; this is {what}."
+        what = "a subset" if count < official else "more than the official file holds"
+        return f"{self.title}, split {split}: {count:,} questions, officially {official:,}; this is {what}."
 
 
 @cache
 def datasets() -> dict[str, DatasetInfo]:
     """The official datasets by name, as the YAML files beside their readers state them."""
-    stated = {name: of for file in sorted(OFFICIAL.glob("*.yaml")) for name, of in yaml_mapping(file).items()}
-    for fields in stated.values():
-        fields["files"] = {split: (of,) if isinstance(of, str) else tuple(of) for split, of in fields["files"].items()}
-    return {
-        name: DatasetInfo(name, **fields | {"hidden": tuple(fields.get("hidden", ()))})
-        for name, fields in stated.items()
-    }
+    infos = {}
+    for file in sorted(OFFICIAL.glob("*.yaml")):
+        for name, fields in yaml_mapping(file).items():
+            try:
+                infos[name] = DatasetInfo(name=name, **fields)
+            except (TypeError, ValidationError) as error:
+                raise BadInput(f"a dataset is not as it should be: {error}", file=file, field=name) from error
+    return infos
 
 
 def dataset(name: str) -> DatasetInfo:
@@ -118,7 +163,7 @@ def dataset(name: str) -> DatasetInfo:
 
 Reader: TypeAlias = Callable[[DatasetInfo, Path, str], Iterator[Located]]
 """Reads the questions of one split out of a folder."""
-PairReader: TypeAlias = Callable[[Sequence[Path], str], Iterator[tuple[Question, Table]]]
+PairReader: TypeAlias = Callable[[Sequence[Path], str], Iterator[tuple[Row, Question, Table]]]
 """Reads the questions of one split, each with its table, out of the files that a benchmark names."""
 
 
@@ -127,7 +172,7 @@ def _present(folder: Path, pattern: str) -> list[Path]:
     for path in pattern.split("|"):
         for candidate in (path, path.rpartition("/")[2]):
             for name in (candidate, f"{candidate}.gz"):
-                found = sorted(match for match in folder.glob(name) if match.is_file())
-                if found:
-                    return found
+                matches = sorted(match for match in folder.glob(name) if match.is_file())
+                if matches:
+                    return matches
     return []

@@ -39,15 +39,15 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import Located, SeenIds, question, some, unique_pairs, unique_questions
-from evidence_assets.benchmarks.official.table_fields import cell_row, cell_rows, claim_label
+from evidence_assets.benchmarks.checks import Located, SeenIds, question, some, unique_questions
+from evidence_assets.benchmarks.official.tables import cell_row, cell_rows, claim_label
 from evidence_assets.benchmarks.reading import Row, delimited, shown
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, Question, Table, option_labels
@@ -208,12 +208,9 @@ def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
     seen.finish()
 
 
-def read_about_files(path: Path, benchmark: str = "own_tables", split: str = "all") -> Iterator[tuple[Question, Table]]:
+def read_about_files(files: Sequence[Path], split: str = "all") -> Iterator[tuple[Row, Question, Table]]:
     """Claims and questions about table files beside them, in file order, each with its table."""
-    return unique_pairs(_about_files(path, benchmark, split))
-
-
-def _about_files(path: Path, benchmark: str, split: str) -> Iterator[tuple[Row, Question, Table]]:
+    benchmark, path = "own_tables", files[0]
     known: dict[str, Table] = {}
     for row in jsonl(path):
         name = row.text("table")

@@ -1,20 +1,92 @@
-"""Which reader reads a declared benchmark, and from where. Questions and tables carry the benchmark's declared name."""
+"""The readers by the name of their dataset, and the questions and tables of declared benchmarks.
+
+A module in ``official`` names in ``READERS`` the datasets whose questions it reads out of a folder, in ``PAIRS`` those of whose
+files it reads each question with its table, in ``TABLES`` those that have further tables, and in ``PASSAGES`` those whose questions
+come with the passages that they are answered from. What has ``fields`` in YAML needs no module.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
 
-from evidence_assets.benchmarks import own, registry
-from evidence_assets.benchmarks.checks import some
+from evidence_assets.benchmarks import official, own
+from evidence_assets.benchmarks.checks import Located, some, unique_pairs, unique_questions
 from evidence_assets.benchmarks.declared import Benchmark, Part
 from evidence_assets.benchmarks.graphs.triples import names_of
-from evidence_assets.benchmarks.info import datasets
-from evidence_assets.benchmarks.official import tabmcq
-from evidence_assets.benchmarks.records import Question, Table
+from evidence_assets.benchmarks.info import DatasetInfo, PairReader, Reader, dataset, datasets
+from evidence_assets.benchmarks.official import choices
+from evidence_assets.benchmarks.records import Document, Question, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+
+_MODULES = [import_module(f"{official.__name__}.{module.name}") for module in iter_modules(official.__path__)]
+
+
+def _stated(kind: str) -> dict[str, Any]:
+    return {name: read for module in _MODULES for name, read in getattr(module, kind, {}).items()}
+
+
+def _without_tables(read: PairReader) -> Reader:
+    def claims(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+        return ((row, question) for row, question, _ in read([folder], split))
+
+    return claims
+
+
+PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = _stated("PASSAGES")
+TABLES: dict[str, Callable[[Path], Iterator[Table]]] = _stated("TABLES")
+PAIRS: dict[str, PairReader] = _stated("PAIRS")
+READERS: dict[str, Reader] = {
+    **{name: _without_tables(read) for name, read in PAIRS.items()},
+    **_stated("READERS"),
+}
+PAIRS["own_tables"] = own.read_about_files
+
+
+def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
+    """The questions of one or more splits of a dataset, in the order of their files; no id may come twice in all of them.
+
+    ``folder``: Where its files are, as the authors lay them out or side by side.
+    """
+    info = dataset(name)
+    read = READERS.get(name) or (choices.read if info.fields else None)
+    if read is None:
+        raise BadInput(f"{info.title} holds no questions")
+    if not splits:
+        raise BadInput(f"name a split of {info.title}: {', '.join(info.splits)}", field="split")
+    for split in splits:
+        info.find(folder, split)  # all files before the first question
+    return unique_questions(chain.from_iterable(_split(read, info, folder, split) for split in splits))
+
+
+def _split(read: Reader, info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """The questions of a split, of which there must be some: one of its several files may hold none."""
+    files = info.find(folder, split)
+    place = files[0] if len(files) == 1 else folder
+    return some(read(info, folder, split), lambda: info.nothing_in(place, split))
+
+
+def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[Question, Table]]:
+    """The questions of a split of a benchmark about tables, each with its table; ``files`` as the benchmark declares them."""
+    return unique_pairs(PAIRS[name](files, split))
+
+
+def check_passages(name: str) -> None:
+    """Refuse a dataset that brings no passages."""
+    if name not in PASSAGES:
+        raise BadInput(f"{dataset(name).title} brings no passages; known: {', '.join(PASSAGES)}")
+
+
+def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
+    """The passages that come with the questions of a split, each once, called as the gold evidence calls them."""
+    check_passages(name)
+    return PASSAGES[name](folder, split)
 
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
@@ -23,29 +95,32 @@ def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
     Official files give those of its split alone; a user's own file gives all, of which the caller keeps a split. Of a
     part there are its own questions alone, whatever the file.
     """
-    files = _files(lake, benchmark)
-    chosen = _chosen(_questions(files, benchmark), benchmark, lake)
+    files = [lake.raw_place(name) for name in benchmark.files]
+    questions = _questions(files, benchmark)
+    if isinstance(benchmark, Part):
+        raw = lake.raw_with(*filter(None, [benchmark.subset.ids]))
+        questions = benchmark.subset.chosen((q for q in questions if q.split == benchmark.split), raw)
     names = names_of(lake.raw_place(benchmark.names)) if benchmark.names else {}
-    found = (replace(_called(question, names), benchmark=benchmark.name) for question in chosen)
-    return some(found, lambda: _nothing_in(files[0], benchmark))
+    renamed = (replace(_with_names(question, names), benchmark=benchmark.name) for question in questions)
+    return some(renamed, lambda: _nothing_in(files[0], benchmark))
 
 
-def _called(question: Question, names: Mapping[str, str]) -> Question:
+def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:
+    if benchmark.reader == "own":
+        return own.read_questions(files[0], benchmark.name)
+    if benchmark.reader in PAIRS:
+        return (question for question, _ in read_pairs(benchmark.reader, files, benchmark.split))
+    return read_questions(benchmark.reader, files[0], benchmark.split)
+
+
+def _with_names(question: Question, names: Mapping[str, str]) -> Question:
     """The question with the names of answers that are ids as other forms of them, and its gold facts in names."""
     if not names:
         return question
-    known = question.aliases or ((),) * len(question.gold)
-    aliases = [(*own, *filter(None, [names.get(gold)])) for gold, own in zip(question.gold, known, strict=True)]
+    forms = question.aliases or ((),) * len(question.gold)
+    aliases = [(*known, *filter(None, [names.get(gold)])) for gold, known in zip(question.gold, forms, strict=True)]
     facts = [replace(g, text=" ".join(names.get(w, w) for w in g.text.split())) for g in question.gold_evidence]
     return replace(question, aliases=tuple(aliases), gold_evidence=tuple(facts))
-
-
-def _chosen(questions: Iterator[Question], benchmark: Benchmark, lake: Lake) -> Iterator[Question]:
-    """The questions, or those of them that the part of a benchmark is."""
-    if not isinstance(benchmark, Part):
-        return questions
-    raw = lake.raw_with(*filter(None, [benchmark.subset.ids]))
-    return benchmark.subset.chosen((q for q in questions if q.split == benchmark.split), raw)
 
 
 def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
@@ -55,24 +130,10 @@ def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
     return BadInput("holds no question", file=file)
 
 
-def _files(lake: Lake, benchmark: Benchmark) -> list[Path]:
-    return [lake.raw_place(name) for name in benchmark.files]
-
-
-def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:
-    if benchmark.reader == "own":
-        return own.read_questions(files[0], benchmark.name)
-    if benchmark.reader in registry.PAIRS:
-        return (question for question, _ in registry.PAIRS[benchmark.reader](files, benchmark.split))
-    if benchmark.reader == "tabmcq":
-        return tabmcq.read_questions(files[0], benchmark.split)
-    return registry.read_questions(benchmark.reader, files[0], benchmark.split)
-
-
 def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
     """The benchmark's tables under its declared name, each once; of a part those that its questions are about."""
     asked = {q.table_id for q in questions_of(lake, benchmark)} if isinstance(benchmark, Part) else None
-    for table in _tables(_files(lake, benchmark), benchmark):
+    for table in _tables([lake.raw_place(name) for name in benchmark.files], benchmark):
         if asked is None or table.table_id in asked:
             yield replace(table, benchmark=benchmark.name)
 
@@ -80,24 +141,24 @@ def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
 def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
     if benchmark.reader == "own":
         return own.read_tables(files[1], benchmark.name)
-    if benchmark.reader in registry.PAIRS:
-        return _each_once(registry.PAIRS[benchmark.reader](files, benchmark.split), files[0], benchmark)
-    if benchmark.reader == "tabmcq":
-        return tabmcq.read_tables(files[0])
+    if benchmark.reader in TABLES:
+        return TABLES[benchmark.reader](files[0])
+    if benchmark.reader in PAIRS:
+        return _each_once(read_pairs(benchmark.reader, files, benchmark.split), files[0], benchmark)
     raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
 
 
 def _each_once(pairs: Iterator[tuple[Question, Table]], file: Path, benchmark: Benchmark) -> Iterator[Table]:
-    known: dict[str, Table] = {}
+    tables: dict[str, Table] = {}
     for question, table in pairs:
-        before = known.get(table.table_id)
-        if before is None:
-            known[table.table_id] = table
+        earlier = tables.get(table.table_id)
+        if earlier is None:
+            tables[table.table_id] = table
             yield table
-        elif before != table:
+        elif earlier != table:
             raise BadInput(
                 f"question {question.source_id}: table {table.table_id!r} differs from an earlier table of the same name",
                 file=file,
             )
-    if not known:
+    if not tables:
         raise _nothing_in(file, benchmark)

@@ -100,16 +100,35 @@ def json_rows(path: Path) -> Iterator[Row]:
         yield Row(value, path, line)
 
 
-def json_members(path: Path) -> Iterator[tuple[str, Row]]:
-    """The members of one top-level JSON object whose values are objects; a key that comes twice is an error."""
+def json_at(path: Path, place: str) -> Iterator[tuple[str, Row]]:
+    """The objects at a place of one JSON object, such as ``exams.*.data.*``, each with the key of its first ``*``.
+
+    The file is read item by item of its outermost level, where no key may come twice.
+    """
+    first, *inner = place.split(".")
     seen: set[str] = set()
     for line, key, value in json_items(path):
-        if not key or not isinstance(value, dict):
-            raise BadInput("expected an object of objects", file=path, line=line, field=key or None)
+        if first not in ("*", key):
+            continue
+        if not key:
+            raise BadInput("expected an object of objects", file=path, line=line)
         if key in seen:
             raise BadInput("this key comes twice", file=path, line=line, field=key)
         seen.add(key)
-        yield key, Row(value, path, line)
+        yield from _below(Row({key: value}, path, line), key, inner, key if first == "*" else "")
+    if first != "*" and not seen:
+        raise BadInput("the file lacks this key", file=path, field=first)
+
+
+def _below(row: Row, field: str, inner: list[str], key: str) -> Iterator[tuple[str, Row]]:
+    if not inner:
+        yield key, row.row(field)
+    elif inner == ["*"] and isinstance(row.get(field), list):
+        yield from ((key, each) for each in row.rows(field))
+    else:
+        holder = row.row(field)
+        for name in holder.values if inner[0] == "*" else inner[:1]:
+            yield from _below(holder, name, inner[1:], key or (name if inner[0] == "*" else ""))
 
 
 class _Cursor:

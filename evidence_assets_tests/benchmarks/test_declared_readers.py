@@ -14,8 +14,7 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Part, declared
 from evidence_assets.benchmarks.info import dataset
-from evidence_assets.benchmarks.readers import questions_of, tables_of
-from evidence_assets.benchmarks.registry import PAIRS
+from evidence_assets.benchmarks.readers import PAIRS, questions_of, tables_of
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake

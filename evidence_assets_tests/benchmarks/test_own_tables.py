@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.benchmarks import own
+from evidence_assets.benchmarks.readers import read_pairs
 from evidence_assets.lake.errors import BadInput
 
 
@@ -22,7 +23,7 @@ def test_own_tables(tmp_path: Path) -> None:
         {"table": "a.csv", "claim": "Unlabelled."},
     ]
     (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    (one, first), (two, second), (three, again) = own.read_about_files(tmp_path / "claims.jsonl")
+    (one, first), (two, second), (three, again) = read_pairs("own_tables", [tmp_path / "claims.jsonl"], "all")
     assert (one.task, one.gold) == ("verification", ("SUPPORTS",))
     assert (first.header, first.rows) == (("name", "price"), (("Tea", "3,50"), ("Coffee", "4")))
     assert (two.source_id, two.gold, two.options) == ("q7", ("B",), ("x", "y"))
@@ -48,7 +49,7 @@ def test_own_tables_faults_are_named(tmp_path: Path, line: str, field: str | Non
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     (tmp_path / "claims.jsonl").write_text('{"table": "a.csv", "claim": "fine"}\n' + line + "\n")
     with pytest.raises(BadInput) as caught:
-        list(own.read_about_files(tmp_path / "claims.jsonl"))
+        list(read_pairs("own_tables", [tmp_path / "claims.jsonl"], "all"))
     assert (caught.value.line, caught.value.field) == (2, field)
 
 

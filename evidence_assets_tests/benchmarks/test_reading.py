@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks import reading_json
 from evidence_assets.benchmarks.reading import Row, delimited, headed_rows, read_text, text_lines
-from evidence_assets.benchmarks.reading_json import json_items, json_members, json_rows, jsonl
+from evidence_assets.benchmarks.reading_json import json_at, json_items, json_rows, jsonl
 from evidence_assets.lake.errors import BadInput
 
 
@@ -118,7 +118,7 @@ def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
     array = write(tmp_path, '[\n {"a": 1},\n\n {"a":\n  2}\n]\n', "a.json")
     assert [(row.line, row.values["a"]) for row in json_rows(array)] == [(2, 1), (4, 2)]
     members = write(tmp_path, '{"x": {"a": 1},\n "y": {"a": 2}}', "b.json")
-    assert [(key, row.line, row.values["a"]) for key, row in json_members(members)] == [("x", 1, 1), ("y", 2, 2)]
+    assert [(key, row.line, row.values["a"]) for key, row in json_at(members, "*")] == [("x", 1, 1), ("y", 2, 2)]
     assert list(json_items(write(tmp_path, " [ ] ", "c.json"))) == []
 
 
@@ -144,7 +144,7 @@ def test_faulty_json(tmp_path: Path, text: str, said: str) -> None:
 
 def test_a_doubled_member_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r":2: 17: this key comes twice"):
-        list(json_members(write(tmp_path, '{"17": {},\n"17": {}}')))
+        list(json_at(write(tmp_path, '{"17": {},\n"17": {}}'), "*"))
 
 
 values = st.recursive(

@@ -15,8 +15,7 @@ import pytest
 from evidence_assets import profiles
 from evidence_assets.benchmarks import declarations, knowledge_bases
 from evidence_assets.benchmarks.declared import declared
-from evidence_assets.benchmarks.official.tabfact import read as read_tabfact
-from evidence_assets.benchmarks.own import read_about_files
+from evidence_assets.benchmarks.readers import read_pairs
 from evidence_assets.benchmarks.reading import MOST_EXPANDED, Row, text_lines
 from evidence_assets.experiment.variants import presets, variants_of
 from evidence_assets.lake.errors import BadInput
@@ -158,7 +157,7 @@ def test_a_table_that_a_file_names_lies_beside_it(tmp_path: Path, name: str) -> 
     name = name.format(outside=outside)
     (inner / "claims.jsonl").write_text(json.dumps({"table": name, "claim": "A is 1."}) + "\n")
     with pytest.raises(BadInput, match=r"claims\.jsonl:1: table: .* is not a file beside the claims"):
-        list(read_about_files(inner / "claims.jsonl"))
+        list(read_pairs("own_tables", [inner / "claims.jsonl"], "all"))
     (inner / "test_examples.json").write_text(json.dumps({name: [["A is 1."], [1], "c"]}))
     with pytest.raises(BadInput, match="is named by the statements but is not there"):
-        list(read_tabfact([inner / "test_examples.json", inner], "test"))
+        list(read_pairs("tabfact", [inner / "test_examples.json", inner], "test"))

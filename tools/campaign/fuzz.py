@@ -55,7 +55,7 @@ def _texts(files: Mapping[str, str]) -> dict[str, bytes]:
 def datasets() -> Iterator[Target]:
     """Every reader of questions, passages and graphs, with the miniature files of its contract test."""
     from evidence_assets.benchmarks.graphs.formats import FORMATS
-    from evidence_assets.benchmarks.registry import PASSAGES, read_passages, read_questions
+    from evidence_assets.benchmarks.readers import PASSAGES, read_passages, read_questions
     from evidence_assets_tests.benchmarks.graphs import test_readers as graphs
     from evidence_assets_tests.benchmarks.official import (
         contract,
@@ -90,6 +90,7 @@ def own() -> Iterator[Target]:
     from evidence_assets.benchmarks import own as reader
     from evidence_assets.benchmarks.corpora import read_documents
     from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
+    from evidence_assets.benchmarks.readers import read_pairs
     from evidence_assets.systems.kbloom.seeds import read_seed_folder
 
     sample = REPOSITORY / "evidence_assets" / "sample" / "small"
@@ -106,7 +107,7 @@ def own() -> Iterator[Target]:
     shard = sink.getvalue().to_pybytes()
     claims = '{"table": "t.csv", "claim": "A is 1.", "label": "SUPPORTS"}\n{"table": "t.parquet", "question": "?", "options": ["a", "b"], "answer": "B"}\n'
     about = {"claims.jsonl": claims.encode(), "t.csv": b'name,value\n"A, b",1\n', "t.parquet": shard}
-    yield Target("claims about files", about, lambda f: _all(reader.read_about_files(f / "claims.jsonl")))
+    yield Target("claims about files", about, lambda f: _all(read_pairs("own_tables", [f / "claims.jsonl"], "all")))
     articles = (sample / "corpus" / "sample" / "articles.jsonl").read_bytes()
     for name, content in (
         ("a.jsonl", articles),

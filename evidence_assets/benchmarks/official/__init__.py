@@ -1,4 +1,1 @@
-"""Readers of official formats, one file a benchmark, found by the registry: whose name stands in a file's ``READERS`` is read by it.
-
-A file may also say which passages come with its questions (``PASSAGES``). ``datasets.yaml`` states what each dataset is.
-"""
+"""Official formats: ``datasets.yaml`` states what each dataset is, the modules read what ``choices`` does not."""

@@ -1,21 +1,108 @@
-"""Choice questions as several benchmarks write them: lettered options, and the layout of the Allen Institute, JSON lines.
+"""Multiple-choice questions: one reader for every layout that ``fields`` of ``datasets.yaml`` describes.
 
-ARC (Challenge and Easy), CommonsenseQA with the concept asked about, and RiddleSense are nothing but that layout.
+OpenBookQA adds its gold facts, and ``openbook.txt`` with all 1,326 of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.info import DatasetInfo
-from evidence_assets.benchmarks.reading import Row
-from evidence_assets.benchmarks.reading_json import jsonl
-from evidence_assets.benchmarks.records import GoldEvidence, option_labels
+from evidence_assets.benchmarks.info import ChoiceFields, DatasetInfo, dataset
+from evidence_assets.benchmarks.reading import Row, headed_rows, text_lines
+from evidence_assets.benchmarks.reading_json import json_at, jsonl
+from evidence_assets.benchmarks.records import Document, GoldEvidence, option_labels
+from evidence_assets.lake.errors import BadInput
+
+BOOK = "Data/Main/openbook.txt"
 
 
-def lettered(row: Row, field: str) -> tuple[str, ...]:
+class _IdFields(dict[str, object]):
+    """What the template of an id may name: fields of the row, and what is known of its place."""
+
+    def __init__(self, row: Row, **known: object) -> None:
+        super().__init__(known)
+        self._row = row
+
+    def __missing__(self, field: str) -> str:
+        return self._row.label(field)
+
+
+def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """The questions of a split, whose fields the dataset states."""
+    assert info.fields is not None
+    fields, files = info.fields, info.find(folder, split)
+    labels = files.pop() if fields.gold_lines and len(files) > 1 else None
+    for file in files:
+        subject = file.name.partition(".")[0].removesuffix(f"_{split}")
+        for place, (key, row, gold) in enumerate(_with_gold(_rows(fields, file, split), file, labels)):
+            template = fields.id if "id" in row.values or not fields.id_else else fields.id_else
+            known = {"split": split, "subject": subject, "place": place, "line": row.line, "key": key}
+            source_id = template.format_map(_IdFields(row, **known))
+            options, option_names = _options(fields, row)
+            yield info.question(
+                row,
+                split,
+                source_id,
+                _holder(row, fields.text)[0].text(_holder(row, fields.text)[1]),
+                options=options,
+                gold=_gold(fields, row, gold, options, option_names, split in info.hidden),
+                gold_evidence=_evidence(fields, row, source_id),
+                topic_entities=_topics(fields, row),
+            )
+
+
+def _rows(fields: ChoiceFields, file: Path, split: str) -> Iterator[tuple[str, Row]]:
+    """The rows of a file, each with the key that it is found under."""
+    if fields.rows:
+        return json_at(file, fields.rows.format(split=split))
+    rows = headed_rows(file, fields.columns, header=fields.columns) if fields.columns else jsonl(file)
+    return (("", row) for row in rows)
+
+
+def _with_gold(rows: Iterator[tuple[str, Row]], file: Path, labels: Path | None) -> Iterator[tuple[str, Row, Row]]:
+    """Each row with the row that states its gold: itself, or a line of the file ``labels``."""
+    if labels is None:
+        yield from ((key, row, row) for key, row in rows)
+        return
+    stated = (Row({"label": line.strip()}, labels, n) for n, line in text_lines(labels) if line.strip())
+    for entry, gold in zip_longest(rows, stated):
+        if entry is None or gold is None:
+            longer, shorter = (labels, file) if entry is None else (file, labels)
+            raise BadInput(f"has fewer rows than {longer.name}", file=shorter)
+        yield *entry, gold
+
+
+def _holder(row: Row, path: str) -> tuple[Row, str]:
+    """The inner row that holds the last field of a dotted path, and that field."""
+    *outer, field = path.split(".")
+    for name in outer:
+        row = row.row(name)
+    return row, field
+
+
+def _options(fields: ChoiceFields, row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Texts of the options, and what the gold field calls each."""
+    if not fields.options:
+        return fields.labels, fields.labels
+    if isinstance(fields.options, tuple):
+        options = tuple(row.text(field) for field in fields.options)
+    else:
+        holder, field = _holder(row, fields.options)
+        if fields.option_text:
+            choices = holder.rows(field)
+            labels = tuple(choice.label(fields.option_label) for choice in choices)
+            if len(set(labels)) < len(labels):
+                raise holder.bad("two choices have the same label", field)
+            return tuple(choice.text(fields.option_text) for choice in choices), labels
+        options = _lettered(holder, field) if isinstance(holder.get(field), dict) else holder.texts(field)
+    return options, fields.labels[: len(options)] or option_labels("mcqa", options)
+
+
+def _lettered(row: Row, field: str) -> tuple[str, ...]:
     """Texts of an object ``{"A": text, "B": text, …}``, whose letters must leave no gap."""
     options = row.row(field)
     letters = option_labels("mcqa", tuple(options.values))
@@ -24,54 +111,79 @@ def lettered(row: Row, field: str) -> tuple[str, ...]:
     return tuple(options.text(letter) for letter in letters)
 
 
-def letter_of(row: Row, field: str, number: int, options: tuple[str, ...], first: int = 0) -> str:
-    """The label of option ``number``, where the first option is number ``first``."""
-    if not first <= number < first + len(options):
-        raise row.bad(f"{number} is no option: they are numbered from {first} to {first + len(options) - 1}", field)
-    return option_labels("mcqa", options)[number - first]
+def one_of(row: Row, field: str, options: tuple[str, ...], labels: tuple[str, ...] = ()) -> str:
+    """The letter of the option that a field names by its label, which is its letter unless ``labels`` says otherwise."""
+    letters = option_labels("mcqa", options)
+    label, labels = row.label(field).strip(), labels or letters
+    if label not in labels:
+        raise row.bad(f"{label!r} is not one of {', '.join(labels)}", field)
+    return letters[labels.index(label)]
 
 
-def one_of(row: Row, field: str, options: tuple[str, ...]) -> str:
-    """A field that must hold the letter of an option."""
-    letter, labels = row.text(field).strip(), option_labels("mcqa", options)
-    if letter not in labels:
-        raise row.bad(f"{letter!r} is not one of {', '.join(labels)}", field)
-    return letter
+def _gold(
+    fields: ChoiceFields, row: Row, stated: Row, options: tuple[str, ...], labels: tuple[str, ...], hidden: bool
+) -> tuple[str, ...]:
+    if hidden and str(stated.values.get(fields.gold) or "").strip() in ("", "-1"):
+        return ()
+    letter = one_of(stated, fields.gold, options, labels)
+    if fields.gold_text and row.text(fields.gold_text) != options[ord(letter) - ord("A")]:
+        raise row.bad(f"{row.values[fields.gold_text]!r} is not the text of option {letter}", fields.gold_text)
+    return (letter,)
 
 
-def ai2_question(info: DatasetInfo, row: Row, split: str, gold_evidence: tuple[GoldEvidence, ...] = ()) -> Located:
-    """``{"id", "question": {"stem", "choices": [{"label", "text"}]}, "answerKey"}``.
-
-    The labels may be letters or digits; options are lettered by their place. Hidden splits lack the answer key.
-    """
-    asked = row.row("question")
-    choices = asked.rows("choices")
-    labels = [choice.label("label") for choice in choices]
-    options = tuple(choice.text("text") for choice in choices)
-    if len(set(labels)) < len(labels):
-        raise row.bad("two choices have the same label", "question.choices")
-    gold: tuple[str, ...] = ()
-    if split not in info.hidden or row.text_or_none("answerKey"):
-        key = row.label("answerKey")
-        if key not in labels:
-            raise row.bad(f"{key!r} is not one of {', '.join(labels)}", "answerKey")
-        gold = (letter_of(row, "answerKey", labels.index(key), options),)
-    concept = asked.text_or_none("question_concept")
-    return info.question(
-        row,
-        split,
-        row.label("id"),
-        asked.text("stem"),
-        options=options,
-        gold=gold,
-        gold_evidence=gold_evidence,
-        topic_entities=(concept,) if concept else (),
-    )
+def _evidence(fields: ChoiceFields, row: Row, source_id: str) -> tuple[GoldEvidence, ...]:
+    """The passage that comes with the question: a text, or a list of its parts."""
+    field = fields.evidence.removesuffix("?")
+    if not field or (field != fields.evidence and row.values.get(field) in (None, "")):
+        return ()
+    text = "\n".join(row.texts(field)) if isinstance(row.get(field), list) else row.text(field)
+    return (GoldEvidence("chunk", source_id, "", text),)
 
 
-def read_ai2(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    """A split of a dataset that is nothing but JSON lines in this layout."""
-    return (ai2_question(info, row, split) for row in info.each(folder, split, jsonl))
+def _topics(fields: ChoiceFields, row: Row) -> tuple[str, ...]:
+    if not fields.topics:
+        return ()
+    holder, field = _holder(row, fields.topics)
+    value = holder.values.get(field)
+    topics = holder.texts(field, blank=True) if isinstance(value, list) else [holder.text_or_none(field) or ""]
+    return tuple(dict.fromkeys(topic.strip() for topic in topics if topic.strip()))
 
 
-READERS = dict.fromkeys(("arc_c", "arc_e", "csqa", "riddle"), read_ai2)
+def read_evidence(name: str, folder: Path, split: str) -> Iterator[Document]:
+    """The passages that the questions of a split bring, as documents."""
+    for row, question in read(dataset(name), folder, split):
+        yield from (Document(each.source, "", each.text, row.file.name) for each in question.gold_evidence)
+
+
+def read_obqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """OpenBookQA, with the gold facts where the "complete" files state them."""
+    book = {_folded(fact.text): fact for fact in reversed(list(read_facts(folder)))}
+    for row, question in read(info, folder, split):
+        if fact := row.text_or_none("fact1"):
+            document = book.get(_folded(fact), Document("openbook", "", fact, BOOK))
+            evidence = GoldEvidence("sentence", document.doc_id, "", document.text)
+            question = replace(question, gold_evidence=(evidence,))
+        yield row, question
+
+
+def read_facts(folder: Path) -> Iterator[Document]:
+    """The facts of the open book, called ``openbook:`` and their line; none where the file is not there."""
+    file = dataset("obqa").find_one(folder, BOOK)
+    for number, line in text_lines(file) if file else ():
+        fact = line.strip().strip('"').strip()
+        if fact:
+            yield Document(f"openbook:{number}", "", fact, BOOK)
+        elif line.strip():
+            raise BadInput("an empty fact", file=file, line=number)
+
+
+def _folded(fact: str) -> str:
+    """Facts are compared without case, quotes, outer space and final full stop."""
+    return fact.strip().strip('"').strip().rstrip(".").lower()
+
+
+READERS = {"obqa": read_obqa}
+PASSAGES = {
+    "obqa": lambda folder, split: read_facts(folder),
+    "pubmedqa": lambda folder, split: read_evidence("pubmedqa", folder, split),
+}

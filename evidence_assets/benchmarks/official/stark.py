@@ -1,4 +1,4 @@
-"""STaRK's knowledge bases in their processed layout (its questions: ``stark_questions``).
+"""STaRK: its questions, and its knowledge bases in their processed layout.
 
 Tensors are ``.pt`` files, dictionaries ``.pkl``. Opening a pickle can run any program, so dictionaries are read as JSON,
 which ``evidence convert stark`` writes of them once. MAG's folder has no names of types; AMAZON with its brands, categories
@@ -8,6 +8,7 @@ and colours lies in ``processed/cache/brand-category-color``, and ``processed`` 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evidence_assets.benchmarks.reading_json import json_members
+from evidence_assets.benchmarks.checks import Located
+from evidence_assets.benchmarks.info import DatasetInfo
+from evidence_assets.benchmarks.reading import Row, headed_rows, text_lines
+from evidence_assets.benchmarks.reading_json import json_at
 from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.errors import BadInput
@@ -49,7 +53,7 @@ def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
     types, names = _types(folder, base, "node")
     path, n = _json_file(folder, "node_info"), len(types)
     read = [pl.DataFrame(schema=pl.Schema({"node": pl.Int64, **_SAID}))]
-    records = json_members(path)
+    records = json_at(path, "*")
     while some := list(islice(records, NODES_AT_ONCE)):
         for key, row in some:
             if not key.isdecimal() or int(key) >= n:
@@ -199,3 +203,37 @@ def _lines(values: Any, indent: str = "") -> list[str]:
         else:
             lines.append(f"{indent}{key}: {value}")
     return lines
+
+
+def read_questions(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """A csv of queries and the node ids that answer them; a split is a file of ids beside it."""
+    file, *index = info.find(folder, split)
+    ids = _ids(index[0]) if index else None
+    for row in headed_rows(file, ("id", "query", "answer_ids")):
+        source_id = str(row.number("id"))
+        if ids is None or ids.pop(source_id, None) is not None:
+            yield info.question(row, split, source_id, row.text("query"), gold=_answers(row))
+    for missing, line in (ids or {}).items():
+        raise BadInput(f"question {missing} is not in {file.name}", file=index[0], line=line)
+
+
+def _ids(file: Path) -> dict[str, int]:
+    """The ids of a split with the line that each is on."""
+    rows = (Row({"id": line.strip()}, file, number) for number, line in text_lines(file) if line.strip())
+    return {str(row.number("id")): row.line or 0 for row in rows}
+
+
+def _answers(row: Row) -> tuple[str, ...]:
+    text = row.text("answer_ids")
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise row.bad(f"expected a list such as [12, 7]: {text[:40]!r}", "answer_ids") from error
+    if not isinstance(values, list) or not all(type(value) is int for value in values):
+        raise row.bad(f"expected a list of whole numbers: {text[:40]!r}", "answer_ids")
+    return tuple(str(value) for value in dict.fromkeys(values))
+
+
+READERS = dict.fromkeys(
+    (f"stark_{base}_{kind}" for base in ANSWER_TYPES for kind in ("synth", "human")), read_questions
+)

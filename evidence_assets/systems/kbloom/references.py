@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evidence_assets.benchmarks.graphs.formats import format_named
-from evidence_assets.benchmarks.official import lama
+from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
 from evidence_assets.benchmarks.reading_json import json_items
 from evidence_assets.experiment.scores.published import Figure
 from evidence_assets.experiment.scores.published_figures import PrintedAs, figure_for
@@ -52,7 +52,7 @@ class Reference(BaseModel):
         """Head and tail of every tuple that it states, by the relation's id; what is marked as untrue is left out."""
         found: dict[str, list[Pair]] = defaultdict(list)
         if self.format == LAMA:
-            for fact in lama.read_facts(raw / self.paths[0]):
+            for fact in read_lama_facts(raw / self.paths[0]):
                 found[fact.relation].append((fact.subject, fact.object))
             return dict(found)
         files = [raw / path for path in self.paths]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from evidence_assets.benchmarks.info import dataset
-from evidence_assets.benchmarks.registry import read_questions
+from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.lake.errors import BadInput
 
 Files = dict[str, str]

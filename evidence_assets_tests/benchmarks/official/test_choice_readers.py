@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.benchmarks.official import obqa
+from evidence_assets.benchmarks.official.choices import read_facts
+from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import GoldEvidence
-from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines, one
 
@@ -64,7 +64,7 @@ class TestMedmcqa(ReaderContract):
         {"gold": (), "gold_evidence": ()},
     )
     FAULTS = (
-        ("dev", {"dev.json": bad(ROW, cop=0)}, ":2: cop: 0 is no option: they are numbered from 1 to 4"),
+        ("dev", {"dev.json": bad(ROW, cop=0)}, ":2: cop: '0' is not one of 1, 2, 3, 4"),
         ("dev", {"dev.json": bad(ROW, cop=...)}, ":2: cop: missing"),
         ("dev", {"dev.json": bad(ROW, opc=...)}, ":2: opc: missing"),
         ("dev", {"dev.json": bad(ROW, id="good")}, r"dev\.json:2: source_id: 'good' occurs twice"),
@@ -116,7 +116,7 @@ class TestMirage(ReaderContract):
         "mmlu", {"benchmark.json": json.dumps(SETS, indent=2)}, {"source_id": "mmlu/anatomy-000", "gold": ("B",)}
     ) + one("bioasq", {"benchmark.json": json.dumps(SETS)}, {"options": ("yes", "no"), "gold": ("A",)})
     FAULTS = (
-        ("mmlu", {"benchmark.json": '{"medqa": {}}'}, "mmlu: the file lacks this test set"),
+        ("mmlu", {"benchmark.json": '{"medqa": {}}'}, "mmlu: the file lacks this key"),
         ("mmlu", {"benchmark.json": '{"mmlu": {"a": {"question": "?"}}}'}, r"a\.options: missing"),
     )
     EMPTY = (("medqa", {"benchmark.json": '{"medqa": {}}'}, "benchmark.json"),)
@@ -180,7 +180,7 @@ class TestOpenBookQA(ReaderContract):
 
     def test_facts_of_the_open_book(self, tmp_path: Path) -> None:
         lay(tmp_path, {"openbook.txt": '"A bee buzzes"\n'})
-        assert [fact.doc_id for fact in obqa.read_facts(tmp_path)] == ["openbook:1"]
+        assert [fact.doc_id for fact in read_facts(tmp_path)] == ["openbook:1"]
 
 
 class TestArcChallenge(ReaderContract):
@@ -210,7 +210,11 @@ class TestPiqa(ReaderContract):
         {"source_id": "dev-1", "options": ("saw", "look"), "gold": ("B",)},
     ) + one("test", {"tests.jsonl": lines(ROW | {"id": "t"})}, {"source_id": "t", "gold": ()})
     FAULTS = (
-        ("dev", {"valid.jsonl": lines(ROW), "valid-labels.lst": "2\n"}, r"labels\.lst:1: label: 2 is no option"),
+        (
+            "dev",
+            {"valid.jsonl": lines(ROW), "valid-labels.lst": "2\n"},
+            r"labels\.lst:1: label: '2' is not one of 0, 1",
+        ),
         (
             "dev",
             {"valid.jsonl": lines(ROW), "valid-labels.lst": "0\n1\n"},
@@ -269,7 +273,7 @@ class TestHeadqa(ReaderContract):
         (
             "test",
             {"test_HEAD_EN.json": TEXT.replace('"ra": "2"', '"ra": "3"')},
-            r"exams\.Exam_2013_B\.data\[0\]\.ra: 3 is not one of the answers 1, 2",
+            r"exams\.Exam_2013_B\.data\[0\]\.ra: '3' is not one of 1, 2",
         ),
     )
-    EMPTY = (("test", {"test_HEAD_EN.json": '{"version": 1}'}, "test_HEAD_EN.json"),)
+    EMPTY = (("test", {"test_HEAD_EN.json": '{"exams": {}}'}, "test_HEAD_EN.json"),)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.benchmarks.official import hotpotqa, lama
+from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
+from evidence_assets.benchmarks.official.passages import read_hotpotqa_documents, read_musique_documents
+from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import GoldEvidence
-from evidence_assets.benchmarks.registry import read_questions
 from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines, one
 
@@ -106,7 +107,7 @@ class TestWebqsp(ReaderContract):
         {"source_id": "WebQTest-0", "gold": ("Welsh", "1999"), "aliases": (("m.02",), ()), "topic_entities": ("m.01",)},
     )
     FAULTS = (
-        ("test", {FILE: '{"Version": "1.0"}'}, "Questions: the file lacks this list"),
+        ("test", {FILE: '{"Version": "1.0"}'}, "Questions: the file lacks this key"),
         (
             "test",
             {FILE: json.dumps({"Questions": [{"QuestionId": "q", "Parses": []}]})},
@@ -186,7 +187,7 @@ class TestHotpotqa(ReaderContract):
     def test_documents_and_a_pointer_beyond_its_paragraph(self, tmp_path: Path) -> None:
         beyond = HOTPOT | {"_id": "h2", "supporting_facts": [["Firm", 7]]}
         lay(tmp_path, {self.TRAIN: json.dumps([HOTPOT, beyond])})
-        documents = {each.doc_id: each.text for each in hotpotqa.read_hotpotqa_documents(tmp_path, "train")}
+        documents = {each.doc_id: each.text for each in read_hotpotqa_documents(tmp_path, "train")}
         assert documents["Firm"] == "The firm is old. Ann founded it."
         first, second = read_questions("hotpotqa", tmp_path, "train")
         for evidence in first.gold_evidence:
@@ -194,13 +195,13 @@ class TestHotpotqa(ReaderContract):
             assert documents[evidence.source][start:end] == evidence.text
         assert second.gold_evidence == (GoldEvidence("sentence", "Firm", "sentence 7", ""),)
         lay(tmp_path, {"hotpotqa_train_corpus.json": json.dumps({"Firm": ["Other."], "More": ["a.", " b."]})})
-        assert [each.text for each in hotpotqa.read_hotpotqa_documents(tmp_path, "train")] == ["Other.", "a. b."]
+        assert [each.text for each in read_hotpotqa_documents(tmp_path, "train")] == ["Other.", "a. b."]
 
     def test_two_paragraphs_of_one_name(self, tmp_path: Path) -> None:
         changed = HOTPOT | {"_id": "h3", "context": [["Firm", ["Not the same."]]], "supporting_facts": []}
         lay(tmp_path, {"hotpot_train_v1.1.json": json.dumps([HOTPOT, changed])})
         with pytest.raises(BadInput, match="two different paragraphs are called 'Firm'"):
-            list(hotpotqa.read_hotpotqa_documents(tmp_path, "train"))
+            list(read_hotpotqa_documents(tmp_path, "train"))
 
 
 class TestMusique(ReaderContract):
@@ -226,7 +227,7 @@ class TestMusique(ReaderContract):
 
     def test_paragraphs_with_one_title_are_different_documents(self, tmp_path: Path) -> None:
         lay(tmp_path, {self.DEV: lines(self.ROW, self.ROW | {"id": "2hop__3_4"})})
-        documents = list(hotpotqa.read_musique_documents(tmp_path, "dev"))
+        documents = list(read_musique_documents(tmp_path, "dev"))
         assert [each.text for each in documents] == ["Ann founded it.", "It is old."]
         evidence = next(read_questions("musique", tmp_path, "dev")).gold_evidence
         assert evidence == (GoldEvidence("chunk", documents[0].doc_id, "", "Ann founded it."),)
@@ -264,7 +265,7 @@ class TestBeir(ReaderContract):
 def test_lama_facts(tmp_path: Path) -> None:
     fact = {"sub_uri": "Q1", "obj_uri": "Q2", "sub_label": "Ann", "obj_label": "Bern", "predicate_id": "P19"}
     lay(tmp_path, {"TREx/P19.jsonl": lines(fact)})
-    assert list(lama.read_facts(tmp_path)) == [("Ann", "P19", "Bern")]
+    assert list(read_lama_facts(tmp_path)) == [("Ann", "P19", "Bern")]
     lay(tmp_path, {"TREx/P20.jsonl": lines(fact)})
     with pytest.raises(BadInput, match=r"P20\.jsonl:1: predicate_id: 'P19' in the file of P20"):
-        list(lama.read_facts(tmp_path))
+        list(read_lama_facts(tmp_path))

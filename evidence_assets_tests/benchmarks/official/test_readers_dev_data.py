@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.benchmarks.info import dataset
-from evidence_assets.benchmarks.official import hotpotqa, lama, obqa
-from evidence_assets.benchmarks.registry import read_questions
+from evidence_assets.benchmarks.official.choices import read_facts
+from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
+from evidence_assets.benchmarks.official.passages import read_hotpotqa_documents
+from evidence_assets.benchmarks.readers import read_questions
 
 pytestmark = pytest.mark.dev_data
 
@@ -39,7 +41,7 @@ def test_every_row_is_read(dev_data: Path, name: str, folder: str, split: str, c
 
 
 def test_all_gold_facts_are_in_the_open_book(dev_data: Path) -> None:
-    facts = {fact.doc_id: fact.text for fact in obqa.read_facts(dev_data / "obqa")}
+    facts = {fact.doc_id: fact.text for fact in read_facts(dev_data / "obqa")}
     assert len(facts) == 1326
     for question in read_questions("obqa", dev_data / "obqa", "dev"):
         (evidence,) = question.gold_evidence
@@ -47,9 +49,7 @@ def test_all_gold_facts_are_in_the_open_book(dev_data: Path) -> None:
 
 
 def test_hotpotqa_sentences_stand_where_their_locators_say(dev_data: Path) -> None:
-    documents = {
-        found.doc_id: found.text for found in hotpotqa.read_hotpotqa_documents(dev_data / "hotpotqa-100", "train")
-    }
+    documents = {found.doc_id: found.text for found in read_hotpotqa_documents(dev_data / "hotpotqa-100", "train")}
     assert len(documents) == 994
     count = 0
     for question in read_questions("hotpotqa", dev_data / "hotpotqa-100", "train"):
@@ -61,5 +61,5 @@ def test_hotpotqa_sentences_stand_where_their_locators_say(dev_data: Path) -> No
 
 
 def test_lama_facts(dev_data: Path) -> None:
-    facts = Counter(fact.relation for fact in lama.read_facts(dev_data / "lama"))
+    facts = Counter(fact.relation for fact in read_lama_facts(dev_data / "lama"))
     assert len(facts) == len(list((dev_data / "lama" / "TREx").glob("P*.jsonl"))) and set(facts.values()) == {500}

@@ -208,7 +208,7 @@ def test_the_conversion_in_the_message_works(tmp_path: Path) -> None:
         ("node_types.pt", torch.tensor([0, 1]), "names a node outside|describes 3 nodes"),
         ("node_info.json", {"0": INFO["0"]}, "describes 1 nodes, but node_types.pt has 3"),
         ("node_info.json", {**INFO, "2": {"type": "drug"}}, "2: has none of the name fields"),
-        ("node_info.json", {**INFO, "2": 5}, "2: expected an object of objects"),
+        ("node_info.json", {**INFO, "2": 5}, "2: 5 is not an object"),
         ("node_type_dict.json", {"0": "a", "2": "b"}, "codes 0, 1, 2"),
         ("node_type_dict.json", [], "expected an object"),
         ("node_info.json", '{"0": ' * 9999, "node_info.json:1: JSON nested too deeply"),

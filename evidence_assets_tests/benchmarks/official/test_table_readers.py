@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks.official import pubhealthtab, scitab, tabfact, tabmcq
+from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
+from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines, one
@@ -43,8 +44,8 @@ class TestScitab(ReaderContract):
     EMPTY = (("test", {FILE: "[]"}, FILE),)
 
     def test_the_table_is_read_as_it_stands(self, tmp_path: Path) -> None:
-        ((claim, table),) = scitab.PAIRS["scitab"](
-            [lay(tmp_path, {self.FILE: json.dumps([self.ROW])}) / self.FILE], "all"
+        ((claim, table),) = read_pairs(
+            "scitab", [lay(tmp_path, {self.FILE: json.dumps([self.ROW])}) / self.FILE], "all"
         )
         assert claim.gold == ("NOT ENOUGH INFORMATION",)
         assert (table.header, table.rows) == (("name", "[BOLD] value"), (("A", "1"), ("B",)))
@@ -70,7 +71,7 @@ class TestPubhealthtab(ReaderContract):
         down = {"claim": "d", "label": "NEI", "table": {"header_vertical": ["x", "y"], "rows": [["1"], ["2"]]}}
         none = {"claim": "e", "label": "refutes", "table": {"rows": []}}
         lay(tmp_path, {self.FILE: lines(self.ROW, down, none)})
-        (_, first), (_, second), (_, third) = pubhealthtab.PAIRS["pubhealthtab"]([tmp_path / self.FILE], "all")
+        (_, first), (_, second), (_, third) = read_pairs("pubhealthtab", [tmp_path / self.FILE], "all")
         assert (first.header, first.rows, first.caption) == (("a", "b"), (("1", "2"),), "k")
         assert second.rows == (("x", "1"), ("y", "2"))
         assert (third.header, third.rows) == ((), ())
@@ -98,7 +99,7 @@ class TestTabfact(ReaderContract):
     def test_statements_share_their_table(self, tmp_path: Path) -> None:
         told = {"1.csv": [["Messi has 10.", "Kane has 9."], [1, 0], "goals"]}
         lay(tmp_path, self.TABLE | {self.FILE: json.dumps(told)})
-        (first, table), (second, _) = tabfact.read([tmp_path / self.FILE, tmp_path / "data/all_csv"], "all")
+        (first, table), (second, _) = read_pairs("tabfact", [tmp_path / self.FILE, tmp_path / "data/all_csv"], "all")
         assert (first.gold, second.gold) == (("SUPPORTS",), ("REFUTES",))
         assert (table.header, table.rows[1], table.caption) == (("player", "goals"), ("Kane", "8"), "goals")
 
@@ -150,20 +151,20 @@ class TestTabmcq(ReaderContract):
 
     def test_annotation_outside_the_table_keeps_its_place(self, tmp_path: Path) -> None:
         lay(tmp_path, self.TABLE | {"MCQs.tsv": TABMCQ_HEAD + "Q?\t0\ta\tb\t1\tm-1&2\t99\t7\n"})
-        cell = next(tabmcq.read_questions(tmp_path)).gold_evidence[0]
+        cell = next(read_questions("tabmcq", tmp_path, "all")).gold_evidence[0]
         assert (cell.locator, cell.text) == ("r99c7", "")
-        assert next(tabmcq.read_tables(tmp_path)).header == ("Animal", "Food")
+        assert next(read_tabmcq_tables(tmp_path)).header == ("Animal", "Food")
         with pytest.raises(BadInput, match="holds no table"):
-            list(tabmcq.read_tables(tmp_path / "none"))
+            list(read_tabmcq_tables(tmp_path / "none"))
 
 
 @pytest.mark.dev_data
 def test_the_real_files(dev_data: Path) -> None:
-    tables = {table.table_id: table for table in tabmcq.read_tables(dev_data / "tabmcq")}
-    questions = list(tabmcq.read_questions(dev_data / "tabmcq"))
+    tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
+    questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))
     assert (len(tables), len(questions)) == (62, 300)
     assert all(question.gold_evidence[0].text for question in questions)
     assert all(question.table_id in tables for question in questions)
-    claims = list(scitab.PAIRS["scitab"]([dev_data / "scitab" / "sci_tab.json"], "all"))
+    claims = list(read_pairs("scitab", [dev_data / "scitab" / "sci_tab.json"], "all"))
     assert len(claims) == 120
     assert len({table.table_id for _, table in claims}) == 83

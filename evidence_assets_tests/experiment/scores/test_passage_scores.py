@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.registry import read_passages, read_questions
+from evidence_assets.benchmarks.readers import read_passages, read_questions
 from evidence_assets.benchmarks.rows import question_rows
 from evidence_assets.experiment import inputs
 from evidence_assets.experiment.inputs import Bm25Chunks

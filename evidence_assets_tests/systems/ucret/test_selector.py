@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.official import tabmcq
+from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
+from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.experiment.selection import Asked, Pick
 from evidence_assets.reasoning.citations import check
@@ -97,8 +98,8 @@ def test_a_cell_of_no_row_that_bears_is_cited_by_its_column() -> None:
 
 @pytest.mark.dev_data
 def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data: Path) -> None:
-    tables = {table.table_id: table for table in tabmcq.read_tables(dev_data / "tabmcq")}
-    questions = list(tabmcq.read_questions(dev_data / "tabmcq"))[::8]
+    tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
+    questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[::8]
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     settings, rows, cells, missed = settings_of("table/ucret"), 0, 0, 0
     wholes = collapsed_tables(asked, tables, settings, HashedWords())

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evidence_assets.benchmarks.official import scitab, tabmcq
+from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
+from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.experiment.variants import Variant
@@ -240,8 +241,8 @@ def test_an_unknown_table_is_an_error() -> None:
 
 @pytest.mark.dev_data
 def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) -> None:
-    tables = {table.table_id: table for table in tabmcq.read_tables(dev_data / "tabmcq")}
-    questions = list(tabmcq.read_questions(dev_data / "tabmcq"))[:150]
+    tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
+    questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[:150]
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     evidence = list(collapsed_tables(asked, tables, VARIANTS["ucret"], HashedWords()))
     kept = [
@@ -255,7 +256,7 @@ def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) ->
 
 @pytest.mark.dev_data
 def test_on_real_claims_the_whole_table_beats_the_majority_class(dev_data: Path) -> None:
-    claims = list(scitab.PAIRS["scitab"]([dev_data / "scitab" / "sci_tab.json"], "all"))
+    claims = list(read_pairs("scitab", [dev_data / "scitab" / "sci_tab.json"], "all"))
     asked = [TableQuestion(q.question_id, q.text, t.table_id) for q, t in claims]
     evidence = list(collapsed_tables(asked, {t.table_id: t for _, t in claims}, VARIANTS["keep_all"], HashedWords()))
     right = sum(answer(e, ()).answer == q.gold[0] for (q, _), e in zip(claims, evidence, strict=True))

@@ -1,0 +1,152 @@
+"""Questions about graphs: SimpleQuestions, WebQSP, Mintaka; and LAMA's T-REx facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evidence_assets.benchmarks.checks import Located
+from evidence_assets.benchmarks.info import DatasetInfo, dataset
+from evidence_assets.benchmarks.reading import Row, delimited
+from evidence_assets.benchmarks.reading_json import json_at, json_rows, jsonl
+from evidence_assets.benchmarks.records import GoldEvidence
+
+COLUMNS = ("subject", "relation", "object", "question")
+FREEBASE = "www.freebase.com/"
+FREEBASE_ID = r"(?:www\.freebase\.com/)?m[./](\w+)"
+
+
+class Fact(NamedTuple):
+    """One fact of LAMA by its labels, and the Wikidata property between them."""
+
+    subject: str
+    relation: str
+    object: str
+
+
+def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """A fact and a question a line, over Freebase (``m.…``) or mapped to Wikidata (``Q…``)."""
+    freebase = info.name == "simplequestions"
+    for file in info.find(folder, split):
+        for number, cells in delimited(file, columns=len(COLUMNS)):
+            row = Row(dict(zip(COLUMNS, cells, strict=True)), file, number)
+            topic, relation, answer = _freebase_fact(row) if freebase else _wikidata_fact(row)
+            fact = f"{topic} {relation} {answer}"
+            if not freebase and relation.startswith("R"):
+                fact = f"{answer} P{relation[1:]} {topic}"  # the property is read backwards
+            evidence = GoldEvidence("triple", "freebase" if freebase else "wikidata", "", fact)
+            yield info.question(
+                row,
+                split,
+                f"{split}-{number}",
+                row.text("question"),
+                gold=(answer,),
+                topic_entities=(topic,),
+                gold_evidence=(evidence,),
+            )
+
+
+def _freebase_fact(row: Row) -> tuple[str, str, str]:
+    topic, answer = (_matching(row, field, FREEBASE_ID, "a Freebase")[1] for field in ("subject", "object"))
+    relation = row.text("relation").removeprefix(FREEBASE).strip("/").replace("/", ".")
+    return f"m.{topic}", relation, f"m.{answer}"
+
+
+def _wikidata_fact(row: Row) -> tuple[str, str, str]:
+    forms = {"subject": r"Q\d+", "relation": r"[PR]\d+", "object": r"Q\d+"}
+    subject, relation, answer = (_matching(row, field, form, "a Wikidata")[0] for field, form in forms.items())
+    return subject, relation, answer
+
+
+def _matching(row: Row, field: str, form: str, kind: str) -> re.Match[str]:
+    match = re.fullmatch(form, row.text(field))
+    if match is None:
+        raise row.bad(f"{row.values[field]!r} is not {kind} identifier", field)
+    return match
+
+
+def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """WebQuestions with semantic parses over Freebase; the answers of all parses of a question count."""
+    for _, row in info.each(folder, split, lambda file: json_at(file, "Questions.*")):
+        gold: dict[str, tuple[str, ...]] = {}
+        topics: dict[str, None] = {}
+        for parse in row.rows("Parses"):
+            if topic := parse.text_or_none("TopicEntityMid"):
+                topics[topic] = None
+            for answer in parse.rows("Answers") if parse.values.get("Answers") else ():
+                argument, name = answer.text("AnswerArgument"), answer.text_or_none("EntityName")
+                forms = gold.get(name or argument, ())
+                gold[name or argument] = tuple(dict.fromkeys((*forms, argument))) if name else forms
+        yield info.question(
+            row,
+            split,
+            row.text("QuestionId"),
+            row.text("RawQuestion"),
+            gold=tuple(gold),
+            aliases=tuple(gold.values()),
+            topic_entities=tuple(topics),
+        )
+
+
+def read_mintaka(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    """Questions with Wikidata answers and the entities that annotators linked."""
+    for row in info.each(folder, split, json_rows):
+        gold = _answers(row.row("answer"))
+        entities = (item for item in row.rows("questionEntity") if item.get("entityType") == "entity")
+        linked = [item.text_or_none(field) for item in entities for field in ("name", "label")]  # id and name
+        yield info.question(
+            row,
+            split,
+            row.label("id"),
+            row.text("question"),
+            gold=tuple(gold),
+            aliases=tuple(gold.values()),
+            topic_entities=tuple(dict.fromkeys(filter(None, linked))),
+        )
+
+
+def _answers(row: Row) -> dict[str, tuple[str, ...]]:
+    """Each answer of Mintaka with its other forms."""
+    gold: dict[str, tuple[str, ...]] = {}
+    answers = row.list("answer") if row.get("answer") is not None else ()
+    mention = row.text_or_none("mention")
+    for place, answer in enumerate(answers):
+        forms = _forms(row, answer, f"answer[{place}]")
+        if mention and len(answers) == 1 and mention not in forms:
+            forms.append(mention)
+        if not forms:
+            raise row.bad("has neither a label nor a name", f"answer[{place}]")
+        gold[forms[0]] = tuple(dict.fromkeys((*gold.get(forms[0], ()), *forms[1:])))
+    return gold or ({mention: ()} if mention else {})
+
+
+def _forms(row: Row, answer: Any, field: str) -> list[str]:
+    if isinstance(answer, bool):
+        return ["yes" if answer else "no", str(answer).lower()]
+    if isinstance(answer, int | float):
+        return [str(int(answer)) if isinstance(answer, float) and answer.is_integer() else str(answer)]
+    if isinstance(answer, str) and answer.strip():
+        return [answer]
+    if isinstance(answer, dict):
+        entity = Row(answer, row.file, row.line, f"answer.{field}")
+        return [form for form in (entity.text_or_none("label"), entity.text_or_none("name")) if form]
+    raise row.bad(f"{answer!r} is not an answer", field)
+
+
+def read_lama_facts(folder: Path) -> Iterator[Fact]:
+    """The facts of all relations, a file each, in the order of their files' names."""
+    for row in dataset("lama").each(folder, "all", jsonl):
+        relation = row.file.name.partition(".")[0]
+        if row.text_or_none("predicate_id") not in (None, relation):
+            raise row.bad(f"{row.values['predicate_id']!r} in the file of {relation}", "predicate_id")
+        yield Fact(row.text("sub_label"), relation, row.text("obj_label"))
+
+
+READERS = {
+    "simplequestions": read_simplequestions,
+    "simplequestions_wd": read_simplequestions,
+    "webqsp": read_webqsp,
+    "mintaka": read_mintaka,
+}
