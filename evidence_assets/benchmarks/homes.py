@@ -6,11 +6,11 @@ files, and a file that is there already is replaced by nothing else.
 
 from __future__ import annotations
 
-import asyncio
 import fnmatch
-import hashlib
 import json
+import logging
 import os
+import shutil
 import zipfile
 from collections.abc import Callable
 from functools import cache
@@ -30,9 +30,10 @@ from evidence_assets.lake.store import Lake
 FILE = Path(__file__).with_suffix(".yaml")
 NETWORK_VARIABLE = "EVIDENCE_NETWORK"
 """Set to 1, files may be fetched."""
-BLOCK = 1 << 20
 RECEIPTS = ".got"
 """Folder below ``raw`` that says what was fetched."""
+SECONDS = 60
+"""Seconds without a byte after which a download is given up."""
 
 
 class HomeFile(BaseModel):
@@ -75,8 +76,8 @@ def allowed() -> bool:
     return os.environ.get(NETWORK_VARIABLE) == "1"
 
 
-def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = lambda text: None) -> int:
-    """Fetch the files of a benchmark or graph that are not there yet, check them, and say how many were fetched.
+def get(name: str, lake: Lake, mirror: str = "", report: Callable[[str], None] = lambda text: None) -> int:
+    """Fetch the files of a benchmark or graph that are not there yet, check them, and return how many were fetched.
 
     Raises BadInput where the network is not allowed, an address yields nothing, or a file is other than expected:
     another hash than stated or than at first, or another number of questions than its authors say.
@@ -84,29 +85,28 @@ def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = l
     home = homes()[name]
     missing = [file for file in home.files if not lake.raw_place(file.to).exists()]
     if missing and not allowed():
-        wanted = "; ".join(f"{home.url(file)} as {lake.address}/raw/{file.to}" for file in missing)
+        files = "; ".join(f"{home.url(file)} as {lake.address}/raw/{file.to}" for file in missing)
         raise BadInput(
-            f"the network is not allowed: set {NETWORK_VARIABLE}=1, or put the files there yourself: {wanted}"
+            f"the network is not allowed: set {NETWORK_VARIABLE}=1, or put the files there yourself: {files}"
         )
     receipt = lake.raw_place(f"{RECEIPTS}/{name}.json")
     before = json.loads(receipt.read_text()) if receipt.exists() else {}
-    known: dict[str, str] = before.get("sha256", {})
+    earlier: dict[str, str] = before.get("sha256", {})
     hashes = {}
     with TemporaryDirectory() as folder:
         for file in home.files:
-            place = lake.raw_place(file.to)
-            wanted = file.sha256 or known.get(file.to, "")
+            place, source = lake.raw_place(file.to), lake.raw_place(file.to)
             if file in missing:
-                told(f"{home.url(file, mirror)} → {place}")
+                report(f"{home.url(file, mirror)} → {place}")
+                source = _fetch(home.url(file, mirror), file, Path(folder))
+            hashes[file.to] = _checked(source, place, file.sha256 or earlier.get(file.to, ""))
+            if file in missing:
                 with replacing_file(place) as temporary:
-                    _fetch(home.url(file, mirror), file, temporary, Path(folder))
-                    hashes[file.to] = _checked(temporary, place, wanted)
-            else:
-                hashes[file.to] = _checked(place, place, wanted)
+                    shutil.copyfile(source, temporary)
     questions = _check_count(name, lake)
     if (counted := before.get("questions", questions)) != questions:
         raise BadInput(f"{name} holds {questions} questions now, {counted} when it was first fetched", file=receipt)
-    stated = {
+    entry = {
         "name": name,
         "revision": home.revision,
         "sha256": hashes,
@@ -115,21 +115,49 @@ def get(name: str, lake: Lake, mirror: str = "", told: Callable[[str], None] = l
         "from": mirror or "its public home",
     }
     with replacing_file(receipt) as temporary:
-        temporary.write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
-    if unknown := [file.to for file in missing if not (file.sha256 or file.to in known)]:
-        told(
+        temporary.write_text(json.dumps(entry, indent=1) + "\n", encoding="utf-8")
+    if unknown := [file.to for file in missing if not (file.sha256 or file.to in earlier)]:
+        report(
             f"no hash of {', '.join(unknown)} is stated beforehand: that of what came is recorded in {receipt}, and any "
             "other bytes are refused from now on"
         )
     return len(missing)
 
 
-def _checked(file: Path, place: Path, wanted: str) -> str:
-    with file.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if wanted and found != wanted:
-        raise BadInput(f"is another file than it should be: its SHA-256 is {found}, expected is {wanted}", file=place)
-    return found
+def _fetch(url: str, file: HomeFile, folder: Path) -> Path:
+    """What is at an address, or the member of the archive there, as a file below ``folder``; an archive is fetched once."""
+    import pooch
+    from requests import HTTPError, RequestException
+
+    pooch.get_logger().setLevel(logging.WARNING)
+    downloader = pooch.HTTPDownloader(progressbar=True, chunk_size=1 << 20, timeout=SECONDS)
+    try:
+        fetched = Path(pooch.retrieve(url, known_hash=None, path=folder, downloader=downloader))
+        if not file.member:
+            return fetched
+        with zipfile.ZipFile(fetched) as archive:
+            names = [name for name in archive.namelist() if fnmatch.fnmatch(name, file.member)]
+            if len(names) != 1:
+                raise BadInput(f"holds {len(names)} files like {file.member}, expected one", field=url)
+            return Path(archive.extract(names[0], folder))
+    except HTTPError as error:
+        raise BadInput(f"answers {error.response.status_code} {error.response.reason}", field=url) from error
+    except zipfile.BadZipFile as error:
+        raise BadInput(f"is no archive: {error}", field=url) from error
+    except RequestException as error:
+        raise ModelUnavailable(f"{url} could not be fetched: {error}") from error
+
+
+def _checked(file: Path, place: Path, expected: str) -> str:
+    """The hash of a file that is, or is to be, at ``place``; refused where another is expected."""
+    import pooch
+
+    sha256 = str(pooch.file_hash(str(file)))
+    if expected and sha256 != expected:
+        raise BadInput(
+            f"is another file than it should be: its SHA-256 is {sha256}, expected is {expected}", file=place
+        )
+    return sha256
 
 
 def _check_count(name: str, lake: Lake) -> int | None:
@@ -137,49 +165,10 @@ def _check_count(name: str, lake: Lake) -> int | None:
     benchmark = declared().get(name)
     if benchmark is None:
         return None
-    found = sum(question.split == benchmark.split for question in questions_of(lake, benchmark))
-    if benchmark.expected.questions and found != benchmark.expected.questions:
+    count = sum(question.split == benchmark.split for question in questions_of(lake, benchmark))
+    if benchmark.expected.questions and count != benchmark.expected.questions:
         raise BadInput(
-            f"{name} holds {found:,} questions, stated are {benchmark.expected.questions:,}",
+            f"{name} holds {count:,} questions, stated are {benchmark.expected.questions:,}",
             file=lake.raw_place(benchmark.files[0]),
         )
-    return found
-
-
-def _fetch(url: str, file: HomeFile, target: Path, folder: Path) -> None:
-    """Put what is at an address, or a member of the archive there, into a file; an archive is fetched once."""
-    if not file.member:
-        asyncio.run(_download(url, target))
-        return
-    archive = folder / hashlib.sha256(url.encode()).hexdigest()
-    if not archive.exists():
-        asyncio.run(_download(url, archive))
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            names = [name for name in opened.namelist() if fnmatch.fnmatch(name, file.member)]
-            if len(names) != 1:
-                raise BadInput(f"holds {len(names)} files like {file.member}, expected one", field=url)
-            with opened.open(names[0]) as member, target.open("wb") as written:
-                while block := member.read(BLOCK):
-                    written.write(block)
-    except zipfile.BadZipFile as error:
-        raise BadInput(f"is no archive: {error}", field=url) from error
-
-
-async def _download(url: str, target: Path) -> None:
-    import aiohttp
-
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=20, sock_read=60)
-    try:
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
-            if response.status != 200:
-                raise BadInput(f"answers {response.status} {response.reason}", field=url)
-            stated = response.content_length if "Content-Encoding" not in response.headers else None
-            written = 0
-            with target.open("wb") as file:
-                async for block in response.content.iter_chunked(BLOCK):
-                    written += file.write(block)
-        if stated is not None and written != stated:
-            raise BadInput(f"ended after {written:,} of {stated:,} bytes", field=url)
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise ModelUnavailable(f"{url} could not be fetched: {error or type(error).__name__}") from error
+    return count

@@ -18,7 +18,7 @@ from typing import Any
 from evidence_assets.benchmarks import official, own
 from evidence_assets.benchmarks.checks import Located, some, unique_pairs, unique_questions
 from evidence_assets.benchmarks.declared import Benchmark, Part
-from evidence_assets.benchmarks.graphs.triples import names_of
+from evidence_assets.benchmarks.graphs.rows import names_of
 from evidence_assets.benchmarks.info import DatasetInfo, PairReader, Reader, dataset, datasets
 from evidence_assets.benchmarks.official import choices
 from evidence_assets.benchmarks.records import Document, Question, Table

@@ -27,7 +27,7 @@ from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
 from evidence_assets.benchmarks.declarations import DECLARED, declarations, instances
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK, Family, benchmarks, declared
-from evidence_assets.benchmarks.graphs import tab_separated
+from evidence_assets.benchmarks.graphs.formats import tab_separated
 from evidence_assets.benchmarks.knowledge_bases import knowledge_bases, read_knowledge_base
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Question, Table
@@ -211,7 +211,7 @@ def _add_graph(made: Plan, asked: list[tuple[int, Question]], questions: Path, p
         made.copies |= {f"graph/{name}": place / name for name in BASE_FILES}
         made.graph = "base"
         return
-    made.counts["triples"] = sum(1 for _ in tab_separated.read(place))
+    made.counts["triples"] = sum(1 for _ in tab_separated(place))
     if not made.counts["triples"]:
         raise BadInput("holds no triple", file=place)
     made.copy("graph.tsv", place)

@@ -14,7 +14,7 @@ from evidence_assets.assets.graph import Graph
 from evidence_assets.assets.knowledge_base import KnowledgeBase
 from evidence_assets.benchmarks import declarations as declared
 from evidence_assets.benchmarks.declared import declared as benchmarks
-from evidence_assets.benchmarks.graphs import tab_separated
+from evidence_assets.benchmarks.graphs.formats import tab_separated
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.cli.add_benchmark import plan, write
 from evidence_assets.lake.errors import BadInput
@@ -179,7 +179,7 @@ def test_packed_files_stay_packed_and_are_read_from_where_they_are_declared(fold
     assert [t.rows for t in tables_of(folder.lake, found["numbers"])] == [(("River", "1"),)]
     (graph,) = declared.instances("Graph", folder.defs)
     (files,) = Graph.model_validate(graph.attributes).files
-    assert [t.head for path in files.paths for t in tab_separated.read(folder.lake.raw / path)] == ["bee"]
+    assert [t.head for path in files.paths for t in tab_separated(folder.lake.raw / path)] == ["bee"]
 
 
 @pytest.mark.parametrize("name", ["obqa", "sample", "conceptnet", "sample_skb"])

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
 
-from evidence_assets.benchmarks.graphs.formats import format_named
+from evidence_assets.benchmarks.graphs.formats import TripleRecord, filled, format_named
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
-from evidence_assets.benchmarks.graphs.triples import frames, names_of
+from evidence_assets.benchmarks.reading import delimited
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
+
+SCHEMA = {
+    "head": pl.String,
+    "relation": pl.String,
+    "tail": pl.String,
+    "line": pl.Int64,
+    "head_type": pl.String,
+    "tail_type": pl.String,
+    "label": pl.Boolean,
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +46,23 @@ class GraphSource:
 def triple_id(head: str, relation: str, tail: str) -> str:
     """Id of a triple: hash of what it says, wherever it comes from."""
     return content_id("triple", head, relation, tail)
+
+
+def frames(records: Iterable[TripleRecord], rows: int = 100_000) -> Iterator[pl.DataFrame]:
+    """Records as frames of at most ``rows`` rows, so that a large file is never in memory whole."""
+    stream = iter(records)
+    while batch := list(islice(stream, rows)):
+        yield pl.DataFrame(batch, schema=SCHEMA, orient="row")
+
+
+def names_of(file: Path) -> dict[str, str]:
+    """The first name of each id; one that several ids bear is followed by the id: ``Paris (m.05qtj)``."""
+    called: dict[str, str] = {}
+    for line, fields in delimited(file, "\t", columns=2):
+        identifier, name = (filled(field, file, line, what) for field, what in zip(fields, ("id", "name"), strict=True))
+        called.setdefault(identifier, name)
+    bearers = Counter(called.values())
+    return {one: name if bearers[name] == 1 else f"{name} ({one})" for one, name in called.items()}
 
 
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:

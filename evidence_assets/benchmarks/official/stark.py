@@ -1,7 +1,7 @@
 """STaRK: its questions, and its knowledge bases in their processed layout.
 
 Tensors are ``.pt`` files, dictionaries ``.pkl``. Opening a pickle can run any program, so dictionaries are read as JSON,
-which ``evidence convert stark`` writes of them once. MAG's folder has no names of types; AMAZON with its brands, categories
+which ``python -m tools.convert stark`` writes of them once. MAG's folder has no names of types; AMAZON with its brands, categories
 and colours lies in ``processed/cache/brand-category-color``, and ``processed`` itself holds the products alone.
 """
 
@@ -131,11 +131,12 @@ def _json_file(folder: Path, name: str) -> Path:
     if not path.is_file():
         if (folder / f"{name}.pkl").is_file():
             raise BadInput(
-                "is a pickle, and opening one can run any program it holds: convert it once, evidence convert stark FOLDER",
+                "is a pickle, and opening one can run any program it holds: convert it once, python -m tools.convert stark FOLDER",
                 file=folder / f"{name}.pkl",
             )
         raise BadInput(
-            "there is no such file; unpack STaRK's processed.zip and run evidence convert stark FOLDER", file=path
+            "there is no such file; unpack STaRK's processed.zip and run python -m tools.convert stark FOLDER",
+            file=path,
         )
     return path
 

@@ -10,12 +10,10 @@ from typing import ClassVar
 
 import pytest
 
-from evidence_assets.benchmarks.graphs import conceptnet, rows
-from evidence_assets.benchmarks.graphs.formats import FORMATS, format_named
+from evidence_assets.benchmarks.graphs import rows
+from evidence_assets.benchmarks.graphs.formats import FORMATS, TripleRecord, format_named
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.benchmarks.graphs.tab_separated import umls
-from evidence_assets.benchmarks.graphs.triples import TripleRecord, frames
+from evidence_assets.benchmarks.graphs.rows import GraphSource, frames
 from evidence_assets.graphs.merge import merge
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare
@@ -173,66 +171,6 @@ class TestHetionet(ReaderContract):
     )
 
 
-def entity(key: str, label: str, **claims: object) -> str:
-    """A line of Wikidata's dump."""
-    stated = {
-        relation: [{"mainsnak": {"snaktype": "value", "datavalue": value}, "rank": "normal"}]
-        for relation, value in claims.items()
-    }
-    return json.dumps({"id": key, "labels": {"en": {"language": "en", "value": label}}, "claims": stated or []})
-
-
-def item(key: str) -> dict[str, object]:
-    return {"type": "wikibase-entityid", "value": {"entity-type": "item", "id": key}}
-
-
-class TestWikidata(ReaderContract):
-    name = "wikidata"
-    files = (
-        "[\n"
-        + ",\n".join(
-            [
-                entity(
-                    "Q90", "Paris", P17=item("Q142"), P571={"type": "time", "value": {"time": "+0250-01-01T00:00:00Z"}}
-                ),
-                entity("Q142", "France", P1082={"type": "quantity", "value": {"amount": "+68000000"}}),
-                entity("P17", "country", P625={"type": "globecoordinate", "value": {"latitude": 1}}),
-                entity("Q1", "gone", P17=item("Q142")).replace("normal", "deprecated"),
-            ]
-        )
-        + "\n]\n",
-    )
-    records = (
-        TripleRecord("Q90", "P17", "Q142", 2),
-        TripleRecord("Q90", "P571", "0250-01-01", 2),
-        TripleRecord("Q142", "P1082", "68000000", 3),
-    )
-    faults = (
-        Fault('[\n{"id": "Q1",\n]', 2, None, "not valid JSON"),
-        Fault('{"labels": {}, "claims": {}}', 1, "id", "expected a text"),
-        Fault('{"id": "Q1", "labels": {}, "claims": {"P1": [{}]}}', 1, "claims.P1", "without its main part"),
-    )
-
-
-NS, DOT = "<http://rdf.freebase.com/ns/", "\t.\n"
-
-
-class TestFreebase(ReaderContract):
-    name = "freebase"
-    files = (
-        f"{NS}m.01>\t{NS}location.location.contains>\t{NS}m.02>{DOT}"
-        f'{NS}m.01>\t{NS}type.object.name>\t"France"@en{DOT}'
-        f"{NS}m.01>\t{NS}type.object.type>\t{NS}location.country>{DOT}"
-        f'{NS}m.01>\t<http://www.w3.org/2000/01/rdf-schema#label>\t"France"@en{DOT}',
-    )
-    records = (TripleRecord("m.01", "location.location.contains", "m.02", 1),)
-    faults = (
-        Fault(f"{NS}m.01>\t{NS}a.b>\t{NS}m.02>\n", 1, None, "expected subject, predicate, object"),
-        Fault(f"m.01\t{NS}a.b>\t{NS}m.02>{DOT}", 1, "subject", "is no address"),
-        Fault(f'{NS}m.01>\t{NS}type.object.name>\t"a\\q"@en{DOT}', 1, "object", "is no quoted text"),
-    )
-
-
 class TestDrugbank(ReaderContract):
     name = "drugbank"
     files = (
@@ -316,10 +254,12 @@ def test_frames_come_in_batches() -> None:
 
 @pytest.mark.dev_data
 def test_the_real_files(dev_data: Path) -> None:
-    sizes = {name: len(list(umls(dev_data / "umls" / f"{name}.txt"))) for name in ("train", "valid", "test")}
+    sizes = {
+        name: len(list(FORMATS["umls"].read(dev_data / "umls" / f"{name}.txt"))) for name in ("train", "valid", "test")
+    }
     assert sizes == {"train": 5_216, "valid": 652, "test": 661}
-    first = next(iter(umls(dev_data / "umls" / "train.txt")))
+    first = next(iter(FORMATS["umls"].read(dev_data / "umls" / "train.txt")))
     assert first == TripleRecord("acquired abnormality", "location_of", "experimental model of disease", 1)
-    labelled = list(conceptnet.completion(dev_data / "conceptnet" / "dev1.txt"))
+    labelled = list(FORMATS["conceptnet_completion"].read(dev_data / "conceptnet" / "dev1.txt"))
     assert len(labelled) == 1_200 and {record.label for record in labelled} == {True, False}
-    assert len(list(conceptnet.completion(dev_data / "conceptnet" / "train_slice.txt"))) == 20_000
+    assert len(list(FORMATS["conceptnet_completion"].read(dev_data / "conceptnet" / "train_slice.txt"))) == 20_000

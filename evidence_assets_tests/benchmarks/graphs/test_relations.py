@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from evidence_assets.benchmarks.graphs.disease_database import RELATION_CODES
+from evidence_assets.benchmarks.graphs.formats import DISEASE_RELATIONS, TripleRecord
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.graphs.triples import TripleRecord, frames
+from evidence_assets.benchmarks.graphs.rows import frames
 
 
 def test_the_shipped_vocabularies() -> None:
     vocabulary = load()
     assert len(vocabulary.relations) == 15 + 31
-    assert set(RELATION_CODES.values()) <= set(vocabulary.relations) and len(set(RELATION_CODES.values())) == 15
+    assert set(DISEASE_RELATIONS.values()) <= set(vocabulary.relations) and len(set(DISEASE_RELATIONS.values())) == 15
     assert vocabulary.template("is_a_risk_factor_of") == "is a risk factor for"
     assert vocabulary.template("AtLocation") == "is at location of"
     assert ("may_treat", "may_contraindicate") in vocabulary.opposites

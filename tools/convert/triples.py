@@ -14,8 +14,8 @@ from typing import TextIO
 import duckdb
 
 from evidence_assets.benchmarks.graphs.formats import format_named
-from evidence_assets.benchmarks.graphs.triples import Named
 from evidence_assets.lake.atomic import replacing_file
+from tools.convert.dumps import DUMPS, Named
 
 MEMORY = "1GB"
 HUB = 10_000
@@ -44,12 +44,12 @@ def convert(
         all where none is given.
     ``memory``: What DuckDB may take; the rest is on disk beside ``target``.
     """
-    read = format_named(format, files)
+    read = DUMPS[format] if format in DUMPS else format_named(format, files).read
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent) as folder, duckdb.connect(f"{folder}/work.duckdb") as work:
         triples, names = Path(folder, "triples.tsv"), Path(folder, "names.tsv")
         with triples.open("w", encoding="utf-8") as said, names.open("w", encoding="utf-8") as called:
-            for item in (read.named or read.read)(*files):
+            for item in read(*files):
                 if isinstance(item, Named):
                     _write(called, item.id, item.name)
                 else:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.official.stark_pickles import convert_folder, to_json
 from evidence_assets.lake.errors import BadInput
+from tools.convert.stark_pickles import convert_folder, to_json
 
 PLAIN = st.recursive(
     st.none()

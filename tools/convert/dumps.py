@@ -1,0 +1,113 @@
+"""Dumps of Wikidata and Freebase: their statements in ids, and what each id is called, in the order of the dump."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evidence_assets.benchmarks.graphs.formats import TripleRecord
+from evidence_assets.benchmarks.reading import delimited, text_lines
+from evidence_assets.lake.errors import BadInput
+
+FREEBASE = "<http://rdf.freebase.com/ns/"
+PASSED_OVER = ("type.", "common.", "freebase.", "key.", "base.ontologies.", "user.")
+"""Beginnings of relations that say how things are filed, not how they are related."""
+_NAME = re.compile(r'(?P<quoted>".*")@(?P<language>[\w-]+)', re.DOTALL)
+
+
+class Named(NamedTuple):
+    """What a dump calls one of its ids."""
+
+    id: str
+    name: str
+
+
+def wikidata(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]:
+    """Wikidata's JSON dump: an array with one entity a line, packed or not.
+
+    Of a claim count its items, and its dates, amounts and texts as they are written; what is deprecated, unknown or
+    without a value does not.
+    """
+    for line, text in text_lines(file, "a JSON dump"):
+        text = text.strip().rstrip(",")
+        if text in ("[", "]", ""):
+            continue
+        try:
+            entity = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"is not valid JSON ({error})", file=file, line=line) from error
+        own = _field(entity, "id", str, file, line)
+        label = _field(entity, "labels", dict, file, line).get(language)
+        if label is not None:
+            yield Named(own, _field(label, "value", str, file, line))
+        for relation, claims in _field(entity, "claims", dict, file, line).items():
+            for claim in claims:
+                if not isinstance(claim, dict) or not isinstance(claim.get("mainsnak"), dict):
+                    raise BadInput("a claim without its main part", file=file, line=line, field=f"claims.{relation}")
+                if claim.get("rank") != "deprecated" and claim["mainsnak"].get("snaktype") == "value":
+                    tail = _said(claim["mainsnak"].get("datavalue"), file, line, f"claims.{relation}")
+                    if tail:
+                        yield TripleRecord(own, relation, tail, line)
+
+
+def _said(value: Any, file: Path, line: int, field: str) -> str:
+    """An item's id, or a literal as text; nothing for places on the globe and what a later dump may bring."""
+    if not isinstance(value, dict) or "value" not in value:
+        raise BadInput("a value without its kind or content", file=file, line=line, field=field)
+    said = value["value"]
+    match value.get("type"):
+        case "wikibase-entityid" if isinstance(said, dict) and "id" in said:
+            return str(said["id"])
+        case "time" if isinstance(said, dict):
+            return str(said.get("time", "")).lstrip("+").partition("T")[0].removesuffix("-00-00")
+        case "quantity" if isinstance(said, dict):
+            return str(said.get("amount", "")).lstrip("+")
+        case "monolingualtext" if isinstance(said, dict):
+            return str(said.get("text", ""))
+        case "string":
+            return str(said)
+    return ""
+
+
+def _field(entity: Any, name: str, kind: type[Any], file: Path, line: int) -> Any:
+    found = entity.get(name) if isinstance(entity, dict) else None
+    if found == [] and kind is dict:  # how the dump writes an empty object
+        return {}
+    if not isinstance(found, kind):
+        raise BadInput(f"expected {'an object' if kind is dict else 'a text'}", file=file, line=line, field=name)
+    return found
+
+
+def freebase(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]:
+    """Freebase's dump: N-Triples with tabs between, ``<http://rdf.freebase.com/ns/m.02mjmr> <…> <…> .``, packed or not.
+
+    Statements of the dump about itself (types of terms, keys, pages) are outside that address and passed over, as are texts that
+    are no names.
+    """
+    for line, fields in delimited(file, "\t"):
+        if len(fields) != 4 or fields[3].strip() != ".":
+            raise BadInput("expected subject, predicate, object and a full stop, with tabs", file=file, line=line)
+        subject, predicate, said, _ = fields
+        for part, field in ((subject, "subject"), (predicate, "predicate")):
+            if not (part.startswith("<") and part.endswith(">")):
+                raise BadInput(f"{part[:60]!r} is no address (<http://…>)", file=file, line=line, field=field)
+        if not (subject.startswith(FREEBASE) and predicate.startswith(FREEBASE)):
+            continue
+        own, relation = subject[len(FREEBASE) : -1], predicate[len(FREEBASE) : -1]
+        if relation == "type.object.name" and (found := _NAME.fullmatch(said)) and found["language"] == language:
+            yield Named(own, _unquoted(found["quoted"], file, line))
+        elif said.startswith(FREEBASE) and not relation.startswith(PASSED_OVER):
+            yield TripleRecord(own, relation, said[len(FREEBASE) : -1], line)
+
+
+def _unquoted(quoted: str, file: Path, line: int) -> str:
+    try:
+        return str(json.loads(quoted, strict=False))
+    except ValueError as error:
+        raise BadInput(f"is no quoted text ({error})", file=file, line=line, field="object") from error
+
+
+DUMPS = {"wikidata": wikidata, "freebase": freebase}
