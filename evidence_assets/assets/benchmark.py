@@ -8,7 +8,7 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.benchmarks import declared, subsets
+from evidence_assets.benchmarks import declared
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.info import datasets
 from evidence_assets.lake.errors import BadInput
@@ -17,15 +17,15 @@ ANSWERED_FROM = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "ba
 """Components that make what a benchmark is answered from."""
 
 
-class Expected(subsets.Expected, dg.Resolvable):
+class Expected(declared.Expected, dg.Resolvable):
     """How large a benchmark is."""
 
 
-class Sample(subsets.Sample, dg.Resolvable):
+class Sample(declared.Sample, dg.Resolvable):
     """Questions drawn at random."""
 
 
-class Subset(subsets.Subset, dg.Resolvable):
+class Subset(declared.Subset, dg.Resolvable):
     """A part of a benchmark."""
 
     sample: Sample | None = None

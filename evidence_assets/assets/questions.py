@@ -14,8 +14,7 @@ from evidence_assets.assets.table_asset import sound_check, table_asset
 from evidence_assets.benchmarks.declared import FAMILIES, Family, Part, of_family
 from evidence_assets.benchmarks.info import datasets
 from evidence_assets.benchmarks.readers import questions_of, tables_of
-from evidence_assets.benchmarks.records import Question
-from evidence_assets.benchmarks.rows import question_rows, table_rows
+from evidence_assets.benchmarks.records import Question, question_rows, table_rows
 from evidence_assets.experiment.inputs import make_subgraphs
 from evidence_assets.experiment.question_concepts import VERSION
 from evidence_assets.experiment.stage import Read

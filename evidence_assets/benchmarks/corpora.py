@@ -1,23 +1,26 @@
-"""Text corpora: Wikipedia's Parquet shards, JSON lines, and folders of plain text or Markdown.
+"""Text corpora: Wikipedia's Parquet shards, JSON lines, and folders of plain text, Markdown, HTML or PDF.
 
-Documents come one by one, so that a corpus may be of any size; only 8 bytes an id are kept, to notice doubles. Its files
+Documents are streamed, so that a corpus may be of any size; only 8 bytes an id are kept, to notice doubles. Its files
 come in portions, so that what is made of one is made again only when it changes.
 
 - Parquet: columns ``id``, ``title``, ``text`` (the shards of ``wikimedia/wikipedia``, 20231101.en).
-- JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and if you like ``title`` and ``url``.
-- ``.txt``, ``.md``, ``.html``, ``.pdf``: one document a file; its path below the folder is its id, a Markdown heading that
-  opens it or the title that it states its title, else the file's name.
+- JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and optionally ``title`` and ``url``.
+- ``.txt``, ``.md``, ``.html``, ``.pdf``: one document a file; its path below the folder is its id. Its title is the Markdown heading
+  that opens it or the title that it states, else the file's name. HTML and PDF need the extra ``documents``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,16 +28,23 @@ import pyarrow.parquet as pq
 from evidence_assets.benchmarks.checks import SeenIds, some
 from evidence_assets.benchmarks.reading import BLOCK, Row, open_bytes, read_text
 from evidence_assets.benchmarks.reading_json import jsonl
-from evidence_assets.benchmarks.reading_pages import PAGES, read_page
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import refuse_what_is_no_file
 
+PAGES = (".html", ".htm", ".pdf")
 SHARDS = (".parquet", ".jsonl", ".jsonl.gz")
 TEXTS = (".txt", ".md", ".markdown", *PAGES)
 PARQUET_ROWS = 256
-FIELDS = ("doc_id", "title", "text", "url")
+ACCEPTED = ", ".join(SHARDS + TEXTS)
+COLUMNS = ["id", "title", "text"]
 BUNDLES = 256
 """Portions that the texts of a folder make at most: a file for each of a hundred thousand notes would be slow to open."""
+_UNSEEN = ("script", "style", "noscript", "template", "svg", "nav", "head")
+_BLOCKS = re.compile(
+    "p|div|section|article|main|header|footer|aside|h[1-6]|li|dt|dd|tr|table|blockquote|pre|figcaption|caption|br|hr"
+)
+_BLOCK_END = re.compile(r"\s*\n\s*\n\s*")
 
 
 @dataclass(frozen=True)
@@ -53,16 +63,16 @@ def corpus_files(folder: Path) -> list[Path]:
     A folder holds either shards or texts: a README beside shards would otherwise pass for an article.
     """
     if not folder.is_dir():
-        raise BadInput(f"there is no such folder; put {_accepted()} files there", file=folder)
+        raise BadInput(f"there is no such folder; put {ACCEPTED} files there", file=folder)
     files = sorted(
         (path for path in folder.rglob("*") if path.is_file() and not _hidden(path, folder)),
         key=lambda path: path.relative_to(folder).as_posix(),
     )
     if not files:
-        raise BadInput(f"the corpus is empty; put {_accepted()} files there", file=folder)
+        raise BadInput(f"the corpus is empty; put {ACCEPTED} files there", file=folder)
     for path in files:
         if not path.name.lower().endswith(SHARDS + TEXTS):
-            raise BadInput(f"is no corpus file; accepted are {_accepted()}; move other files away", file=path)
+            raise BadInput(f"is no corpus file; accepted are {ACCEPTED}; move other files away", file=path)
     texts = [path for path in files if path.name.lower().endswith(TEXTS)]
     if texts and len(texts) < len(files):
         raise BadInput(
@@ -74,8 +84,8 @@ def corpus_files(folder: Path) -> list[Path]:
 
 def read_documents(folder: Path) -> Iterator[Document]:
     """The documents of every file below ``folder``, in the order of their paths; no id may come twice."""
-    found = _documents(corpus_files(folder), folder)
-    return some(found, lambda: BadInput("the corpus is empty: its files hold no document", file=folder))
+    documents = _documents(corpus_files(folder), folder)
+    return some(documents, lambda: BadInput("the corpus is empty: its files hold no document", file=folder))
 
 
 def portions(folder: Path) -> list[Portion]:
@@ -130,10 +140,6 @@ def _hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
-def _accepted() -> str:
-    return ", ".join(SHARDS + TEXTS)
-
-
 def _reader(path: Path) -> Callable[[Path, str], Iterator[tuple[Row, Document]]]:
     name = path.name.lower()
     if name.endswith(".parquet"):
@@ -143,7 +149,7 @@ def _reader(path: Path) -> Callable[[Path, str], Iterator[tuple[Row, Document]]]
 
 def _jsonl_documents(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
     for row in jsonl(path):
-        row.only(FIELDS)
+        row.only(("doc_id", "title", "text", "url"))
         title = row.text_or_none("title") or ""
         yield row, Document(row.label("doc_id"), title, row.text("text"), source)
 
@@ -164,32 +170,76 @@ def _parquet_documents(path: Path, source: str) -> Iterator[tuple[Row, Document]
     line = 0
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, page_checksum_verification=True) as file:
-            for field in ("id", "title", "text"):
-                if field not in file.schema_arrow.names:
-                    found = ", ".join(file.schema_arrow.names)
-                    raise BadInput(f"the shard lacks this column (found: {found})", file=path, field=field)
-            for batch in file.iter_batches(batch_size=PARQUET_ROWS, columns=["id", "title", "text"]):
-                columns = [_strings(path, line, batch, field) for field in ("id", "title", "text")]
-                for doc_id, title, text in zip(*columns, strict=True):
+            names = file.schema_arrow.names
+            for field in COLUMNS:
+                if field not in names:
+                    raise BadInput(f"the shard lacks this column (found: {', '.join(names)})", file=path, field=field)
+            for batch in file.iter_batches(batch_size=PARQUET_ROWS, columns=COLUMNS):
+                for cells in zip(*(batch[field] for field in COLUMNS), strict=True):
                     line += 1
+                    doc_id, title, text = (_string(*cell, path, line) for cell in zip(cells, COLUMNS, strict=True))
                     yield Row({}, path, line), Document(doc_id, title, text, source)
     except (pa.ArrowInvalid, OSError) as broken:
         raise BadInput(f"not a whole Parquet file after row {line} ({broken})", file=path) from broken
 
 
-def _strings(path: Path, before: int, batch: pa.RecordBatch, field: str) -> list[str]:
-    column = batch.column(batch.schema.get_field_index(field))
-    found: list[str] = []
-    for offset, scalar in enumerate(column, 1):
-        try:
-            value = scalar.as_py()
-        except UnicodeDecodeError as error:
-            raise BadInput(
-                f"byte {error.start + 1} is not UTF-8", file=path, line=before + offset, field=field
-            ) from error
-        if isinstance(value, int):
-            value = str(value)
-        if not isinstance(value, str):
-            raise BadInput(f"{value!r} is not a text", file=path, line=before + offset, field=field)
-        found.append(value)
-    return found
+def _string(cell: pa.Scalar, field: str, path: Path, line: int) -> str:
+    try:
+        value = cell.as_py()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"byte {error.start + 1} is not UTF-8", file=path, line=line, field=field) from error
+    if not isinstance(value, str | int):
+        raise BadInput(f"{value!r} is not a text", file=path, line=line, field=field)
+    return str(value)
+
+
+def read_page(path: Path) -> tuple[str, str]:
+    """Title and text of an HTML page or a PDF; its name is the title where it states none.
+
+    Raises BadInput where it cannot be read, or a library for it is missing.
+    """
+    refuse_what_is_no_file(path)
+    title, text = _pdf(path) if path.suffix.lower() == ".pdf" else _html(path)
+    text = text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+    return " ".join(title.split()) or path.stem, text
+
+
+def _library(name: str, package: str, path: Path) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise BadInput(
+            f"is read by {package}, which is not installed: pip install 'evidence-assets[documents]'", file=path
+        ) from error
+
+
+def _html(path: Path) -> tuple[str, str]:
+    """What a reader sees: no scripts, styles and menus; blocks set apart by an empty line, where a sentence then ends."""
+    page = _library("bs4", "beautifulsoup4", path).BeautifulSoup(path.read_bytes(), "html.parser")
+    title = page.title.get_text() if page.title else ""
+    for tag in page.find_all(_UNSEEN):
+        tag.decompose()
+    for tag in page.find_all(lambda tag: _BLOCKS.fullmatch(tag.name)):
+        tag.insert_before("\n\n")
+        tag.insert_after("\n\n")
+    for tag in page.find_all(("td", "th")):
+        tag.insert_after(" ")
+    blocks = (" ".join(block.split()) for block in _BLOCK_END.split(page.get_text()))
+    return title, "\n\n".join(block for block in blocks if block)
+
+
+def _pdf(path: Path) -> tuple[str, str]:
+    library = _library("pypdf", "pypdf", path)
+    try:
+        reader = library.PdfReader(path)
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise BadInput("is locked by a password: save it without one", file=path)
+        text = "\n\n".join(page.extract_text() for page in reader.pages)
+        title = str((reader.metadata or {}).get("/Title") or "")
+    except (library.errors.PyPdfError, ValueError, KeyError, TypeError, RecursionError, OSError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"is damaged or no PDF ({error})", file=path) from error
+    if not text.strip():
+        raise BadInput("holds pictures and no text: recognise the text of a scan first (OCR)", file=path)
+    return title, text

@@ -14,8 +14,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK, Benchmark, benchmarks
-from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table, Task
-from evidence_assets.benchmarks.rows import question_rows, table_rows
+from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table, Task, question_rows, table_rows
 from evidence_assets.experiment.inputs import make_subgraphs
 from evidence_assets.experiment.stage import Stage
 from evidence_assets.experiment.step import Made, Say, Step

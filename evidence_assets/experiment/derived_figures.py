@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from evidence_assets.benchmarks.declarations import instances
-from evidence_assets.benchmarks.declared import Benchmark, RawFiles, every_raw_files
+from evidence_assets.benchmarks.declared import SEEDED, Benchmark, RawFiles, every_raw_files
 from evidence_assets.benchmarks.info import datasets
-from evidence_assets.benchmarks.subsets import SEEDED
 from evidence_assets.experiment.scores.published import Figure, figures
 from evidence_assets.experiment.scores.published_figures import part_of
 from evidence_assets.experiment.variants import Variant

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.reading_json import jsonl
-from evidence_assets.benchmarks.records import Table
-from evidence_assets.benchmarks.rows import table_of
+from evidence_assets.benchmarks.records import Table, table_of
 from evidence_assets.experiment.question_concepts import Expansion, subgraph_rows
 from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, Selector, asked
 from evidence_assets.experiment.step import Made, Step

@@ -12,7 +12,7 @@ from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.benchmarks.readers import tables_of
-from evidence_assets.benchmarks.rows import table_rows
+from evidence_assets.benchmarks.records import table_rows
 from evidence_assets.experiment.selection import Asked
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake

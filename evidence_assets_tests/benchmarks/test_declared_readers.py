@@ -15,7 +15,7 @@ from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Part, declared
 from evidence_assets.benchmarks.info import dataset
 from evidence_assets.benchmarks.readers import PAIRS, questions_of, tables_of
-from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.benchmarks.records import question_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 

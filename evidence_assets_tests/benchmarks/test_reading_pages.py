@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks import reading_pages
-from evidence_assets.benchmarks.corpora import read_documents
-from evidence_assets.benchmarks.reading_pages import read_page
+from evidence_assets.benchmarks import corpora
+from evidence_assets.benchmarks.corpora import read_documents, read_page
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.text.sentences import sentence_spans
@@ -81,7 +80,7 @@ def test_a_missing_library_is_told_with_what_installs_it(
     def missing(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(reading_pages, "import_module", missing)
+    monkeypatch.setattr(corpora, "import_module", missing)
     (tmp_path / name).write_bytes(b"%PDF-1.4")
     with pytest.raises(
         BadInput, match=rf"is read by {package}, which is not installed: pip install 'evidence-assets\[doc"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_assets.benchmarks.records import Question, Task
-from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.benchmarks.records import Question, Task, question_rows
 
 NEGATED = "Which of these is NOT a fish?"
 

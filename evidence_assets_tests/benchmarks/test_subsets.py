@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.declared import Benchmark, declared
+from evidence_assets.benchmarks.declared import Benchmark, Expected, Sample, Subset, declared, drawn
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question
-from evidence_assets.benchmarks.subsets import Expected, Sample, Subset, drawn
 from evidence_assets.experiment.scores.published import figures
 from evidence_assets.experiment.scores.published_figures import part_of
 from evidence_assets.lake.errors import BadInput

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 import evidence_assets.lake.blocks
-from evidence_assets.benchmarks.records import Question
-from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.benchmarks.records import Question, question_rows
 from evidence_assets.experiment.step import Step
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph

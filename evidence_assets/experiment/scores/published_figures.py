@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from evidence_assets.benchmarks.subsets import SEEDED
+from evidence_assets.benchmarks.declared import SEEDED
 from evidence_assets.experiment.scores.published import Figure, models_printed, published, scopes_printed
 
 COMPARABLE = ("percent", "fraction", "score")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.readers import read_passages, read_questions
-from evidence_assets.benchmarks.rows import question_rows
+from evidence_assets.benchmarks.records import question_rows
 from evidence_assets.experiment import inputs
 from evidence_assets.experiment.inputs import Bm25Chunks
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, ranked_documents
