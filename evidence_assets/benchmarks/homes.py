@@ -141,7 +141,7 @@ def _fetch(url: str, file: HomeFile, folder: Path) -> Path:
                 raise BadInput(f"holds {len(names)} files like {file.member}, expected one", field=url)
             return Path(archive.extract(names[0], folder))
     except HTTPError as error:
-        raise BadInput(f"answers {error.response.status_code} {error.response.reason}", field=url) from error
+        raise BadInput(f"answers {error}", field=url) from error
     except zipfile.BadZipFile as error:
         raise BadInput(f"is no archive: {error}", field=url) from error
     except RequestException as error:

@@ -6,10 +6,10 @@ memory. What comes out is sorted, each triple once, so that the same dump gives 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TextIO
+from typing import Any, TextIO
 
 import duckdb
 
@@ -44,7 +44,7 @@ def convert(
         all where none is given.
     ``memory``: What DuckDB may take; the rest is on disk beside ``target``.
     """
-    read = DUMPS[format] if format in DUMPS else format_named(format, files).read
+    read: Callable[..., Iterable[Any]] = DUMPS[format] if format in DUMPS else format_named(format, files).read
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent) as folder, duckdb.connect(f"{folder}/work.duckdb") as work:
         triples, names = Path(folder, "triples.tsv"), Path(folder, "names.tsv")

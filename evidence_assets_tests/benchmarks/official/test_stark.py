@@ -11,9 +11,9 @@ import torch
 from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.official.stark import read_stark
-from evidence_assets.cli import app
 from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.errors import BadInput
+from tools.convert.__main__ import app
 
 INFO = {
     "0": {
@@ -179,7 +179,7 @@ def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
     folder = written(tmp_path)
     (folder / "node_info.json").unlink()
     (folder / "node_info.pkl").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(BadInput, match=r"node_info.pkl: is a pickle.*convert it once, evidence convert stark"):
+    with pytest.raises(BadInput, match=r"node_info.pkl: is a pickle.*convert it once, python -m tools.convert stark"):
         read_stark(folder, "prime")
     (folder / "node_types.pt").write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(BadInput, match=r"node_types\.pt: is no file of one tensor"):
@@ -193,7 +193,7 @@ def test_the_conversion_in_the_message_works(tmp_path: Path) -> None:
     folder = written(tmp_path)
     (folder / "node_info.json").unlink()
     (folder / "node_info.pkl").write_bytes(pickle.dumps({int(key): value for key, value in INFO.items()}))
-    done = CliRunner().invoke(app, ["convert", "stark", str(folder)])
+    done = CliRunner().invoke(app, ["stark", str(folder)])
     assert done.exit_code == 0 and "node_info.json" in done.output.replace("\n", ""), done.output
     assert names(read_stark(folder, "prime"))[0] == "PHYHIP"
 
