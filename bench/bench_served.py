@@ -19,8 +19,8 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from evidence_assets.models.completion_cache import CompletionCache
-from evidence_assets.models.openai_server import OpenAIGenerator
+from evidence_assets.models.completions import CompletionCache
+from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.systems.kbloom.judging import JUDGE
 

@@ -18,7 +18,6 @@ Requests pass through a proxy of this script, which counts them. The exit status
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import hashlib
 import json
@@ -37,11 +36,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aiohttp
+import httpx2
+import uvicorn
 import yaml
-from aiohttp import web
 from rich.console import Console
 from rich.table import Table
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SAMPLE = REPOSITORY / "evidence_assets" / "sample" / "small"
@@ -66,6 +69,7 @@ THREADS = {"transformers": {"OMP_NUM_THREADS": "1"}}
 MODEL = "local/tiny"
 """Name of the model in a cache of the hub's layout: `transformers serve` lists no other."""
 CONCURRENCY = 16
+JSON = "application/json"
 
 
 @dataclass
@@ -80,42 +84,29 @@ class Proxy:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
-        loop, port = asyncio.new_event_loop(), free_port()
-        ready = threading.Event()
-
-        async def serve() -> None:
-            timeout = aiohttp.ClientTimeout(total=None)
-            self._session = aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))
-            app = web.Application(client_max_size=1 << 26)
-            app.router.add_route("*", "/{path:.*}", self._pass)
-            runner = web.AppRunner(app, access_log=None)
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", port).start()
-            ready.set()
-
-        def run() -> None:
-            asyncio.set_event_loop(loop)
-            loop.run_until_complete(serve())
-            loop.run_forever()
-
-        threading.Thread(target=run, daemon=True).start()
-        ready.wait()
+        port = free_port()
+        app = Starlette(routes=[Route("/{path:path}", self._pass, methods=["GET", "POST"])])
+        server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="critical", lifespan="off"))
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.05)
         yield f"http://127.0.0.1:{port}"
-        asyncio.run_coroutine_threadsafe(self._session.close(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
+        server.should_exit = True
+        thread.join()
 
-    async def _pass(self, request: web.Request) -> web.Response:
-        body = await request.read()
-        async with self._session.request(
-            request.method, self.target + request.path_qs, data=body, headers={"Content-Type": "application/json"}
-        ) as reply:
-            given = await reply.read()
+    async def _pass(self, request: Request) -> Response:
+        body = await request.body()
+        async with httpx2.AsyncClient(timeout=None) as client:
+            reply = await client.request(
+                request.method, f"{self.target}{request.url.path}", content=body, headers={"Content-Type": JSON}
+            )
         if request.method == "POST":
-            self.statuses[reply.status] += 1
+            self.statuses[reply.status_code] += 1
             self.asked[hashlib.sha256(body).hexdigest()] += 1
-            if reply.status >= 400:
-                self.refused.append(f"{reply.status} {given[:300].decode(errors='replace')}")
-        return web.Response(body=given, status=reply.status, content_type=reply.content_type)
+            if reply.status_code >= 400:
+                self.refused.append(f"{reply.status_code} {reply.text[:300]}")
+        return Response(reply.content, reply.status_code, media_type=JSON)
 
 
 def free_port() -> int:

@@ -16,7 +16,6 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
 from evidence_assets.experiment import variants as declared_presets
-from evidence_assets.experiment.replay import INDEX, Scored, read_recorded, score
 from evidence_assets.experiment.scores import comparison
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.variants import variants
@@ -28,6 +27,7 @@ from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import index_key
 from evidence_assets.retrieval.vector_index import META
+from evidence_assets.systems.baselines.recorded import INDEX, Scored, score_recording
 from evidence_assets.systems.kbloom.references import RecordedHarvest, is_recorded_harvest, read_recorded_harvests
 
 if TYPE_CHECKING:
@@ -99,10 +99,9 @@ def replay(
             _show_harvests(read_recorded_harvests(folder), as_json)
             return
         scored: dict[tuple[str, str, str], list[Scored]] = {}
-        for item in score(read_recorded(folder), several):
-            recorded = item.recorded
-            for benchmark in (recorded.question.benchmark, "all"):
-                scored.setdefault((benchmark, recorded.model, recorded.mode), []).append(item)
+        for item in score_recording(folder, several):
+            for benchmark in (item.question.benchmark, "all"):
+                scored.setdefault((benchmark, item.model, item.mode), []).append(item)
         found = [(*key, accuracy([i.correct for i in items]), items) for key, items in scored.items()]
     names = ("benchmark", "model", "mode", "accuracy", "low", "high", "n", "unusable")
     rows = [(*key, e.value, e.low, e.high, e.n, sum(i.answer is None for i in items)) for *key, e, items in found]

@@ -9,7 +9,7 @@ from typing import Any
 from evidence_assets.experiment.step import Step
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.completion_cache import CompletionCache
+from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.in_use import encoder, load_generator
 from evidence_assets.models.protocols import AsksRevision, Generator
 from evidence_assets.profiles import GeneratorSettings, Profile

@@ -13,7 +13,7 @@ from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.fetching import fetched
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import asset_folder
-from evidence_assets.models.weights import check_model_folder, loading, minilm_folder
+from evidence_assets.models.running import check_model_folder, loading, minilm_folder
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
 MASKED = "masked model"
@@ -138,11 +138,12 @@ def _masked(settings: ModelSettings) -> Finding:
 
 def _server(what: str, model: GeneratorSettings | EncoderSettings) -> Finding:
     from evidence_assets.lake.errors import ModelUnavailable
-    from evidence_assets.models.openai_http import OpenAIServer
+    from evidence_assets.models.openai_server import OpenAIServer
 
     url = model.base_url.rstrip("/") + "/models"
     try:
-        served = OpenAIServer(model.name, model.base_url, model.api_key_env, timeout_seconds=3, attempts=1).served()
+        server = OpenAIServer(model.name, model.base_url, model.api_key_env, timeout_seconds=3, attempts=1)
+        served = [row["id"] for row in server.list_models()]
     except ModelUnavailable as error:
         return Finding(what, str(error), False, f"start one, such as: vllm serve {model.name} --host 127.0.0.1")
     if model.name not in served:

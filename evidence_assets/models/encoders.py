@@ -19,10 +19,13 @@ import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers, TokenVectors
-from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
-from evidence_assets.models.weights import (
+from evidence_assets.models.running import (
     MINILM_SHA256,
     check_model_folder,
+    device_of,
+    each_on_one_thread,
+    equal_length_batches,
+    fingerprint,
     folder_revision,
     hub_revision,
     loading,

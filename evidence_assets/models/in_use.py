@@ -26,10 +26,9 @@ from evidence_assets.models.protocols import (
     TokenVectors,
 )
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
+from evidence_assets.models.running import loading
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
-from evidence_assets.models.served_encoder import ServedEncoder
 from evidence_assets.models.text_writing import PermutedLM, SentenceWriter, TextLikelihood
-from evidence_assets.models.weights import loading
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
 
 MASKED_LM = "models/masked_lm"
@@ -89,6 +88,8 @@ class RememberingEncoder:
 def encoder(settings: EncoderSettings) -> RememberingEncoder:
     """The encoder that these settings name."""
     if settings.base_url:
+        from evidence_assets.models.served_models import ServedEncoder
+
         return RememberingEncoder(
             ServedEncoder(
                 settings.name, **settings.model_dump(include={"base_url", "revision", "api_key_env", "max_tokens"})
@@ -190,20 +191,20 @@ SERVED = {"base_url", "revision", "api_key_env", "concurrency", "timeout_seconds
 def load_generator(settings: GeneratorSettings) -> Generator:
     """Make the generator that a profile names; settings that its backend has no use for are ignored."""
     if settings.backend == "openai":
-        from evidence_assets.models.openai_server import OpenAIGenerator
+        from evidence_assets.models.served_models import OpenAIGenerator
 
         return OpenAIGenerator(settings.name, **settings.model_dump(include=SERVED))
     if settings.backend == "replay":
-        from evidence_assets.models.replay import ReplayGenerator
+        from evidence_assets.models.completions import ReplayGenerator
 
         return ReplayGenerator(settings.folder, model_id=settings.name)
     options = {**settings.model_dump(include={"revision", "four_bit"}), "constrained": settings.constrain != "none"}
     if settings.backend == "transformers":
-        from evidence_assets.models.local_transformers import TransformersGenerator
+        from evidence_assets.models.local_generators import TransformersGenerator
 
         return TransformersGenerator(settings.name, **options)
     if settings.backend == "vllm":
-        from evidence_assets.models.offline_vllm import VLLMGenerator
+        from evidence_assets.models.local_generators import VLLMGenerator
 
         return VLLMGenerator(settings.name, **options)
     raise BadInput(f"the backend {settings.backend} needs no language model")

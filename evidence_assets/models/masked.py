@@ -19,8 +19,13 @@ import torch
 
 from evidence_assets.lake.ids import file_id
 from evidence_assets.models.protocols import Context, FloatArray, WordLogProbs, WordVectors
-from evidence_assets.models.running import device_of, each_on_one_thread, equal_length_batches, fingerprint
-from evidence_assets.models.weights import hub_revision
+from evidence_assets.models.running import (
+    device_of,
+    each_on_one_thread,
+    equal_length_batches,
+    fingerprint,
+    hub_revision,
+)
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets.text.words import is_word
 

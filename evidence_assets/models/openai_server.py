@@ -1,260 +1,288 @@
-"""A language model behind any server that speaks the OpenAI chat protocol (vLLM, Ollama, llama.cpp, a paid one).
+"""A server of the OpenAI protocol (vLLM, Ollama, llama.cpp, a paid one), called through the package ``openai``.
 
-Belongs here: which requests are under way, and how the shape of a reply is asked for on the wire. What is asked and what a
-reply means belongs to ``reasoning``, patience to ``openai_http``.
+Belongs here: the limits of a reply and what an error says. Retries, ``Retry-After`` and connections are the package's
+business, what is asked that of ``served_models``.
 
-What goes wrong is the server's fault, which ends as ``openai_http`` says, or a request's own (refused with 4xx, such as a
-prompt that is too long): that gives a completion whose finish reason begins with ``refused``, one failed row.
+What goes wrong on the server's side (not reached, too slow, cut off, 429, 5xx, not this protocol) is retried and then raises
+:class:`ModelUnavailable`: the step fails, and a retry goes on from what is kept. A request that the server refuses, such as
+a prompt that is too long, is a :class:`RefusedRequest`: one failed row.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import json
-import math
+import os
+import re
+import ssl
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from queue import SimpleQueue
-from typing import Any
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from threading import Thread
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-import aiohttp
+import httpx2
+from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
 
-from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.lake.ids import content_id
-from evidence_assets.models.openai_http import OpenAIServer, TryAgain, revision_in, to_its_end
-from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, Kept, Request, object_schema
+from evidence_assets.lake.errors import ModelUnavailable, TryLater
 
-CONSTRAINTS = ("json_schema", "structured_outputs", "none")
-
-
-@dataclass
-class _Round:
-    """The requests of one call; ``gone`` says why the server counts as unavailable, once a request has found it so."""
-
-    requests: Sequence[Request]
-    give: Callable[[tuple[int, Completion]], None]
-    gone: ModelUnavailable | None = None
-    stop: Callable[[], object] = lambda: None
-    """Breaks off what is under way; may be called from another thread."""
+LARGEST_REPLY = 8 << 20
+"""Bytes of a reply that are read; whatever sends more is no chat server."""
+OPTIONAL = ("seed", "structured_outputs")
+"""Fields of a request that not every server takes: one that rejects a field is sent it no more."""
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ANOTHER_SHAPE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+T = TypeVar("T")
 
 
-class OpenAIGenerator(OpenAIServer):
-    """Asks a served model, several requests at once.
+class RefusedRequest(Exception):
+    """The server refuses a request with a 4xx status; it may take others."""
 
-    ``model_id``: Name under which the server serves the model.
-    ``base_url``: Root of the protocol, usually ending in ``/v1``.
-    ``api_key_env``, ``concurrency``, ``timeout_seconds``, ``attempts``: See :class:`OpenAIServer`.
-    ``revision``: What tells this model's weights from others of the same name, where the server does not say; see
-        :meth:`settle_revision`.
-    ``constrain``: How the server is told the shape of the reply: ``json_schema`` by ``response_format``, which all
-        common servers honour; ``structured_outputs`` by vLLM's field of that name, which holds a reply to a bare label
-        and JSON to no blanks; ``none`` not at all.
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"({status}): {message}")
+        self.status = status
+
+
+class OpenAIServer:
+    """A server at ``base_url``, usually ending in ``/v1``, of which one model is asked, several requests at once.
+
+    ``api_key_env``: Environment variable that holds the key, if the server wants one; the key is in no message.
+    ``concurrency``: Requests under way at once.
+    ``timeout_seconds``: Longest that one attempt may take, from connecting to the last byte of the reply.
+    ``attempts``: Times that a request is tried before the server counts as unavailable, with pauses of 0.5 s, then
+        twice as long each time up to 8 s, or as long as ``Retry-After`` asks if that is at most two minutes.
     """
 
-    asked_for = "completion"
+    path = ""
+    asked_for = "reply"
+    """What it is asked for, in messages."""
 
     def __init__(
         self,
         model_id: str,
-        *,
-        base_url: str = "http://127.0.0.1:8000/v1",
-        revision: str | None = None,
-        api_key_env: str = "OPENAI_API_KEY",
-        concurrency: int = 32,
+        base_url: str,
+        api_key_env: str,
+        concurrency: int = 1,
         timeout_seconds: float = 300.0,
         attempts: int = 6,
-        constrain: str = "json_schema",
     ) -> None:
-        if constrain not in CONSTRAINTS:
-            raise BadInput(f"unknown constraint {constrain!r}; one of {', '.join(CONSTRAINTS)}")
-        super().__init__(model_id, base_url, api_key_env, concurrency, timeout_seconds, attempts)
-        self.revision = revision or "served"
-        self.parameters: dict[str, object] = {"temperature": 0, "seed": 0, "constrain": constrain}
-        self._constrain = constrain
-        self._verified, self._pinned, self._settled = False, revision, False
+        self.model_id, self.url, self.timeout = model_id, base_url.rstrip("/"), timeout_seconds
+        self._concurrency, self._attempts = concurrency, attempts
+        self.key, self._key_env = os.environ.get(api_key_env, ""), api_key_env
+        self._verified = False
+        self._rejected: set[str] = set()
 
-    def settle_revision(self, kept: Kept) -> None:
-        """Find out the revision, once: what the server's list of models says; else the pinned one; else its first reply.
+    def check(self, reply: Any) -> object:
+        """Read the JSON of a reply; a ``LookupError``, ``TypeError`` … where it does not hold what was asked for."""
+        raise NotImplementedError
 
-        What a reply says (a dated name, a fingerprint of the server) may change with every restart, so what was said first
-        holds. A server that cannot be reached now is taken at its last word, so that what is done already needs no server.
+    def list_models(self) -> list[dict[str, Any]]:
+        """What the server says of the models that it serves, each with its ``id``."""
+        return list(_iterate_in_thread(self._list_models()))
+
+    def ask_each(self, payloads: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any, float]]:
+        """(number, JSON of the reply or :class:`RefusedRequest`, seconds) as the replies arrive.
+
+        If the server gives out, what is under way is waited for and yielded before the error is raised.
         """
-        if self._settled:
-            return
-        key = content_id("revision", self._url, self.model_id, self._pinned)
-        last = kept.get(key)
+        return _iterate_in_thread(self._ask_each(payloads))
+
+    async def _list_models(self) -> AsyncGenerator[dict[str, Any], None]:
         try:
-            said = revision_in(self.listed(), self.model_id)
-            if not said and not self._pinned:
-                said = last.text if last else self._said_in_reply()
-        except ModelUnavailable:
-            if last is None and not self._pinned:
-                raise
-            said = last.text if last else ""
-        self.revision = said or self._pinned or self.revision
-        kept.put(key, Completion(self.revision, 0, 0, 0.0, "stop"))
-        self._settled = True
+            async with self._client() as client:
+                reply: Any = await self._call(client.get("/models", cast_to=object))
+            models = [{**row, "id": str(row["id"])} for row in reply["data"]]
+        except (RefusedRequest, *_ANOTHER_SHAPE) as error:
+            raise ModelUnavailable(
+                f"the server at {self.url} is not an OpenAI-compatible one: GET {self.url}/models answers "
+                f"{getattr(error, 'status', 200)} without a list of models; set base_url to the root of the protocol, "
+                f"which usually ends in /v1"
+            ) from None
+        for model in models:
+            yield model
 
-    def _said_in_reply(self) -> str:
-        """What the shortest reply says of the model besides its name."""
+    async def _ask_each(self, payloads: Sequence[dict[str, Any]]) -> AsyncGenerator[tuple[int, Any, float], None]:
+        if not self._verified:
+            await self._verify()
+        waiting = enumerate(payloads)
+        failure: BaseException | None = None
+        async with self._client() as client:
+            under_way = {asyncio.create_task(self._ask(client, *each)) for each in islice(waiting, self._concurrency)}
+            while under_way:
+                done, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    if error := task.exception():
+                        failure = failure or error
+                    else:
+                        yield task.result()
+                if failure is None:
+                    following = islice(waiting, len(done))
+                    under_way |= {asyncio.create_task(self._ask(client, *each)) for each in following}
+        if failure is not None:
+            raise failure
 
-        async def ask() -> tuple[int, bytes]:
-            payload = self.payload(Request("", "Hello", 1))
-            async with self._session() as session:
-                return await self._patiently(lambda: self._exchange(session, "/chat/completions", payload))
-
-        _, reply = to_its_end(ask())
-        with contextlib.suppress(ValueError, RecursionError):
-            body = json.loads(reply)
-            if isinstance(body, dict):
-                told = [body.get("model"), body.get("system_fingerprint")]
-                return "-".join(str(t) for t in told if t and t != self.model_id)
-        return ""
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Completions in the order asked."""
-        completions = dict(self.generate_each(requests))
-        return [completions[number] for number in range(len(requests))]
-
-    def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
-        """(number of the request, completion) as they arrive, so that what is paid for can be kept at once.
-
-        If the server gives out, what is still under way is waited for and yielded before the error is raised.
-        """
-        if not requests:
-            return
-        arrived: SimpleQueue[tuple[int, Completion] | None] = SimpleQueue()
-        current = _Round(requests, arrived.put)
-        with ThreadPoolExecutor(1, thread_name_prefix="ask") as thread:
-            asking = thread.submit(asyncio.run, self._ask_all(current))
-            asking.add_done_callback(lambda _: arrived.put(None))
-            try:
-                while (completed := arrived.get()) is not None:
-                    yield completed
-            finally:
-                if not asking.done():  # whoever read the replies has left
-                    current.gone = ModelUnavailable("nobody waits for the replies")
-                    with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-                        current.stop()
-            asking.result()
-
-    def payload(self, request: Request) -> dict[str, Any]:
-        """Body of a chat request."""
-        body: dict[str, Any] = {
-            "model": self.model_id,
-            "messages": request.messages,
-            "max_tokens": request.most_tokens,
-            "temperature": request.temperature,
-            "seed": 0,
-        }
-        schema = json.loads(request.json_schema) if request.json_schema else None
-        if request.choices and self._constrain == "json_schema":  # a bare label is no JSON document to most servers
-            schema = object_schema(**{ANSWER: {"type": "string", "enum": list(request.choices)}})
-        if self._constrain == "structured_outputs":
-            if request.choices:
-                body["structured_outputs"] = {"choice": list(request.choices)}
-            elif schema:
-                body["structured_outputs"] = {"json": schema, "disable_any_whitespace": True}
-        elif self._constrain == "json_schema" and schema:
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "reply", "strict": True, "schema": schema},
-            }
-        return body
-
-    async def _ask_all(self, current: _Round) -> None:
-        """Ask a round's requests in their order, as many at once as may be."""
-        waiting, this = iter(enumerate(current.requests)), asyncio.current_task()
-        assert this is not None
-        current.stop = functools.partial(asyncio.get_running_loop().call_soon_threadsafe, this.cancel)
-
-        async def work(session: aiohttp.ClientSession) -> None:
-            for number, request in waiting:
-                try:
-                    current.give((number, await self._ask(session, request, current)))
-                except ModelUnavailable as error:
-                    current.gone = current.gone or error
-                if current.gone:
-                    return
-
-        async with self._session() as session:
-            if not self._verified:
-                await self._verify(session)
-            workers = min(self._concurrency, len(current.requests))
-            await asyncio.gather(*(work(session) for _ in range(workers)))
-        if current.gone:
-            raise current.gone
-
-    async def _verify(self, session: aiohttp.ClientSession) -> None:
+    async def _verify(self) -> None:
         """Make sure, once, that the server speaks this protocol and serves the model."""
-        served = [str(row["id"]) for row in await self._served(session)]
+        served = [row["id"] async for row in self._list_models()]
         if self.model_id not in served:
             raise ModelUnavailable(
-                f"the server at {self._url} does not serve {self.model_id!r} but {', '.join(served[:5]) or 'none'}; "
+                f"the server at {self.url} does not serve {self.model_id!r} but {', '.join(served[:5]) or 'none'}; "
                 f"name one of these, or start the server with the model"
             )
         self._verified = True
 
-    async def _ask(self, session: aiohttp.ClientSession, request: Request, current: _Round) -> Completion:
-        payload = self.payload(request)
+    async def _ask(self, client: AsyncOpenAI, number: int, payload: dict[str, Any]) -> tuple[int, Any, float]:
+        started = time.perf_counter()
+        body = {name: value for name, value in payload.items() if name not in self._rejected}
+        try:
+            reply: object = await self._call(client.post(self.path, cast_to=object, body=body))
+        except RefusedRequest as error:
+            if error.status == 404:
+                raise ModelUnavailable(
+                    f"the server at {self.url} has no {self.path} of {self.model_id!r} (404)"
+                ) from None
+            named = {name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", str(error))}
+            if named and error.status in (400, 422):
+                self._rejected |= named
+                return await self._ask(client, number, payload)
+            reply = error
+        return number, reply, time.perf_counter() - started
 
-        async def attempt() -> Completion:
-            started = time.perf_counter()
-            status, reply = await self._exchange(session, "/chat/completions", payload)
-            seconds = time.perf_counter() - started
-            if status == 404:
-                raise ModelUnavailable(f"the server at {self._url} has no chat completions for {self.model_id!r} (404)")
-            if status >= 400:
-                reason = f"{REFUSED} by the server ({status}): {self._message(reply)}"
-                return Completion("", 0, 0, seconds, reason)
-            wrapped = bool(request.choices) and "response_format" in payload
-            return completion_of(reply.decode(errors="replace"), seconds, wrapped=wrapped)
+    def _client(self) -> AsyncOpenAI:
+        local = urlsplit(self.url).hostname in _LOOPBACK  # a proxy cannot reach this machine's own ports
+        http = _WholeReplies(self, verify=_certificates(), trust_env=not local)
+        key = self.key or "none"  # the package insists on one
+        try:
+            return AsyncOpenAI(api_key=key, base_url=self.url, max_retries=self._attempts - 1, http_client=http)
+        except httpx2.InvalidURL as error:
+            raise ModelUnavailable(f"the server at {self.url} cannot be asked: {error}; check base_url") from None
 
-        return await self._patiently(attempt, lambda: current.gone)
+    async def _call(self, calling: Coroutine[Any, Any, object]) -> object:
+        """What a call of ``openai`` gives; its errors in our own words."""
+        try:
+            return await calling
+        except APIStatusError as error:
+            status, failed = error.status_code, error.request
+            if status in (401, 403):
+                raise ModelUnavailable(
+                    f"the server at {self.url} refuses the key ({status}); set the environment variable {self._key_env} "
+                    f"to a valid one"
+                ) from None
+            message = self._without_key(_message(error.body))
+            if status not in (408, 409, 429) and status < 500:
+                raise RefusedRequest(status, message) from None
+            reason = f"it answers {status}: {message}"
+            if wait := error.response.headers.get("retry-after"):
+                reason += f" and asks to wait {wait} s"
+        except APITimeoutError as error:
+            reason, failed = f"no whole reply within {self.timeout:g} s", error.request
+        except APIConnectionError as error:
+            cause, failed = error.__cause__, error.request
+            reason = f"the connection failed ({type(cause).__name__}: {cause})"
+            if isinstance(cause, httpx2.DecodingError):
+                reason = str(cause)
+        attempts = 1 + int(failed.headers.get("x-stainless-retry-count", 0))
+        raise TryLater(
+            f"the server at {self.url} gives no {self.asked_for} after {attempts} attempt{'s' * (attempts > 1)}: "
+            f"{self._without_key(reason)}; see that it runs, then retry: what is finished is kept"
+        )
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self.key, "[key]") if self.key else text
 
 
-def completion_of(reply: str, seconds: float = 0.0, *, wrapped: bool = False) -> Completion:
-    """The completion that a reply of the protocol holds; ``seconds`` is what it took.
+class _WholeReplies(DefaultAsyncHttpxClient):
+    """Reads a reply whole, in limits of time and size; one that is late or unreadable is retried like a cut connection."""
 
-    Where a choice was asked for as a JSON object (``wrapped``), the bare choice is taken out of it; a text that is no
-    such object is left as it is.
+    def __init__(self, server: OpenAIServer, **options: Any) -> None:
+        super().__init__(timeout=httpx2.Timeout(server.timeout, connect=min(10.0, server.timeout)), **options)
+        self._server = server
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        # The package sends what it finds in the environment (an organization, another key) and what machine this is.
+        for name in set(request.headers) - {"x-stainless-retry-count"}:
+            if name.startswith(("x-stainless-", "openai-")) or (name == "authorization" and not self._server.key):
+                del request.headers[name]
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._server.timeout):
+                response = await super().send(request, **{**options, "stream": True})
+                async for block in response.aiter_bytes():
+                    body += block
+                    if len(body) > LARGEST_REPLY:
+                        raise ModelUnavailable(
+                            f"the server at {self._server.url} sends more than {LARGEST_REPLY >> 20} MiB for one reply; it "
+                            f"is no such server, check base_url"
+                        )
+        except TimeoutError:
+            raise httpx2.ReadTimeout("too slow", request=request) from None
+        if response.is_success and request.method == "POST":
+            self._check(request, body)
+        headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
+        headers["content-type"] = "application/json"
+        return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
+
+    def _check(self, request: httpx2.Request, body: bytearray) -> None:
+        lacking = "is not JSON"
+        try:
+            reply = json.loads(body)
+            lacking = f"has no {self._server.asked_for} in it"
+            self._server.check(reply)
+        except _ANOTHER_SHAPE:
+            reason = f"its reply {lacking}: {body[:60].decode(errors='replace')!r}"
+            raise httpx2.DecodingError(reason, request=request) from None
+
+
+def revision_in(models: Sequence[dict[str, Any]], name: str) -> str:
+    """What a list of models says of one besides its name: a revision, or what is served under that name."""
+    for row in models:
+        if row["id"] == name:
+            root = str(row.get("root") or "").rstrip("/")
+            served = root.rpartition("/")[2] if root not in ("", name) else ""
+            return str(row.get("revision") or row.get("digest") or served)
+    return ""
+
+
+def _message(body: Any) -> str:
+    """What a server says of an error, at most 300 characters; Gemini's puts it into a list."""
+    body = body[0] if isinstance(body, list) and body else body
+    for name in ("error", "message"):
+        body = body.get(name, body) if isinstance(body, dict) else body
+    return " ".join(str(body or "").split())[:300]
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """Read once, as it takes 50 ms."""
+    return httpx2.create_ssl_context()
+
+
+def _iterate_in_thread(items: AsyncGenerator[T, None]) -> Iterator[T]:
+    """Run an asynchronous generator in a thread of its own, as the caller's may have an event loop already.
+
+    What is under way when the caller stops is cancelled.
     """
+
+    async def close() -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await items.aclose()
+
+    async def following() -> T | None:
+        return await anext(items, None)
+
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="ask", daemon=True)
+    thread.start()
     try:
-        body = json.loads(reply)
-    except (ValueError, RecursionError):
-        raise TryAgain(f"its reply is not JSON: {reply[:60]!r}") from None
-    try:
-        choice = body["choices"][0]
-        message = choice["message"]
-        text, refusal = message.get("content") or "", message.get("refusal")
-        if not isinstance(text, str):
-            raise TypeError
-    except (LookupError, TypeError, AttributeError):
-        raise TryAgain(f"its reply has no completion in it: {str(body)[:60]!r}") from None
-    reason = str(choice.get("finish_reason") or "unknown")
-    if refusal and not text:
-        reason = f"{REFUSED} by the model: {' '.join(str(refusal).split())[:300]}"
-    usage = body.get("usage")
-    prompt_tokens, completion_tokens = (
-        _counted(usage.get(name) if isinstance(usage, dict) else None)
-        for name in ("prompt_tokens", "completion_tokens")
-    )
-    return Completion(_bare(text) if wrapped else text, prompt_tokens, completion_tokens, seconds, reason)
-
-
-def _bare(text: str) -> str:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    answer = value.get(ANSWER) if isinstance(value, dict) and len(value) == 1 else None
-    return answer if isinstance(answer, str) else text
-
-
-def _counted(stated: object) -> int:
-    """A number of tokens as the server counts them; 0 where it states none that is a number."""
-    return int(stated) if isinstance(stated, int | float) and math.isfinite(stated) else 0
+        while (item := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not None:
+            yield item
+    finally:
+        asyncio.run_coroutine_threadsafe(close(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

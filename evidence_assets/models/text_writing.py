@@ -16,8 +16,7 @@ import torch
 
 from evidence_assets.models.masked import UnusableModel, require_mask, whole_words, word_start_marker
 from evidence_assets.models.protocols import FloatArray
-from evidence_assets.models.running import device_of, equal_length_batches
-from evidence_assets.models.weights import hub_revision, loading, pinned_files
+from evidence_assets.models.running import device_of, equal_length_batches, hub_revision, loading, pinned_files
 from evidence_assets.text.prompt_text import SLOT
 
 PAIRS_AT_ONCE = 64

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
-from evidence_assets_tests.experiment.test_replay import lay
+from evidence_assets_tests.systems.test_replay import lay
 
 
 def test_recorded_answers_are_scored_by_model_and_mode(tmp_path: Path) -> None:

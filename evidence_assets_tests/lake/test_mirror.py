@@ -24,7 +24,7 @@ from evidence_assets.lake.mirror import Mirror
 from evidence_assets.lake.object_store import ObjectStore
 from evidence_assets.lake.rows import prepare, version_of
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.completion_cache import CompletionCache
+from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Completion
 from evidence_assets_tests.lake_rows import prediction, question
 

@@ -18,11 +18,11 @@ from pathlib import Path
 import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models import weights
 from evidence_assets.models.encoders import TransformerEncoder, load_encoder
-from evidence_assets.models.local_transformers import TransformersGenerator
-from evidence_assets.models.openai_server import OpenAIGenerator
+from evidence_assets.models.local_generators import TransformersGenerator
 from evidence_assets.models.protocols import Request
+from evidence_assets.models.running import check_weights, sha256_of
+from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Failure
@@ -110,7 +110,7 @@ def bad_checksum(scene: Scene) -> None:
     """Check a file of weights that was damaged on its way."""
     path = scene.scratch / "model.safetensors"
     path.write_bytes((scene.encoder / "model.safetensors").read_bytes()[:-1] + b"?")
-    weights.check_weights(path, weights.sha256_of(scene.encoder / "model.safetensors"), "fetch the file again")
+    check_weights(path, sha256_of(scene.encoder / "model.safetensors"), "fetch the file again")
 
 
 def nan_vectors(scene: Scene) -> object:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import anyio
 import pytest
 import uvicorn
 from starlette.applications import Starlette
@@ -19,7 +20,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from evidence_assets.models import openai_http
 from evidence_assets.models.protocols import Generator, Request
 
 MODEL = "test-model"
@@ -46,7 +46,7 @@ def running(app: Any) -> Iterator[str]:
 def hurried() -> Iterator[None]:
     """Let the client pause a fiftieth of the time between two attempts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(openai_http, "pause", lambda seconds: asyncio.sleep(seconds / 50))
+        patch.setattr(anyio, "sleep", lambda seconds: asyncio.sleep(seconds / 50))
         yield
 
 
@@ -142,11 +142,13 @@ class FaultyServer:
             await asyncio.sleep(0.01)
             if "input" in body and not behaviour:
                 return JSONResponse(embeddings_body(body["input"]))
-            return await self._misbehave(behaviour, "" if "input" in body else body["messages"][-1]["content"])
+            return await self._misbehave(
+                behaviour, "" if "input" in body else body["messages"][-1]["content"], "seed" in body
+            )
         finally:
             self.under_way -= 1
 
-    async def _misbehave(self, behaviour: str, user: str) -> Any:
+    async def _misbehave(self, behaviour: str, user: str, seeded: bool) -> Any:
         error = {"error": {"message": f"the {behaviour} you asked for", "type": "test"}}
         match behaviour:
             case "":
@@ -156,6 +158,12 @@ class FaultyServer:
                 return JSONResponse(chat_body(self.reply(user)))
             case "429" | "500" | "503" | "400" | "401":
                 return JSONResponse(error, int(behaviour))
+            case "no seed":
+                if seeded:
+                    return JSONResponse(
+                        [{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.'}}], 400
+                    )
+                return JSONResponse(chat_body(self.reply(user)))
             case "429 wait":
                 return JSONResponse(error, 429, headers={"Retry-After": "20"})
             case "429 for an hour":

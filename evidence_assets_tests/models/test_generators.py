@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models.completions import ReplayGenerator, record
 from evidence_assets.models.in_use import load_generator
-from evidence_assets.models.local_transformers import TransformersGenerator
-from evidence_assets.models.openai_server import OpenAIGenerator
+from evidence_assets.models.local_generators import TransformersGenerator
 from evidence_assets.models.protocols import Completion, Generator, Request
-from evidence_assets.models.replay import ReplayGenerator, record
+from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning import requests as prompts
 from evidence_assets.reasoning.asking import LanguageModel

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.openai_server import OpenAIGenerator, completion_of
 from evidence_assets.models.protocols import Request
+from evidence_assets.models.served_models import OpenAIGenerator, completion_of
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure
@@ -58,6 +58,16 @@ def test_refused_request_is_one_failed_row(shared: tuple[FaultyServer, str], ser
     cache = Kept()
     (choice,) = PromptedSolver(LanguageModel(asking(shared), cache)).choose([QUESTION])
     assert choice == Failure("refused by the server (400): the 400 you asked for") and not cache
+
+
+def test_a_rejected_optional_field_is_sent_once_and_no_more(
+    shared: tuple[FaultyServer, str], server: FaultyServer
+) -> None:
+    server.always = "no seed"
+    generator = asking(shared, concurrency=1)
+    assert [each.text for each in generator.generate(ASKED[:3])] == ["B"] * 3
+    assert generator.generate(ASKED[:1])[0].text == "B"
+    assert ["seed" in body for body in server.bodies] == [True, False, False, False, False]
 
 
 def test_failed_step_resumes_from_the_cache(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
@@ -168,7 +178,7 @@ def test_nothing_asked_needs_no_server() -> None:
 @pytest.mark.parametrize("usage", [None, [1], "many", {"prompt_tokens": "x"}, {"prompt_tokens": float("inf")}])
 def test_usage_that_is_no_count_is_none(usage: object) -> None:
     body = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}], "usage": usage}
-    completion = completion_of(json.dumps(body))
+    completion = completion_of(body)
     assert (completion.text, completion.prompt_tokens, completion.completion_tokens) == ("B", 0, 0)
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.reranker_training import Labelled, TuningSettings, tune_reranker
-from evidence_assets.models.rerankers import CrossEncoderReranker
+from evidence_assets.models.rerankers import CrossEncoderReranker, Labelled, TuningSettings, tune_reranker
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny import make_encoder
 

@@ -22,11 +22,10 @@ import pytest
 import torch
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.models.local_transformers import TransformersGenerator
-from evidence_assets.models.offline_vllm import VLLMGenerator
-from evidence_assets.models.openai_server import CONSTRAINTS, OpenAIGenerator
+from evidence_assets.models.completions import ReplayGenerator, record
+from evidence_assets.models.local_generators import TransformersGenerator, VLLMGenerator
 from evidence_assets.models.protocols import Completion, Generator, Request
-from evidence_assets.models.replay import ReplayGenerator, record
+from evidence_assets.models.served_models import CONSTRAINTS, OpenAIGenerator
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets_tests.models.servers import MODEL, model_server, running

@@ -22,9 +22,8 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.encoders import EMBEDDED
 from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder
-from evidence_assets.models.reranker_training import Labelled, TuningSettings, tune_reranker
-from evidence_assets.models.rerankers import MAXSIM
-from evidence_assets.models.weights import folder_revision
+from evidence_assets.models.rerankers import MAXSIM, Labelled, TuningSettings, tune_reranker
+from evidence_assets.models.running import folder_revision
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q import system as a2q
 from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.experiment.replay import read_recorded, score
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.systems.baselines.recorded import score_recording
 
 HEADER = "path\tdataset\tquestion_id\tmodel\tmode\tgold\tquestion\tA\tB\tC\tD\n"
 
@@ -27,59 +27,59 @@ def lay(folder: Path, replies: list[str], gold: str = "B", ids: list[str] | None
 
 def test_recorded_answers_are_scored(tmp_path: Path) -> None:
     lay(tmp_path, ['{"answer_choice": "B"}', "The answer is A.", "content", '{"answer_choice": "B/C"}'])
-    scored = list(score(read_recorded(tmp_path)))
-    assert [(item.answer, item.status, item.correct) for item in scored] == [
-        ("B", "answered", True),
-        ("A", "answered", False),
-        (None, "failed", False),
-        ("B", "answered", True),
+    scored = list(score_recording(tmp_path))
+    assert [(item.answer, item.correct) for item in scored] == [
+        ("B", True),
+        ("A", False),
+        (None, False),
+        ("B", True),
     ]
     assert scored[2].error == "the reply names no option"
-    assert scored[0].recorded.question.options == ("ant", "bee", "cat")
-    assert [item.correct for item in score(read_recorded(tmp_path), "refuse")] == [True, False, False, False]
+    assert scored[0].question.options == ("ant", "bee", "cat")
+    assert [item.correct for item in score_recording(tmp_path, "refuse")] == [True, False, False, False]
 
 
 def test_faulty_recordings(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"index\.tsv: there is no such file"):
-        list(read_recorded(tmp_path))
+        list(score_recording(tmp_path))
     lay(tmp_path, ["B"], gold="D")
     with pytest.raises(BadInput, match=r"index\.tsv:2: gold: 'D' is not one of A, B, C"):
-        list(read_recorded(tmp_path))
+        list(score_recording(tmp_path))
     lay(tmp_path, ["B", "A"], ids=["q", "q"])
     with pytest.raises(BadInput, match=r"index\.tsv:3: question_id: set / q / some-model / cot comes twice"):
-        list(read_recorded(tmp_path))
+        list(score_recording(tmp_path))
     lay(tmp_path, ["B"])
     (tmp_path / "0.json").write_text('["a", "b"]')
     with pytest.raises(BadInput, match=r"0\.json:1: expected a list with one text"):
-        list(read_recorded(tmp_path))
+        list(score_recording(tmp_path))
     (tmp_path / "0.json").unlink()
     with pytest.raises(BadInput, match=r"0\.json: there is no such file"):
-        list(read_recorded(tmp_path))
+        list(score_recording(tmp_path))
     index = (tmp_path / "index.tsv").read_text()
     (tmp_path / "index.tsv").write_text(index.replace("0.json", "../0.json"))
     with pytest.raises(BadInput, match=r"index\.tsv:2: path: lies outside the recording"):
-        list(read_recorded(tmp_path))
+        list(score_recording(tmp_path))
 
 
 @pytest.mark.dev_data
 def test_accuracies_are_those_stated_beside_the_recording(dev_data: Path) -> None:
-    scored = list(score(read_recorded(dev_data / "replay")))
+    scored = list(score_recording(dev_data / "replay"))
     assert len(scored) == 200
-    assert Counter((i.recorded.model, i.recorded.mode) for i in scored if i.correct) == {
+    assert Counter((i.model, i.mode) for i in scored if i.correct) == {
         ("gpt-35-turbo-16k", "cot"): 28,
         ("gpt-35-turbo-16k", "rag_32"): 31,
         ("gpt-4-32k", "cot"): 43,
         ("gpt-4-32k", "rag_32"): 39,
     }
     # twelve replies name no option; not one of the 200 is lost, and each failure has its reason
-    assert sum(item.status == "failed" for item in scored) == 12
-    assert all(item.error for item in scored if item.status == "failed")
+    assert sum(item.answer is None for item in scored) == 12
+    assert all(item.error for item in scored if item.answer is None)
 
 
 @pytest.mark.dev_data
 def test_every_letter_is_that_of_the_stated_rule(dev_data: Path) -> None:
     """The rule stated beside the recording, written down independently: first letter of the last answer field."""
-    for item in score(read_recorded(dev_data / "replay")):
-        _, found, tail = item.recorded.reply.rpartition('"answer_choice": "')
+    for item in score_recording(dev_data / "replay"):
+        _, found, tail = item.reply.rpartition('"answer_choice": "')
         match = re.match(r"[A-D](?![A-Za-z])", tail) if found else None
-        assert item.answer == (match[0] if match else None), item.recorded.path
+        assert item.answer == (match[0] if match else None), item.path
