@@ -1,4 +1,4 @@
-"""The report on all scores: pictures that are drawn anew when a score changes."""
+"""The report on all scores: pictures that are drawn anew when a score changes, and the printed figures as a table."""
 
 import base64
 from typing import Any
@@ -17,6 +17,9 @@ from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
+from evidence_assets.reproduction.cells import candidates, declared_cells, figure_rows
+
+KEY = "report/scoreboard"
 
 
 def score_stages() -> list[Stage]:
@@ -25,7 +28,9 @@ def score_stages() -> list[Stage]:
     return sorted((stage for stage in every if stage.table == "scores"), key=lambda stage: stage.key)
 
 
-def _draw(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+def _report(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+    figures = figure_rows(declared_cells(candidates()))
+    lake.write(KEY, "", {"published_figures": figures})
     with connect(lake.root, memory=None) as connection:
         images, verdicts = plots.draw(connection), graph_stages.verdicts(connection)
     folder = lake.root / "reports" / "scoreboard"
@@ -37,7 +42,8 @@ def _draw(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             shown[name.removesuffix(".png")] = dg.MetadataValue.md(picture)
     if verdicts:
         shown["graphs"] = dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in verdicts))
-    return content_id({name: content_id(image.hex()) for name, image in images.items()}, verdicts), shown
+    hashes = {name: content_id(image.hex()) for name, image in images.items()}
+    return content_id(hashes, verdicts, figures), shown
 
 
 class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
@@ -45,12 +51,15 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         scoreboard = files_asset(
-            "report/scoreboard",
-            _draw,
+            KEY,
+            _report,
             group="scores",
             code_version=plots.VERSION,
             kinds=("matplotlib", "png"),
-            description="Every variant's accuracy with its interval beside the printed figure, its evidence and its cost; harvests, too.",
+            description=(
+                "Every variant's accuracy with its interval beside the printed figure, harvests, and how right the "
+                "surest answers are; and published_figures: what would fill each printed cell, or why nothing can."
+            ),
             deps=[dep(stage.key, EVERY if stage.partitions else None) for stage in score_stages()],
         )
         return dg.Definitions(assets=[scoreboard])

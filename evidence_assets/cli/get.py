@@ -9,10 +9,10 @@ import typer
 from evidence_assets.benchmarks import homes
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import out, sentences, table
-from evidence_assets.experiment.derived_figures import obtained
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.fetching import fetched_below
+from evidence_assets.reproduction.ours import obtained
 from evidence_assets.text.nearest import nearest
 
 commands = typer.Typer(rich_markup_mode=None)

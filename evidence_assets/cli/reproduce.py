@@ -1,4 +1,4 @@
-"""``evidence reproduce``: every printed table with what would fill its cells, and one of them with ours beside the print."""
+"""``evidence reproduce``: every printed table with what would fill its cells, and one with ours beside the print."""
 
 from __future__ import annotations
 
@@ -12,39 +12,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from evidence_assets import systems
 from evidence_assets.benchmarks.declared import declared
-from evidence_assets.cli.console import JsonOption, LakeOption, cell, out, sentences
-from evidence_assets.experiment.derived_figures import differences, obtained, vectors_of
-from evidence_assets.experiment.reproduction import Cell, PrintedTable, candidates, printed_tables, scored
-from evidence_assets.experiment.scores.plots import Point, intervals
-from evidence_assets.experiment.scores.published_figures import RECORDED
-from evidence_assets.experiment.variants import variants
+from evidence_assets.cli.console import JsonOption, LakeOption, out, sentences
+from evidence_assets.cli.console import table as show_table
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE, load
+from evidence_assets.reproduction.cells import Cell, candidates, declared_cells
+from evidence_assets.reproduction.ours import differences, scores_beside, with_ours
+from evidence_assets.reproduction.tables import PrintedTable, printed_tables
 from evidence_assets.text.nearest import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
-COLUMNS = (
-    "benchmark",
-    "system",
-    "variant",
-    "model",
-    "metric",
-    "printed",
-    "ours",
-    "low",
-    "high",
-    "difference",
-    "n",
-    "made by",
-    "where ours differs, or why there is none",
-    "note on the print",
-)
+WHY = "where ours differs, or why there is none"
 
 
 @commands.command()
@@ -63,39 +45,40 @@ def reproduce(
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Every table of the papers: how many cells are printed, can be filled and are, what that takes, and why not others."""
-    failed = False
+    """Show every printed table: cells that can be filled and are, what that takes, and why not others."""
+    succeeded = True
     with sentences(), _using(profile):
         if run and (lake or as_json or not table):
             raise BadInput(
                 "--run takes a table, makes it in EVIDENCE_LAKE and prints what is made: not with --lake or --json"
             )
-        found = _tables(lake)
         if run:
-            failed = not _made(_named(table, found))
-            found = _tables(lake)
-        if table:
-            one = _named(table, found)
-            rows = [row for each in one.cells for row in _rows(each)]
-            if csv_file:
-                with csv_file.open("w", encoding="utf-8", newline="") as file:
-                    csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
-            if plot:
-                _plot(one, plot)
-        if as_json and table:
-            whole = _summary(one) | {"cells": [dict(zip(COLUMNS, row, strict=True)) for row in rows]}
-            print(json.dumps(whole, indent=1, ensure_ascii=False))
-        elif as_json:
-            print(json.dumps([_summary(each) for each in found], indent=1, ensure_ascii=False))
-        elif table:
-            _show(one, rows)
+            succeeded = _run(_named(table, _tables(lake)))
+        tables = _tables(lake)
+        if not table:
+            if as_json:
+                print(json.dumps([each.summary() for each in tables], indent=1, ensure_ascii=False))
+            else:
+                _list(tables)
+            return
+        one = _named(table, tables)
+        rows = [row for cell in one.cells for row in _rows(cell)]
+        if csv_file:
+            with csv_file.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+        if plot:
+            _plot(one, plot)
+        if as_json:
+            print(json.dumps(one.summary() | {"cells": rows}, indent=1, ensure_ascii=False))
         else:
-            _list(found)
-    if failed:
+            _show(one, rows)
+    if not succeeded:
         raise typer.Exit(1)
 
 
-def _made(table: PrintedTable) -> bool:
+def _run(table: PrintedTable) -> bool:
     """Make what fills a table, benchmark by benchmark; whether all of it succeeded."""
     from evidence_assets.cli.making import run as make
     from evidence_assets.cli.run import benchmark_named, chosen_variants, harvested, opt_in
@@ -137,13 +120,12 @@ def _using(profile: str) -> Iterator[None]:
 
 
 def _tables(lake: Path | None) -> list[PrintedTable]:
-    benchmarks = declared()
-    own = [b for b in benchmarks.values() if b.runs_in()]
-    able = [c for v in variants() if v.published for c in candidates(v, systems.load(v.system), own)]
-    ours = {}
-    if lake or (find_lake() / "format.json").exists():
-        with connect(lake) as connection:
-            ours = scored(connection, variants())
+    able = candidates()
+    cells = declared_cells(able)
+    if not (lake or (find_lake() / "format.json").exists()):
+        return printed_tables(cells)
+    with connect(lake) as connection:
+        ours = scores_beside(connection, cells)
     if ours and not lake:
         from dagster import DagsterInstance
 
@@ -153,161 +135,104 @@ def _tables(lake: Path | None) -> list[PrintedTable]:
         dagster_home()
         with DagsterInstance.get() as instance:
             ours |= times(instance, able, Lake(find_lake()))
-    return printed_tables(able, variants(), benchmarks, ours)
+    return printed_tables(with_ours(cells, ours))
 
 
 def _named(name: str, tables: Sequence[PrintedTable]) -> PrintedTable:
-    for table in tables:
-        if table.name == name.lower():
-            return table
-    near = nearest(name.lower(), [t.name for t in tables])
-    raise BadInput(f"no table {name!r} is printed; did you mean {near!r}? `evidence reproduce` lists them")
+    by_name = {table.name: table for table in tables}
+    if name.lower() not in by_name:
+        near = nearest(name.lower(), by_name)
+        raise BadInput(f"no table {name!r} is printed; did you mean {near!r}? `evidence reproduce` lists them")
+    return by_name[name.lower()]
 
 
-def _summary(table: PrintedTable) -> dict[str, Any]:
-    needed = {name: where for b in table.benchmarks.values() for name, where in obtained(b).items()}
-    needed |= {
-        files.name: files.holds for cell in table.fillable for c in cell.candidates for files in vectors_of(c.variant)
-    }
-    return {
-        "table": table.name,
-        "title": table.title,
-        "printed": len(table.cells),
-        "fillable": len(table.fillable),
-        "filled": len(table.filled),
-        "from_records": sum(each.from_records for each in table.cells),
-        "reasons": [
-            {"reason": reason, "cells": lacking.total(), "of": dict(lacking)}
-            for reason, lacking in table.reasons.items()
-        ],
-        "presets": table.presets,
-        "data": needed,
-        "models": {name: _megabytes(name) for name in table.models},
-        "run": [f"evidence run {name} --variants {','.join(names)}" for name, names in table.runs.items()]
-        + ([f"evidence reproduce {table.name} --run"] if table.harvests else [])
-        + [f"evidence run {name} --variants {RECORDED}" for name in table.recorded],
-    }
-
-
-def _megabytes(model: str) -> int | None:
-    """Size of a language model, where the profile states it."""
-    profile = load()
-    sizes = {g.name: g.megabytes for g in profile.generators.values()}
-    return {m.name: m.megabytes for m in profile.masked_models.values()}.get(model, sizes.get(model))
-
-
-def _rows(each: Cell) -> list[tuple[Any, ...]]:
-    """A row for every score of ours beside a printed cell, or one that says why there is none."""
-    f = each.figure
-    metric = ":".join(filter(None, (f.metric, f.label)))
-    head = (f.benchmark, f.system, f.variant, f.model, metric, round(f.fraction, 10))
-    if not each.ours:
-        names = sorted({c.variant.label for c in each.candidates})
-        why = f"{each.reason} ({each.lacks})" if each.reason else "not made yet"
-        if each.from_records:
-            why = "not run here: from recorded answers of its own, if you have them"
-        return [(*head, None, None, None, None, None, ", ".join(names), why, f.note)]
-    return [
-        (
-            *head,
-            o.value,
-            o.low,
-            o.high,
-            round(o.value - f.fraction, 10),
-            o.n,
-            o.variant,
-            "; ".join(differences(f, o, declared().get(o.benchmark))),
-            f.note,
-        )
-        for o in each.ours
+def _rows(cell: Cell) -> list[dict[str, Any]]:
+    """A row for each score of ours beside a printed cell, or one that says why there is none."""
+    f = cell.figure
+    head: dict[str, Any] = {name: getattr(f, name) for name in ("benchmark", "system", "variant", "model")}
+    head |= {"metric": ":".join(filter(None, (f.metric, f.label))), "printed": round(f.fraction, 10)}
+    ours = [
+        {"ours": o.value, "low": o.low, "high": o.high, "difference": round(o.value - f.fraction, 10), "n": o.n}
+        | {"made by": o.variant, WHY: "; ".join(differences(f, o, declared().get(o.benchmark)))}
+        for o in cell.ours
     ]
+    if not ours:
+        why = f"{cell.reason} ({cell.lacks})" if cell.reason else "not made yet"
+        if cell.from_records:
+            why = "not run here: from recorded answers of its own, if you have them"
+        names = ", ".join(sorted({c.variant.label for c in cell.candidates}))
+        ours = [dict.fromkeys(("ours", "low", "high", "difference", "n")) | {"made by": names, WHY: why}]
+    return [head | row | {"note on the print": f.note} for row in ours]
 
 
 def _list(tables: Sequence[PrintedTable]) -> None:
-    headers = ("table", "what is printed", "printed", "fillable", "filled", "preset", "data", "models")
-    shown = Table(*headers, title=f"Printed tables with the models and benchmarks of profile {load().name}")
-    where: dict[str, str] = {}
-    models: dict[str, int | None] = {}
-    reasons: dict[str, Counter[str]] = {}
-    for table in tables:
-        summary = _summary(table)
-        where |= summary["data"]
-        models |= summary["models"]
-        for reason, lacking in table.reasons.items():
-            reasons.setdefault(reason, Counter()).update(lacking)
-        shown.add_row(
-            table.name,
-            cell(table.title),
-            *(str(summary[name]) for name in ("printed", "fillable", "filled")),
-            ", ".join(table.presets),
-            ", ".join(summary["data"]),
-            ", ".join(m.rpartition("/")[2] for m in table.models),
-        )
-    out.print(shown)
-    counts = (
-        sum(len(cells) for cells in each)
-        for each in zip(*((t.cells, t.fillable, t.filled) for t in tables), strict=True)
+    summaries = [table.summary() for table in tables]
+    show_table(
+        ("table", "what is printed", "printed", "fillable", "filled", "preset", "data", "models"),
+        (
+            (
+                *(s[name] for name in ("table", "title", "printed", "fillable", "filled")),
+                *(", ".join(s[name]) for name in ("presets", "data")),
+                ", ".join(model.rpartition("/")[2] for model in s["models"]),
+            )
+            for s in summaries
+        ),
+        title=f"Printed tables with the models and benchmarks of profile {load().name}",
     )
-    out.print("{:,} cells are printed, {:,} can be filled, {:,} are filled.".format(*counts))
-    records = sum(each.from_records for table in tables for each in table.cells)
+    names = ("printed", "fillable", "filled", "from_records")
+    printed, fillable, filled, records = (sum(s[name] for s in summaries) for name in names)
+    out.print(f"{printed:,} cells are printed, {fillable:,} can be filled, {filled:,} are filled.")
     out.print(
         f"{records:,} are of systems of others: files of what they answered fill them (`raw/recorded`), nothing is run."
     )
     out.print("\nWhy the others cannot be:")
-    for reason, lacking in sorted(reasons.items(), key=lambda item: -item[1].total()):
-        of = ", ".join(f"{what} ({n})" for what, n in lacking.most_common())
-        out.print(f"  {lacking.total():>5,}  {reason} {of}", markup=False)
+    reasons: dict[str, Counter[str]] = {}
+    for table in tables:
+        for reason, counts in table.reasons.items():
+            reasons.setdefault(reason, Counter()).update(counts)
+    for reason, counts in sorted(reasons.items(), key=lambda item: -item[1].total()):
+        of = ", ".join(f"{what} ({n})" for what, n in counts.most_common())
+        out.print(f"  {counts.total():>5,}  {reason} {of}", markup=False)
     out.print("\nWhere the data are obtained:")
-    for name, said in sorted(where.items()):
-        out.print(f"  {name}: {said or 'not stated'}", markup=False)
+    for name, holds in sorted({name: holds for s in summaries for name, holds in s["data"].items()}.items()):
+        out.print(f"  {name}: {holds or 'not stated'}", markup=False)
     out.print("\nLanguage models:")
-    for name, size in sorted(models.items()):
+    for name, size in sorted({name: size for s in summaries for name, size in s["models"].items()}.items()):
         out.print(f"  {name}: {f'{size:,} MB' if size else 'size not stated in the profile'}", markup=False)
     out.print("\n`evidence reproduce TABLE` shows ours beside each printed cell; `evidence plan PRESET` what it costs.")
 
 
-def _show(table: PrintedTable, rows: Sequence[tuple[Any, ...]]) -> None:
-    shown = Table(
-        *(
-            "benchmark",
-            "printed as",
-            "model",
-            "metric",
-            "printed",
-            "ours",
-            "95 %",
-            "difference",
-            "made by",
-            "where ours differs, or why there is none",
-        ),
-        title=f"{table.name}: {table.title}",
-    )
-    for benchmark, system, variant, model, metric, printed, ours, low, high, difference, _, by, said, _ in rows:
-        outside = low is not None and high is not None and not low <= printed <= high
-        shown.add_row(
-            *map(cell, (benchmark, f"{system} {variant}".strip(), model, metric, f"{printed:,.4g}")),
-            "" if ours is None else f"{ours:.3f}",
-            "" if low is None or high is None else f"{low:.3f} – {high:.3f}",
-            "" if difference is None else f"{difference:+.3f}" + ("*" if outside else ""),
-            cell(by),
-            cell(said),
-        )
-    out.print(shown)
+def _show(table: PrintedTable, rows: Sequence[dict[str, Any]]) -> None:
+    headers = ("benchmark", "printed as", "model", "metric", "printed", "ours", "95 %", "difference", "made by", WHY)
+    shown = []
+    for row in rows:
+        low, high, interval, outside = row["low"], row["high"], "", ""
+        if low is not None and high is not None:
+            interval, outside = f"{low:.3f} – {high:.3f}", "" if low <= row["printed"] <= high else "*"
+        ours = ("", interval, "")
+        if row["ours"] is not None:
+            ours = (f"{row['ours']:.3f}", interval, f"{row['difference']:+.3f}{outside}")
+        printed_as = f"{row['system']} {row['variant']}".strip()
+        head = (row["benchmark"], printed_as, row["model"], row["metric"], f"{row['printed']:,.4g}")
+        shown.append((*head, *ours, row["made by"], row[WHY]))
+    show_table(headers, shown, title=f"{table.name}: {table.title}")
     out.print(f"{len(table.cells)} printed, {len(table.fillable)} can be filled, {len(table.filled)} are filled")
-    if any(row[6] is not None for row in rows):
+    if any(row["ours"] is not None for row in rows):
         out.print("difference: ours − printed; * where the interval leaves the printed figure out", style="dim")
     if table.fillable:
         out.print(f"To fill it, with profile {load().name}:")
-        for command in _summary(table)["run"]:
+        for command in table.summary()["run"]:
             out.print(f"  {command}", markup=False, soft_wrap=True)
 
 
 def _plot(table: PrintedTable, file: Path) -> None:
     """Ours with intervals against the print, a panel a benchmark and metric."""
+    from evidence_assets.experiment.scores.plots import Point, intervals
+
     points = [
-        Point(f"{o.benchmark}, {o.metric}", o.variant, o.metric, o.value, o.low, o.high, each.figure.fraction)
-        for each in table.filled
-        for o in each.ours
+        Point(f"{o.benchmark}, {o.metric}", o.variant, o.metric, o.value, o.low, o.high, cell.figure.fraction)
+        for cell in table.filled
+        for o in cell.ours
     ]
     if not points:
         raise BadInput(f"no score in the lake stands beside {table.name}, so there is nothing to draw")

@@ -20,11 +20,11 @@ from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.cli.demo import Wanted, batches
 from evidence_assets.cli.run import harvested, needed
-from evidence_assets.experiment.reproduction import Candidate
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.reproduction.cells import Candidate
 from evidence_assets.systems.kbloom.references import references
 from evidence_assets_tests.assets.small_worlds import SmallWorld
 from evidence_assets_tests.benchmarks.graphs.test_readers import TestDrugbank
@@ -208,7 +208,7 @@ def official_files(raw: Path) -> None:
 def recorded_files(lake: Lake, candidates: Iterable[Candidate]) -> None:
     """What systems of others answered, under the names that their figures are printed for: to each question something."""
     for candidate in candidates:
-        (printed,), benchmark = candidate.variant.published, candidate.benchmark
+        (printed,), benchmark = candidate.variant.published, benchmarks()[candidate.benchmark]
         name = "+".join(filter(None, (printed.system, printed.variant))) + (
             f"@{printed.model}" if printed.model else ""
         )

@@ -7,13 +7,12 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets import profiles, systems
+from evidence_assets import profiles
 from evidence_assets.assets.pace import SECONDS
 from evidence_assets.assets.planning import times
-from evidence_assets.benchmarks.declared import declared
-from evidence_assets.experiment.reproduction import candidates
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
+from evidence_assets.reproduction.cells import candidates
 from evidence_assets_tests.lake_rows import question
 
 STEPS = {
@@ -29,10 +28,10 @@ def test_chunks_and_graph_are_timed_apart_and_a_generator_by_its_own_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, "paper")
-    lake, asked = Lake.create(tmp_path / "lake", question_shards=8), declared()["obqa"]
+    lake = Lake.create(tmp_path / "lake", question_shards=8)
     lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(4)]})
     timed = [v for v in variants() if v.timed and v.family == "mcqa"]
-    able = [c for v in timed for c in candidates(v, systems.load(v.system), [asked])]
+    able = [candidate for candidate in candidates(timed) if candidate.benchmark == "obqa"]
     with dg.DagsterInstance.ephemeral() as instance:
         for asset, seconds in STEPS.items():
             event = dg.AssetMaterialization(asset.split("/"), partition="obqa|3", metadata={SECONDS: seconds})

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from evidence_assets.benchmarks.declared import Benchmark, Expected, Sample, Subset, declared, drawn
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question
-from evidence_assets.experiment.scores.published import figures
-from evidence_assets.experiment.scores.published_figures import part_of
+from evidence_assets.experiment.scores.published_figures import figures, part_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.benchmarks.official.contract import lay, lines

@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.experiment.scores.metrics import accuracy
-from evidence_assets.experiment.scores.published import figures
-from evidence_assets.experiment.scores.published_figures import PrintedAs
+from evidence_assets.experiment.scores.published_figures import PrintedAs, figures
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE
@@ -83,7 +82,7 @@ def test_nothing_is_drawn_where_nothing_is_filled(tmp_path: Path) -> None:
     assert done.exit_code == 1 and not (tmp_path / "x.png").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_what_claims_to_fill_a_table_fills_it(tmp_path: Path) -> None:
     """The official files in miniature, and a profile in the place of the published one, whose reasoner is extractive."""
     profile, raw = tmp_path / "paper.yaml", Lake.create(tmp_path / "lake").raw

@@ -1,40 +1,54 @@
-"""Which printed figure stands beside a score of ours: the same benchmark, system, variant, model and metric, or none."""
+"""The figures printed in the documents whose systems are implemented here, and which of them a score is compared with.
+
+``published_figures.csv`` holds one printed number a row, with the table it is printed in. A number that another printed
+number or public data contradicts keeps its value and says so in its note (``erratum: …``); a note on arithmetic that
+does not close begins ``check: …``, one on another number that is printed for the same thing ``alt: …``.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from evidence_assets.benchmarks.declared import SEEDED
-from evidence_assets.experiment.scores.published import Figure, models_printed, published, scopes_printed
 
+FILE = Path(__file__).with_suffix(".csv")
 COMPARABLE = ("percent", "fraction", "score")
 """Scales of figures that a score can be compared with; times are not scores, and most counts are not."""
 TIMES = ("hours", "minutes", "minutes_per_question")
-"""Metrics of figures that are no scores: what steps took is compared with them."""
+"""Metrics of figures that are compared with the time that steps took."""
 OF_TIMES = ("runtime_share", "latency_increase")
-"""Metrics of figures that say how times compare, and are no scores either."""
+"""Metrics of figures that compare times, and are no scores either."""
 COUNTED = ("tuples", "fact_count", "diversity", "correct_of_10", "pairs_with_higher_bartscore")
 """Counts that are scored: how much a harvest yields, and how many of its best tuples hold."""
 LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "nei"}
 """Printed names of the classes in metrics such as ``recall:SUPPORTS``."""
 RECORDED = "recorded"
-"""Method, and reasoner, of scores of what systems of others once answered; see ``systems.baselines.recorded``."""
+"""Method, and reasoner, of scores of recorded answers; see ``systems.baselines.recorded``."""
 RECALLED = "_with_recalled"
 """Ends the names of metrics that count what a language model recalled; see ``retrieval_scores``."""
 COUNTING_RECALLED = ("kaping_background",)
 """Systems whose printed hits and F1 count it."""
+_SWAPPED = {("novelty", "count"): "diversity", ("diversity", "percent"): "novelty"}
+"""Columns that are printed under each other's heads, as their notes say: a count of entities, a share of new ones."""
+_UNSTATED = {("a2q", "6"): "csqa"}
+"""What a table that names no benchmark is compared on, as its notes say that none is stated."""
+Key = tuple[str, str, str, str, str, str]
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class PrintedAs:
     """The name under which a variant's figures are printed.
 
-    ``system``, ``variant``: As ``experiment.scores.published`` names them.
+    ``system``, ``variant``: As ``published_figures.csv`` names them.
     ``model``: The printed model; where none is given, the one that the model of the predictions is a form of.
     """
 
@@ -53,12 +67,106 @@ class TimedAs:
     differs: str = "on the machine at hand"
 
 
-def comparable(figure: Figure) -> bool:
-    """Whether a score can be compared with a figure: not with a time."""
-    if figure.metric in OF_TIMES:
-        return False
-    counted = figure.metric.removesuffix("_delta") in COUNTED
-    return figure.scale == "count" if counted else figure.scale in COMPARABLE
+@dataclass(frozen=True)
+class Figure:
+    """One printed number; an empty text is what the document does not state.
+
+    ``part`` is the part of the benchmark that it is printed for, as ``benchmarks.declared`` names subsets but for the
+    seed, which no document prints; empty for the whole split. ``variant`` is an ablation, a setting or a stage, two of
+    them joined by ``;``; ``label`` a class, a comparator or a qualifier such as ``min``; ``ours`` marks the document's
+    own method, ``reproduced`` a baseline that it ran itself.
+    """
+
+    document: str
+    table: str
+    benchmark: str
+    part: str
+    system: str
+    variant: str
+    model: str
+    metric: str
+    label: str
+    value: float
+    std: float | None
+    scale: Literal["percent", "fraction", "count", "minutes", "hours", "score"]
+    reproduced: bool
+    ours: bool
+    note: str
+
+    @property
+    def erratum(self) -> bool:
+        """Whether the number is contradicted by another printed number or by public data."""
+        return "erratum:" in self.note
+
+    @property
+    def scope(self) -> str:
+        """The benchmark with its part: ``tabmcq.first150``."""
+        return ".".join(filter(None, (self.benchmark, self.part)))
+
+    @cached_property
+    def key(self) -> Key:
+        """What it is printed for: the same in every table that prints it, if with another value."""
+        return self.scope, self.system, self.variant, self.model, self.metric, self.label
+
+    @property
+    def source(self) -> str:
+        """Where it is printed, as a score row cites it: ``thesis, Table 3.3``."""
+        return f"{self.document}, {self.table if self.table.startswith(('text', 'Fig')) else f'Table {self.table}'}"
+
+    @property
+    def fraction(self) -> float:
+        """The value with percents as fractions, as our scores are: 63.60 % is 0.636."""
+        return round(self.value / 100, 10) if self.scale == "percent" else self.value
+
+    @property
+    def comparable(self) -> bool:
+        """Whether a score can be compared with it: not with a time."""
+        if self.metric in OF_TIMES:
+            return False
+        counted = self.metric.removesuffix("_delta") in COUNTED
+        return self.scale == "count" if counted else self.scale in COMPARABLE
+
+
+@cache
+def figures() -> tuple[Figure, ...]:
+    """All printed numbers, in the order of their documents and tables."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        rows = [_corrected(row) for row in csv.DictReader(file)]
+    return TypeAdapter(tuple[Figure, ...]).validate_python(rows)
+
+
+def _corrected(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the file with the metric and the benchmark that its note tells."""
+    if "printed under head" in row["note"]:
+        row["metric"] = _SWAPPED[row["metric"], row["scale"]]
+    if "not stated" in row["note"]:
+        row["benchmark"] = row["benchmark"] or _UNSTATED.get((row["document"], row["table"]), "")
+    return row | {"std": row["std"] or None}
+
+
+@cache
+def by_key() -> dict[Key, list[Figure]]:
+    """Every number by what it is printed for, the one to compare with first.
+
+    Numbers that are no errata come first, tables before figures and prose, a value as published before another
+    document's re-run of it; else the order of the documents.
+    """
+    grouped: dict[Key, list[Figure]] = defaultdict(list)
+    for figure in sorted(figures(), key=lambda f: (f.erratum, f.table.startswith(("text", "Fig")), f.reproduced)):
+        grouped[figure.key].append(figure)
+    return dict(grouped)
+
+
+@cache
+def _models(scope: str, system: str) -> frozenset[str]:
+    """Models that numbers of a system on a benchmark or part are printed for; the empty text where one is not named."""
+    return frozenset(f.model for f in figures() if (f.scope, f.system) == (scope, system))
+
+
+@cache
+def _scopes(benchmark: str, system: str) -> tuple[str, ...]:
+    """The benchmark and those parts of it that numbers of a system are printed for, the whole first."""
+    return tuple(sorted({f.scope for f in figures() if (f.benchmark, f.system) == (benchmark, system)}))
 
 
 def printed_model(model_id: str, known: Iterable[str]) -> str:
@@ -67,7 +175,7 @@ def printed_model(model_id: str, known: Iterable[str]) -> str:
     >>> printed_model("Qwen/Qwen2.5-72B-Instruct-AWQ@rev", ["qwen2.5-72b", "qwen2.5-7b"])
     'qwen2.5-72b'
     """
-    # Who reads stands before the encoder, where an id names both.
+    # The reader is named before the encoder, where an id names both.
     name = model_id.lower().partition("+")[0].partition("@")[0].rpartition("/")[2]
     fits = [m for m in known if m and re.search(rf"(?<![a-z0-9.]){re.escape(m)}(?![a-z0-9.])", name)]
     return max(fits, key=len, default="")
@@ -97,21 +205,21 @@ def part_of(scope: str) -> str:
 
 
 def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str, *, timed: bool = False) -> Figure | None:
-    """The printed figure that a score of this metric on a benchmark, or on a part of one, is compared with; with ``timed``
-    that of a time.
+    """The printed figure that a score on a benchmark or a part of one, or with ``timed`` a time, is compared with.
 
     One that is printed for the same part comes first, then those for other parts of the benchmark. A figure printed for
-    another model is never taken; one printed without naming a model stands where none names ours.
+    another model is never taken; one printed without naming a model is taken where none names ours.
     """
-    name, label = printed_metric(metric, printed_as.system)
-    benchmark, part = scope.partition(".")[0], part_of(scope)
-    same = f"{benchmark}.{part}" if part else benchmark
-    for place in dict.fromkeys((same, *scopes_printed(benchmark, printed_as.system))):
-        model = printed_as.model or printed_model(model_id, models_printed(place, printed_as.system))
+    system, variant = printed_as.system, printed_as.variant
+    name, label = printed_metric(metric, system)
+    benchmark = scope.partition(".")[0]
+    same = ".".join(filter(None, (benchmark, part_of(scope))))
+    for place in dict.fromkeys((same, *_scopes(benchmark, system))):
+        model = printed_as.model or printed_model(model_id, _models(place, system))
         for candidate in dict.fromkeys((model, "")):
-            found = published(place, printed_as.system, printed_as.variant, candidate, name, label)
-            if found is not None and (timed or comparable(found)):
-                return found
+            figure = next(iter(by_key().get((place, system, variant, candidate, name, label), ())), None)
+            if figure is not None and (timed or figure.comparable):
+                return figure
     return None
 
 
@@ -123,15 +231,14 @@ def beside(rows: list[dict[str, Any]], printed_as: Sequence[PrintedAs]) -> list[
     """
     made = []
     for row in rows:
+        part = part_of(row["scope_id"])
         found = [figure_for(row["scope_id"], name, row["model_id"], row["metric"]) for name in printed_as]
-        figures = sorted(filter(None, found), key=lambda figure: figure.part != part_of(row["scope_id"]))
-        if figures:
-            figure = figures[0]
+        figure = min(filter(None, found), key=lambda one: one.part != part, default=None)
+        if figure is not None:
             said = [figure.source]
             said += [] if figure.model else ["model not stated"]
-            said += [] if figure.part == part_of(row["scope_id"]) else [f"printed for {figure.part or 'the whole'}"]
+            said += [] if figure.part == part else [f"printed for {figure.part or 'the whole'}"]
             said += [figure.note] if figure.erratum else []
-            # As printed: 63.60 % is 0.636, without the noise of the division.
-            row = row | {"published": round(figure.fraction, 10), "published_source": "; ".join(said)}
+            row = row | {"published": figure.fraction, "published_source": "; ".join(said)}
         made.append(row)
     return made

@@ -17,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from evidence_assets.benchmarks.graphs.formats import format_named
 from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
 from evidence_assets.benchmarks.reading_json import json_items
-from evidence_assets.experiment.scores.published import Figure
-from evidence_assets.experiment.scores.published_figures import PrintedAs, figure_for
+from evidence_assets.experiment.scores.published_figures import Figure, PrintedAs, figure_for
 from evidence_assets.harvest.triple_metrics import Pair, diversity, extracted_facts
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import yaml_mapping

@@ -1,17 +1,68 @@
-"""Scores beside printed figures: the right figure, on the right scale, or none."""
+"""Printed figures: whole, with their errata said; and scores beside the right figure, on the right scale, or none."""
 
 from __future__ import annotations
 
-import polars as pl
+import csv
+import os
+from collections import Counter
+from pathlib import Path
+
 import pytest
 
-from evidence_assets.experiment.scores.published import figures
-from evidence_assets.experiment.scores.published_figures import PrintedAs, beside, comparable, figure_for, printed_model
+from evidence_assets.experiment.scores.published_figures import (
+    LABELS,
+    PrintedAs,
+    beside,
+    by_key,
+    figure_for,
+    figures,
+    printed_model,
+)
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.lake.rows import prepare
 from evidence_assets_tests.lake_rows import prediction, question, stored
 
 SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
+
+
+def test_the_table_is_whole() -> None:
+    assert len(figures()) == 1248
+    assert len({figure.document for figure in figures()}) == 4
+    assert max(Counter((f.document, f.table, *f.key) for f in figures()).values()) == 1
+    assert all(0 <= f.fraction <= 1 for f in figures() if f.metric in ("accuracy", "hit@1", "hit@5"))
+
+
+def test_errata_keep_their_value_and_come_last() -> None:
+    both = by_key()["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples", ""]
+    assert [(figure.value, figure.erratum) for figure in both] == [(20000, False), (26461, True)]
+    assert both[1].source == "thesis, text 5.4.3.3"
+    (only,) = by_key()["pubhealthtab", "ucret", "full", "llama-3.3-70b", "recall", "supports"]
+    assert only.erratum and "swapped" in only.note
+
+
+def test_two_numbers_for_one_thing_are_both_kept_and_each_says_so() -> None:
+    both = by_key()["medmcqa", "meditron_70b", "", "", "accuracy", ""]
+    assert [figure.value for figure in both] == [53.30, 66.00]
+    assert all("alt:" in figure.note for figure in both)
+
+
+@pytest.mark.dev_data
+def test_values_are_those_of_the_material(dev_data: Path) -> None:
+    """Compared with the material it was made of, where that lies beside the development data."""
+    material = Path(os.environ["EVIDENCE_DEV_DATA"]).parent / "figures" / "paper_results.csv"
+    if not material.is_file():
+        pytest.skip("the figures' material is not beside the development data")
+    fields = ("document", "table", "benchmark", "system", "variant", "model", "metric", "label", "value")
+    swapped, wanted = {"novelty": "diversity", "diversity": "novelty"}, []
+    with material.open(newline="", encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            if "printed under head" in row["note"]:
+                row["metric"] = swapped[row["metric"]]
+            if (row["document"], row["table"]) == ("a2q", "6") and "dataset not stated" in row["note"]:
+                row["benchmark"] = "csqa"  # compared there, as nothing is printed
+            row["benchmark"] = row["benchmark"].removesuffix("_first150")
+            wanted.append([row[field] for field in fields[:-1]] + [float(row["value"])])
+    assert [[getattr(figure, field) for field in fields] for figure in figures()] == wanted
 
 
 @pytest.mark.parametrize(
@@ -58,36 +109,32 @@ def test_a_figure_of_another_model_is_never_taken() -> None:
 def test_counts_and_times_are_no_scores() -> None:
     assert any(f.metric == "minutes" and f.system == "ucret" for f in figures())
     assert figure_for("scitab", PrintedAs("ucret", "total"), SERVED, "minutes") is None
-    assert not any(comparable(f) for f in figures() if f.metric == "runtime_share")
-
-
-def frame(table: str, rows: list[dict[str, object]]) -> pl.DataFrame:
-    return stored(table, rows)
+    assert not any(f.comparable for f in figures() if f.metric == "runtime_share")
 
 
 def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None:
-    questions = frame("questions", [question(i, "obqa") for i in range(4)])
-    predictions = frame("predictions", [prediction(i, "A" if i else "B", "obqa") for i in range(4)])
-    empty = [frame(name, []) for name in ("evidence", "citations")]
+    questions = stored("questions", [question(i, "obqa") for i in range(4)])
+    predictions = stored("predictions", [prediction(i, "A" if i else "B", "obqa") for i in range(4)])
+    empty = [stored(name, []) for name in ("evidence", "citations")]
     rows = score_rows("obqa", "s", "prompted", SERVED, questions, predictions, *empty, [PrintedAs("uscrake", "full")])
     by_metric = {row["metric"]: row for row in rows}
     figure = figure_for("obqa", PrintedAs("uscrake", "full"), SERVED, "accuracy")
     assert figure is not None and figure.scale == "percent"
     assert by_metric["accuracy"]["value"] == 0.75
-    assert by_metric["accuracy"]["published"] == pytest.approx(float(figure.printed) / 100)
+    assert by_metric["accuracy"]["published"] == pytest.approx(figure.value / 100)
     assert by_metric["accuracy"]["published_source"] == "thesis, Table 7.3"
     assert by_metric["failed_share"]["published"] is None
     prepare("scores", rows)
 
 
 def test_classes_of_claims_are_scored_each_beside_its_own_figure() -> None:
-    labels = ["SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
+    labels = list(LABELS)
     gold = ["SUPPORTS", "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
     said = ["SUPPORTS", "REFUTES", "REFUTES", None]
     asked = [question(i, "scitab", g, task="verification", options=labels) for i, g in enumerate(gold)]
-    questions = frame("questions", asked)
-    predictions = frame("predictions", [prediction(i, a, "scitab") for i, a in enumerate(said)])
-    empty = [frame(name, []) for name in ("evidence", "citations")]
+    questions = stored("questions", asked)
+    predictions = stored("predictions", [prediction(i, a, "scitab") for i, a in enumerate(said)])
+    empty = [stored(name, []) for name in ("evidence", "citations")]
     rows = score_rows(
         "scitab", "s", "prompted", "Llama-3.3-70B", questions, predictions, *empty, [PrintedAs("ucret", "full")]
     )
@@ -107,7 +154,7 @@ def test_hits_printed_for_background_knowledge_count_what_a_model_recalled() -> 
     assert figure_for("webqsp", printed, "any", "hit@1") is None
     hit, f1 = (figure_for("webqsp", printed, "any", f"{name}_with_recalled") for name in ("hit@1", "answer_f1"))
     assert hit is not None and f1 is not None
-    assert (float(hit.printed), float(f1.printed)) == (25.2, 17.3)
+    assert (hit.value, f1.value) == (25.2, 17.3)
     assert figure_for("webqsp", PrintedAs("kaping"), "any", "answer_f1") is not None
     assert figure_for("webqsp", PrintedAs("kaping"), "any", "triple_f1") is None
     assert figure_for("webqsp", PrintedAs("kaping"), "any", "hit@1_with_recalled") is None

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from evidence_assets.experiment.derived_figures import Sum, sum_of
-from evidence_assets.experiment.scores.published import figures
+from evidence_assets.experiment.scores.published_figures import figures
+from evidence_assets.reproduction.derived import Sum, sum_of
 
 DOES_NOT_CLOSE = ("check:", "erratum:")
 

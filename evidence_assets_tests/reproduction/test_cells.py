@@ -1,0 +1,147 @@
+"""Printed cells: all counted, filled by scores alone, and never left empty without a reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evidence_assets import profiles
+from evidence_assets.benchmarks.declared import declared
+from evidence_assets.experiment.scores.metrics import accuracy, bare
+from evidence_assets.experiment.scores.published_figures import PrintedAs, figures
+from evidence_assets.experiment.scores.scoring import metric_rows
+from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.store import Lake
+from evidence_assets.reproduction.cells import Cell, Ours, candidates, declared_cells, figure_rows
+from evidence_assets.reproduction.derived import sum_of
+from evidence_assets.reproduction.ours import differences, scores_beside, with_ours
+from evidence_assets.reproduction.tables import printed_tables
+
+SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
+SUM, COUNT = "What it is the difference or the average of", "Printed are a count or a time"
+OTHER, NAMELESS, MODEL = (
+    "No variant is printed as the system",
+    "No benchmark is named",
+    "names no model that is printed",
+)
+STATES = {
+    "paper": {"": 1114, MODEL: 109, COUNT: 10, NAMELESS: 8, SUM: 5, OTHER: 2},
+    "companions": {"": 760, MODEL: 321, SUM: 105, COUNT: 52, NAMELESS: 8, OTHER: 2},
+    "embedded": {
+        "is not declared for the profile embedded.": 567,
+        OTHER: 262,
+        "The benchmark is not declared.": 210,
+        SUM: 125,
+        COUNT: 76,
+        NAMELESS: 8,
+    },
+}
+"""How many cells are fillable (no reason), and how many are not for each reason."""
+
+
+@pytest.fixture(scope="module")
+def as_published() -> Iterator[list[Cell]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(profiles.PROFILE_VARIABLE, "paper")
+        yield declared_cells(candidates())
+
+
+@pytest.mark.parametrize("profile", STATES)
+def test_no_cell_that_could_be_filled_is_lost(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variant that no longer says what it is printed as, or a part that is no longer declared, shows here."""
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
+    reasons = Counter(cell.reason for cell in declared_cells(candidates()))
+    assert sorted(reasons.values()) == sorted(STATES[profile].values())
+    for part, count in STATES[profile].items():
+        assert count in [n for reason, n in reasons.items() if part in reason and bool(part) == bool(reason)], part
+
+
+def test_each_cell_has_candidates_or_a_reason_with_what_is_lacking(as_published: list[Cell]) -> None:
+    assert [cell.figure for cell in as_published] == list(figures())
+    for cell in as_published:
+        assert bool(cell.candidates) != bool(cell.reason) == bool(cell.lacks), cell.figure
+
+
+def test_a_candidate_stands_beside_the_figure_or_beside_what_the_figure_follows_from(as_published: list[Cell]) -> None:
+    for cell in as_published:
+        total = sum_of(cell.figure)
+        keys = {cell.figure.key, *(total.of if total else ())}
+        assert all(keys & candidate.beside() for candidate in cell.candidates)
+
+
+def test_tables_that_are_wholly_declared_can_be_filled_wholly(as_published: list[Cell]) -> None:
+    whole = {table.name for table in printed_tables(as_published) if len(table.fillable) == len(table.cells)}
+    assert {"thesis-3.5", "thesis-6.4", "thesis-7.7", "thesis-7.8"} <= whole
+
+
+def test_the_cells_are_rows_of_a_table(as_published: list[Cell]) -> None:
+    rows = prepare("published_figures", figure_rows(as_published))
+    assert rows.num_rows == 1248 and rows.column("reason").null_count == 1114
+
+
+def filled(lake: Lake, cells: list[Cell]) -> list[Cell]:
+    with connect(lake.root) as connection:
+        return [cell for cell in with_ours(cells, scores_beside(connection, cells)) if cell.filled]
+
+
+def test_a_cell_is_filled_once_the_lake_holds_its_score(tmp_path: Path, as_published: list[Cell]) -> None:
+    lake = Lake.create(tmp_path / "lake")
+    metrics = {"accuracy": accuracy([True, True, True, False])}
+    rows = metric_rows("obqa", "s", "r", SERVED, metrics, [PrintedAs("uscrake", "full")])
+    lake.write("scores/mcqa/uscrake_published", "obqa", {"scores": rows})
+    direct, less = sorted(filled(lake, as_published)[:2], key=lambda cell: cell.figure.metric)
+    assert direct.figure.key == ("obqa", "uscrake", "full", "qwen2.5-72b", "accuracy", "")
+    (ours,) = direct.ours
+    assert (ours.variant, ours.value, ours.n) == ("uscrake_published", 0.75, 4)
+    assert ours.low is not None and ours.high is not None and ours.low < 0.75 < ours.high
+    assert less.figure.metric == "accuracy_delta_vs_best_baseline" and less.ours[0].low is None
+
+
+def test_another_models_score_fills_nothing(tmp_path: Path, as_published: list[Cell]) -> None:
+    lake = Lake.create(tmp_path / "lake")
+    metrics = {"accuracy": accuracy([True])}
+    rows = metric_rows("scitab", "s", "r", "some-7b", metrics, [PrintedAs("ucret", "full", "qwen2.5-72b")])
+    lake.write("scores/table/ucret_published", "scitab", {"scores": rows})
+    assert rows[0]["published"] and not filled(lake, as_published)
+
+
+def test_a_harvest_is_told_from_its_baseline_and_recorded_answers_by_their_name(
+    tmp_path: Path, as_published: list[Cell]
+) -> None:
+    lake = Lake.create(tmp_path / "lake")
+    for selector, system in (("kbloom", "kbloom"), ("bertnet@x", "bertnet")):
+        named = [PrintedAs(system, "multi_prompts")]
+        rows = metric_rows("conceptnet", selector, "", "roberta-large", {"tuples": bare(9, 9)}, named, "collection")
+        lake.write(f"scores/knowledge/kbloom_printed{'_judged' * (system == 'kbloom')}", "", {"scores": rows})
+    rows = metric_rows("scitab", "tart", "recorded", "gpt-4", {"accuracy": accuracy([True])}, [PrintedAs("tart")])
+    lake.write("scores/table/recorded", "scitab", {"scores": rows})
+    found = {cell.figure.key[:5]: [ours.variant for ours in cell.ours] for cell in filled(lake, as_published)}
+    assert found["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples"] == ["kbloom_printed"]
+    assert found["conceptnet", "bertnet", "multi_prompts", "roberta-large", "tuples"] == ["kbloom_printed"]
+    assert found["scitab", "tart", "", "gpt-4", "accuracy"] == ["recorded"]
+
+
+def test_differences_of_model_part_and_questions_are_told() -> None:
+    figure = next(f for f in figures() if f.table == "Fig 3.4" and f.variant == "k=3")
+    score = Ours("ucret_k3", "pubhealthtab", SERVED, "accuracy", 0.8, 0.7, 0.9, 194)
+    whole, drawn = declared()["pubhealthtab"], declared()["pubhealthtab.sample100-seed0"]
+    said = differences(figure, score, whole)
+    assert said == [f"model {SERVED}, printed qwen2.5-72b", "answered whole, printed for sample100"]
+    same = replace(figure, model="qwen2.5-72b-instruct-awq")
+    (said_of_seed,) = differences(same, replace(score, benchmark=drawn.name, n=100), drawn)
+    assert said_of_seed.startswith("drawn with seed 0")
+    assert differences(replace(same, part=""), score, whole) == []
+    assert differences(replace(same, part=""), replace(score, differs="T5 is not ours"), whole) == ["T5 is not ours"]
+    assert differences(replace(same, part=""), replace(score, n=7), whole) == ["7 of 194 questions"]
+
+
+def test_what_answers_rest_on_is_told_with_its_date() -> None:
+    figure = next(f for f in figures() if (f.table, f.system, f.benchmark) == ("7.3", "uscrake", "obqa"))
+    said = differences(figure, Ours("u", "obqa", SERVED, "accuracy", 0.8, 0.7, 0.9, 500), declared()["obqa"])
+    assert any("wikipedia (snapshot of 1 November 2023" in part for part in said)
+    assert any("conceptnet (all English assertions of 5.7" in part for part in said)
