@@ -37,7 +37,7 @@ def lap(name):
     parts[name], last = now - last, now
 from evidence_assets.cli import ask; lap("command line")
 import torch; lap("torch")
-import evidence_assets.experiment.asked, evidence_assets.experiment.stages; lap("stages")
+import evidence_assets.experiment.ad_hoc_questions, evidence_assets.experiment.stages; lap("stages")
 from evidence_assets import profiles, systems
 systems.load("uscrake"); lap("system")
 from evidence_assets.models.in_use import encoder

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval import index_building, token_store
@@ -28,8 +28,8 @@ from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.retrieval.corpus_files import SCHEMA, Shard, write_corpus_files
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
 from evidence_assets.systems.uscrake.passages import Passages
+from evidence_assets.systems.uscrake.selector import Uscrake
 from evidence_assets.systems.uscrake.settings import Settings
-from evidence_assets.systems.uscrake.system import Uscrake
 
 DIMENSIONS, TOKENS, ASKED_TOKENS, AT_ONCE = 384, 410, 24, 4096
 
@@ -123,7 +123,7 @@ def ask(place: Path, cost: str, size: int) -> None:
     store = token_store.TokenStore(place / "store", expected=expected, cache=place / "cache")
     passages = Passages(OpenCorpus(place / "index", "made", "v"), store)
     settings = Settings(cost=cost, R=size, k=15)
-    selector = Uscrake("u", settings, passages, encoder, encoder, LateInteraction(encoder))
+    selector = Uscrake(settings, passages, encoder, encoder, LateInteraction(encoder))
     question = Asked("q", "b", "mcqa", "Which of these is it?", ("one", "two", "three", "four", "five"))
     started = time.perf_counter()
     with Highest() as highest:

@@ -30,7 +30,7 @@ import numpy as np
 from bench.recombined import BETWEEN, Recombined, questions, write_documents
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.experiment import corpus_making
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.store import Lake
 from evidence_assets.models import in_use
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
@@ -90,10 +90,10 @@ def use(folder: Path) -> Recombined:
     return encoder
 
 
-def each_shard(lake: Lake, table: str, part: str, make: Callable[[Step], Made]) -> None:
+def each_shard(lake: Lake, table: str, part: str, make: Callable[[StageContext], StageOutput]) -> None:
     """Make the shards of an asset of the corpus one after another, as its partitions are."""
     for shard in range(SHARDS):
-        step = Step(lake, table, f"corpus/{NAME}/{part}", str(shard))
+        step = StageContext(lake, table, f"corpus/{NAME}/{part}", str(shard))
         made = make(step)
         rows = {table: made.rows}
         lake.write(
@@ -147,16 +147,16 @@ def opening(lake: Lake) -> dict[str, Any]:
 
 def asking(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
-    from evidence_assets.experiment.asked import AskedStep, Source
-    from evidence_assets.experiment.selection import Asked
-    from evidence_assets.systems.uscrake.methods import SYSTEM
+    from evidence_assets.experiment.ad_hoc_questions import AskedStep, Source
+    from evidence_assets.experiment.evidence.selection import Asked
     from evidence_assets.systems.uscrake.settings import Settings
+    from evidence_assets.systems.uscrake.system import SYSTEM
 
     made: dict[str, Any] = {}
     texts = [Asked(f"q{n}", "asked", "mcqa", text, options(n)) for n, text in enumerate(questions()[: ASKED[size]])]
     with measured(made):
         step = AskedStep(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=Source(NAME))
-        selector = SYSTEM.methods["uscrake"].open("uscrake", step, Settings(R=size, parts="chunks"))
+        selector = SYSTEM.methods["uscrake"].open(step, Settings(R=size, parts="chunks"))
         first, again = [], []
         for times in (first, again):
             for text in texts:

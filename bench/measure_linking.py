@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.minilm import MiniLm
-from evidence_assets.experiment.question_concepts import NamedNodes, concepts_of
+from evidence_assets.experiment.evidence.question_concepts import NamedNodes, concepts_of
+from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.scores.metrics import accuracy
-from evidence_assets.experiment.selection import Asked
 from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 

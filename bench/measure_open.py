@@ -24,8 +24,8 @@ from evidence_assets import systems
 from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.cli.ask import clearest, variants_for
-from evidence_assets.experiment import asked
-from evidence_assets.experiment.asked import Answered, Source
+from evidence_assets.experiment import ad_hoc_questions as asked
+from evidence_assets.experiment.ad_hoc_questions import Answered, Source
 from evidence_assets.experiment.scores.metrics import accuracy, exact_match
 from evidence_assets.experiment.stages import stages
 from evidence_assets.lake.catalogue import find_lake

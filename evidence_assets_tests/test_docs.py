@@ -86,7 +86,7 @@ def test_the_examples_load_and_do_what_is_said(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
     program = re.findall(r"<<'END'\n(.*?)^END", EXAMPLE, re.DOTALL | re.MULTILINE)[0]
     drawn = """
-from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.systems.lucky.system import LuckyChunks, LuckySettings
 class Corpus:
     version = "v"
@@ -96,7 +96,7 @@ class Corpus:
         return [f"c{i}" for i in positions]
     texts = ids
 question = Asked("q", "b", "mcqa", "Which?", ("x", "y"))
-first, again = (list(LuckyChunks("lucky", Corpus(), LuckySettings()).select([question])) for _ in range(2))
+first, again = (list(LuckyChunks(Corpus(), LuckySettings()).select([question])) for _ in range(2))
 assert first == again and [len({p.text for p in first[0] if p.option == o}) for o in "AB"] == [5, 5]
 from pathlib import Path
 from evidence_assets.benchmarks.declared import declared
@@ -114,4 +114,4 @@ assert [q.gold for q in read_questions(declared()["quizbook"].reader, Path(), "d
     )
     assert done.returncode == 0, done.stderr
     assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in done.stdout
-    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 7
+    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 5

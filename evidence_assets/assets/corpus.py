@@ -16,7 +16,7 @@ from evidence_assets.benchmarks.corpora import Portion, portions
 from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.readers import check_passages, read_passages
 from evidence_assets.experiment import corpus_making
-from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval import term_index, token_store, vector_index
 from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_wrong
@@ -55,7 +55,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
-        def make_chunks(step: Step) -> Made:
+        def make_chunks(step: StageContext) -> StageOutput:
             return corpus_making.chunks(step, self.name, self.portions(step.lake.raw_place(self.folder)))
 
         chunks = table_asset(

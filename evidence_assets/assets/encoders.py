@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from evidence_assets import profiles, systems
 from evidence_assets.assets.system import MODEL_TAG
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import all_stages
-from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.variants import Variant, crossed_with, opted_in, variants
 from evidence_assets.lake.ids import with_model
 
@@ -46,5 +46,5 @@ def tags_of(name: str) -> dict[str, str]:
     return {f"{MODEL_TAG}{name}": ""} if name else {}
 
 
-def encoding(step: Step, name: str) -> Step:
+def encoding(step: StageContext, name: str) -> StageContext:
     return replace(step, models={"encoder": name} if name else {})

@@ -18,8 +18,8 @@ from evidence_assets.benchmarks.declared import FromRaw
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.experiment.inputs import encoded_by, open_graph
-from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.experiment.evidence.sources import encoded_by, open_graph
+from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.graphs import merge, stored
 from evidence_assets.graphs.arrays import FORMAT
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -84,10 +84,10 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         """Every file that it is read from."""
         return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
 
-    def _raw(self, step: Step) -> Path:
+    def _raw(self, step: StageContext) -> Path:
         return step.lake.raw_with(*self._paths)
 
-    def _merged(self, step: Step) -> merge.Merged:
+    def _merged(self, step: StageContext) -> merge.Merged:
         triples = [step.read("triples", f"knowledge/{self.name}/triples")]
         triples += [merge.best_of(step.read("triples", key), self.best_harvested) for key in self.harvested]
         return merge.merge(pl.concat(triples), graph_rows.synonyms(self._sources, self._raw(step)))
@@ -99,19 +99,19 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", self._paths)
         merged_from = [source, f"{base}/triples", *self.harvested]
 
-        def make_triples(step: Step) -> Made:
+        def make_triples(step: StageContext) -> StageOutput:
             table = graph_rows.triple_table(self._sources, self._raw(step), load())
             counts = table.group_by("licence").len().sort("licence")
-            return Made(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
+            return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
 
-        def make_nodes(step: Step) -> Made:
+        def make_nodes(step: StageContext) -> StageOutput:
             nodes, _ = self._merged(step)
-            return Made(nodes, metadata={"with_aliases": int((nodes["aliases"].list.len() > 0).sum())})
+            return StageOutput(nodes, metadata={"with_aliases": int((nodes["aliases"].list.len() > 0).sum())})
 
-        def make_edges(step: Step) -> Made:
+        def make_edges(step: StageContext) -> StageOutput:
             _, edges = self._merged(step)
             opposed = merge.contradictions(edges, load().opposites)
-            return Made(edges, merge.edge_lineage(edges), {"contradictions": opposed.height})
+            return StageOutput(edges, merge.edge_lineage(edges), {"contradictions": opposed.height})
 
         made = [
             table_asset(
@@ -205,7 +205,7 @@ def passages_asset(
     """
     place = f"knowledge/{graph}"
 
-    def make(step: Step) -> Made:
+    def make(step: StageContext) -> StageOutput:
         step = encoding(step, name)
         model = encoder(step.profile.encoder)
         shards = step.profile.shards.corpus
@@ -215,7 +215,7 @@ def passages_asset(
         table, reused = passage_table(passages, step.previous(), model, model_key(model), step.blocks)
         for kept in ("kg_passages", "lineage_edges"):
             step.lake.delete(kept, step.asset, "")  # releases before had one partition
-        return Made(table, lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
+        return StageOutput(table, lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
 
     return table_asset(
         with_model(f"{place}/passages", name),

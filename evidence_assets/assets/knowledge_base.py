@@ -12,7 +12,7 @@ from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
-from evidence_assets.experiment.step import Made, Say, Step, progress
+from evidence_assets.experiment.stage import Say, StageContext, StageOutput, progress
 from evidence_assets.graphs import stored
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.lake.ids import with_model
@@ -35,14 +35,14 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         place, group = f"knowledge/{self.name}", "knowledge"
         source, raw = raw_assets(self, f"raw/knowledge/{self.name}", [self.folder])
 
-        def make_nodes(step: Step) -> Made:
+        def make_nodes(step: StageContext) -> StageOutput:
             nodes = node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name, self.sources[0])
-            return Made(nodes, metadata={"types": nodes["type"].n_unique()})
+            return StageOutput(nodes, metadata={"types": nodes["type"].n_unique()})
 
-        def make_edges(step: Step) -> Made:
+        def make_edges(step: StageContext) -> StageOutput:
             stated = self.read_edges(step.lake.raw_place(self.folder))
             edges = edge_rows(stated, self.name, self.sources[1], self.licence)
-            return Made(edges, metadata={"types": stated["relation"].n_unique()})
+            return StageOutput(edges, metadata={"types": stated["relation"].n_unique()})
 
         nodes = table_asset(
             f"{place}/nodes",

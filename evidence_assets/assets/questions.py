@@ -15,15 +15,13 @@ from evidence_assets.benchmarks.declared import FAMILIES, Family, Part, of_famil
 from evidence_assets.benchmarks.info import datasets
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question, question_rows, table_rows
-from evidence_assets.experiment.inputs import make_subgraphs
-from evidence_assets.experiment.question_concepts import VERSION
-from evidence_assets.experiment.stage import Read
-from evidence_assets.experiment.step import Made, Step
-from evidence_assets.experiment.system import source_reads
+from evidence_assets.experiment.evidence.question_concepts import VERSION
+from evidence_assets.experiment.evidence.sources import make_subgraphs, source_reads
+from evidence_assets.experiment.stage import Read, StageContext, StageOutput
 from evidence_assets.lake.ids import with_model
 
 
-def _make_questions(step: Step) -> Made:
+def _make_questions(step: StageContext) -> StageOutput:
     declared, found = step.benchmark, 0
 
     def counted() -> Iterator[Question]:
@@ -42,7 +40,7 @@ def _make_questions(step: Step) -> Made:
     ):
         step.warn(note)
         metadata["official count"] = note
-    return Made(rows, metadata=metadata)
+    return StageOutput(rows, metadata=metadata)
 
 
 def _questions(family: Family) -> dg.AssetsDefinition:
@@ -68,7 +66,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
                 table_asset(
                     "tables",
                     "tables",
-                    lambda step: Made(table_rows(tables_of(step.lake, step.benchmark))),
+                    lambda step: StageOutput(table_rows(tables_of(step.lake, step.benchmark))),
                     description="Tables that claims and questions are about, as they were read.",
                     group="benchmarks",
                     code_version="1",

@@ -13,7 +13,7 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, files_asset
 from evidence_assets.benchmarks import declared
 from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, allowed
-from evidence_assets.experiment.step import Say
+from evidence_assets.experiment.stage import Say
 from evidence_assets.experiment.variants import is_loaded
 from evidence_assets.lake.atomic import keeper_of, replacing_file
 from evidence_assets.lake.errors import BadInput

@@ -9,9 +9,8 @@ from evidence_assets import systems
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.table_asset import dep, files_asset
 from evidence_assets.experiment.scores import graph_stages, plots
-from evidence_assets.experiment.stage import Stage
+from evidence_assets.experiment.stage import Say, Stage
 from evidence_assets.experiment.stages import all_stages
-from evidence_assets.experiment.step import Say
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect

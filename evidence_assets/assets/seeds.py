@@ -11,7 +11,7 @@ from evidence_assets.assets.raw_files import raw_asset
 from evidence_assets.assets.relations import FOLDER, RELATIONS, SEEDS, look, settle
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, sound_check, table_asset
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.kbloom.references import references
 from evidence_assets.systems.kbloom.rows import seed_rows
@@ -61,11 +61,13 @@ def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
     )
 
 
-def _make_seeds(step: Step) -> Made:
+def _make_seeds(step: StageContext) -> StageOutput:
     files = look(step.lake)
     if step.partition in files.relations:
         relation = files.relations[step.partition]
-        return Made(seed_rows(relation), metadata={"collection": relation.collection}, version=relation.seed_hash)
+        return StageOutput(
+            seed_rows(relation), metadata={"collection": relation.collection}, version=relation.seed_hash
+        )
     for error in files.errors:
         if error.file is not None and str(error.file).rpartition("/")[2].rpartition(".")[0] == step.partition:
             raise error

@@ -1,4 +1,4 @@
-"""A system: the assets of all its variants, from evidence to scores, made of the stages that it states."""
+"""The systems: the assets of all variants, from evidence to scores, made of the stages that each states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evidence_assets.assets.relations import RELATIONS
 from evidence_assets.assets.table_asset import dep, sound_check, table_asset
 from evidence_assets.experiment.stage import Partitions, Read, Stage
 from evidence_assets.experiment.stages import all_stages
-from evidence_assets.experiment.variants import Variant, variants_of
+from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.reasoning.templates import PACKAGED
 
 TAG, MODEL_TAG = "preset/", "model/"
@@ -36,7 +36,7 @@ def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinit
     return table_asset(
         stage.key,
         stage.table,
-        stage.make,
+        stage.run,
         description=stage.description,
         group=group,
         code_version=stage.version,
@@ -62,17 +62,16 @@ def variant_defs(variant: Variant) -> dg.Definitions:
     return dg.Definitions(assets=assets, asset_checks=checks)
 
 
-class System(dg.Component, dg.Model, dg.Resolvable):
-    """Makes the assets of every loaded variant in ``systems/<name>/variants.yaml``."""
-
-    name: str
+class Systems(dg.Component, dg.Model, dg.Resolvable):
+    """Makes the assets of every loaded variant of every system, see ``systems/<name>/variants.yaml``."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        system = systems.load(self.name)
-        for variant in variants_of(self.name):
-            # A mistake in a variant that is not opted in is told all the same.
-            system.method_of(variant).settings_of(variant)
+        loaded = []
+        for variant in variants():
+            # A mistake in a variant that is not opted in is reported all the same.
+            systems.load(variant.system).method_of(variant).settings_of(variant)
             if variant.words != PACKAGED:
                 variant.words.check(systems.templates())
-        parts = [variant_defs(variant) for variant in variants_of(self.name) if variant.loaded]
-        return dg.Definitions.merge(*parts) if parts else dg.Definitions()
+            if variant.loaded:
+                loaded.append(variant_defs(variant))
+        return dg.Definitions.merge(*loaded) if loaded else dg.Definitions()

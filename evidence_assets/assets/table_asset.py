@@ -16,7 +16,7 @@ import pyarrow as pa
 from evidence_assets.assets.pace import pace, pace_of
 from evidence_assets.assets.placing import placed
 from evidence_assets.assets.resources import LakeResource, asset_name
-from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.coded import plain
 from evidence_assets.lake.errors import TryLater
@@ -54,7 +54,7 @@ def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     return dg.MetadataValue.md("\n".join(lines))
 
 
-def explorer_page(table: str, step: Step) -> dict[str, Any]:
+def explorer_page(table: str, step: StageContext) -> dict[str, Any]:
     """The explorer's page on what a step made, where there is one."""
     if table not in ("predictions", "scores"):
         return {}
@@ -64,11 +64,11 @@ def explorer_page(table: str, step: Step) -> dict[str, Any]:
     return {"explorer": dg.MetadataValue.url(f"{base}/questions?{urlencode(asked)}" if asked else f"{base}/")}
 
 
-def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> Step:
+def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> StageContext:
     partition = str(context.partition_key) if context.has_partition_key else ""
     name = asset_name(context.asset_key)
     calls = int(context.run.tags[CALLS]) - _called(context) if CALLS in context.run.tags else None
-    return Step(lake, table, name, partition, context.log.info, context.log.warning, calls=calls)
+    return StageContext(lake, table, name, partition, context.log.info, context.log.warning, calls=calls)
 
 
 def _called(context: dg.AssetExecutionContext) -> int:
@@ -95,7 +95,7 @@ def column_schema(table: str) -> dg.TableSchema:
 def table_asset(
     key: str,
     table: str,
-    make: Callable[[Step], Made],
+    make: Callable[[StageContext], StageOutput],
     *,
     description: str,
     group: str,

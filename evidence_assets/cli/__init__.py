@@ -193,7 +193,7 @@ def gc(
 
         from evidence_assets.assets.in_process import end_killed_runs
         from evidence_assets.cli.demo import dagster_home, lake_assets
-        from evidence_assets.experiment.asked import assets_of_asked
+        from evidence_assets.experiment.ad_hoc_questions import assets_of_asked
 
         home = dagster_home()
         with dg.DagsterInstance.get() as instance:

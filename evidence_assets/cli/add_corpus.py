@@ -17,7 +17,7 @@ from evidence_assets.benchmarks.corpora import corpus_files, portions
 from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declarations, instances
 from evidence_assets.experiment.corpus_making import Tokens, cut, parts_of
 from evidence_assets.experiment.corpus_plan import CorpusPlan, plan_corpus
-from evidence_assets.experiment.step import Say, silent
+from evidence_assets.experiment.stage import Say, silent
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id

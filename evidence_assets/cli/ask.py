@@ -26,7 +26,7 @@ from evidence_assets.text.nearest import nearest
 
 if TYPE_CHECKING:
     from evidence_assets.cli.add_corpus import Added
-    from evidence_assets.experiment.asked import Answered, Source
+    from evidence_assets.experiment.ad_hoc_questions import Answered, Source
 
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULTS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
@@ -90,7 +90,7 @@ def _lines() -> Any:
 def _table(file: Path | None) -> Cells | None:
     if file is None:
         return None
-    from evidence_assets.experiment.asked import table_named
+    from evidence_assets.experiment.ad_hoc_questions import table_named
 
     if not file.is_file():
         raise BadInput("there is no such file; --table names a CSV, TSV or Parquet file", file=file)
@@ -113,7 +113,7 @@ def tell(name: str) -> Callable[[str], None]:
 
 def make_anew(lake: Lake, name: str, added: Added) -> None:
     """Make the corpus of the files that were added, unless it is made of them already."""
-    from evidence_assets.experiment.asked import corpora
+    from evidence_assets.experiment.ad_hoc_questions import corpora
     from evidence_assets.experiment.corpus_making import make_corpus
 
     if not added.changed and name in corpora(lake):
@@ -176,7 +176,7 @@ def _ask(
 ) -> str:
     """Answer one question and print the answer; returns the id of the prediction."""
     started = time.monotonic()
-    from evidence_assets.experiment import asked
+    from evidence_assets.experiment import ad_hoc_questions as asked
 
     source = asked.source_in(lake, corpus, graph, table.table_id if table else "")
     question = asked.question_of(text, options, source, table)
@@ -201,7 +201,7 @@ def clearest(answers: Iterable[Answered]) -> Answered:
 
 
 def _answered(lake: Lake, question_id: str, task: Any, source: Source, variant: Variant) -> Answered:
-    from evidence_assets.experiment import asked
+    from evidence_assets.experiment import ad_hoc_questions as asked
     from evidence_assets.experiment.stages import stages
 
     return asked.answer(
@@ -245,7 +245,7 @@ def again(
 
 
 def _differences(lake: Lake) -> Any:
-    from evidence_assets.experiment import asked
+    from evidence_assets.experiment import ad_hoc_questions as asked
 
     known = {v.place: v for v in variants()}
     for row, places in asked.asked_before(lake):

@@ -19,8 +19,8 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.corpora import Portion
 from evidence_assets.benchmarks.corpus_parts import Parts
 from evidence_assets.benchmarks.declared import benchmarks
-from evidence_assets.experiment.inputs import encoded_by
-from evidence_assets.experiment.step import Made, Say, Step, progress, silent
+from evidence_assets.experiment.evidence.sources import encoded_by
+from evidence_assets.experiment.stage import Say, StageContext, StageOutput, progress, silent
 from evidence_assets.graphs.stored import encoded
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, GENERATED
@@ -63,16 +63,16 @@ def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent
     return parts, count
 
 
-def chunks(step: Step, name: str, portions: Sequence[Portion]) -> Made:
+def chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> StageOutput:
     """The chunks of the step's shard; the first shard that is made cuts what has changed, for all of them."""
     parts, count = cut(step.lake, name, portions, step.inform)
     table = parts.shard(step.shard)
     documents = len(table.column("doc_id").unique())
     tokens = pc.sum(table.column("n_tokens")).as_py() or 0
-    return Made(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
+    return StageOutput(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
 
 
-def embeddings(step: Step, name: str, over: OverBlocks = map) -> Made:
+def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOutput:
     """One vector a chunk of the step's shard; those of unchanged texts are taken over, those of a killed step, too.
 
     Chunks are cut to what the profile's first encoder reads; of one that is too long for another, its pieces are encoded.
@@ -103,7 +103,7 @@ def embeddings(step: Step, name: str, over: OverBlocks = map) -> Made:
     lineage = [_edges(ids, DERIVED, "chunk", ids)]
     if key := encoded_by(step):
         lineage.append(_edges(ids, GENERATED, "model", [key] * len(ids)))
-    return Made(table, pa.concat_tables(lineage), {"model": model_key(model)}, reused)
+    return StageOutput(table, pa.concat_tables(lineage), {"model": model_key(model)}, reused)
 
 
 def _vectors(settings: ModelSettings, in_pieces: bool, texts: Sequence[str]) -> FloatArray:
@@ -192,10 +192,10 @@ def make_corpus(
     base, reused, count = f"corpus/{name}", 0, 0
     for shard in range(profiles.load().shards.corpus):
         partition = str(shard)
-        step = Step(lake, "chunks", f"{base}/chunks", partition, inform)
+        step = StageContext(lake, "chunks", f"{base}/chunks", partition, inform)
         inform("cutting documents into chunks")
         lake.write(step.asset, partition, {"chunks": chunks(step, name, portions).rows})
-        step = Step(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
+        step = StageContext(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
         inform("encoding chunks")
         made = embeddings(step, name)
         assert made.lineage is not None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from evidence_assets import profiles
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import stages
-from evidence_assets.experiment.step import Step
 from evidence_assets.experiment.system import OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
@@ -39,7 +39,7 @@ def prompts(system: System, variant: Variant, lake: Lake, question: str = "") ->
     """
     method, requests = system.method_of(variant), list[Request]()
     if isinstance(method, OwnStages) and method.asks_first and not question:
-        step = Step(
+        step = StageContext(
             lake, "scores", f"scores/{variant.place}", shown=requests, models=variant.using, words=variant.words
         )
         method.asks_first(variant, method.settings_of(variant), step)
@@ -54,8 +54,8 @@ def prompts(system: System, variant: Variant, lake: Lake, question: str = "") ->
     instead: dict[str, pl.DataFrame] = {}
     for stage in asking:
         requests = []
-        step = Step(lake, stage.table, stage.key, partition, only=question_id, shown=requests, instead=instead)
-        rows = pl.from_arrow(prepare(stage.table, stage.make(step).rows))
+        step = StageContext(lake, stage.table, stage.key, partition, only=question_id, shown=requests, instead=instead)
+        rows = pl.from_arrow(prepare(stage.table, stage.run(step).rows))
         assert isinstance(rows, pl.DataFrame)
         if stage.table == "chains" and step.read_here("chains", stage.key).is_empty():
             instead[stage.key] = rows

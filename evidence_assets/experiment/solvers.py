@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
@@ -41,7 +41,7 @@ def generator(settings: GeneratorSettings) -> Generator:
     return load_generator(settings)
 
 
-def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:
+def language_model(step: StageContext, settings: GeneratorSettings) -> LanguageModel:
     """A language model as a step asks it: completions kept in the lake, progress told, tokens counted for the step."""
     if step.shown is not None:
         return ShowingModel(step.shown, step.words)
@@ -55,7 +55,7 @@ def language_model(step: Step, settings: GeneratorSettings) -> LanguageModel:
     return model
 
 
-def has_model(step: Step) -> bool:
+def has_model(step: StageContext) -> bool:
     """Whether there is a language model to ask; what is only shown needs none."""
     return step.shown is not None or step.profile.generator.backend != "extractive"
 
@@ -91,7 +91,7 @@ def reasoning_version(name: str, family: str, profile: Profile, style: Style = O
     return f"{EXTRACTIVE_VERSION}:{DIRECT_VERSION}:{encoding.name}@{encoding.revision}" if family == "mcqa" else ""
 
 
-def _documents(step: Step, chunks: Sequence[str]) -> dict[str, str]:
+def _documents(step: StageContext, chunks: Sequence[str]) -> dict[str, str]:
     """The document of each of some chunks of the benchmark's corpus."""
     name = step.benchmark.corpus
     if not (name and chunks):
@@ -102,7 +102,7 @@ def _documents(step: Step, chunks: Sequence[str]) -> dict[str, str]:
     return {chunk: document for (chunk, _), document in zip(known, documents, strict=True)}
 
 
-def solver_named(name: str, family: str, step: Step, style: Style = OURS) -> Solver:
+def solver_named(name: str, family: str, step: StageContext, style: Style = OURS) -> Solver:
     """The solver ``name`` for one task family: ``extractive``, or ``generator`` for the profile's language model.
 
     A profile without a language model reasons extractively there, too, and the table says so.
@@ -121,7 +121,7 @@ def solver_named(name: str, family: str, step: Step, style: Style = OURS) -> Sol
     raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")
 
 
-def chooser(name: str, family: str, step: Step, style: Style = OURS, *, explained: bool) -> Solver:
+def chooser(name: str, family: str, step: StageContext, style: Style = OURS, *, explained: bool) -> Solver:
     """Who names the answer: the solver itself, or for options that it did not explain, whoever can do without.
 
     A language model and the reasoner on tables read the evidence then; of text, the best found option wins.
@@ -130,12 +130,12 @@ def chooser(name: str, family: str, step: Step, style: Style = OURS, *, explaine
     return solver if explained or not isinstance(solver, ExtractiveSolver) else BestFound()
 
 
-def reader_of_profile(step: Step) -> LanguageModel | None:
+def reader_of_profile(step: StageContext) -> LanguageModel | None:
     """The profile's language model; None where the profile has none."""
     return language_model(step, step.profile.generator) if has_model(step) else None
 
 
-def short_answers(step: Step) -> ShortAnswerSolver:
+def short_answers(step: StageContext) -> ShortAnswerSolver:
     """Who answers in a few words: the profile's language model, else the extractive solver."""
     model = reader_of_profile(step)
     return ExtractiveShortAnswers(encoder(step.profile.encoder)) if model is None else PromptedShortAnswers(model)

@@ -1,7 +1,7 @@
 """What a system is to the experiment: its methods with their settings, what they read, and one version.
 
 A system's package says ``SYSTEM = System(…)``. A method either picks evidence, and then the stages from evidence to
-scores are those of its task family, or it states stages of its own.
+scores are those of its task family (``experiment.stages``), or it states stages of its own.
 """
 
 from __future__ import annotations
@@ -10,30 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import Benchmark, of_family
-from evidence_assets.experiment.answers import Answerer
-from evidence_assets.experiment.selection import Selector
-from evidence_assets.experiment.stage import Read, Stage
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.answers.predictions import Answerer
+from evidence_assets.experiment.evidence.selection import Selector
+from evidence_assets.experiment.evidence.sources import Source
+from evidence_assets.experiment.stage import Read, Stage, StageContext
 from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant, crossed_with, opted_in
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import content_id, with_model
+from evidence_assets.lake.ids import content_id
 from evidence_assets.profiles import KINDS, Kind
 from evidence_assets.reasoning.asking import PromptedTask
-from evidence_assets.retrieval.corpus import index_key
 from evidence_assets.text.nearest import nearest
 
 S = TypeVar("S")
-
-
-def parameter_names(settings: type[Any]) -> list[str]:
-    return [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
 
 
 def read_settings(
@@ -43,7 +37,7 @@ def read_settings(
 
     Raises BadInput if a name is none of its fields, or a value does not fit; ``where`` says whose settings they are.
     """
-    known = parameter_names(settings)
+    known = [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
     for name in stated:
         if name not in known:
             meant = f"did you mean {nearest(name, known)!r}? It has {', '.join(known)}" if known else "it has none"
@@ -52,21 +46,8 @@ def read_settings(
         return TypeAdapter(settings).validate_python({**defaults, **stated})
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"{where}: {first['msg']}", file=file, field=field or None) from error
-
-
-Source = Literal[
-    "corpus",
-    "tables",
-    "graph",
-    "joined_graph",
-    "graph_passages",
-    "subgraphs",
-    "token_store",
-    "taxonomy",
-    "knowledge_base",
-]
+        place = ".".join(str(part) for part in first["loc"])
+        raise BadInput(f"{where}: {first['msg']}", file=file, field=place or None) from error
 
 
 @dataclass(frozen=True)
@@ -76,14 +57,20 @@ class NoSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class _Parametrised(Generic[S]):
-    """What both kinds of method have: settings, and what a profile sets of them."""
+    """What both kinds of method have.
+
+    ``settings``: Dataclass of its parameters, the only list of them.
+    ``defaults``: Parameters that a profile sets where the variant does not.
+    ``uses``: Kinds of models that it works with before anything is answered; may depend on the settings.
+    """
 
     settings: type[S]
-    """Dataclass of its parameters."""
     defaults: Callable[[profiles.Profile], Mapping[str, Any]] = lambda profile: {}
-    """Parameters that a profile sets where the variant does not."""
-    models: Callable[[S], Sequence[Kind]] = lambda settings: ()
-    """Kinds of models that it works with before anything is answered."""
+    uses: Sequence[Kind] | Callable[[S], Sequence[Kind]] = ()
+
+    def models(self, settings: S) -> Sequence[Kind]:
+        """Kinds of models that it works with under these settings."""
+        return self.uses(settings) if callable(self.uses) else self.uses
 
     def settings_of(self, variant: Variant) -> S:
         """The settings of a variant in the profile in use, with the models that it uses."""
@@ -100,12 +87,12 @@ class _Parametrised(Generic[S]):
 class Method(_Parametrised[S]):
     """A way to pick evidence; the stages from there to scores are those of the task family.
 
-    ``open``: Makes the selector for one step, named as the variant is.
+    ``open``: Makes the selector for one partition.
     ``reads``: What of a benchmark it reads.
     ``more_reads``: Assets that it reads besides.
     ``failed``: Why questions of a partition could not be prepared, by question id: they end as failed rows, and nothing
         is asked.
-    ``answerer``: Makes who answers, where that is the system itself; see ``experiment.stages``.
+    ``answerer``: Makes who answers from evidence, where that is the system itself and not a solver.
     ``own_encoder``: Whether its encoder meets no stored vectors although it reads some: those of the profile's first
         then do.
     ``asks``: What it asks a language model, to pick or to answer.
@@ -113,19 +100,19 @@ class Method(_Parametrised[S]):
         say.
     """
 
-    open: Callable[[str, Step, S], Selector]
+    open: Callable[[StageContext, S], Selector]
     reads: tuple[Source, ...] = ()
     own_encoder: bool = False
-    more_reads: Callable[[Variant, S], Sequence[Read]] | None = None
-    failed: Callable[[Step, S], Mapping[str, str]] | None = None
-    answerer: Callable[[str, Step, S, pl.DataFrame], Answerer] | None = None
+    more_reads: Callable[[Variant, S], Sequence[Read]] = lambda variant, settings: ()
+    failed: Callable[[StageContext, S], Mapping[str, str]] | None = None
+    answerer: Callable[[StageContext, S, pl.DataFrame], Answerer] | None = None
     asks: tuple[PromptedTask[Any, Any], ...] = ()
     published: str = ""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What a method that answers no questions is scored on: what it is called in scores, the metrics, and what it needs."""
+    """What a method that answers no questions is scored on: its name in scores, the metrics, and what it needs."""
 
     name: str
     metrics: frozenset[str]
@@ -140,7 +127,7 @@ class OwnStages(_Parametrised[S]):
     """
 
     stages: Callable[[Variant, S], list[Stage]]
-    asks_first: Callable[[Variant, S, Step], None] | None = None
+    asks_first: Callable[[Variant, S, StageContext], None] | None = None
     scored_on: Callable[[S], Sequence[Scope]] = lambda settings: ()
 
 
@@ -195,53 +182,3 @@ def crossings(system: System, variant: Variant, opted: frozenset[str] | None = N
         )
         for names in product(*axes.values())
     ]
-
-
-def lacking(reads: Sequence[Source], benchmark: Benchmark) -> str:
-    """Why a method that reads this has nothing to read for a benchmark; empty where it has.
-
-    One that reads a corpus and a graph works with either; ``joined_graph`` is the benchmark's graph or, where it is
-    answered from a corpus, the one beside that. One that reads tables, which are the benchmark's own, does without all.
-    """
-    if "tables" in reads:
-        return ""
-    named = {"corpus": benchmark.corpus, "graph": benchmark.graph, "joined_graph": benchmark.joined_graph}
-    wanted = [source for source in named if source in reads]
-    if not wanted or any(named[source] for source in wanted):
-        return ""
-    return f"benchmark {benchmark.name} names no {' and no '.join(w.removeprefix('joined_') for w in wanted)}"
-
-
-def source_reads(family: str, sources: Sequence[Source], encoder: str = "") -> list[Read]:
-    """Assets that hold what a method reads, over all of the family's benchmarks; vectors are those of this encoder.
-
-    Vectors of tokens are those of the profile's ``token_encoder``, of which there is one.
-    """
-
-    def vectors(key: str) -> Read:
-        return Read(with_model(key, encoder), "every" if key.endswith("/passages") else "same")
-
-    benchmarks = of_family(family)
-    corpora = sorted({b.corpus for b in benchmarks if b.corpus})
-    graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in benchmarks} - {""})
-    reads: list[Read] = []
-    if "corpus" in sources:
-        for name in corpora:
-            reads += [Read(f"corpus/{name}/chunks", "every"), Read(index_key(name, encoder))]
-    if "token_store" in sources:
-        reads += [Read(f"corpus/{name}/token_store") for name in corpora]
-    if "graph" in sources or "joined_graph" in sources:
-        reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
-        reads += [vectors(f"knowledge/{name}/node_vectors") for name in graphs]
-    if "subgraphs" in sources:
-        reads.append(vectors(f"subgraphs/{family}"))
-    if "graph_passages" in sources:
-        reads += [vectors(f"knowledge/{name}/passages") for name in sorted({b.graph for b in benchmarks if b.graph})]
-    if "taxonomy" in sources:
-        reads += [Read(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks if b.taxonomy})]
-    if "knowledge_base" in sources:
-        reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
-        reads += [vectors(f"knowledge/{name}/{part}") for name in graphs for part in ("passages", "passage_index")]
-    if "tables" in sources:
-        reads.append(Read("tables", "benchmark"))
-    return reads

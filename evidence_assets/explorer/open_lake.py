@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.experiment.asked import BENCHMARK as ASKED
+from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as ASKED
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake.catalogue import ROOT_VARIABLE, connect, need, quoted, rows_in

@@ -2,7 +2,7 @@
 
 Belongs here: expansion around a phrase, the choice of nodes by attention, bridges between disconnected parts, and
 neighbours for a phrase that no node is named after; vectors and integer nodes in and out. Does not belong here:
-linking, wording of triples, or their grading (``systems.a2q.system``).
+linking, wording of triples, or their grading (``systems.a2q.selection``).
 
 Attention is scaled dot product with identity projections: a head is a slice of the vector, nothing is trained.
 """

@@ -15,6 +15,7 @@ from typing import Any
 
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared import Benchmark, declared
+from evidence_assets.experiment.evidence.sources import lacking
 from evidence_assets.experiment.scores.published_figures import (
     LABELS,
     RECALLED,
@@ -29,7 +30,7 @@ from evidence_assets.experiment.scores.published_figures import (
     part_of,
     printed_model,
 )
-from evidence_assets.experiment.system import Method, answers_by_model, crossings, lacking
+from evidence_assets.experiment.system import Method, answers_by_model, crossings
 from evidence_assets.experiment.variants import Variant, presets, variants
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reproduction.derived import sum_of
@@ -128,7 +129,7 @@ def candidates(chosen: Iterable[Variant] | None = None) -> list[Candidate]:
         method = system.method_of(variant)
         settings = method.settings_of(variant)
         if isinstance(method, Method):
-            recalls = bool(method.more_reads and method.more_reads(variant, settings))
+            recalls = bool(method.more_reads(variant, settings))
             prompted = answers_by_model(variant) or "generator" in method.models(settings)
             own = [b for b in runnable if b.family == variant.family and not lacking(method.reads, b)]
             scopes = [(b.name, metrics_of(variant, b.task, recalls), "") for b in own]

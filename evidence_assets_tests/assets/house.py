@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -18,8 +18,8 @@ from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.system import variant_defs
 from evidence_assets.assets.table_asset import dep, sound_check, table_asset
 from evidence_assets.definitions import defs
-from evidence_assets.experiment.selection import Asked, Parent, Pick, asked, evidence_rows
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, asked, evidence_rows
+from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 
@@ -53,9 +53,7 @@ class ByRelation:
         self._best = triples.filter(pl.col("rank") == 1).sort("relation_id").to_dicts()
         self.version = "|".join(row["triple_id"] for row in self._best)
 
-    def select(
-        self, questions: Sequence[Asked], progress: Callable[[int, int], None] | None = None
-    ) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         found = []
         for question in questions:
             row = self._best[int(question.question_id[:8], 16) % len(self._best)]
@@ -68,10 +66,10 @@ class ByRelation:
 def question_assets() -> dg.Definitions:
     """Evidence from the collection for the multiple-choice questions, and what the product's reasoner makes of it."""
 
-    def make(step: Step) -> Made:
+    def make(step: StageContext) -> StageOutput:
         questions = asked(step.read("questions", "questions/mcqa", step.partition))
         selector = ByRelation(step.read("triples", COLLECTION))
-        return evidence_rows(selector, questions, step.before)
+        return evidence_rows("by_relation", selector, questions, step.before)
 
     evidence = table_asset(
         "evidence/mcqa/by_relation",

@@ -15,7 +15,7 @@ from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import trace
 from evidence_assets.models.protocols import Request
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
-from evidence_assets.systems.four_step_focus.system import schema_of
+from evidence_assets.systems.four_step_focus.ranking import schema_of
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of

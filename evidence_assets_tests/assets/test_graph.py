@@ -13,7 +13,7 @@ from evidence_assets.assets import graph as component
 from evidence_assets.assets.graph import Graph, GraphFiles
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.graphs.rows import triple_id
-from evidence_assets.experiment import inputs
+from evidence_assets.experiment.evidence import sources as inputs
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.lineage import dangling

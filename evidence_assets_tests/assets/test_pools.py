@@ -10,7 +10,7 @@ import pytest
 from evidence_assets.assets import table_asset as table_assets
 from evidence_assets.assets.table_asset import AT_ONCE, CALLED, CALLS, RETRIES, table_asset
 from evidence_assets.definitions import defs
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
@@ -47,11 +47,11 @@ class Failing:
     def __init__(self, error: Exception, times: int) -> None:
         self.error, self.times, self.tried = error, times, 0
 
-    def __call__(self, step: Step) -> Made:
+    def __call__(self, step: StageContext) -> StageOutput:
         self.tried += 1
         if self.tried <= self.times:
             raise self.error
-        return Made([])
+        return StageOutput([])
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_a_step_says_how_often_it_asked_and_may_ask_as_often_as_is_left_when_it_
     monkeypatch.setattr(table_assets, "FIRST_WAIT", 0.01)
     allowed: list[int | None] = []
 
-    def make(step: Step) -> Made:
+    def make(step: StageContext) -> StageOutput:
         model = LanguageModel(Scripted(lambda request: request.user))
         model.ask([Request("", f"{len(allowed)}.{i}") for i in range(2)], lambda _, reply: reply)
         step.asked.append(model)
         allowed.append(step.calls)
         if len(allowed) == 1:
             raise TryLater("the server is down")
-        return Made([])
+        return StageOutput([])
 
     asset = table_asset("chains/x", "chains", make, description="Of the test.", group="test", code_version="1")
     with dg.DagsterInstance.ephemeral() as instance:

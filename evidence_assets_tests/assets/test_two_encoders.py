@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.experiment.selection import asked
+from evidence_assets.experiment.evidence.selection import asked
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import impact, trace
 from evidence_assets.lake.store import Lake

@@ -9,17 +9,17 @@ import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.declared import Benchmark
-from evidence_assets.experiment.path_check import facts_named, paths_wrong
-from evidence_assets.experiment.question_concepts import NOT_REACHED
+from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
+from evidence_assets.experiment.evidence.selection import facts_named, paths_wrong
+from evidence_assets.experiment.evidence.sources import lacking
 from evidence_assets.experiment.scores.graph_stages import verdicts
-from evidence_assets.experiment.system import lacking
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import Fact
-from evidence_assets.systems.ugat.methods import SYSTEM
 from evidence_assets.systems.ugat.settings import UgatSettings
+from evidence_assets.systems.ugat.system import SYSTEM
 from evidence_assets_tests.conftest import World
 
 VARIANTS = ("ugat", "ugat_published")

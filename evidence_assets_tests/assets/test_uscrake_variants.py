@@ -12,7 +12,7 @@ import pytest
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.benchmarks.declared import declared as every_benchmark
-from evidence_assets.experiment.system import lacking, source_reads
+from evidence_assets.experiment.evidence.sources import lacking, source_reads
 from evidence_assets.experiment.variants import presets, variants_of
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world, wrong
 from evidence_assets_tests.models.tiny import make_encoder

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from evidence_assets.experiment.answers import WeighsOptions, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.chains import chain_rows, citation_rows
-from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.step import Before
+from evidence_assets.experiment.answers.chains import chain_rows, citation_rows
+from evidence_assets.experiment.answers.options import WeighsOptions
+from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
+from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.stage import Before
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
 from evidence_assets_tests.lake_rows import stored

@@ -15,8 +15,8 @@ from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli.ask import clearest, variant_for, variants_for
-from evidence_assets.experiment import asked
-from evidence_assets.experiment.asked import Answered, Source
+from evidence_assets.experiment import ad_hoc_questions as asked
+from evidence_assets.experiment.ad_hoc_questions import Answered, Source
 from evidence_assets.experiment.corpus_making import make_corpus
 from evidence_assets.experiment.stages import stages
 from evidence_assets.explorer.answer_view import view_answer

@@ -6,12 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.answers import Answerer, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.selection import Asked, evidence_rows
-from evidence_assets.experiment.short_answering import AnswersShortly
-from evidence_assets.experiment.step import Before
+from evidence_assets.experiment.answers.predictions import Answerer, counterfactual_rows, prediction_rows
+from evidence_assets.experiment.answers.short import AnswersShortly
+from evidence_assets.experiment.evidence.selection import Asked, evidence_rows
+from evidence_assets.experiment.stage import Before
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
-from evidence_assets.systems.four_step_focus.system import FourStepFocus, RanksNodes
+from evidence_assets.systems.four_step_focus.ranking import FourStepFocus, RanksNodes
 from evidence_assets_tests.experiment.test_short_answering import QUESTIONS, evidence
 from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, PARSER, focus
@@ -27,9 +27,9 @@ def verdicts(answerer: Answerer, predictions: pl.DataFrame) -> dict[str, dict[st
 
 def ranked(system: FourStepFocus, *texts: str) -> dict[str, dict[str, Any]]:
     asked = [Asked(f"q{i}", "own", "skb_search", text) for i, text in enumerate(texts)]
-    found = stored("evidence", evidence_rows(system, asked).rows)
+    found = stored("evidence", evidence_rows("focus", system, asked).rows)
     answerer = RanksNodes(system, "form_parser", "m", asked, found)
-    predictions = prediction_rows(answerer, system.name, asked).rows
+    predictions = prediction_rows(answerer, "focus", asked).rows
     return verdicts(answerer, stored("predictions", predictions))
 
 

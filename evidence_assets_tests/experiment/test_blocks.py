@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, evidence_rows
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, evidence_rows
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake import blocks
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.housekeeping import orphans
@@ -26,12 +26,10 @@ ASSET, PARTITION = "evidence/mcqa/slow", "b|0"
 class Slow:
     """Takes its time, and writes down what it was asked."""
 
-    name = "slow"
-
     def __init__(self, seen: Path, seconds: float, version: str = "1") -> None:
         self._seen, self._seconds, self.version = seen, seconds, version
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
         for question in questions:
             with self._seen.open("a") as file:
                 file.write(f"{question.question_id}\n")
@@ -43,8 +41,8 @@ class Slow:
 
 def make(lake: Lake, selector: Slow) -> tuple[int, int]:
     """Make the partition; how many rows were taken over, and how many questions selected."""
-    step = Step(lake, "evidence", ASSET, PARTITION)
-    made = evidence_rows(selector, QUESTIONS, step.before, step.progress("questions"))
+    step = StageContext(lake, "evidence", ASSET, PARTITION)
+    made = evidence_rows("slow", selector, QUESTIONS, step.before, step.progress("questions"))
     assert made.lineage is not None
     lake.write(ASSET, PARTITION, {"evidence": made.rows, "lineage_edges": made.lineage})
     return made.reused or 0, made.metadata["questions_selected_anew"]
@@ -95,8 +93,8 @@ def half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     make(lake, Slow(tmp_path / "seen", 0, "0"))
     monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.0)
     for version in ("1", "2"):
-        step = Step(lake, "evidence", ASSET, PARTITION)
-        evidence_rows(Slow(tmp_path / "seen", 0, version), QUESTIONS[:20], step.before)
+        step = StageContext(lake, "evidence", ASSET, PARTITION)
+        evidence_rows("slow", Slow(tmp_path / "seen", 0, version), QUESTIONS[:20], step.before)
     return lake
 
 
@@ -111,7 +109,7 @@ def test_blocks_of_other_inputs_are_not_taken_over(half: Lake, tmp_path: Path) -
 
 
 def test_blocks_that_a_kill_left_beside_a_whole_partition_change_nothing(half: Lake, tmp_path: Path) -> None:
-    step = Step(half, "evidence", ASSET, PARTITION)
+    step = StageContext(half, "evidence", ASSET, PARTITION)
     make(half, Slow(tmp_path / "seen", 0, "2"))
     whole, rows = contents(half), half.read("evidence", ASSET)
     Blocks(half, ASSET, PARTITION).keep({"evidence": rows, "lineage_edges": half.read("lineage_edges", ASSET)})

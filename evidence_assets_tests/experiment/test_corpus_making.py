@@ -13,7 +13,7 @@ import pytest
 
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.experiment import corpus_making
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.errors import NoRoom
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import ModelSettings
@@ -25,7 +25,7 @@ import os, signal, sys
 from pathlib import Path
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.experiment import corpus_making
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake import blocks
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval import embedding
@@ -39,7 +39,7 @@ def dies(encoder, texts):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(encoder, texts)
 embedding._encoded = dies
-made = corpus_making.embeddings(Step(lake, "chunk_embeddings", "corpus/c/embeddings", "0"), "c")
+made = corpus_making.embeddings(StageContext(lake, "chunk_embeddings", "corpus/c/embeddings", "0"), "c")
 lake.write("corpus/c/embeddings", "0", {"chunk_embeddings": made.rows, "lineage_edges": made.lineage})
 print(made.reused, calls)
 """
@@ -52,7 +52,7 @@ def run(lake: Lake, dies_at: int) -> subprocess.CompletedProcess[str]:
 
 def chunked(root: Path, folder: Path) -> Lake:
     lake = Lake.create(root, question_shards=1, corpus_shards=1)
-    step = Step(lake, "chunks", "corpus/c/chunks", "0")
+    step = StageContext(lake, "chunks", "corpus/c/chunks", "0")
     lake.write(step.asset, "0", {"chunks": corpus_making.chunks(step, "c", portions(folder)).rows})
     return lake
 

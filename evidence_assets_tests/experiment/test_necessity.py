@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.experiment.necessity import Case, Verdict, check_batch
+from evidence_assets.experiment.answers.necessity import Case, Verdict, check_batch
 
 
 def check(answer: Callable[[tuple[str, ...]], str], case: Case) -> Verdict:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evidence_assets.experiment.chains import chain_rows
-from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.answers.chains import chain_rows
+from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.experiment.stages import stages
-from evidence_assets.experiment.step import Before, Made
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake.rows import prepare
 from evidence_assets.profiles import PROFILE_VARIABLE
@@ -25,7 +25,7 @@ QUESTION = Asked("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))
 OTHER_WORDS = property(lambda task: f"{task.name} in other words")
 
 
-def chains(previous: list[dict[str, object]], revision: str = "1", **parameters: object) -> Made:
+def chains(previous: list[dict[str, object]], revision: str = "1", **parameters: object) -> StageOutput:
     model = Scripted(lambda _: '{"steps": []}')
     model.revision, model.parameters = revision, parameters
     solver = PromptedSolver(LanguageModel(model))

@@ -9,8 +9,8 @@ import pytest
 
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment import rows as row_writers
-from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, evidence_rows
-from evidence_assets.experiment.step import Before
+from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, evidence_rows
+from evidence_assets.experiment.stage import Before
 from evidence_assets.lake.errors import SchemaMismatch
 from evidence_assets.lake.rows import prepare, typed
 from evidence_assets.systems import settings_of
@@ -23,12 +23,10 @@ QUESTIONS = [Asked(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in rang
 class Picks:
     """Gives each question as many picks as its number, one at a time."""
 
-    name = "picks"
-
     def __init__(self, version: str = "1") -> None:
         self.version, self.asked = version, list[str]()
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
         for question in questions:
             self.asked.append(question.question_id)
             parent = Parent("table", "t", "v")
@@ -39,10 +37,10 @@ class Picks:
 
 
 def test_rows_are_the_same_in_blocks_and_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = evidence_rows(Picks(), QUESTIONS)
+    whole = evidence_rows("picks", Picks(), QUESTIONS)
     assert (whole.rows.num_rows, whole.lineage.num_rows, whole.reused) == (10, 20, 0)
-    monkeypatch.setattr(row_writers, "BLOCK", 3)
-    blocks = evidence_rows(Picks(), QUESTIONS)
+    monkeypatch.setattr(row_writers, "ROWS_TYPED_TOGETHER", 3)
+    blocks = evidence_rows("picks", Picks(), QUESTIONS)
     assert blocks.rows.column("locator").num_chunks > 1
     for table in ("rows", "lineage"):
         name = "evidence" if table == "rows" else "lineage_edges"
@@ -51,14 +49,14 @@ def test_rows_are_the_same_in_blocks_and_in_one_piece(monkeypatch: pytest.Monkey
 
 
 def test_only_what_has_changed_is_selected_anew() -> None:
-    first = evidence_rows(Picks(), QUESTIONS[:4])
+    first = evidence_rows("picks", Picks(), QUESTIONS[:4])
     before = Before(stored("evidence", first.rows), stored("lineage_edges", first.lineage))
     again = Picks()
-    made = evidence_rows(again, QUESTIONS, before)
+    made = evidence_rows("picks", again, QUESTIONS, before)
     assert again.asked == ["q0", "q4"], "a question without evidence leaves nothing to take over"
     assert (made.reused, made.rows.num_rows, made.lineage.num_rows) == (6, 10, 20)
     changed = Picks("2")
-    assert evidence_rows(changed, QUESTIONS, before).reused == 0 and len(changed.asked) == 5
+    assert evidence_rows("picks", changed, QUESTIONS, before).reused == 0 and len(changed.asked) == 5
 
 
 def test_rows_are_checked_as_they_are_typed() -> None:
@@ -70,11 +68,9 @@ def test_rows_are_checked_as_they_are_typed() -> None:
 
 def test_a_question_without_a_known_table_has_no_cells() -> None:
     table = Table("t", "b", "", ("Lake", "Depth"), (("Como", "425"),))
-    selector = CollapsedTable("keep_all", {"t": (table, "v")}, settings_of("table/keep_all"), NoEncoder())  # type: ignore[arg-type]
+    selector = CollapsedTable({"t": (table, "v")}, settings_of("table/keep_all"), NoEncoder())  # type: ignore[arg-type]
     asked = [replace(QUESTIONS[0], table_id=name) for name in ("", "t", "u", "t")]
-    told: list[tuple[int, int]] = []
-    found = list(selector.select(asked, lambda done, of: told.append((done, of))))
-    assert [len(picks) for picks in found] == [0, 2, 0, 2] and told == [(k, 4) for k in range(1, 5)]
+    assert [len(picks) for picks in selector.select(asked)] == [0, 2, 0, 2]
 
 
 class NoEncoder:

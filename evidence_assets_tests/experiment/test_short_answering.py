@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.answers import prediction_rows
-from evidence_assets.experiment.chains import answer_citation_rows
+from evidence_assets.experiment.answers.chains import answer_citation_rows
+from evidence_assets.experiment.answers.predictions import prediction_rows
+from evidence_assets.experiment.answers.short import AnswersShortly
+from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
-from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.short_answering import AnswersShortly
-from evidence_assets.experiment.step import Before, Made
+from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.lineage import edge
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
@@ -52,7 +52,9 @@ def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
 FOUND = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", "made by", "cow"), "model"))
 
 
-def predicted(found: pl.DataFrame = FOUND, before: Made | None = None, failed: dict[str, str] | None = None) -> Made:
+def predicted(
+    found: pl.DataFrame = FOUND, before: StageOutput | None = None, failed: dict[str, str] | None = None
+) -> StageOutput:
     there = None
     if before is not None and before.lineage is not None:
         there = Before(stored("predictions", before.rows), stored("lineage_edges", before.lineage))
@@ -60,7 +62,7 @@ def predicted(found: pl.DataFrame = FOUND, before: Made | None = None, failed: d
     return prediction_rows(answerer, "s", QUESTIONS, there)
 
 
-def by_question(made: Made) -> dict[str, dict[str, Any]]:
+def by_question(made: StageOutput) -> dict[str, dict[str, Any]]:
     return {row["question_id"]: row for row in stored("predictions", made.rows).to_dicts()}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import evidence_assets.lake.blocks
 from evidence_assets.benchmarks.records import Question, question_rows
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import fact_passages, lineage_of, passage_table
@@ -61,7 +61,9 @@ def test_rows_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.Mon
 def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(graph_passages, "TEXTS_AT_ONCE", 3)
     monkeypatch.setattr(evidence_assets.lake.blocks, "BLOCK_SECONDS", 0.0)
-    step = Step(Lake.create(tmp_path, question_shards=1, corpus_shards=1), "kg_passages", "knowledge/base/passages")
+    step = StageContext(
+        Lake.create(tmp_path, question_shards=1, corpus_shards=1), "kg_passages", "knowledge/base/passages"
+    )
     whole, _, _ = passages(BASE)
 
     class Breaks(WordEncoder):

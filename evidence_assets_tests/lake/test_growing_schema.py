@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evidence_assets.assets.table_asset import Made, Step, sound_check, table_asset
+from evidence_assets.assets.table_asset import sound_check, table_asset
 from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake import connect, lineage, table
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.ids import content_id
@@ -159,7 +160,7 @@ def test_an_asset_takes_its_old_rows_over_and_they_are_sound(
 ) -> None:
     rows = [evidence(number, 1, "text", input_hash=f"h{number}") for number in range(3)]
 
-    def make(step: Step) -> Made:
+    def make(step: StageContext) -> StageOutput:
         wanted = {str(r["question_id"]): str(r["input_hash"]) for r in rows}
         writer = RowWriter("evidence", step.before, wanted, "question_id")
         for row_ in rows:

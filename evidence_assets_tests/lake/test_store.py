@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.lineage import edge
@@ -254,11 +254,11 @@ def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (folder / "a").read_text() == "1"
 
 
-def answered(lake: Lake, number: int) -> Step:
+def answered(lake: Lake, number: int) -> StageContext:
     """A step whose prediction was written with its lineage."""
     linked = [edge("prediction", f"p-s-{number}", "used", "question", f"q{number}", "1")]
     lake.write("predictions/x", "b|0", {"predictions": [prediction(number, "A")], "lineage_edges": linked})
-    return Step(lake, "predictions", "predictions/x", "b|0")
+    return StageContext(lake, "predictions", "predictions/x", "b|0")
 
 
 def test_rows_are_taken_over_only_with_all_that_was_written_with_them(lake: Lake) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
@@ -29,7 +29,7 @@ def scores(root: Path, files: dict[str, list[object]]) -> dict[tuple[str, str, s
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (stage,) = recorded_stages(Variant(system="baselines", family="mcqa", name="recorded"), NoSettings())
-    made = stage.make(Step(lake, "scores", stage.key, BENCHMARK)).rows
+    made = stage.run(StageContext(lake, "scores", stage.key, BENCHMARK)).rows
     assert isinstance(made, list) and {row["reasoner"] for row in made} <= {"recorded"}
     return {(row["selector"], row["model_id"], row["metric"]): (row["value"], row["n"]) for row in made}
 

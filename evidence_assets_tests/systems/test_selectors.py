@@ -9,9 +9,11 @@ import pytest
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared import FAMILIES, of_family
-from evidence_assets.experiment.selection import Asked, Pick, Selector, asked
-from evidence_assets.experiment.step import Step
-from evidence_assets.experiment.system import Method, lacking
+from evidence_assets.experiment.evidence.selection import Asked, Pick, Selector, asked
+from evidence_assets.experiment.evidence.sources import lacking
+from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
@@ -50,21 +52,23 @@ def said(picks: list[Pick]) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("case", sorted(CASES))
 class TestSelectorContract:
     @pytest.fixture
-    def step(self, case: str, made_world: World) -> Step:
+    def step(self, case: str, made_world: World) -> StageContext:
         variant, benchmark = CASES[case]
-        return Step(Lake(made_world.root / "data_lake"), "evidence", f"evidence/{variant.place}", f"{benchmark}|0")
+        stage = stages(systems.load(variant.system), variant)[0]
+        lake = Lake(made_world.root / "data_lake")
+        return stage.prepared(StageContext(lake, "evidence", stage.key, f"{benchmark}|0"))
 
     @pytest.fixture
-    def selector(self, case: str, step: Step) -> Selector:
+    def selector(self, case: str, step: StageContext) -> Selector:
         variant, _ = CASES[case]
         method = method_of(variant)
         assert method is not None
-        opened: Selector = method.open(variant.name, step, method.settings_of(variant))
+        opened: Selector = method.open(step, method.settings_of(variant))
         return opened
 
     @pytest.fixture
-    def questions(self, case: str, step: Step) -> list[Asked]:
-        return asked(step.read_here("questions", f"questions/{CASES[case][0].family}"))[:LOOKED_AT]
+    def questions(self, case: str, step: StageContext) -> list[Asked]:
+        return asked(step.input("questions"))[:LOOKED_AT]
 
     def test_picks_name_an_option_a_source_and_a_finite_score(
         self, case: str, selector: Selector, questions: list[Asked]
@@ -86,9 +90,8 @@ class TestSelectorContract:
     def test_no_question_gets_nothing(self, case: str, selector: Selector) -> None:
         assert list(selector.select([])) == []
 
-    def test_the_version_is_that_of_what_is_read(self, case: str, selector: Selector, step: Step) -> None:
+    def test_the_version_is_that_of_what_is_read(self, case: str, selector: Selector, step: StageContext) -> None:
         variant, _ = CASES[case]
         method = method_of(variant)
         assert method is not None
-        assert selector.name == variant.name
-        assert method.open(variant.name, step, method.settings_of(variant)).version == selector.version
+        assert method.open(step, method.settings_of(variant)).version == selector.version

@@ -12,6 +12,8 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
+from evidence_assets.experiment.answers.short import triple_of
+from evidence_assets.experiment.evidence.selection import is_sourced
 from evidence_assets.experiment.scores.gold_evidence import covered_words, matched_tokens
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
@@ -25,8 +27,6 @@ from evidence_assets.experiment.scores.metrics import (
     reciprocal_rank,
 )
 from evidence_assets.experiment.scores.scoring import evidence_metrics
-from evidence_assets.experiment.selection import is_sourced
-from evidence_assets.experiment.short_answering import triple_of
 from evidence_assets.models.protocols import Encoder
 
 

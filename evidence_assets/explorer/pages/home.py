@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.declared import benchmarks
-from evidence_assets.experiment.asked import BENCHMARK as ASKED
+from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as ASKED
 from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.open_lake import Reader

@@ -11,11 +11,10 @@ from typing import Any
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.records import Question, option_labels
-from evidence_assets.experiment.inputs import open_graph
+from evidence_assets.experiment.evidence.selection import Asked, Pick
+from evidence_assets.experiment.evidence.sources import open_graph
 from evidence_assets.experiment.scores.metrics import normalise_answer
-from evidence_assets.experiment.selection import Asked, Pick
-from evidence_assets.experiment.stage import Read, Stage
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
@@ -25,7 +24,7 @@ from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder
 from evidence_assets.models.rerankers import MAXSIM, Labelled, TuningSettings, tune_reranker
 from evidence_assets.models.running import folder_revision
 from evidence_assets.systems.a2q import VERSION
-from evidence_assets.systems.a2q import system as a2q
+from evidence_assets.systems.a2q.selection import A2Q
 from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings
 
 _REPORT = "tuning.json"
@@ -45,13 +44,12 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
     if not source.runs_in():
         return []
 
-    def make(step: Step) -> Made:
+    def make(context: StageContext) -> StageOutput:
         asked = source.model_copy(update={"split": settings.split})
-        questions = [q for q in questions_of(step.lake, asked) if q.split == settings.split][: settings.questions]
-        picker = a2q.A2Q(
-            "candidates",
-            open_graph(step.lake, source.graph),
-            encoder(step.profile.encoder),
+        questions = [q for q in questions_of(context.lake, asked) if q.split == settings.split][: settings.questions]
+        picker = A2Q(
+            open_graph(context.lake, source.graph),
+            encoder(context.profile.encoder),
             None,
             A2QSettings(top_n=settings.triples),
         )
@@ -61,12 +59,12 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
             raise BadInput(
                 f"no triple of the split {settings.split!r} of {source.name} holds an answer: there is nothing to tune on"
             )
-        name = step.profile.rerankers.get(settings.base, step.profile.reranker).name
+        name = context.profile.rerankers.get(settings.base, context.profile.reranker).name
         base = EMBEDDED if name == MAXSIM else name
-        folder = step.lake.index_folder(RELEVANCE_CLASSIFIER)
+        folder = context.lake.index_folder(RELEVANCE_CLASSIFIER)
         report = tuned(folder, base, pairs, TuningSettings(epochs=settings.epochs, rate=settings.rate))
         row = model_row(folder, f"relevance-classifier-of-{base.replace('/', '-')}", report)
-        return Made([row], metadata={"tuned_from": base, **report})
+        return StageOutput([row], metadata={"tuned_from": base, **report})
 
     return [
         Stage(

@@ -6,20 +6,20 @@ Here a path is ranked as a whole, and its triples come together. The published s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from evidence_assets.experiment.selection import Asked, Pick, Progress, pick_fact
+from evidence_assets.experiment.evidence.selection import Asked, Pick, pick_fact
 from evidence_assets.graphs.arrays import BoolArray, IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.systems.a2q import VERSION
+from evidence_assets.systems.a2q.selection import nodes_named
 from evidence_assets.systems.a2q.settings import PathSettings
-from evidence_assets.systems.a2q.system import nodes_named
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,8 @@ class LinkedPaths:
     the option names; one that touches a node of the question as well gets ``bridge`` more.
     """
 
-    def __init__(
-        self,
-        name: str,
-        graph: KnowledgeGraph,
-        encoder: Encoder,
-        settings: PathSettings | None = None,
-    ) -> None:
-        self.name, self._graph, self._encoder = name, graph, encoder
+    def __init__(self, graph: KnowledgeGraph, encoder: Encoder, settings: PathSettings | None = None) -> None:
+        self._graph, self._encoder = graph, encoder
         self._vectors, self._settings = graph.passage_vectors("edge"), settings or PathSettings()
         self.version = content_id(
             "linked_paths",
@@ -55,21 +49,18 @@ class LinkedPaths:
             encoder.revision,
         )
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         """The triples of each question's best paths, best path first; none where nothing is linked."""
         texts = dict.fromkeys(text for q in questions for text in (q.text, *(_with(q, o) for o in q.options)))
         vectors = dict(zip(texts, self._encoder.sentences(list(texts)), strict=True)) if texts else {}
-        made = []
-        for done, question in enumerate(questions, 1):
-            own = nodes_named(question.text, self._graph.linker)
-            by_option = [
-                list(self._paths(own, option, vectors[_with(question, option)])) for option in question.options
-            ]
-            paths = [path for found in by_option for path in found]
-            made.append(self._picks(paths or list(self._paths(own, "", vectors[question.text]))))
-            if progress:
-                progress(done, len(questions))
-        return made
+        return [self._selected(question, vectors) for question in questions]
+
+    def _selected(self, question: Asked, vectors: Mapping[str, FloatArray]) -> list[Pick]:
+        named = nodes_named(question.text, self._graph.linker)
+        paths = [
+            path for option in question.options for path in self._paths(named, option, vectors[_with(question, option)])
+        ]
+        return self._picks(paths or list(self._paths(named, "", vectors[question.text])))
 
     def _paths(self, own: IntArray, option: str, query: FloatArray) -> Iterator[_Path]:
         """Paths from the question's nodes, or where there is an option those that touch it."""

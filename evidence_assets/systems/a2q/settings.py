@@ -61,7 +61,7 @@ class TripleSettings:
 
     With ``options`` the question is read as followed by its options, so that it is told what Attention2Query is told.
     With ``topics`` the nodes are those of the entities that the dataset itself states, with ``links`` those that the linker
-    of this name found, in a user's file (``experiment.inputs.LINKS``).
+    of this name found, in a user's file (``experiment.evidence.sources.LINKS``).
     """
 
     top_n: int = 10

@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import polars as pl
+
+from evidence_assets.experiment.answers.chains import ChainSlot, add_chain
+from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.reasoning.asking import PromptedTask
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.reasoning.tasks import Chain, Failure, Reply, Step
 from evidence_assets.reasoning.templates import Template
+from evidence_assets.systems.background import VERSION
 
 MAX_ITEMS = 30
 MAX_WORDS = 12
@@ -118,3 +130,159 @@ RECALL_TRIPLES: PromptedTask[TriplesTask, tuple[BackgroundTriple, ...]] = Prompt
     ),
     lambda reply, _: parse_background_triples(reply),
 )
+
+
+# Asked, and stored ----------------------------------------------------------------------------------------------------
+
+
+ORIGIN = "background"
+"""Origin of a recalled triple in the table ``triples``."""
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """What a model recalled for a question, by the three prompts."""
+
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    triples: tuple[BackgroundTriple, ...]
+    prompt_hash: str
+    reply: Reply | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A recalled triple with the row that it stands in."""
+
+    head: str
+    relation: str
+    tail: str
+    triple_id: str
+
+
+@dataclass(frozen=True)
+class StoredBackground:
+    """Recalled triples by question, read from the lake; and why some questions have none."""
+
+    stated: Mapping[str, Sequence[Stated]]
+    failed: Mapping[str, str]
+
+    @property
+    def version(self) -> str:
+        return content_id(
+            "background",
+            sorted((q, [s.triple_id for s in own]) for q, own in self.stated.items()),
+            sorted(self.failed.items()),
+        )
+
+
+class PromptedBackground:
+    """Recalls triples by a language model: entities, relations, then triples from both."""
+
+    name = "prompted"
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model, self.model_id = model, model.model_id
+        self.version = content_id(
+            "prompted_background",
+            VERSION,
+            [t.version_in(model.words) for t in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
+            model.version,
+        )
+
+    def recall(self, questions: Sequence[str]) -> list[Recalled | Failure]:
+        """One record or failure a question; what one question fails at leaves the others alone."""
+        entities = RECALL_ENTITIES.ask_with_cost(self._model, questions)
+        relations = RECALL_RELATIONS.ask_with_cost(self._model, questions)
+        results: dict[int, Recalled | Failure] = {}
+        tasks: dict[int, TriplesTask] = {}
+        costs: dict[int, Reply | None] = {}
+        for place, question in enumerate(questions):
+            (things, first), (links, second) = entities[place], relations[place]
+            costs[place] = Reply.all_of([first, second])
+            if isinstance(things, Failure):
+                results[place] = things
+            elif isinstance(links, Failure):
+                results[place] = links
+            else:
+                tasks[place] = TriplesTask(question, things, links)
+        triples = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
+        for (place, task), (found, third) in zip(tasks.items(), triples, strict=True):
+            costs[place] = Reply.all_of([costs[place], third])
+            results[place] = (
+                found
+                if isinstance(found, Failure)
+                else Recalled(task.entities, task.relations, found, third.prompt_hash if third else "")
+            )
+        return [replace(results[place], reply=costs[place]) for place in range(len(questions))]
+
+
+def recall_rows(
+    source: PromptedBackground, name: str, questions: Sequence[Asked], before: Before | None = None
+) -> StageOutput:
+    """Rows of ``chains``: what the model recalled for each question, or why it did not.
+
+    The first two steps are the entities and relations, each further one a triple as ``head | relation | tail``.
+    """
+    slots = {slot.chain_id: slot for slot in (ChainSlot(question, name, source) for question in questions)}
+    inputs = {
+        chain_id: content_id(slot.question.question_id, slot.question.text, source.version)
+        for chain_id, slot in slots.items()
+    }
+    writer = RowWriter("chains", before, inputs, "chain_id")
+    todo = [slots[chain_id] for chain_id in writer.todo]
+    for slot, result in zip(todo, source.recall([slot.question.text for slot in todo]) if todo else [], strict=True):
+        chain: Chain | Failure
+        texts: list[str] = []
+        if isinstance(result, Failure):
+            chain = result
+        else:
+            texts = [f"things: {'; '.join(result.entities)}", f"relations: {'; '.join(result.relations)}"]
+            texts += [f"{t.head} | {t.relation} | {t.tail}" for t in result.triples]
+            chain = Chain("", tuple(map(Step, texts)), None, result.prompt_hash, result.reply)
+        add_chain(writer, slot, chain, content=[texts])
+    return writer.finish()
+
+
+def background_triple_id(model_id: str, head: str, relation: str, tail: str) -> str:
+    """Id of a recalled triple: never that of the same fact in a source."""
+    return content_id("background triple", model_id, head, relation, tail)
+
+
+def triple_rows(recalled: pl.DataFrame) -> StageOutput:
+    """Rows of ``triples`` with the origin ``background``, from what ``recall_rows`` made."""
+    rows, lineage = list[dict[str, Any]](), list[dict[str, Any]]()
+    for row in recalled.sort("chain_id").to_dicts():
+        for line, step in enumerate(row["steps"][2:], 1):
+            head, relation, tail = step["text"].split(" | ")
+            triple_id = background_triple_id(row["model_id"], head, relation, tail)
+            rows.append(
+                {
+                    "triple_id": triple_id,
+                    "head": head,
+                    "relation": relation,
+                    "tail": tail,
+                    "origin": ORIGIN,
+                    "flags": [],
+                    "model_id": row["model_id"],
+                    "source": f"question {row['question_id']}, prompt {row['prompt_hash']}, triple {line}",
+                    "licence": "",
+                }
+            )
+            lineage.append(edge("triple", triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
+    return StageOutput(rows, lineage, {"triples": len(rows)})
+
+
+def stored_background(recalled: pl.DataFrame) -> StoredBackground:
+    """What ``recall_rows`` made, as the retrieval reads it."""
+    stated: dict[str, list[Stated]] = {}
+    failed = {}
+    for row in recalled.sort("chain_id").to_dicts():
+        if row["status"] == "failed":
+            failed[row["question_id"]] = f"no background knowledge: {row['error']}"
+            continue
+        for step in row["steps"][2:]:
+            head, relation, tail = step["text"].split(" | ")
+            triple_id = background_triple_id(row["model_id"], head, relation, tail)
+            stated.setdefault(row["question_id"], []).append(Stated(head, relation, tail, triple_id))
+    return StoredBackground(stated, failed)

@@ -8,33 +8,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import numpy as np
-import polars as pl
 
-from evidence_assets.experiment.chains import add_chain
-from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.selection import MODEL_KNOWLEDGE, Asked, Parent, Pick, pick_fact
-from evidence_assets.experiment.step import Before, Made
+from evidence_assets.experiment.evidence.selection import (
+    MODEL_KNOWLEDGE,
+    Asked,
+    Parent,
+    Pick,
+    Selector,
+    asked,
+    pick_fact,
+)
+from evidence_assets.experiment.evidence.sources import LINKS, LinkedElsewhere, open_graph
+from evidence_assets.experiment.solvers import asking_version, pool_of, reader_of_profile
+from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
+from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
+from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
+from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import DERIVED, edge
+from evidence_assets.models.in_use import encoder
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.asking import LanguageModel, Progress
-from evidence_assets.reasoning.tasks import Chain, Failure, Reply, Step
+from evidence_assets.profiles import Kind
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
     RECALL_ENTITIES,
     RECALL_RELATIONS,
     RECALL_TRIPLES,
-    BackgroundTriple,
-    TriplesTask,
+    PromptedBackground,
+    Stated,
+    StoredBackground,
+    recall_rows,
+    stored_background,
+    triple_rows,
 )
-
-ORIGIN = "background"
-"""Origin of a recalled triple in the table ``triples``."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class BackgroundSettings:
     Triples of the graph lie within ``D`` steps of the topic entities (published: 1); ``max_triples`` caps them before
     they are encoded, nearer steps, then lower edge numbers stay. The ``top_k`` nearest to the question are kept; K is not
     stated there, 10 is ours. ``links``: the linker whose entities are the topics, in a user's file
-    (``experiment.inputs.LINKS``); ours where none is named.
+    (``experiment.evidence.sources.LINKS``); ours where none is named.
     """
 
     graph: bool = True
@@ -53,152 +62,6 @@ class BackgroundSettings:
     top_k: int = 10
     max_triples: int = 2000
     links: str = ""
-
-
-@dataclass(frozen=True)
-class Recalled:
-    """What a model recalled for a question, by the three prompts."""
-
-    entities: tuple[str, ...]
-    relations: tuple[str, ...]
-    triples: tuple[BackgroundTriple, ...]
-    prompt_hash: str
-    reply: Reply | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True)
-class Stated:
-    """A recalled triple with the row that it stands in."""
-
-    head: str
-    relation: str
-    tail: str
-    triple_id: str
-
-
-@dataclass(frozen=True)
-class StoredBackground:
-    """Recalled triples by question, read from the lake; and why some questions have none."""
-
-    stated: Mapping[str, Sequence[Stated]]
-    failed: Mapping[str, str]
-
-    @property
-    def version(self) -> str:
-        return content_id(
-            "background",
-            sorted((q, [s.triple_id for s in own]) for q, own in self.stated.items()),
-            sorted(self.failed.items()),
-        )
-
-
-class PromptedBackground:
-    """Recalls triples by a language model: entities, relations, then triples from both."""
-
-    name = "prompted"
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model, self.model_id = model, model.model_id
-        self.version = content_id(
-            "prompted_background",
-            VERSION,
-            [t.version_in(model.words) for t in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
-            model.version,
-        )
-
-    def recall(self, questions: Sequence[str]) -> list[Recalled | Failure]:
-        """One record or failure a question; what one question fails at leaves the others alone."""
-        entities = RECALL_ENTITIES.ask_with_cost(self._model, questions)
-        relations = RECALL_RELATIONS.ask_with_cost(self._model, questions)
-        results: dict[int, Recalled | Failure] = {}
-        tasks: dict[int, TriplesTask] = {}
-        costs: dict[int, Reply | None] = {}
-        for place, question in enumerate(questions):
-            (things, first), (links, second) = entities[place], relations[place]
-            costs[place] = Reply.all_of([first, second])
-            if isinstance(things, Failure):
-                results[place] = things
-            elif isinstance(links, Failure):
-                results[place] = links
-            else:
-                tasks[place] = TriplesTask(question, things, links)
-        triples = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
-        for (place, task), (found, third) in zip(tasks.items(), triples, strict=True):
-            costs[place] = Reply.all_of([costs[place], third])
-            results[place] = (
-                found
-                if isinstance(found, Failure)
-                else Recalled(task.entities, task.relations, found, third.prompt_hash if third else "")
-            )
-        return [replace(results[place], reply=costs[place]) for place in range(len(questions))]
-
-
-def recall_rows(
-    source: PromptedBackground, name: str, questions: Sequence[Asked], before: Before | None = None
-) -> Made:
-    """Rows of ``chains``: what the model recalled for each question, or why it did not.
-
-    The first two steps are the entities and relations, each further one a triple as ``head | relation | tail``.
-    """
-    about = {content_id("chain", q.question_id, "", name, source.name, source.model_id): q for q in questions}
-    wanted = {chain_id: content_id(q.question_id, q.text, source.version) for chain_id, q in about.items()}
-    writer = RowWriter("chains", before, wanted, "chain_id")
-    todo = writer.todo
-    for chain_id, result in zip(todo, source.recall([about[c].text for c in todo]) if todo else [], strict=True):
-        chain: Chain | Failure
-        texts: list[str] = []
-        if isinstance(result, Failure):
-            chain = result
-        else:
-            texts = [f"things: {'; '.join(result.entities)}", f"relations: {'; '.join(result.relations)}"]
-            texts += [f"{t.head} | {t.relation} | {t.tail}" for t in result.triples]
-            chain = Chain("", tuple(map(Step, texts)), None, result.prompt_hash, result.reply)
-        add_chain(writer, chain_id, about[chain_id], name, source, chain, (), content=[texts])
-    return writer.finish()
-
-
-def background_triple_id(model_id: str, head: str, relation: str, tail: str) -> str:
-    """Id of a recalled triple: never that of the same fact in a source."""
-    return content_id("background triple", model_id, head, relation, tail)
-
-
-def triple_rows(recalled: pl.DataFrame) -> Made:
-    """Rows of ``triples`` with the origin ``background``, from what ``recall_rows`` made."""
-    rows, lineage = list[dict[str, Any]](), list[dict[str, Any]]()
-    for row in recalled.sort("chain_id").to_dicts():
-        for line, step in enumerate(row["steps"][2:], 1):
-            head, relation, tail = step["text"].split(" | ")
-            triple_id = background_triple_id(row["model_id"], head, relation, tail)
-            rows.append(
-                {
-                    "triple_id": triple_id,
-                    "head": head,
-                    "relation": relation,
-                    "tail": tail,
-                    "origin": ORIGIN,
-                    "flags": [],
-                    "model_id": row["model_id"],
-                    "source": f"question {row['question_id']}, prompt {row['prompt_hash']}, triple {line}",
-                    "licence": "",
-                }
-            )
-            lineage.append(edge("triple", triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
-    return Made(rows, lineage, {"triples": len(rows)})
-
-
-def stored_background(recalled: pl.DataFrame) -> StoredBackground:
-    """What ``recall_rows`` made, as the retrieval reads it."""
-    stated: dict[str, list[Stated]] = {}
-    failed = {}
-    for row in recalled.sort("chain_id").to_dicts():
-        if row["status"] == "failed":
-            failed[row["question_id"]] = f"no background knowledge: {row['error']}"
-            continue
-        for step in row["steps"][2:]:
-            head, relation, tail = step["text"].split(" | ")
-            triple_id = background_triple_id(row["model_id"], head, relation, tail)
-            stated.setdefault(row["question_id"], []).append(Stated(head, relation, tail, triple_id))
-    return StoredBackground(stated, failed)
 
 
 class BackgroundKnowledge:
@@ -210,7 +73,6 @@ class BackgroundKnowledge:
 
     def __init__(
         self,
-        name: str,
         graph: KnowledgeGraph,
         encoder: Encoder,
         settings: BackgroundSettings,
@@ -219,7 +81,7 @@ class BackgroundKnowledge:
         if settings.recall and recalled is None:
             raise ValueError("there are no recalled triples: give them, or leave `recall` out")
         known = recalled if settings.recall else None
-        self.name, self._graph, self._encoder, self._settings = name, graph, encoder, settings
+        self._graph, self._encoder, self._settings = graph, encoder, settings
         self._recalled = known or StoredBackground({}, {})
         self.version = content_id(
             "background_knowledge",
@@ -231,7 +93,7 @@ class BackgroundKnowledge:
             known.version if known else None,
         )
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         drafts = [self._triples(question) for question in questions]
         texts = list(dict.fromkeys([*(q.text for q in questions), *(text for found in drafts for text in found)]))
         vectors = dict(zip(texts, self._encoder.sentences(texts), strict=True)) if texts else {}
@@ -286,3 +148,108 @@ class BackgroundKnowledge:
             else:
                 picks.append(pick_fact(self._graph, origin, scores[sentence], origin="graph"))
         return picks
+
+
+# Opened for a stage -------------------------------------------------------------------------------------------------
+
+
+QUESTIONS = "questions/graph"
+
+
+def _recalled(context: StageContext) -> StoredBackground:
+    """What was recalled for the partition's questions, each of which it must have a row of, if only a failed one."""
+    rows = context.input("chains")
+    questions = context.input("questions")["question_id"].to_list()
+    missing = len(set(questions) - set(rows["question_id"].to_list()))
+    if missing:
+        raise StaleInput(
+            f"what the model recalls is missing for {missing} of {len(questions)} questions of {context.partition}: "
+            "materialize it first"
+        )
+    return stored_background(rows)
+
+
+def _open(context: StageContext, settings: BackgroundSettings) -> Selector:
+    recalled = _recalled(context) if settings.recall else None
+    graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
+    selector = BackgroundKnowledge(graph, encoder(context.profile.encoder), settings, recalled)
+    return LinkedElsewhere(selector, context, settings.links) if settings.links else selector
+
+
+def _failed(context: StageContext, settings: BackgroundSettings) -> Mapping[str, str]:
+    """Questions for which recalling failed."""
+    return stored_background(context.input("chains")).failed if settings.recall else {}
+
+
+def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[Read]:
+    links = [Read(f"raw/{LINKS}")] if settings.links else []
+    if not settings.recall:
+        return links
+    return links + [
+        Read(variant.at(f"{table}/graph/{settings.recall}", ["generator"])) for table in ("chains", "triples")
+    ]
+
+
+def _models(settings: BackgroundSettings) -> tuple[Kind, ...]:
+    return ("generator", "encoder") if settings.recall else ("encoder",)
+
+
+def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
+    """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
+    chains = f"chains/{variant.place}"
+    recalls = asking_version(
+        variant.profile.generator, RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES, words=variant.words
+    )
+
+    def make_chains(context: StageContext) -> StageOutput:
+        model = reader_of_profile(context)
+        if model is None:
+            raise BadInput(
+                f"background knowledge takes a language model: name one under `generator` in the profile "
+                f"{context.profile.name}, or leave this variant out"
+            )
+        source = PromptedBackground(model)
+        return recall_rows(source, variant.name, asked(context.input("questions")), context.before)
+
+    def make_triples(context: StageContext) -> StageOutput:
+        return triple_rows(context.input("chains"))
+
+    return [
+        Stage(
+            chains,
+            "chains",
+            make_chains,
+            "Entities, relations and facts that a language model recalls.",
+            [Read(QUESTIONS)],
+            f"{VERSION}:{recalls}",
+            family="graph",
+            pool=pool_of(variant.profile.generator),
+        ),
+        Stage(
+            f"triples/{variant.place}",
+            "triples",
+            make_triples,
+            "Recalled facts as triples: model knowledge, stated in no source.",
+            [Read(chains)],
+            VERSION,
+            family="graph",
+        ),
+    ]
+
+
+SYSTEM = System(
+    "background",
+    VERSION,
+    {
+        "background": Method(
+            settings=BackgroundSettings,
+            open=_open,
+            reads=("graph",),
+            own_encoder=True,
+            more_reads=_reads,
+            failed=_failed,
+            uses=_models,
+        ),
+        "recall": OwnStages(settings=NoSettings, stages=_recall_stages, uses=("generator",)),
+    },
+)

@@ -33,8 +33,7 @@ from evidence_assets.benchmarks.records import Question
 from evidence_assets.experiment.scores.published_figures import RECORDED, PrintedAs
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.scores.scoring import metric_rows, score_rows
-from evidence_assets.experiment.stage import Read, Stage
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, UnusableReply
@@ -51,11 +50,11 @@ def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """Scores of all files of the benchmarks of a family."""
     asked = f"questions/{variant.family}"
 
-    def make(step: Step) -> Made:
+    def make(step: StageContext) -> StageOutput:
         questions = step.read_benchmark("questions", asked)
         files = sorted(step.lake.raw_place(f"{FOLDER}/{step.benchmark.whole}").glob("*.jsonl"))
         rows = [row for file in files for row in _scores(step, file, questions)]
-        return Made(rows, metadata={"systems": len(files)})
+        return StageOutput(rows, metadata={"systems": len(files)})
 
     return [
         Stage(
@@ -72,7 +71,7 @@ def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     ]
 
 
-def _scores(step: Step, file: Path, questions: pl.DataFrame) -> Rows:
+def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
     name, _, model = file.stem.partition("@")
     system, _, variant = name.partition("+")
     printed, asked = [PrintedAs(system, variant, model)], questions.to_dicts()

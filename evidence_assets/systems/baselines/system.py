@@ -1,4 +1,4 @@
-"""The two simple selectors that every system is compared with: BM25 and embedding cosine.
+"""The two simple selectors that every system is compared with, BM25 and embedding cosine; and recorded answers of others.
 
 Over a corpus they pick chunks, over a table its cells.
 """
@@ -7,35 +7,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.inputs import picks_of
-from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
+from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, Selector
+from evidence_assets.experiment.evidence.sources import Bm25Chunks, chunks_in, picks_of, tables_of
+from evidence_assets.experiment.scores.published_figures import RECORDED
+from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
 from evidence_assets.lake.ids import content_id
+from evidence_assets.models.in_use import encoder
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.profiles import Profile
 from evidence_assets.retrieval.bm25 import BM25Index, words
 from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.systems.baselines import VERSION
+from evidence_assets.systems.baselines.recorded import recorded_stages
+
+
+@dataclass(frozen=True)
+class BaselineSettings:
+    """``k`` pieces of evidence are kept for each question and option."""
+
+    k: int = 5
+
+
+@dataclass(frozen=True)
+class Bm25Settings(BaselineSettings):
+    """``titles`` says whether the words of its title are words of each chunk."""
+
+    titles: bool = False
 
 
 class CosineChunks:
     """The ``k`` chunks whose vectors are nearest to that of question and option."""
 
-    def __init__(self, name: str, chunks: OpenCorpus, encoder: Encoder, k: int) -> None:
-        self.name, self._chunks, self._encoder, self._k = name, chunks, encoder, k
+    def __init__(self, chunks: OpenCorpus, encoder: Encoder, k: int) -> None:
+        self._chunks, self._encoder, self._k = chunks, encoder, k
         self.version = content_id("cosine", VERSION, k, chunks.version, encoder.model_id, encoder.revision)
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
-        asked = [(i, label, q.query(option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
-        scores, positions = self._chunks.index.search(self._encoder.sentences([text for _, _, text in asked]), self._k)
-        made: list[list[Pick]] = [[] for _ in questions]
-        for (i, label, _), row_scores, row in zip(asked, scores, positions, strict=True):
-            found = [(int(p), float(s)) for p, s in zip(row, row_scores, strict=True) if p >= 0]
-            made[i] += picks_of(self._chunks, label, [p for p, _ in found], [s for _, s in found])
-        return made
+    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+        queries = [(i, label, q.query(option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
+        vectors = self._encoder.sentences([text for _, _, text in queries])
+        picks: list[list[Pick]] = [[] for _ in questions]
+        for (i, label, _), scores, positions in zip(queries, *self._chunks.index.search(vectors, self._k), strict=True):
+            found = positions >= 0
+            picks[i] += picks_of(self._chunks, label, positions[found].tolist(), scores[found].tolist())
+        return picks
 
 
 def top(scores: npt.NDArray[np.floating], k: int) -> list[int]:
@@ -102,10 +124,8 @@ class CellSelector:
     A table without rows gives no evidence; a question whose table is unknown gives none either.
     """
 
-    def __init__(
-        self, name: str, tables: Mapping[str, tuple[Table, str]], scores: CellScores, k: int, version: str
-    ) -> None:
-        self.name, self._tables, self._scores, self._k = name, tables, scores, k
+    def __init__(self, tables: Mapping[str, tuple[Table, str]], scores: CellScores, k: int, version: str) -> None:
+        self._tables, self._scores, self._k = tables, scores, k
         self.version = content_id("cells", VERSION, k, version, sorted(v for _, v in tables.values()))
 
     def _cells(self, question: Asked) -> list[tuple[int, int]]:
@@ -115,7 +135,7 @@ class CellSelector:
             return []
         return [(r, c) for r, row in enumerate(table.rows) for c, text in enumerate(row) if text.strip()]
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         made: list[list[Pick]] = [[] for _ in questions]
         places = [self._cells(question) for question in questions]
         some = [i for i, found in enumerate(places) if found]
@@ -136,3 +156,43 @@ class CellSelector:
                 best = [(places[i][j], float(row[j])) for j in top(row, self._k)]
                 made[i] += [Pick(label, "cell", parent, *cell) for cell in with_names(table, best)]
         return made
+
+
+# Opened for a stage -------------------------------------------------------------------------------------------------
+
+
+def _k(profile: Profile) -> Mapping[str, Any]:
+    return {"k": profile.retrieval.k}
+
+
+def _bm25(context: StageContext, settings: Bm25Settings) -> Selector:
+    return Bm25Chunks(chunks_in(context), settings.k, VERSION, titles=settings.titles)
+
+
+def _cosine(context: StageContext, settings: BaselineSettings) -> Selector:
+    return CosineChunks(chunks_in(context), encoder(context.profile.encoder), settings.k)
+
+
+def _bm25_cells(context: StageContext, settings: BaselineSettings) -> Selector:
+    return CellSelector(tables_of(context), bm25_cells, settings.k, "bm25")
+
+
+def _cosine_cells(context: StageContext, settings: BaselineSettings) -> Selector:
+    model = encoder(context.profile.encoder)
+    version = f"cosine:{model.model_id}:{model.revision}"
+    return CellSelector(tables_of(context), cosine_cells(model), settings.k, version)
+
+
+SYSTEM = System(
+    "baselines",
+    VERSION,
+    {
+        "bm25": Method(settings=Bm25Settings, open=_bm25, reads=("corpus",), defaults=_k),
+        "cosine": Method(settings=BaselineSettings, open=_cosine, reads=("corpus",), defaults=_k, uses=("encoder",)),
+        "bm25_cells": Method(settings=BaselineSettings, open=_bm25_cells, reads=("tables",), defaults=_k),
+        "cosine_cells": Method(
+            settings=BaselineSettings, open=_cosine_cells, reads=("tables",), defaults=_k, uses=("encoder",)
+        ),
+        RECORDED: OwnStages(settings=NoSettings, stages=recorded_stages),
+    },
+)

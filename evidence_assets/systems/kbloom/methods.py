@@ -13,8 +13,7 @@ from typing import Any, Literal
 from evidence_assets import profiles
 from evidence_assets.experiment.scores.published_figures import beside
 from evidence_assets.experiment.solvers import asking_version, language_model, pool_of
-from evidence_assets.experiment.stage import Read, Stage
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
@@ -111,7 +110,13 @@ class _Stages:
         return made + self._judged()
 
     def _scored(
-        self, suffix: str, make: Callable[[Step], Made], what: str, reads: list[Read], version: str, **more: Any
+        self,
+        suffix: str,
+        make: Callable[[StageContext], StageOutput],
+        what: str,
+        reads: list[Read],
+        version: str,
+        **more: Any,
     ) -> Stage:
         return Stage(
             f"scores/{self._base}{suffix}",
@@ -132,7 +137,7 @@ class _Stages:
     def _kinds_read(self) -> list[Read]:
         return [Read(self._settings.kinds)] if self._settings.kinds else []
 
-    def _kinds(self, step: Step) -> Kinds | None:
+    def _kinds(self, step: StageContext) -> Kinds | None:
         return rows.kinds_of(step.read("triples", self._settings.kinds)) if self._settings.kinds else None
 
     @property
@@ -145,7 +150,7 @@ class _Stages:
         return f":{named}" if named and settings.prompts != "initial" else ""
 
     def _harvest_stage(self) -> Stage:
-        def make(step: Step) -> Made:
+        def make(step: StageContext) -> StageOutput:
             relation = rows.relation_of(step.read_here("relation_seeds", SEEDS))
             model, words = masked_lm(step.lake, step.profile.masked_model), encoder(step.profile.encoder)
             if relation.collection not in self._settings.collections:
@@ -159,7 +164,7 @@ class _Stages:
             if whole and before.height and set(before["input_hash"]) == {key}:
                 triples, lineage, _ = step.before
                 beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
-                return Made(triples, lineage.to_arrow(), {}, triples.height, beside)
+                return StageOutput(triples, lineage.to_arrow(), {}, triples.height, beside)
             own = step.profile.harvesting.seed_folders
             check_seeds(relation, model, [step.lake.raw_place(name) for name in ("seeds", *own)])
             check_kinds(relation, kinds)
@@ -184,11 +189,11 @@ class _Stages:
         )
 
     def _merged(self, collection: str) -> Stage:
-        def make(step: Step) -> Made:
+        def make(step: StageContext) -> StageOutput:
             triples = rows.in_collection(
                 step.read("triples", self._harvest), step.read("relation_seeds", SEEDS), collection, "kbloom"
             )
-            return Made(triples, metadata={"relations": triples["relation_id"].n_unique()})
+            return StageOutput(triples, metadata={"relations": triples["relation_id"].n_unique()})
 
         return Stage(
             f"{self._base}/{collection}",
@@ -201,7 +206,7 @@ class _Stages:
         )
 
     def _scores(self) -> Stage:
-        def make(step: Step) -> Made:
+        def make(step: StageContext) -> StageOutput:
             folder = step.lake.raw_place("sample")
             scored = scores.score_rows(
                 rows.relations_of(step.read("relation_seeds", SEEDS)),
@@ -216,7 +221,7 @@ class _Stages:
                 for row in scored
                 if row["scope_kind"] == "collection" and row["value"] is not None
             }
-            return Made(scored, metadata=totals)
+            return StageOutput(scored, metadata=totals)
 
         return self._scored(
             "",
@@ -236,10 +241,10 @@ class _Stages:
         return made
 
     def _sizes(self) -> Stage:
-        def make(step: Step) -> Made:
+        def make(step: StageContext) -> StageOutput:
             relations = rows.relations_of(step.read("relation_seeds", SEEDS))
             scored = collection_scores.size_rows(relations, step.read("triples", self._harvest), self._known_as)
-            return Made(self._beside(scored))
+            return StageOutput(self._beside(scored))
 
         return self._scored(
             "",
@@ -250,7 +255,7 @@ class _Stages:
         )
 
     def _compared(self, reference: Reference) -> Stage:
-        def make(step: Step) -> Made:
+        def make(step: StageContext) -> StageOutput:
             relations = rows.relations_of(step.read("relation_seeds", SEEDS))
             scored = collection_scores.reference_rows(
                 reference.name,
@@ -260,7 +265,7 @@ class _Stages:
                 self._known_as,
                 encoder(step.profile.encoder).sentences,
             )
-            return Made(self._beside(scored))
+            return StageOutput(self._beside(scored))
 
         return self._scored(
             f"_on_{reference.name}",
@@ -273,7 +278,7 @@ class _Stages:
         )
 
     def _coverage(self) -> Stage:
-        def make(step: Step) -> Made:
+        def make(step: StageContext) -> StageOutput:
             model = masked_lm(step.lake, step.profile.masked_model)
             scored = collection_scores.coverage_rows(
                 rows.relations_of(step.read("relation_seeds", SEEDS)),
@@ -285,7 +290,7 @@ class _Stages:
                 model_key(model),
                 self._kinds(step),
             )
-            return Made(scored)
+            return StageOutput(scored)
 
         return self._scored(
             "_coverage",
@@ -303,7 +308,7 @@ class _Stages:
         if not judges and rated is None:
             return []
 
-        def make(step: Step) -> Made:
+        def make(step: StageContext) -> StageOutput:
             relations = rows.relations_of(step.read("relation_seeds", SEEDS))
             triples = step.read("triples", self._harvest)
             asked = [PromptedJudge(language_model(step, settings)) for settings in judges]
@@ -313,7 +318,7 @@ class _Stages:
             )
             whole = collection_scores.judged_rows(relations, triples, self._known_as, asked)
             whole += collection_scores.best_rows(relations, triples, self._known_as, asked, likelihood)
-            return Made(scored + self._beside(whole))
+            return StageOutput(scored + self._beside(whole))
 
         asked = [asking_version(settings, JUDGE, words=self._variant.words) for settings in judges]
         names = [*asked, *([f"{rated.name}@{rated.revision}"] if rated else [])]
@@ -330,7 +335,7 @@ class _Stages:
         ]
 
 
-def _prompt_models(step: Step, settings: HarvestSettings) -> tuple[PromptModels, list[str]]:
+def _prompt_models(step: StageContext, settings: HarvestSettings) -> tuple[PromptModels, list[str]]:
     """The models that prompts are written with besides the masked one, and their names for a hash."""
     stated = step.profile.harvesting
     if settings.prompts == "initial":
@@ -352,7 +357,7 @@ def _judges() -> list[GeneratorSettings]:
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
 
 
-def judge_first(variant: Variant, settings: HarvestSettings, step: Step) -> None:
+def judge_first(variant: Variant, settings: HarvestSettings, step: StageContext) -> None:
     """Ask a judge about the first harvested triple."""
     harvest = f"{variant.place}/harvest"
     triples = step.read("triples", harvest).sort("relation_id", "origin", "rank")
@@ -394,12 +399,10 @@ SYSTEM = System(
             settings=HarvestSettings,
             stages=lambda variant, settings: _Stages(variant, settings).all(),
             defaults=_defaults,
-            models=lambda settings: ("masked_model",),
+            uses=("masked_model",),
             scored_on=scored_on,
             asks_first=judge_first,
         ),
-        "masked_model": OwnStages(
-            settings=NoSettings, stages=masked_model_stages, models=lambda settings: ("masked_model",)
-        ),
+        "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages, uses=("masked_model",)),
     },
 )

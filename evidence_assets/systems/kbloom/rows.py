@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.step import Made
+from evidence_assets.experiment.stage import StageOutput
 from evidence_assets.harvest.triple_metrics import Direction, Fact, canonical_fact
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -78,7 +78,9 @@ def harvest_hash(
     return content_id(VERSION, relation.seed_hash, model, encoder, [asdict(one) for one in settings], *known, *others)
 
 
-def harvest_rows(relation: Relation, harvests: Sequence[Harvest], *, model: str, source: str, input_hash: str) -> Made:
+def harvest_rows(
+    relation: Relation, harvests: Sequence[Harvest], *, model: str, source: str, input_hash: str
+) -> StageOutput:
     """Triples of the harvests of one relation, each with prompts of its own; prompts and candidates beside them.
 
     Every prompt was derived from the seeds, every triple from a candidate, and every kept candidate from the prompts
@@ -142,7 +144,7 @@ def harvest_rows(relation: Relation, harvests: Sequence[Harvest], *, model: str,
                 lineage.append(edge("triple", triple_id, GENERATED, "model", model, model))
     numbers = {"prompts": sum(p.kept for p in harvests[0].prompts), "candidates": len(candidate_tuples), "model": model}
     beside = {"prompts": prompts, "candidate_tuples": candidate_tuples}
-    return Made(triples, lineage, numbers, reused=0, beside=beside)
+    return StageOutput(triples, lineage, numbers, reused=0, beside=beside)
 
 
 def in_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, origin: str) -> pl.DataFrame:

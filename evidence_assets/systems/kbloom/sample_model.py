@@ -10,8 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.stage import Read, Stage
-from evidence_assets.experiment.step import Made, Step
+from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.atomic import replacing_folder
@@ -76,7 +75,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     harvesting, named = variant.profile.harvesting, variant.profile.masked_model
     trains = named.name == SAMPLE_MASKED_LM
 
-    def make(step: Step) -> Made:
+    def make(step: StageContext) -> StageOutput:
         trained: dict[str, float | int | None] = {}
         if trains:
             graphs = [step.lake.raw_place(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
@@ -93,7 +92,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
             **trained,
         }
         shown = {name: value for name, value in row.items() if value is not None and name != "input_hash"}
-        return Made([row], metadata=shown)
+        return StageOutput([row], metadata=shown)
 
     return [
         Stage(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evidence_assets.experiment.inputs import Bm25Chunks, chunks_in, tables_of
-from evidence_assets.experiment.selection import Selector
-from evidence_assets.experiment.step import Step
+from evidence_assets.experiment.evidence.selection import Selector
+from evidence_assets.experiment.evidence.sources import Bm25Chunks, chunks_in, tables_of
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.models.in_use import encoder
 from evidence_assets.systems.ucret import VERSION
@@ -12,13 +12,13 @@ from evidence_assets.systems.ucret.settings import BridgeSettings, UcretSettings
 from evidence_assets.systems.ucret.system import BridgedTable, CollapsedTable
 
 
-def _collapsed(name: str, step: Step, settings: UcretSettings) -> CollapsedTable:
-    return CollapsedTable(name, tables_of(step), settings, encoder(step.profile.encoder))
+def _collapsed(context: StageContext, settings: UcretSettings) -> CollapsedTable:
+    return CollapsedTable(tables_of(context), settings, encoder(context.profile.encoder))
 
 
-def _bridged(name: str, step: Step, settings: BridgeSettings) -> Selector:
-    outside = Bm25Chunks(name, chunks_in(step), settings.passages, VERSION) if step.benchmark.corpus else None
-    return BridgedTable(_collapsed(name, step, settings), outside)
+def _bridged(context: StageContext, settings: BridgeSettings) -> Selector:
+    outside = Bm25Chunks(chunks_in(context), settings.passages, VERSION) if context.benchmark.corpus else None
+    return BridgedTable(_collapsed(context, settings), outside)
 
 
 SYSTEM = System(
@@ -29,7 +29,7 @@ SYSTEM = System(
             settings=UcretSettings,
             open=_collapsed,
             reads=("tables",),
-            models=lambda settings: ("encoder",),
+            uses=("encoder",),
             published="cases",
         ),
         "ucret_bridge": Method(
@@ -37,7 +37,7 @@ SYSTEM = System(
             open=_bridged,
             reads=("tables", "corpus"),
             own_encoder=True,
-            models=lambda settings: ("encoder",),
+            uses=("encoder",),
             published="cases",
         ),
     },

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, Selector
+from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, Selector
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import unit_rows
@@ -263,14 +263,12 @@ def _cells(table_id: str, read: _Read, columns_: Selection, rows: Selection | No
 class CollapsedTable:
     """The columns and cells that a UCRET variant keeps, each with the rules that kept it."""
 
-    def __init__(
-        self, name: str, tables: Mapping[str, tuple[Table, str]], settings: UcretSettings, encoder: Encoder
-    ) -> None:
-        self.name, self._tables, self._settings, self._encoder = name, tables, settings, encoder
+    def __init__(self, tables: Mapping[str, tuple[Table, str]], settings: UcretSettings, encoder: Encoder) -> None:
+        self._tables, self._settings, self._encoder = tables, settings, encoder
         hashes = sorted(version for _, version in tables.values())
         self.version = content_id(VERSION, asdict(settings), hashes, encoder.model_id, encoder.revision)
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
         known = [q for q in questions if q.table_id in self._tables]
         asked = [
             TableQuestion(q.question_id, q.text, q.table_id, () if q.task == "verification" else q.options)
@@ -278,15 +276,13 @@ class CollapsedTable:
         ]
         tables = {name: table for name, (table, _) in self._tables.items()}
         found = collapsed_tables(asked, tables, self._settings, self._encoder)
-        for done, question in enumerate(questions, 1):
+        for question in questions:
             if question.table_id in self._tables:
                 table, version = self._tables[question.table_id]
                 parents = (Parent("table", question.table_id, version),)
                 yield [*_picks(next(found), parents), *_caption(table, parents)]
             else:
                 yield []
-            if progress is not None:
-                progress(done, len(questions))
 
 
 def _picks(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Iterator[Pick]:
@@ -320,7 +316,7 @@ class BridgedTable:
     """
 
     def __init__(self, cells: CollapsedTable, outside: Selector | None) -> None:
-        self.name, self._cells, self._outside = cells.name, cells, outside
+        self._cells, self._outside = cells, outside
         self.version = content_id("bridge", cells.version, outside.version if outside else "")
 
     @property
@@ -328,8 +324,8 @@ class BridgedTable:
         """What the asset's metadata says of it."""
         return {} if self._outside else {"no_bridge": "the benchmark names no corpus: there are cells only"}
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
-        cells = self._cells.select(questions, progress)
+    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
+        cells = self._cells.select(questions)
         whole = [replace(q, text=_whole(q), options=()) for q in questions]
         beside = self._outside.select(whole) if self._outside is not None else ([] for _ in whole)
         for picks, found in zip(cells, beside, strict=True):

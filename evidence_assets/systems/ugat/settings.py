@@ -14,7 +14,7 @@ CANDIDATES = 3
 
 @dataclass(frozen=True)
 class UgatSettings:
-    """Parameters of the stages; how wide a stored neighbourhood is, is said in `experiment.question_concepts.Expansion`.
+    """Parameters of the stages; how wide a stored neighbourhood is, is said in `experiment.evidence.question_concepts.Expansion`.
 
     ``scorer``: How nodes are scored; `gat` is the published one. `none` keeps every node of the subgraph and ranks by
         the cosine to the question (the published ablation).

@@ -1,27 +1,40 @@
 """UGAT-MedQA, stages 3 to 5: from the part of the graph around a question to paths put into words.
 
-Stages 1 and 2 are worked out once a question, in `experiment.question_concepts`; stage 6 (the answer) is a reasoning task.
+Stages 1 and 2 are worked out once a question, in `experiment.evidence.question_concepts`; stage 6 (the answer) is a reasoning task.
 Options are only what paths lead to, so that no candidate draws evidence to itself.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+import torch
 
-from evidence_assets.benchmarks.graphs.relations import Vocabulary
-from evidence_assets.experiment.question_concepts import NamedNodes, Surroundings, numbers
-from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress
+from evidence_assets.benchmarks.graphs.relations import Vocabulary, load
+from evidence_assets.experiment.evidence.question_concepts import (
+    DEPTH,
+    NamedNodes,
+    Surroundings,
+    numbers,
+    stored_surroundings,
+)
+from evidence_assets.experiment.evidence.selection import Asked, NoEvidence, Parent, Pick, asked
+from evidence_assets.experiment.evidence.sources import graph_of
+from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.arrays import FloatArray, Subgraph
 from evidence_assets.graphs.attention.scorer import FeatureGraph, NodeScores, train_batch
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import Path, shortest_paths
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import unit_rows
+from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import Fact, path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
 from evidence_assets.systems.ugat.settings import CANDIDATES, UgatSettings
@@ -231,14 +244,13 @@ class GraphPaths:
 
     def __init__(
         self,
-        name: str,
         graph: KnowledgeGraph,
         around: Mapping[str, Surroundings],
         vocabulary: Vocabulary,
         settings: UgatSettings,
         device: str = "cpu",
     ) -> None:
-        self.name, self._graph, self._around, self._vocabulary = name, graph, around, vocabulary
+        self._graph, self._around, self._vocabulary = graph, around, vocabulary
         self._settings, self._device = settings, device
         self.version = content_id("graph_paths", VERSION, asdict(settings), graph.version)
         self.notes = {"nodes_cut": 0} if settings.whole else {}
@@ -250,20 +262,17 @@ class GraphPaths:
         found = relevant_paths_batch(self._graph, self._vocabulary, known, self._settings, self._device)
         return {selection.question_id: selection for selection in found}
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
         # Whole subgraphs may be as large as the graph: of these one is held at a time.
-        together, made = 1 if self._settings.whole else max(len(questions), 1), list[list[Pick]]()
-        for start in range(0, len(questions), together):
-            group = questions[start : start + together]
+        batch = 1 if self._settings.whole else max(len(questions), 1)
+        for start in range(0, len(questions), batch):
+            group = questions[start : start + batch]
             selections = self.find(group)
             for question in group:
                 found = selections.get(question.question_id)
-                made.append(self._picks(found) if found else [])
                 if found and self._settings.whole:
                     self.notes["nodes_cut"] += len(found.subgraph.dropped)
-                if progress:
-                    progress(len(made), len(questions))
-        return made
+                yield self._picks(found) if found else []
 
     def _picks(self, found: PathSelection) -> list[Pick]:
         relevance: dict[int, float] = {}
@@ -298,3 +307,38 @@ def _rule_of(named: Sequence[NamedNodes], node: int) -> dict[str, object] | None
     """By which phrase and rule a node was linked; None for one that is there by its relevance."""
     link = next((each for each in named if node in each.nodes), None)
     return None if link is None else {"phrase": link.phrase, "rule": link.rule, "score": link.score}
+
+
+def _defaults(profile: Profile) -> Mapping[str, Any]:
+    return profile.ugat.model_dump(exclude={"cap", "max_nodes"})
+
+
+def _open(context: StageContext, settings: UgatSettings) -> GraphPaths:
+    graph, deepest = graph_of(context), max(context.profile.ugat.D, DEPTH)
+    if deepest < settings.D:
+        raise BadInput(
+            f"{context.asset} looks {settings.D} steps around, but subgraphs reach {deepest}: raise the profile's D"
+        )
+    around = stored_surroundings(context.input("subgraphs"), asked(context.input("questions")), graph)
+    return GraphPaths(graph, around, load(), settings, "cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _closed_book(context: StageContext, settings: NoSettings) -> NoEvidence:
+    return NoEvidence("the closed book is answered from what the model knows")
+
+
+SYSTEM = System(
+    "ugat",
+    VERSION,
+    {
+        "ugat": Method(
+            settings=UgatSettings,
+            open=_open,
+            reads=("graph", "subgraphs"),
+            defaults=_defaults,
+            uses=("encoder",),
+            published="passages",
+        ),
+        "closed_book": Method(settings=NoSettings, open=_closed_book, published="question"),
+    },
+)

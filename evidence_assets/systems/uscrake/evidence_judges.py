@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.experiment.selection import Pick
+from evidence_assets.experiment.evidence.selection import Pick
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.vectors import Array

@@ -1,355 +1,92 @@
-"""USCRaKE: evidence for each option of a question from text and from a commonsense graph, without supervision.
-
-1. Coarse: the index gives the pool of chunks nearest to question ⊕ option. The pools of a question's options are
-   joined, so that a chunk's tokens are read once for all of them; no option's own pool is cut by that.
-2. Fine: the chunks of the pool are ranked under a named cost and the best k kept (``chunk_ranking``).
-3. The graph's triples around linked concepts are gathered and capped (``concept_triples``).
-4. Text stands in the order of its own ranking. Where there is a graph, text and triples of an option are judged together
-   against question ⊕ option, the best s triples stay beside the text, and all are ranked in one list, in which the
-   judge has the share that the settings give it.
-
-Evidence are the best sentences of the kept chunks, cited by their characters, or whole chunks, as published. Each row's
-reasons say whether it entails, contradicts or only mentions the option. Equal scores fall back on the order of ids.
-"""
+"""USCRaKE: how its selector is opened for a context."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from itertools import groupby
+from collections.abc import Mapping
+from functools import lru_cache
+from threading import Lock
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from evidence_assets.experiment.selection import Asked, Parent, Pick, Progress, pick_fact
-from evidence_assets.lake.array_files import distinct
-from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.memory import give_back
-from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.vectors import Array
-from evidence_assets.retrieval.maxsim import nearest_of
-from evidence_assets.retrieval.term_index import Ints
+from evidence_assets.benchmarks.graphs import relations
+from evidence_assets.experiment.evidence.selection import Selector
+from evidence_assets.experiment.evidence.sources import chunks_in, open_graph
+from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.system import Method, System
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.in_use import encoder, model_key, reranker
+from evidence_assets.models.rerankers import MAXSIM
+from evidence_assets.profiles import EncoderSettings, ModelSettings, Profile
+from evidence_assets.retrieval import token_store
+from evidence_assets.retrieval.corpus import OpenCorpus, chunks_version
 from evidence_assets.systems.uscrake import VERSION
-from evidence_assets.systems.uscrake import chunk_ranking as ranking
-from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
-from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
-from evidence_assets.systems.uscrake.evidence_judges import Item, Judge, stance
-from evidence_assets.systems.uscrake.passages import Passages, SeenPassages
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
+from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
+from evidence_assets.systems.uscrake.passages import Passages
+from evidence_assets.systems.uscrake.selector import Uscrake
 from evidence_assets.systems.uscrake.settings import Settings
-from evidence_assets.transport import Texts
 
-BLOCK = 256
-"""Questions whose tokens and candidates are held in memory together."""
-POOLED = 1 << 16
-"""Places of the pools of such questions, at most but for one question that has more."""
+_OPENING = Lock()
 
 
-@dataclass(frozen=True)
-class _Option:
-    """One hypothesis of one question, with its tokens as they are ranked, and as the encoder gives them."""
-
-    question: Asked
-    label: str
-    text: str
-    query: Query
-    plain: Query
+def _passages(context: StageContext) -> Passages:
+    corpus, profile = chunks_in(context), context.profile
+    limit = int(profile.retrieval.token_cache_gb * 1e9)
+    with _OPENING:
+        return _open_passages(str(context.lake.root), corpus, model_key(encoder(profile.token_encoder)), limit)
 
 
-class Uscrake:
-    """The selector: see the module's description.
+@lru_cache(maxsize=2)
+def _open_passages(root: str, corpus: OpenCorpus, token_model: str, limit: int) -> Passages:
+    lake = Lake(root)
+    expected = token_store.source_version(chunks_version(lake, corpus.name), token_model)
+    place, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), lake.cache / "tokens" / corpus.name
+    return Passages(corpus, token_store.TokenStore(place, expected=expected, cache=cache, limit=limit))
 
-    ``passages``, ``encoder``: The corpus, and the encoder of its index; no corpus where the benchmark names none.
-    ``token_encoder``: The encoder of the token store.
-    ``graph``: Where triples come from; None where the benchmark names no graph.
-    """
 
-    def __init__(
-        self,
-        name: str,
-        settings: Settings,
-        passages: Passages | None,
-        encoder: Encoder,
-        token_encoder: Encoder,
-        judge: Judge,
-        graph: ConceptTriples | None = None,
-    ) -> None:
-        self.name, self._settings = name, settings
-        self._passages = passages if settings.parts != "graph" else None
-        self._encoder, self._tokens, self._judge = encoder, token_encoder, judge
-        self._view = settings.view(token_encoder)
-        self._graph = graph if settings.parts != "chunks" and settings.s else None
-        self._counts: Counter[str] = Counter()
-        self.version = content_id(
-            "uscrake",
-            VERSION,
-            asdict(settings),
-            judge.version,
-            [encoder.model_id, encoder.revision, token_encoder.model_id, token_encoder.revision],
-            [self._passages.corpus.version, self._passages.store.meta.built_from] if self._passages else [],
-            self._graph.version if self._graph else "",
+@lru_cache(maxsize=2)
+def _triples(graph: KnowledgeGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
+    return ConceptTriples(graph, relations.load(), encoder(settings), cap=cap)
+
+
+def _judge(settings: ModelSettings, token_encoder: EncoderSettings) -> Judge:
+    if settings.name == MAXSIM:
+        return LateInteraction(encoder(token_encoder))
+    return PairJudge(reranker(settings, token_encoder))
+
+
+def _defaults(profile: Profile) -> Mapping[str, Any]:
+    sizes = profile.retrieval
+    return {"R": sizes.R, "k": sizes.k, "s": sizes.s}
+
+
+def _open(context: StageContext, settings: Settings) -> Selector:
+    profile, declared = context.profile, context.benchmark
+    passages = _passages(context) if declared.corpus else None
+    used = declared.joined_graph and settings.parts != "chunks" and settings.s
+    graph = None
+    if used:
+        graph = _triples(
+            open_graph(context.lake, declared.joined_graph, context.encoder),
+            settings.triples_judged * settings.s,
+            profile.encoder,
         )
+    judge = _judge(profile.reranker, profile.token_encoder)
+    models = encoder(profile.encoder), encoder(profile.token_encoder)
+    return Uscrake(settings, passages, *models, judge, graph)
 
-    @property
-    def notes(self) -> dict[str, Any]:
-        """Numbers of the selections made so far, for the asset's metadata."""
-        notes: dict[str, Any] = {
-            "text_evidence": "used" if self._passages else "none: no corpus is named, or the variant leaves it out",
-            "graph_evidence": "used" if self._graph else "none: no graph is named, or the variant leaves it out",
-        }
-        options = self._counts["options"]
-        if options and self._passages:
-            notes["pool_mean"] = round(self._counts["pool"] / options, 2)
-        if options and self._graph:
-            notes["options_linked_share"] = round(self._counts["linked"] / options, 4)
-            notes["triples_found"] = self._counts["triples_found"]
-            notes["triples_dropped_by_cap"] = self._counts["triples_dropped"]
-        return notes
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterator[list[Pick]]:
-        """Evidence of each question, best first within each option."""
-        done = 0
-        for some in self._blocks(questions):
-            yield from self._select(some)
-            done += len(some)
-            if progress:
-                progress(done, len(questions))
-
-    def _blocks(self, questions: Sequence[Asked]) -> Iterator[list[Asked]]:
-        """Questions that are held in memory together: few where their pools are large."""
-        block: list[Asked] = []
-        places = 0
-        for question in questions:
-            block.append(question)
-            places += len(question.hypotheses) * self._settings.R
-            if len(block) == BLOCK or places >= POOLED:
-                yield block
-                block, places = [], 0
-        if block:
-            yield block
-
-    def _select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
-        options = self._options(questions)
-        self._counts["options"] += len(options)
-        texts: list[list[Item]] = [[] for _ in options]
-        if self._passages is not None:
-            texts = self._texts(self._passages, options)
-        triples = self._triple_items(options)
-        found = [[*t, *g] for t, g in zip(texts, triples, strict=True)]
-        scores = [np.array([item.pick.score for item in items], dtype=np.float64) for items in found]
-        if self._graph is not None:
-            judged = self._judge.score([(o.plain, items) for o, items in zip(options, found, strict=True)])
-            share = self._settings.judge
-            scores = [joined(own, theirs, len(t), share) for own, theirs, t in zip(scores, judged, texts, strict=True)]
-        made: dict[str, list[Pick]] = {question.question_id: [] for question in questions}
-        for option, items, final in zip(options, found, scores, strict=True):
-            made[option.question.question_id] += self._ranked(option, [item.pick for item in items], final)
-        return [made[question.question_id] for question in questions]
-
-    def _options(self, questions: Sequence[Asked]) -> list[_Option]:
-        """Every hypothesis with the tokens of question ⊕ option, each distinct text encoded once."""
-        found = [(q, label, option, q.query(option)) for q in questions for label, option in q.hypotheses]
-        texts = list(dict.fromkeys(text for *_, text in found))
-        plain = dict(zip(texts, self._tokens.tokens(texts) if texts else [], strict=True))
-        seen = plain
-        if self._viewed:
-            seen = dict(zip(texts, self._view.tokens(texts) if texts else [], strict=True))
-        return [
-            _Option(q, label, option, Query(text, seen[text]), Query(text, plain[text]))
-            for q, label, option, text in found
-        ]
-
-    @property
-    def _viewed(self) -> bool:
-        """Whether other tokens are ranked than a token store keeps."""
-        return self._view is not self._tokens
-
-    # Text -----------------------------------------------------------------------------------------------------
-
-    def _texts(self, passages: Passages, options: Sequence[_Option]) -> list[list[Item]]:
-        """Text evidence of every option, question by question."""
-        settings, made, pools = self._settings, list[list[Item]](), self._pools(passages, options)
-        seen = passages.seen(
-            self._view, words=settings.tokens == "words", reading=settings.weights, titles=settings.titles
+SYSTEM = System(
+    "uscrake",
+    VERSION,
+    {
+        "uscrake": Method(
+            settings=Settings,
+            open=_open,
+            reads=("corpus", "token_store", "joined_graph"),
+            defaults=_defaults,
+            uses=("encoder", "reranker"),
+            published="chains",
         )
-        seen.fill(distinct(np.concatenate([*pools, np.zeros(0, np.int64)])))
-        for _, group in groupby(zip(options, pools, strict=True), lambda pair: pair[0].question.question_id):
-            of_question, own = zip(*group, strict=True)
-            made += self._text_items(seen, of_question, own)
-        give_back()  # else what a large pool took stays with the process, the more the larger the pool
-        return made
-
-    def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
-        """The coarse pool of each option: positions of chunks, ascending."""
-        if not len(passages.corpus) or not options:
-            return [np.zeros(0, np.int64) for _ in options]
-        size = self._settings.R
-        _, dense = passages.corpus.index.search(self._encoder.sentences([o.query.text for o in options]), size)
-        pools = [distinct(row[row >= 0]) for row in dense]
-        if self._settings.coarse == "hybrid":
-            for i, option in enumerate(options):
-                positions, _ = passages.store.pieces.top_k(option.plain.tokens.tokens, size, "plus_one")
-                pools[i] = np.union1d(pools[i], positions)
-        self._counts["pool"] += sum(len(pool) for pool in pools)
-        return pools
-
-    def _text_items(self, seen: SeenPassages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
-        """Text evidence of one question's options; a query without a single token has none."""
-        settings = self._settings
-        union = distinct(np.concatenate(pools))
-        able = [i for i, option in enumerate(options) if len(option.query)]
-        made: list[list[Item]] = [[] for _ in options]
-        if not len(union) or not able:
-            return made
-        texts, queries = seen.texts(union), [options[i].query for i in able]
-        if settings.cost == "fusion":
-            all_scores = self._fused(seen, union, queries, texts)
-        else:
-            all_scores = ranking.scores_of(queries, texts, seen, settings.cost, settings.k, settings.temperature)
-        for i, scores in zip(able, all_scores, strict=True):
-            kept = ranking.best(scores, settings.k)
-            made[i] = self._items(seen, options[i], union[kept], scores[kept])
-        return made
-
-    def _fused(self, seen: SeenPassages, union: Ints, queries: Sequence[Query], texts: Texts) -> list[Array]:
-        """Scores of ``fusion``, raised along the links between the texts that it ranks."""
-        deep, weight = self._settings.transported, self._settings.links
-        nearest = nearest_of([query.tokens.vectors for query in queries], texts)
-        made = [ranking.fused(q, texts, seen, deep, n) for q, n in zip(queries, nearest, strict=True)]
-        if not weight:
-            return made
-        ranked = np.flatnonzero(np.isfinite(made).any(axis=0))
-        links = TitleLinks.of(seen.corpus.titles(union[ranked]), seen.corpus.texts(union[ranked]), ranked)
-        return [links.raised(scores, n, weight) for scores, n in zip(made, nearest, strict=True)]
-
-    def _items(self, seen: SeenPassages, option: _Option, chunks: Ints, scores: Array) -> list[Item]:
-        """The kept chunks, nearest first, as evidence: whole, or their best sentences."""
-        settings, read = self._settings, seen.chunks(chunks)
-        ids, texts = seen.corpus.ids(chunks), seen.corpus.texts(chunks)
-        # The judge reads the encoder's own tokens, so that what is ranked by other ones is judged by its text.
-        unread = self._viewed or self._graph is None
-        reasons = []
-        for number, score in enumerate(scores.tolist()):
-            words = ranking.aligned_words(
-                option.query,
-                texts[number],
-                read.pool.some([number]),
-                read.tokens[number],
-                seen,
-                settings.cost,
-                settings.temperature,
-            )
-            reasons.append(
-                {"cost": settings.cost, "chunk_rank": number + 1, "chunk_score": round(score, 9), "aligned": words}
-            )
-        if settings.grain == "chunk":
-            return [
-                _item(
-                    option.label,
-                    "chunk",
-                    ids[n],
-                    "",
-                    texts[n],
-                    None if unread else read.pool.some([n]).vectors,
-                    score,
-                    reasons[n],
-                )
-                for n, score in enumerate(scores.tolist())
-            ]
-        sentences: list[Sentence] = []
-        for number, spans in enumerate(seen.corpus.sentences(chunks)):
-            rows = np.arange(read.pool.offsets[number], read.pool.offsets[number + 1])
-            sentences += ranking.sentences_in(number, rows, read.tokens[number].spans[:, 0], spans)
-        own = ranking.sentence_scores(
-            option.query, sentences, scores, read.pool, seen, settings.cost, settings.temperature
-        )
-        made = []
-        for p in ranking.best(own, settings.sentences or 2 * settings.k):
-            sentence = sentences[p]
-            text = texts[sentence.chunk][sentence.start : sentence.end]
-            score = float(own[p])
-            why = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
-            locator = f"{sentence.start}:{sentence.end}"
-            vectors = None if unread else read.pool.vectors[sentence.rows]
-            made.append(_item(option.label, "sentence", ids[sentence.chunk], locator, text, vectors, score, why))
-        return made
-
-    # Graph ----------------------------------------------------------------------------------------------------
-
-    def _triple_items(self, options: Sequence[_Option]) -> list[list[Item]]:
-        """Capped candidates of each option, triples that say the same but once."""
-        if self._graph is None:
-            return [[] for _ in options]
-        found = self._graph.candidates([(o.question.text, o.text) for o in options])
-        return [self._triples_of(self._graph, o.label, c) for o, c in zip(options, found, strict=True)]
-
-    def _triples_of(self, graph: ConceptTriples, label: str, candidates: Candidates) -> list[Item]:
-        self._counts["linked"] += bool(candidates.links)
-        self._counts["triples_found"] += candidates.found
-        self._counts["triples_dropped"] += candidates.dropped
-        made: dict[str, Item] = {}
-        for c in candidates.triples:
-            pick = pick_fact(
-                graph.graph,
-                c.edge,
-                0.0,
-                label,
-                graph.sentence(c.edge),
-                concept=c.link.concept,
-                rule=c.link.rule,
-                link_score=round(c.link.score, 6),
-                node=graph.graph.names[c.node],
-                found=candidates.found,
-                dropped=candidates.dropped,
-            )
-            made.setdefault(pick.text, Item(pick))
-        return list(made.values())
-
-    # Together -------------------------------------------------------------------------------------------------
-
-    def _ranked(self, option: _Option, picks: Sequence[Pick], scores: Array) -> list[Pick]:
-        """Text and the best triples in one list, by these scores, ties in the order in which they were found."""
-        order = np.argsort(-scores.round(9), kind="stable").tolist()
-        triples = [i for i in order if picks[i].kind == "triple"][: self._settings.s]
-        kept = [i for i in order if picks[i].kind != "triple" or i in triples]
-        return [
-            Pick(p.option, p.kind, p.parents, p.locator, p.text, float(scores[i]), _with_stance(option, p))
-            for i in kept
-            for p in (picks[i],)
-        ]
-
-
-def joined(own: Array, judged: Array, texts: int, share: float) -> Array:
-    """The judge's scores, in which the first ``texts`` also keep their own order.
-
-    Own scores are brought to the mean and the spread that the judge gives the same texts; the judge's ``share`` is the
-    weight of its score in the mean of both. Triples have no score but the judge's.
-    """
-    mine, theirs = own[:texts], judged[:texts]
-    spread = float(mine.std()) if texts else 0.0
-    if not spread > 0:
-        return judged
-    placed = theirs.mean() + theirs.std() * (mine - mine.mean()) / spread
-    return np.concatenate([share * theirs + (1 - share) * placed, judged[texts:]])
-
-
-def _with_stance(option: _Option, pick: Pick) -> str:
-    """Why a row was picked, with what it says of the option."""
-    says = stance(option.question.text, option.text, pick.kind, pick.text)
-    return json.dumps({**json.loads(pick.why or "{}"), "says": says}, ensure_ascii=False, sort_keys=True)
-
-
-def _item(
-    label: str,
-    kind: str,
-    chunk_id: str,
-    locator: str,
-    text: str,
-    vectors: npt.NDArray[Any] | None,
-    score: float,
-    why: dict[str, Any],
-) -> Item:
-    reason = json.dumps(why, ensure_ascii=False, sort_keys=True)
-    return Item(Pick(label, kind, (Parent("chunk", chunk_id, chunk_id),), locator, text, score, reason), vectors)
+    },
+)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.experiment.question_concepts import NOT_REACHED
+from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
 from evidence_assets.experiment.scores.graph_stages import graph_stages, says, supports
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets_tests.lake_rows import stored

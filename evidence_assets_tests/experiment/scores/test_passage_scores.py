@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.readers import read_passages, read_questions
 from evidence_assets.benchmarks.records import question_rows
-from evidence_assets.experiment import inputs
-from evidence_assets.experiment.inputs import Bm25Chunks
+from evidence_assets.experiment.evidence import sources as inputs
+from evidence_assets.experiment.evidence.selection import asked as of_rows
+from evidence_assets.experiment.evidence.selection import evidence_rows
+from evidence_assets.experiment.evidence.sources import Bm25Chunks
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, ranked_documents
-from evidence_assets.experiment.selection import asked as of_rows
-from evidence_assets.experiment.selection import evidence_rows
 from evidence_assets.retrieval import corpus_files
 from evidence_assets_tests.lake_rows import evidence, question, stored
 from evidence_assets_tests.retrieval.written import written_corpus
@@ -82,7 +82,7 @@ def test_recall_on_hotpotqa_is_what_other_code_counted(
     asked = question_rows(read_questions("hotpotqa", folder, "train"), "train", 0, 1)
     texts, titles = [document.text for document in documents], [document.title for document in documents]
     chunks = written_corpus(tmp_path, [f"k{i}" for i in range(len(texts))], texts, titles)
-    picked = evidence_rows(Bm25Chunks("bm25", chunks, 10, "1", titles=True), of_rows(frame_of("questions", asked)))
+    picked = evidence_rows("bm25", Bm25Chunks(chunks, 10, "1", titles=True), of_rows(frame_of("questions", asked)))
     document_of = {f"k{i}": document.doc_id for i, document in enumerate(documents)}
     found = passage_metrics(asked, frame_of("evidence", picked.rows), document_of)
     assert {k: round(found[f"recall@{k}"].value, 3) for k in (2, 5, 10)} == {2: 0.585, 5: 0.775, 10: 0.895}

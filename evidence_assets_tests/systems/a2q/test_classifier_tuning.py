@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from evidence_assets.benchmarks.records import Question
-from evidence_assets.experiment.selection import Pick
+from evidence_assets.experiment.evidence.selection import Pick
 from evidence_assets.models.rerankers import Labelled, TuningSettings
 from evidence_assets.systems.a2q.classifier_tuning import labelled_triples, model_row, tuned
 from evidence_assets_tests.models.tiny import make_encoder

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evidence_assets.experiment.selection import Asked, Pick
+from evidence_assets.experiment.evidence.selection import Asked, Pick
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths
 from evidence_assets.systems.a2q.settings import PathSettings
@@ -30,7 +30,7 @@ VECTORS = ENCODER.sentences([GRAPH.sentence(edge) for edge in range(len(EDGES))]
 
 
 def paths(settings: PathSettings | None = None, graph: KnowledgeGraph = GRAPH) -> LinkedPaths:
-    return LinkedPaths("paths", graph, ENCODER, settings)
+    return LinkedPaths(graph, ENCODER, settings)
 
 
 def asked(text: str, *options: str) -> Asked:
@@ -119,12 +119,6 @@ def test_of_a_hub_only_the_nearest_triples_are_looked_at() -> None:
     capped = paths(PathSettings(max_neighbours=1), graph).select([question])[0]
     assert ("web", "found at", "attic") in triples(capped)
     assert len(capped) < len(paths(None, graph).select([question])[0])
-
-
-def test_progress_counts_questions() -> None:
-    told: list[tuple[int, int]] = []
-    paths().select([asked("web"), asked("silk")], lambda done, total: told.append((done, total)))
-    assert told == [(1, 2), (2, 2)]
 
 
 def test_versions_follow_the_settings() -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from evidence_assets.experiment.selection import Asked, Pick
+from evidence_assets.experiment.evidence.selection import Asked, Pick
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
+from evidence_assets.systems.a2q.selection import A2Q, NearestTriples, graded, meanings, phrases_of
 from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
-from evidence_assets.systems.a2q.system import A2Q, NearestTriples, graded, meanings, phrases_of
 from evidence_assets.text.words import word_key, words_with_offsets
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
@@ -34,7 +34,7 @@ GRAPH = graph_over(EDGES)
 
 def a2q(settings: A2QSettings = SETTINGS, graph: KnowledgeGraph = GRAPH, **more: object) -> A2Q:
     reranker = more.pop("reranker", SharedWords())
-    return A2Q("a2q", graph, ENCODER, reranker, settings, **more)  # type: ignore[arg-type]
+    return A2Q(graph, ENCODER, reranker, settings, **more)  # type: ignore[arg-type]
 
 
 def asked(text: str, *options: str) -> Asked:
@@ -147,9 +147,9 @@ def test_baselines_equal_slow_versions() -> None:
     vectors = ENCODER.sentences(sentences)
     question = asked("pizzeria in the food court")
     cosine = vectors @ ENCODER.sentences([question.text])[0]
-    nearest = NearestTriples("nearest", GRAPH, ENCODER, TripleSettings(top_n=3)).select([question])[0]
+    nearest = NearestTriples(GRAPH, ENCODER, TripleSettings(top_n=3)).select([question])[0]
     assert [p.text for p in nearest] == [sentences[i] for i in np.argsort(-cosine, kind="stable")[:3]]
-    linked = NearestTriples("linked", GRAPH, ENCODER, TripleSettings(linked=True)).select([question, asked("?")])
+    linked = NearestTriples(GRAPH, ENCODER, TripleSettings(linked=True)).select([question, asked("?")])
     touching = [i for i, (h, _, t) in enumerate(EDGES) if {h, t} & {0, 1}]
     assert [p.text for p in linked[0]] == [sentences[i] for i in sorted(touching, key=lambda i: -cosine[i])]
     assert linked[1] == []
@@ -158,16 +158,16 @@ def test_baselines_equal_slow_versions() -> None:
 def test_baselines_are_told_the_options_where_asked_to() -> None:
     question = asked("Where is a street?", "chicago", "oven")
     told, untold = (
-        triples(NearestTriples("linked", GRAPH, ENCODER, TripleSettings(linked=True, options=o)).select([question])[0])
+        triples(NearestTriples(GRAPH, ENCODER, TripleSettings(linked=True, options=o)).select([question])[0])
         for o in (True, False)
     )
     assert set(untold) == {("pizzeria", "AtLocation", "street"), ("street", "PartOf", "city")}
     assert set(untold) < set(told)
     assert ("chicago", "PartOf", "city") in told
     joined = asked("Where is a street? chicago, oven")
-    nearest = NearestTriples("nearest", GRAPH, ENCODER, TripleSettings(options=True))
-    assert nearest.select([question]) == NearestTriples("nearest", GRAPH, ENCODER).select([joined])
-    assert nearest.version != NearestTriples("nearest", GRAPH, ENCODER).version
+    nearest = NearestTriples(GRAPH, ENCODER, TripleSettings(options=True))
+    assert nearest.select([question]) == NearestTriples(GRAPH, ENCODER).select([joined])
+    assert nearest.version != NearestTriples(GRAPH, ENCODER).version
 
 
 def test_the_version_follows_what_decides_the_picks() -> None:
@@ -182,9 +182,7 @@ def test_the_version_follows_what_decides_the_picks() -> None:
 
 def test_the_entities_that_a_dataset_states_are_looked_around() -> None:
     stated = replace(asked("Where is it?"), topic_entities=("oven", "unknown"))
-    found = NearestTriples("n", GRAPH, ENCODER, TripleSettings(topics=True)).select(
-        [stated, asked("Where is the oven?")]
-    )
+    found = NearestTriples(GRAPH, ENCODER, TripleSettings(topics=True)).select([stated, asked("Where is the oven?")])
     assert {("oven", "UsedFor", "hot oven fire"), ("oven", "AtLocation", "pizzeria")} == set(triples(found[0]))
     assert found[1] == [], "nothing is stated of the second"
 

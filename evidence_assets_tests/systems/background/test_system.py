@@ -10,23 +10,22 @@ import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.graphs.rows import triple_id
-from evidence_assets.experiment.inputs import LinkedElsewhere
-from evidence_assets.experiment.selection import Asked, Pick
-from evidence_assets.experiment.step import Before, Step
+from evidence_assets.experiment.evidence.selection import Asked, Pick
+from evidence_assets.experiment.evidence.sources import LinkedElsewhere
+from evidence_assets.experiment.stage import Before, Read, StageContext
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.systems.background.system import (
-    BackgroundKnowledge,
-    BackgroundSettings,
+from evidence_assets.systems.background.recall import (
     PromptedBackground,
     StoredBackground,
     recall_rows,
     stored_background,
     triple_rows,
 )
+from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
 from evidence_assets_tests.graphs.small_graph import graph_of
 from evidence_assets_tests.lake_rows import question, stored
 from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
@@ -59,7 +58,7 @@ def recalled(*questions: Asked, by: Callable[[Request], str] = reply) -> tuple[p
 
 def system(settings: BackgroundSettings | None = None, stored: StoredBackground | None = None) -> BackgroundKnowledge:
     settings = settings or BackgroundSettings(recall="recalled")
-    return BackgroundKnowledge("bk", GRAPH, WordEncoder(), settings, stored or stored_background(recalled()[0]))
+    return BackgroundKnowledge(GRAPH, WordEncoder(), settings, stored or stored_background(recalled()[0]))
 
 
 def origins(found: list[Pick]) -> list[tuple[str, str]]:
@@ -160,7 +159,7 @@ def test_prose_in_any_prompt_fails_that_question_alone(stage: str) -> None:
 
 def test_no_model_knowledge_without_what_was_recalled() -> None:
     with pytest.raises(ValueError, match="no recalled triples"):
-        BackgroundKnowledge("bk", GRAPH, WordEncoder(), BackgroundSettings(recall="recalled"))
+        BackgroundKnowledge(GRAPH, WordEncoder(), BackgroundSettings(recall="recalled"))
 
 
 def test_a_text_in_place_of_a_fact_is_unusable() -> None:
@@ -171,7 +170,7 @@ def test_a_text_in_place_of_a_fact_is_unusable() -> None:
 
 
 def test_an_empty_graph() -> None:
-    bk = BackgroundKnowledge("bk", graph_of([], [], []), WordEncoder(), BackgroundSettings())
+    bk = BackgroundKnowledge(graph_of([], [], []), WordEncoder(), BackgroundSettings())
     assert bk.select([QUESTION]) == [[]]
     assert bk.select([]) == []
 
@@ -181,7 +180,7 @@ def test_topics_are_those_that_another_linker_found(tmp_path: Path) -> None:
     rows = [question(i, "sample_kgqa", source_id=f"s{i}", task="kgqa", options=[]) for i in (1, 2)]
     lake.write("questions/graph", "sample_kgqa|0", {"questions": rows})
     file = lake.raw_place("links/sample_kgqa/refined.jsonl")
-    step = Step(lake, "evidence", "evidence/graph/x", "sample_kgqa|0")
+    step = StageContext(lake, "evidence", "evidence/graph/x", "sample_kgqa|0", reads=[Read("questions/graph")])
     versions = set()
     for entities, said in ((["Alps"], ["Alps located in Europe"]), (["Bern", "Mars"], ["Switzerland capital Bern"])):
         file.parent.mkdir(parents=True, exist_ok=True)

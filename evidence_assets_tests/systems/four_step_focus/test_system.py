@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.selection import Asked, evidence_rows
+from evidence_assets.experiment.evidence.selection import Asked, evidence_rows
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passage_files import Method
@@ -22,8 +22,8 @@ from evidence_assets.systems import settings_of
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node_passages
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
+from evidence_assets.systems.four_step_focus.ranking import FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.settings import FocusSettings
-from evidence_assets.systems.four_step_focus.system import FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
 from evidence_assets_tests.graphs.small_graph import graph_of, vectors_of, with_vectors
 from evidence_assets_tests.lake_rows import stored
@@ -78,7 +78,7 @@ def focus(
     base: KnowledgeGraph = BASE,
     **more: object,
 ) -> FourStepFocus:
-    return FourStepFocus("focus", base, NodeSearch(base), WordEncoder(), reader, None, settings, **more)  # type: ignore[arg-type]
+    return FourStepFocus(base, NodeSearch(base), WordEncoder(), reader, None, settings, **more)  # type: ignore[arg-type]
 
 
 def ask(system: FourStepFocus, *texts: str) -> list[NodeRanking]:
@@ -173,7 +173,7 @@ def test_what_a_grader_reads_is_the_row_of_evidence_to_the_character() -> None:
     model = Scripted(lambda request: "0.5")
     system._grader = PromptedGrader(LanguageModel(model))
     asked = Asked("q", "b", "skb_search", "Name a remedy for fever.")
-    made = evidence_rows(system, [asked])
+    made = evidence_rows("focus", system, [asked])
     rows = [row for row in prepare("evidence", made.rows).to_pylist() if row["source_kind"] == "node"]
     prompts = [request.user for request in model.requests]
     entries = {prompt.split("<<< entry ", 1)[1].split("\n", 1)[1].rsplit("\n>>> ", 1)[0] for prompt in prompts}

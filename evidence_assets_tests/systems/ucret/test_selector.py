@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
-from evidence_assets.experiment.selection import Asked, Pick
+from evidence_assets.experiment.evidence.selection import Asked, Pick
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.tables.likeness import option_match
 from evidence_assets.reasoning.tables.solver import TableSolver, view_of
@@ -32,7 +32,7 @@ def _items(picks: Sequence[Pick]) -> tuple[EvidenceItem, ...]:
 
 
 def _picks(question: Asked, table: Table, variant: str = "keep_all") -> list[Pick]:
-    selector = CollapsedTable(variant, {table.table_id: (table, "1")}, settings_of(f"table/{variant}"), HashedWords())
+    selector = CollapsedTable({table.table_id: (table, "1")}, settings_of(f"table/{variant}"), HashedWords())
     return next(iter(selector.select([question])))
 
 
@@ -103,7 +103,7 @@ def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data:
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     settings, rows, cells, missed = settings_of("table/ucret"), 0, 0, 0
     wholes = collapsed_tables(asked, tables, settings, HashedWords())
-    selector = CollapsedTable("ucret", {k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
+    selector = CollapsedTable({k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
     found = selector.select(
         [Asked(q.question_id, "b", "table_qa", q.text, q.options, q.table_id or "") for q in questions]
     )

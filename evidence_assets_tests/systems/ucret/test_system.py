@@ -15,7 +15,7 @@ import pytest
 from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -152,7 +152,7 @@ def test_a_caption_is_evidence_behind_the_cells() -> None:
     tables = {"diet": (replace(DIET, caption=" Diets of mammals "), "1"), "scores": (SCORES, "1")}
     asked = [Asked(q.question_id, "b", "table_qa", q.text, q.options, q.table_id) for q in (ASKED, CLAIM)]
     for name in NAMED:
-        first, second = CollapsedTable(name, tables, VARIANTS[name], HashedWords()).select(asked)
+        first, second = CollapsedTable(tables, VARIANTS[name], HashedWords()).select(asked)
         assert [(p.kind, p.locator, p.text) for p in first if p.kind == "caption"] == [
             ("caption", "caption", "Diets of mammals")
         ]

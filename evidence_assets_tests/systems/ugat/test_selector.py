@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.experiment.answers import WeighsOptions, prediction_rows
-from evidence_assets.experiment.chains import chain_rows
-from evidence_assets.experiment.question_concepts import (
+from evidence_assets.experiment.answers.chains import chain_rows
+from evidence_assets.experiment.answers.options import WeighsOptions
+from evidence_assets.experiment.answers.predictions import prediction_rows
+from evidence_assets.experiment.evidence.question_concepts import (
     DEPTH,
     NOT_REACHED,
     Expansion,
@@ -21,8 +22,8 @@ from evidence_assets.experiment.question_concepts import (
     subgraph_rows,
     surroundings_of,
 )
-from evidence_assets.experiment.selection import Asked, Pick, evidence_rows
-from evidence_assets.experiment.step import Before
+from evidence_assets.experiment.evidence.selection import Asked, Pick, evidence_rows
+from evidence_assets.experiment.stage import Before
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import Fact, wrong_with
@@ -62,7 +63,7 @@ def facts(graph: KnowledgeGraph) -> dict[str, Fact]:
 
 def select(graph: KnowledgeGraph, *questions: Asked, settings: UgatSettings = SETTINGS) -> list[list[Pick]]:
     around = surroundings_of(questions, graph, WIDE)
-    return GraphPaths("ugat", graph, around, load(), settings).select(questions)
+    return list(GraphPaths(graph, around, load(), settings).select(questions))
 
 
 def test_options_are_linked_apart_from_the_question(graph: KnowledgeGraph) -> None:
@@ -112,7 +113,7 @@ def test_an_empty_graph_gives_no_evidence(tmp_path: Path) -> None:
 
 def test_the_version_changes_with_what_decides_the_picks(graph: KnowledgeGraph) -> None:
     versions = {
-        GraphPaths("x", graph, {}, load(), settings).version
+        GraphPaths(graph, {}, load(), settings).version
         for settings in (SETTINGS, UgatSettings(D=2), UgatSettings(scorer="gcn"))
     }
     assert len(versions) == 3
@@ -163,8 +164,8 @@ def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(
         "q", "b", "mcqa", text, ("diabetes", "biguanide", "writing"), negated=stated or asks_for_exception(text)
     )
     assert question.negated
-    selector = GraphPaths("ugat", graph, surroundings_of([question], graph, WIDE), load(), SETTINGS)
-    evidence = stored("evidence", evidence_rows(selector, [question]).rows)
+    selector = GraphPaths(graph, surroundings_of([question], graph, WIDE), load(), SETTINGS)
+    evidence = stored("evidence", evidence_rows("ugat", selector, [question]).rows)
     solver = ExtractiveSolver(minilm())
     chains = stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)
     answerer = WeighsOptions(solver, [question], evidence, chains)

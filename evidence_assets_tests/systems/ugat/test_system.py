@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.experiment import question_concepts
-from evidence_assets.experiment.question_concepts import (
+from evidence_assets.experiment.evidence import question_concepts
+from evidence_assets.experiment.evidence.question_concepts import (
     Expansion,
     NamedNodes,
     QuestionConcepts,
     Surroundings,
     surroundings_of,
 )
-from evidence_assets.experiment.selection import Asked
+from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.system import read_settings
 from evidence_assets.graphs import knowledge_graph
 from evidence_assets.graphs.arrays import FloatArray

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.experiment.selection import Asked, Pick, Progress
+from evidence_assets.experiment.evidence.selection import Asked, Pick, Progress
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import token_store
@@ -30,8 +30,8 @@ from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, LateInteraction, PairJudge
 from evidence_assets.systems.uscrake.passages import Passages
+from evidence_assets.systems.uscrake.selector import Uscrake, joined
 from evidence_assets.systems.uscrake.settings import Settings
-from evidence_assets.systems.uscrake.system import Uscrake, joined
 from evidence_assets.transport import TokenMeasure, distance, ground_cost, ground_costs
 from evidence_assets.transport.divergence import jensen_shannon
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
@@ -237,7 +237,7 @@ class LastLayerAlone:
 def test_an_encoder_without_layers_is_refused_for_what_needs_them(settings: dict[str, Any]) -> None:
     plain: Any = LastLayerAlone()
     with pytest.raises(BadInput, match="plain gives neither its words"):
-        Uscrake("u", Settings(R=4, k=2, s=3, **settings), None, plain, plain, LateInteraction(plain))
+        Uscrake(Settings(R=4, k=2, s=3, **settings), None, plain, plain, LateInteraction(plain))
 
 
 def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passages) -> None:
@@ -351,7 +351,7 @@ def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) 
         selector(None).version,
         selector(corpus, triples=graph()).version,
         selector(corpus, triples=graph(9)).version,
-        Uscrake("u", Settings("fusion", 4, 2, 3), corpus, ENCODER, ENCODER, PairJudge(SharedWords())).version,
+        Uscrake(Settings("fusion", 4, 2, 3), corpus, ENCODER, ENCODER, PairJudge(SharedWords())).version,
     ]
     assert len(set(versions)) == len(versions)
     assert selector(corpus, parts="chunks", triples=graph()).version != versions[0]

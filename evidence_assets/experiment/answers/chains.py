@@ -6,13 +6,14 @@ Belongs here: the one writer of chains, the one writer of citations, and evidenc
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.rows import TOGETHER, RowWriter
-from evidence_assets.experiment.selection import Asked, is_sourced
-from evidence_assets.experiment.step import Before, Made
+from evidence_assets.experiment.evidence.selection import Asked, is_sourced
+from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
+from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, SHOWN, USED, edge
 from evidence_assets.reasoning.citations import Citation, check
@@ -71,83 +72,88 @@ def chain_id_of(question_id: str, hypothesis: str, selector: str, reasoner: str,
     return content_id("chain", question_id, hypothesis, selector, reasoner, model_id)
 
 
+@dataclass(frozen=True)
+class ChainSlot:
+    """The place of one chain: who argues for which option of which question, from whose evidence."""
+
+    question: Asked
+    selector: str
+    reasoner: Reasoner
+    hypothesis: str = ""
+
+    @property
+    def chain_id(self) -> str:
+        reasoner = self.reasoner
+        return chain_id_of(self.question.question_id, self.hypothesis, self.selector, reasoner.name, reasoner.model_id)
+
+
 def chain_of(row: dict[str, Any]) -> Chain:
     steps = tuple(Step(s["text"], tuple(s["cited"]), tuple(s["quoted"])) for s in row["steps"])
     return Chain(row["hypothesis"], steps, row["support"], row["prompt_hash"])
 
 
 def chain_rows(
-    solver: Solver,
-    selector: str,
-    questions: Sequence[Asked],
-    evidence: pl.DataFrame,
-    before: Before | None = None,
-) -> Made:
+    solver: Solver, selector: str, questions: Sequence[Asked], evidence: pl.DataFrame, before: Before | None = None
+) -> StageOutput:
     """One chain a question and option, each from the evidence of that option."""
     items = evidence_items(evidence)
+    slots: dict[str, ChainSlot] = {}
     tasks: dict[str, ExplainOption] = {}
-    question_of: dict[str, Asked] = {}
     for question in questions:
         for label, option in question.hypotheses:
-            chain_id = chain_id_of(question.question_id, label, selector, solver.name, solver.model_id)
-            tasks[chain_id] = option_task(question, label, option, for_option(items, question.question_id, label))
-            question_of[chain_id] = question
+            slot = ChainSlot(question, selector, solver, label)
+            slots[slot.chain_id] = slot
+            shown = for_option(items, question.question_id, label)
+            tasks[slot.chain_id] = option_task(question, label, option, shown)
     inputs = {key: content_id(task.input_hash, solver.name, solver.version, LINEAGE) for key, task in tasks.items()}
     writer = RowWriter("chains", before, inputs, "chain_id")
-    for start in range(0, len(writer.todo), TOGETHER):
-        todo = writer.todo[start : start + TOGETHER]
+    for start in range(0, len(writer.todo), TASKS_TOGETHER):
+        todo = writer.todo[start : start + TASKS_TOGETHER]
         for chain_id, result in zip(todo, solver.explain([tasks[chain_id] for chain_id in todo]), strict=True):
-            task = tasks[chain_id]
-            add_chain(writer, chain_id, question_of[chain_id], selector, solver, result, task.evidence, task.hypothesis)
+            add_chain(writer, slots[chain_id], result, tasks[chain_id].evidence)
             writer.settle()
     return writer.finish()
 
 
 def add_chain(
     writer: RowWriter,
-    chain_id: str,
-    question: Asked,
-    selector: str,
-    reasoner: Reasoner,
+    slot: ChainSlot,
     result: Chain | Failure,
-    evidence: Sequence[EvidenceItem],
-    hypothesis: str = "",
+    evidence: Sequence[EvidenceItem] = (),
     content: Sequence[Any] = (),
 ) -> None:
-    """Write one chain, or why there is none for the ``hypothesis``, with all that it was written from; its content is its
-    steps and their support, where no other is named."""
+    """Write one chain, or why there is none, with all that it was written from.
+
+    ``content``: What the content hash covers, where that is not the steps and their support.
+    """
     failure = result if isinstance(result, Failure) else None
-    chain = Chain(hypothesis, ()) if isinstance(result, Failure) else result
+    chain = Chain(slot.hypothesis, ()) if isinstance(result, Failure) else result
     steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
+    chain_id, question_id = slot.chain_id, slot.question.question_id
     writer.add(
-        {
-            "chain_id": chain_id,
-            "question_id": question.question_id,
-            "benchmark": question.benchmark,
-            "hypothesis": chain.hypothesis,
-            "selector": selector,
-            "reasoner": reasoner.name,
-            "model_id": reasoner.model_id,
-            "steps": steps,
-            "support": chain.support,
-            "prompt_hash": chain.prompt_hash,
-            "status": "failed" if failure else "answered",
-            "error": failure.reason if failure else None,
-            **Reply.columns(result.reply),
-            "content_hash": content_id("chain", *(content or (steps, chain.support))),
-        }
+        Reply.columns(result.reply),
+        chain,
+        slot,
+        slot.question,
+        chain_id=chain_id,
+        reasoner=slot.reasoner.name,
+        model_id=slot.reasoner.model_id,
+        steps=steps,
+        status="failed" if failure else "answered",
+        error=failure.reason if failure else None,
+        content_hash=content_id("chain", *(content or (steps, chain.support))),
     )
-    writer.link(chain_id, USED, "question", question.question_id, question.question_id)
+    writer.link(chain_id, USED, "question", question_id, question_id)
     named = {identifier for step in chain.steps for identifier in step.cited}
     for rank, item in enumerate(evidence, 1):
-        # without its score: a chain is kept when only that moves, and would go on telling the old one
+        # Without its score: a chain is reused when only that changes, and would keep the old one.
         relation = USED if item.evidence_id in named else SHOWN
         writer.link(chain_id, relation, "evidence", item.evidence_id, item.content_hash, rank)
     if result.reply:
         writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
 
 
-def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole: bool = False) -> Made:
+def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole: bool = False) -> StageOutput:
     """Every citation of every chain with its verdict; a chain of a ``whole`` question may cite what any option has."""
     items = evidence_items(evidence)
     of_question: dict[str, tuple[EvidenceItem, ...]] = {}
@@ -163,7 +169,7 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole: bool =
 
 def answer_citation_rows(
     predictions: pl.DataFrame, used: pl.DataFrame, evidence: pl.DataFrame, names: Mapping[str, str]
-) -> Made:
+) -> StageOutput:
     """What answers without chains rest on: rows that they were read from in which stands what is answered, with the verdict.
 
     ``used``: Lineage of the predictions. ``names``: What answers that are nodes are called. What the evidence carries of an answer
@@ -216,8 +222,8 @@ class _Checked:
         key = row_id, relation, parent_id
         self._lineage[key] = edge(kind, row_id, relation, parent_kind, parent_id, version)
 
-    def made(self) -> Made:
+    def made(self) -> StageOutput:
         """All rows, with the share that holds."""
         verified = sum(row["verdict"] == "verified" for row in self._rows.values())
         shares = {"citations": len(self._rows), "verified_share": verified / len(self._rows) if self._rows else 1.0}
-        return Made(list(self._rows.values()), list(self._lineage.values()), shares)
+        return StageOutput(list(self._rows.values()), list(self._lineage.values()), shares)

@@ -15,9 +15,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.step import Before, Made
+from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, GraphArrays, IntArray, Subgraph
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.keyphrases import extract_concepts
@@ -156,7 +156,7 @@ def subgraph_rows(
     expansion: Expansion,
     before: Before | None = None,
     encoded_by: str = "",
-) -> Made:
+) -> StageOutput:
     """Rows of ``subgraphs``: what each question and its options name, and what lies around it.
 
     ``encoded_by`` is the encoder that names were compared by, where that is not the profile's first.

@@ -12,21 +12,21 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.answers import Answer, CitedRow, Request, UsedRow, case_of
-from evidence_assets.experiment.chains import (
+from evidence_assets.experiment.answers.chains import (
     LINEAGE,
+    ChainSlot,
     add_chain,
-    chain_id_of,
     chain_of,
     choose_task,
     evidence_items,
     for_option,
     kept_of,
 )
-from evidence_assets.experiment.necessity import Case
+from evidence_assets.experiment.answers.necessity import Case
+from evidence_assets.experiment.answers.predictions import Answer, CitedRow, Request, UsedRow, case_of
+from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.selection import Asked
-from evidence_assets.experiment.step import Before, Made
+from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.citations import check
@@ -42,11 +42,17 @@ class AnswersOnce:
     name = "prompted"
 
     def __init__(
-        self, model: LanguageModel, task: Once, questions: Sequence[Asked], evidence: pl.DataFrame, chains: pl.DataFrame
+        self,
+        model: LanguageModel,
+        task: Once,
+        questions: Sequence[Asked],
+        evidence: pl.DataFrame,
+        chains: pl.DataFrame | None = None,
     ) -> None:
         self._model, self._task, self._evidence = model, task, evidence_items(evidence)
         self._questions = {q.question_id: q for q in questions}
-        self._chains = {row["question_id"]: row for row in chains.iter_rows(named=True)}
+        asked = [] if chains is None else chains.iter_rows(named=True)
+        self._chains = {row["question_id"]: row for row in asked}
         self.model_id = model.model_id
         self.version = content_id(VERSION, model.version, task.version_in(model.words))
 
@@ -61,19 +67,19 @@ class AnswersOnce:
             },
         )
 
-    def chains(self, selector: str, before: Before | None = None) -> Made:
+    def chains(self, selector: str, before: Before | None = None) -> StageOutput:
         """One chain a question: the explanation, under the option that it was given for."""
-        ids = {chain_id_of(q, "", selector, self.name, self.model_id): one for q, one in self._questions.items()}
-        tasks = {chain_id: self._asks(question) for chain_id, question in ids.items()}
+        places = (ChainSlot(question, selector, self) for question in self._questions.values())
+        slots = {slot.chain_id: slot for slot in places}
+        tasks = {chain_id: self._asks(slot.question) for chain_id, slot in slots.items()}
         inputs = {chain_id: content_id(_input(task), self.version, LINEAGE) for chain_id, task in tasks.items()}
         writer = RowWriter("chains", before, inputs, "chain_id")
-        asked = self._task.ask_with_cost(self._model, [tasks[chain_id] for chain_id in writer.todo])
-        for chain_id, (said, reply) in zip(writer.todo, asked, strict=True):
-            result = said if isinstance(said, Failure) else said[1]
-            result = replace(result, reply=reply)
+        replies = self._task.ask_with_cost(self._model, [tasks[chain_id] for chain_id in writer.todo])
+        for chain_id, (said, reply) in zip(writer.todo, replies, strict=True):
+            result = replace(said if isinstance(said, Failure) else said[1], reply=reply)
             if isinstance(result, Chain) and reply:
                 result = replace(result, prompt_hash=reply.prompt_hash)
-            add_chain(writer, chain_id, ids[chain_id], selector, self, result, tasks[chain_id].facts)
+            add_chain(writer, slots[chain_id], result, tasks[chain_id].facts)
         return writer.finish()
 
     # As an answerer -------------------------------------------------------------------------------------------------

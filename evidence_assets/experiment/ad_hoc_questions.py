@@ -15,9 +15,8 @@ import polars as pl
 
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK, Benchmark, benchmarks
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table, Task, question_rows, table_rows
-from evidence_assets.experiment.inputs import make_subgraphs
-from evidence_assets.experiment.stage import Stage
-from evidence_assets.experiment.step import Made, Say, Step
+from evidence_assets.experiment.evidence.sources import make_subgraphs
+from evidence_assets.experiment.stage import Say, Stage, StageContext, StageOutput
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.fetching import children
 from evidence_assets.lake.ids import content_id
@@ -57,7 +56,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class AskedStep(Step):
+class AskedStep(StageContext):
     """A step for one question: its benchmark is what it is asked of, its tables are its own."""
 
     source: Source = field(default=Source(), kw_only=True)
@@ -213,7 +212,7 @@ def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Ite
     """Run the stages that answer, for this question alone; what has not changed since it was last asked is taken over."""
     partition, seconds = partition_of(question_id), dict[str, float]()
 
-    def make(table: str, key: str, made_by: Any) -> tuple[pl.DataFrame, Made]:
+    def make(table: str, key: str, made_by: Any) -> tuple[pl.DataFrame, StageOutput]:
         started = time.monotonic()
         step = AskedStep(lake, table, key, partition, inform, inform, source=source, task=task)
         before, made = step.previous(), made_by(step)
@@ -228,7 +227,7 @@ def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Ite
     before: dict[str, pl.DataFrame] = {}
     keys: dict[str, str] = {}
     for stage in answering:
-        before[stage.table], _ = make(stage.table, stage.key, stage.make)
+        before[stage.table], _ = make(stage.table, stage.key, stage.run)
         keys[stage.table] = stage.key
     predictions = lake.read("predictions", keys["predictions"], partition)
     picked = lake.read("evidence", keys["evidence"], partition)

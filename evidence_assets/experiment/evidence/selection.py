@@ -1,28 +1,34 @@
-"""From questions to rows of evidence: what every selector gives and how its rows and lineage are made.
+"""From questions to rows of evidence: what every selector gives, how its rows and lineage are made, what is checked.
 
-Belongs here: the shape of a question and of a pick, and the one writer of evidence. How evidence is found belongs to
-the selectors.
+How evidence is found belongs to the selectors.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import polars as pl
 
+from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.step import Before, Made
+from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
+from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.paths import Fact, walked_edges, wrong_with
 
 Progress = Callable[[int, int], None]
 SELECTED_TOGETHER = 256
 """Questions that a selector is given at a time."""
+WRONG_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -115,13 +121,11 @@ class Selector(Protocol):
     """Picks evidence; best first within each option."""
 
     @property
-    def name(self) -> str: ...
-    @property
     def version(self) -> str:
         """Everything besides the question that decides the picks: parameters, models, sources, code."""
         ...
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> Iterable[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> Iterable[list[Pick]]:
         """The picks of each question, in order."""
         ...
 
@@ -130,7 +134,6 @@ class Selector(Protocol):
 class NoEvidence:
     """Picks nothing: for a benchmark that lacks what a method reads, and for the closed book. ``reason`` says which."""
 
-    name: str
     reason: str
 
     @property
@@ -139,80 +142,99 @@ class NoEvidence:
 
     @property
     def notes(self) -> dict[str, str]:
-        """What the asset's metadata says of it."""
+        """Optional metadata of the asset."""
         return {"no_evidence": self.reason}
 
-    def select(self, questions: Sequence[Asked], progress: Progress | None = None) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         return [[] for _ in questions]
 
 
-def _selected(
-    selector: Selector, questions: Sequence[Asked], progress: Progress | None
-) -> Iterator[tuple[Asked, list[Pick]]]:
-    """Questions with their picks, some hundred questions at a time, so that what is found is soon kept."""
-    for start in range(0, len(questions), SELECTED_TOGETHER):
-        some = questions[start : start + SELECTED_TOGETHER]
-
-        def report(done: int, _: int, before: int = start) -> None:
-            if progress:
-                progress(before + done, len(questions))
-
-        yield from zip(some, selector.select(some, report), strict=True)
-
-
 def evidence_rows(
+    name: str,
     selector: Selector,
     questions: Sequence[Asked],
     before: Before | None = None,
     progress: Progress | None = None,
     encoded_by: str = "",
-) -> Made:
-    """Evidence for every question: taken over where nothing it depends on has changed, else selected anew.
+) -> StageOutput:
+    """Evidence for every question: reused where nothing it depends on has changed, else selected anew.
 
-    ``encoded_by`` is the encoder that it was picked with, where that is not the profile's first; rows then lead to it.
+    ``name``: What rows call the selector.
+    ``encoded_by``: The encoder that it was picked with, where that is not the profile's first; rows then lead to it.
     """
     model = [encoded_by] if encoded_by else []
     by_id = {question.question_id: question for question in questions}
-    inputs = {q: content_id(q, selector.name, selector.version, *model) for q in by_id}
+    inputs = {q: content_id(q, name, selector.version, *model) for q in by_id}
     writer = RowWriter("evidence", before, inputs, "question_id")
     todo = [by_id[q] for q in writer.todo]
-    for question, picks in _selected(selector, todo, progress):
-        ranks: dict[str, int] = {}
+    for done, (question, picks) in enumerate(_selected(selector, todo), 1):
+        ranks: Counter[str] = Counter()
         for pick in picks:
-            rank = ranks[pick.option] = ranks.get(pick.option, 0) + 1
-            source = pick.parents[0]
-            evidence_id = content_id(
-                "evidence",
-                question.question_id,
-                pick.option,
-                selector.name,
-                [(p.kind, p.id) for p in pick.parents],
-                pick.locator,
-                *model,
-            )
+            ranks[pick.option] += 1
+            parents, source = [(p.kind, p.id) for p in pick.parents], pick.parents[0]
+            about = question.question_id, pick.option, name, parents, pick.locator
+            evidence_id = content_id("evidence", *about, *model)
             writer.add(
-                {
-                    "evidence_id": evidence_id,
-                    "question_id": question.question_id,
-                    "benchmark": question.benchmark,
-                    "option": pick.option,
-                    "selector": selector.name,
-                    "kind": pick.kind,
-                    "source_kind": source.kind,
-                    "source_id": source.id,
-                    "locator": pick.locator,
-                    "text": pick.text,
-                    "rank": rank,
-                    "score": pick.score,
-                    "why": pick.why,
-                    "content_hash": content_id("evidence", pick.kind, source.id, pick.locator, pick.text),
-                }
+                pick,
+                question,
+                evidence_id=evidence_id,
+                selector=name,
+                source_kind=source.kind,
+                source_id=source.id,
+                rank=ranks[pick.option],
+                content_hash=content_id("evidence", pick.kind, source.id, pick.locator, pick.text),
             )
             writer.link(evidence_id, USED, "question", question.question_id, question.question_id)
             for key in model:
                 writer.link(evidence_id, GENERATED, "model", key, key)
-            for i, p in enumerate(dict.fromkeys(pick.parents), 1):
-                writer.link(evidence_id, DERIVED, p.kind, p.id, p.version, i, pick.score)
+            for rank, p in enumerate(dict.fromkeys(pick.parents), 1):
+                writer.link(evidence_id, DERIVED, p.kind, p.id, p.version, rank, pick.score)
         writer.settle()
-    notes: dict[str, Any] = getattr(selector, "notes", {})  # what some selectors have to say besides
+        if progress:
+            progress(done, len(todo))
+    notes: dict[str, Any] = getattr(selector, "notes", {})
     return writer.finish(questions=len(questions), questions_selected_anew=len(todo), **notes)
+
+
+def _selected(selector: Selector, questions: Sequence[Asked]) -> Iterator[tuple[Asked, list[Pick]]]:
+    """Questions with their picks, a batch of questions at a time, so that rows are soon kept."""
+    for start in range(0, len(questions), SELECTED_TOGETHER):
+        batch = questions[start : start + SELECTED_TOGETHER]
+        yield from zip(batch, selector.select(batch), strict=True)
+
+
+# The check of paths -----------------------------------------------------------------------------------------------
+
+
+def facts_named(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, Fact]:
+    """The edges of these ids with the names of their ends in this graph; an unknown id is left out.
+
+    Another graph may have a node of the same id under a name that is written otherwise, so no other is looked at.
+    """
+    edges = lake.read("kg_edges", f"knowledge/{graph}/edges", columns=["edge_id", "head_id", "relation", "tail_id"])
+    edges = edges.filter(pl.col("edge_id").is_in(list(edge_ids)))
+    ends = pl.concat([edges["head_id"], edges["tail_id"]]).unique()
+    nodes = lake.read("kg_nodes", f"knowledge/{graph}/nodes", columns=["node_id", "name"])
+    names = dict(nodes.filter(pl.col("node_id").is_in(ends.implode())).iter_rows())
+    return {
+        edge: Fact(head, relation, tail, names.get(head, ""), names.get(tail, ""))
+        for edge, head, relation, tail in edges.iter_rows()
+    }
+
+
+def paths_wrong(evidence: pl.DataFrame, lake: Lake) -> list[str]:
+    """What is wrong with rows of the kind ``path``: edges that the graph lacks, gaps, text that does not follow."""
+    wrong, template, benchmarks = [], load().template, declared()
+    for (benchmark,), paths in evidence.filter(pl.col("kind") == "path").group_by("benchmark", maintain_order=True):
+        cited: set[str] = set()
+        for locator in paths["locator"]:
+            with suppress(ValueError):  # reported for the row below
+                cited |= {edge for edge, _ in walked_edges(locator)}
+        stated = benchmarks[str(benchmark)]
+        facts = facts_named(lake, stated.graph or stated.joined_graph, cited) if cited else {}
+        wrong += [
+            f"path {row['evidence_id']}: {complaint}"
+            for row in paths.iter_rows(named=True)
+            for complaint in wrong_with(row["locator"], row["text"], facts, template)
+        ]
+    return wrong[:WRONG_SHOWN] + ([f"… and {len(wrong) - WRONG_SHOWN} more"] if len(wrong) > WRONG_SHOWN else [])

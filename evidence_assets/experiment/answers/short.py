@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.answers import (
+from evidence_assets.experiment.answers.necessity import Case
+from evidence_assets.experiment.answers.predictions import (
     Answer,
     CitedRow,
     Request,
@@ -16,8 +17,7 @@ from evidence_assets.experiment.answers import (
     hashes_of,
     used_evidence,
 )
-from evidence_assets.experiment.necessity import Case
-from evidence_assets.experiment.selection import Asked, is_sourced, why_of
+from evidence_assets.experiment.evidence.selection import Asked, is_sourced, why_of
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import USED
 from evidence_assets.reasoning.extractive import TEXT_KINDS

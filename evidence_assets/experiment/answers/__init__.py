@@ -1,0 +1,1 @@
+"""From evidence to chains, answers, citations and counterfactuals."""

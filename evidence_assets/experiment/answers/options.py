@@ -1,0 +1,141 @@
+"""The answerer that most systems share: a solver that weighs options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from evidence_assets.experiment.answers.chains import (
+    chain_of,
+    choose_task,
+    evidence_items,
+    for_option,
+    kept_of,
+    option_task,
+)
+from evidence_assets.experiment.answers.necessity import Case
+from evidence_assets.experiment.answers.predictions import Answer, CitedRow, Request, UsedRow, case_of
+from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.scores.metrics import probabilities
+from evidence_assets.lake.ids import content_id
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
+
+
+def _supported_answer(choice: Choice) -> str:
+    """The answer, or the status in place of one that the evidence does not support."""
+    return choice.answer if choice.answer and choice.status != "insufficient" else choice.status
+
+
+class WeighsOptions:
+    """A solver that chooses among options, from the chains of all of them; without chains, from the evidence itself.
+
+    An answer rests on what its chain cites; the exception among the options, on what the chains of all of them cite.
+    Probabilities are the softmax of the solver's weights over ``temperature``, rounded to six decimals.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        questions: Sequence[Asked],
+        evidence: pl.DataFrame,
+        chains: pl.DataFrame,
+        temperature: float = 1.0,
+    ) -> None:
+        self._solver, self._evidence, self._temperature = solver, evidence_items(evidence), temperature
+        self._questions = {q.question_id: q for q in questions}
+        ordered = chains.sort("question_id", "hypothesis")
+        self._chains = ordered.rows_by_key("question_id", named=True, include_key=True)
+        self.name, self.model_id = solver.name, solver.model_id
+        self.version = f"{solver.version}-{temperature}"
+
+    def _chains_of(self, question: Asked) -> list[dict[str, Any]]:
+        return self._chains.get(question.question_id, [])
+
+    def _task(self, question: Asked) -> ChooseAnswer:
+        chains = tuple(chain_of(row) for row in self._chains_of(question) if row["status"] != "failed")
+        evidence = {label: for_option(self._evidence, question.question_id, label) for label in question.labels}
+        return choose_task(question, chains, evidence)
+
+    def input_of(self, question: Asked) -> str:
+        """The chains, or without any the evidence with its scores."""
+        if chains := self._chains_of(question):
+            return content_id([(row["chain_id"], row["content_hash"], row["status"]) for row in chains])
+        return content_id([(item.content_hash, item.score) for item in self._weighed(question)])
+
+    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
+        for question, choice in zip(questions, self._solver.choose([self._task(q) for q in questions]), strict=True):
+            used = tuple(
+                UsedRow("chain", row["chain_id"], row["content_hash"], rank)
+                for rank, row in enumerate(self._chains_of(question), 1)
+            ) or tuple(
+                UsedRow("evidence", item.evidence_id, item.content_hash, rank)
+                for rank, item in enumerate(self._weighed(question), 1)
+            )
+            if isinstance(choice, Failure):
+                yield Answer.failed(choice.reason, used, choice.reply)
+            else:
+                known = probabilities(choice.weights, self._temperature) if choice.weights else {}
+                shares = {label: round(p, 6) for label, p in known.items()}
+                confidence = shares[choice.answer] if choice.answer and shares else choice.confidence
+                yield Answer(
+                    choice.answer,
+                    choice.status,
+                    tuple(choice.supported),
+                    tuple(shares),
+                    tuple(shares.values()),
+                    confidence,
+                    choice.error or None,
+                    used,
+                    choice.reply,
+                )
+
+    def _weighed(self, question: Asked) -> list[EvidenceItem]:
+        """The evidence of a question without chains, each row once, in its order."""
+        items = (for_option(self._evidence, question.question_id, label) for label in question.labels)
+        return list({item.evidence_id: item for group in items for item in group}.values())
+
+    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+        question = self._questions[prediction["question_id"]]
+        items = [
+            item for label, _ in question.hypotheses for item in for_option(self._evidence, question.question_id, label)
+        ]
+        stated = {item.evidence_id: item.content_hash for item in items}
+        cited = [
+            identifier
+            for row in self._chains_of(question)
+            if question.negated or row["hypothesis"] == prediction["answer"]
+            for step in row["steps"]
+            for identifier in step["cited"]
+            if identifier in stated
+        ]
+        return case_of(question.question_id, stated.items(), cited)
+
+    def input_again(self, case: Case) -> str:
+        tasks = self._tasks((case.question_id, case.evidence))
+        return content_id([(task.input_hash, self._solver.version) for task in tasks])
+
+    def again(self, requests: Sequence[Request]) -> list[str]:
+        """Every option is explained anew, and one chosen."""
+        tasks = [self._tasks(request) for request in requests]
+        distinct = {task.input_hash: task for group in tasks for task in group}
+        chains = dict(zip(distinct, self._solver.explain(list(distinct.values())), strict=True))
+        choices = []
+        for (question_id, _), group in zip(requests, tasks, strict=True):
+            results = tuple(c for task in group if isinstance(c := chains[task.input_hash], Chain))
+            evidence = {task.hypothesis: task.evidence for task in group}
+            choices.append(choose_task(self._questions[question_id], results, evidence))
+        return [
+            "failed" if isinstance(choice, Failure) else _supported_answer(choice)
+            for choice in self._solver.choose(choices)
+        ]
+
+    def _tasks(self, request: Request) -> list[ExplainOption]:
+        """What the solver is asked to explain of a question, from these facts."""
+        question_id, kept = request
+        question, stay = self._questions[question_id], set(kept)
+        return [
+            option_task(question, label, option, kept_of(for_option(self._evidence, question_id, label), stay))
+            for label, option in question.hypotheses
+        ]

@@ -1,0 +1,200 @@
+"""From evidence to predictions, whoever answers, and to what is answered from a part of the evidence.
+
+Belongs here: what every answerer gives, the writers of predictions and of counterfactuals (``necessity``), and the
+answerer that most systems share, a solver that weighs options. Who answers in a few words is in ``short_answering``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import polars as pl
+
+from evidence_assets.experiment.answers.chains import (
+    LINEAGE,
+)
+from evidence_assets.experiment.answers.necessity import Case, check_batch
+from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
+from evidence_assets.experiment.stage import Before, StageOutput
+from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.lineage import GENERATED, SHOWN, USED
+from evidence_assets.reasoning.tasks import (
+    Reasoner,
+    Reply,
+)
+
+Request = tuple[str, tuple[str, ...]]
+"""A question, and the facts (content hashes of evidence) that it is answered from."""
+CitedRow = tuple[str, str]
+"""Id and content hash of a row of evidence that an answer rests on."""
+
+
+@dataclass(frozen=True)
+class UsedRow:
+    """A row that an answer was read from, with the version that was read; what it weighs stands in the row itself."""
+
+    kind: str
+    id: str
+    version: str
+    rank: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is answered to one question; ``ranked`` are options or nodes, with ``probabilities`` where they are known."""
+
+    answer: str | None
+    status: str
+    supported: tuple[str, ...] = ()
+    ranked: tuple[str, ...] = ()
+    probabilities: tuple[float, ...] = ()
+    confidence: float | None = None
+    error: str | None = None
+    used: tuple[UsedRow, ...] = ()
+    reply: Reply | None = None
+    """What a language model replied, where one was asked for this answer itself."""
+    shown: tuple[UsedRow, ...] = ()
+    """All rows that the answerer was given; of those that are not ``used`` nothing was made."""
+
+    @classmethod
+    def failed(cls, reason: str, used: tuple[UsedRow, ...] = (), reply: Reply | None = None) -> Answer:
+        """No answer, and why."""
+        return cls(None, "failed", error=reason, used=used, reply=reply)
+
+
+class Answerer(Reasoner, Protocol):
+    """Answers questions from their evidence, and again from a part of it.
+
+    Evidence is taken away by what it says, so that a fact that was picked for several options leaves all of them.
+    """
+
+    def input_of(self, question: Asked) -> str:
+        """Hash of everything besides the answerer that decides the answer."""
+        ...
+
+    def answer(self, questions: Sequence[Asked]) -> Iterable[Answer]:
+        """One answer a question, in order."""
+        ...
+
+    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+        """All facts of a question and those that its answer rests on, with the rows that state the latter."""
+        ...
+
+    def input_again(self, case: Case) -> str:
+        """Hash of everything that an answer from all of the facts depends on."""
+        ...
+
+    def again(self, requests: Sequence[Request]) -> list[str]:
+        """The answer to each question from these facts alone, or the status in place of one."""
+        ...
+
+
+def prediction_rows(
+    answerer: Answerer, selector: str, questions: Sequence[Asked], before: Before | None = None
+) -> StageOutput:
+    """One answer a question; what was answered before from the same input is taken over."""
+    by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
+    inputs = {
+        prediction_id: content_id(
+            question.question_id, answerer.name, answerer.version, answerer.input_of(question), LINEAGE
+        )
+        for prediction_id, question in by_id.items()
+    }
+    writer = RowWriter("predictions", before, inputs, "prediction_id")
+    batches = (writer.todo[start : start + TASKS_TOGETHER] for start in range(0, len(writer.todo), TASKS_TOGETHER))
+    answers = (answer for batch in batches for answer in answerer.answer([by_id[each] for each in batch]))
+    for prediction_id, answer in zip(writer.todo, answers, strict=True):
+        question = by_id[prediction_id]
+        said = answer.answer, answer.ranked, answer.probabilities, answer.supported, answer.status, answer.error
+        writer.add(
+            Reply.columns(answer.reply),
+            answer,
+            question,
+            prediction_id=prediction_id,
+            selector=selector,
+            reasoner=answerer.name,
+            model_id=answerer.model_id,
+            ranked_answers=list(answer.ranked),
+            probabilities=list(answer.probabilities) or None,
+            supported_answers=list(answer.supported),
+            content_hash=content_id("prediction", *said),
+        )
+        writer.link(prediction_id, USED, "question", question.question_id, question.question_id)
+        used = {(row.kind, row.id) for row in answer.used}
+        for row in answer.used:
+            writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
+        for row in answer.shown:
+            if (row.kind, row.id) not in used:
+                writer.link(prediction_id, SHOWN, row.kind, row.id, row.version, row.rank)
+        if answer.reply:
+            writer.link(prediction_id, GENERATED, "model", answer.reply.model, answer.reply.model)
+        writer.settle()
+    notes: dict[str, Any] = getattr(answerer, "notes", {})
+    return writer.finish(**notes)
+
+
+def counterfactual_rows(answerer: Answerer, predictions: pl.DataFrame, before: Before | None = None) -> StageOutput:
+    """One row an answered question: what is said without the evidence that it cites, and from that alone."""
+    answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null()).sort("question_id")
+    by_question = {row["question_id"]: row for row in answered.iter_rows(named=True)}
+    cases = {question_id: answerer.case(row) for question_id, row in by_question.items()}
+    inputs = {
+        question_id: content_id(row["content_hash"], answerer.input_again(case), case.cited, answerer.version)
+        for question_id, row in by_question.items()
+        for case, _ in (cases[question_id],)
+    }
+    writer = RowWriter("counterfactuals", before, inputs, "question_id")
+    verdicts = check_batch(
+        lambda requests: answerer.again(requests) if requests else [], [cases[each][0] for each in writer.todo]
+    )
+    for question_id, verdict in zip(writer.todo, verdicts, strict=True):
+        row, (case, cited) = by_question[question_id], cases[question_id]
+        outcome = {
+            "answer": row["answer"],
+            "cited": list(case.cited),
+            "without_cited": verdict.without,
+            "only_cited": verdict.alone,
+            "necessary": verdict.necessary,
+            "sufficient": verdict.sufficient,
+            "needed": [fact for fact, needed in verdict.needed.items() if needed],
+        }
+        identifier = content_id("counterfactual", row["prediction_id"])
+        content = content_id("counterfactual", outcome)
+        writer.add(outcome, row, counterfactual_id=identifier, content_hash=content)
+        writer.link(identifier, USED, "prediction", row["prediction_id"], row["content_hash"])
+        for rank, (evidence_id, content_hash) in enumerate(dict.fromkeys(cited), 1):
+            writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
+    made = writer.finish()
+    citing = pl.DataFrame(made.rows).filter(pl.col("necessary").is_not_null())
+    made.metadata = {
+        "answers_that_cite": citing.height,
+        "necessity": citing["necessary"].mean(),
+        "sufficiency": citing["sufficient"].mean(),
+    }
+    return made
+
+
+def case_of(question_id: str, rows: Iterable[CitedRow], cited: Iterable[str]) -> tuple[Case, list[CitedRow]]:
+    """The case of an answer from these rows of evidence that rests on those whose ids are ``cited``."""
+    stated = dict(rows)
+    resting = [(evidence_id, stated[evidence_id]) for evidence_id in cited]
+    facts, resting_facts = (tuple(dict.fromkeys(found)) for found in (stated.values(), (fact for _, fact in resting)))
+    return Case(question_id, facts, resting_facts), resting
+
+
+def hashes_of(rows: Iterable[Mapping[str, Any]]) -> list[CitedRow]:
+    return [(row["evidence_id"], row["content_hash"]) for row in rows]
+
+
+def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """Rows of evidence by question, best first."""
+    return dict(evidence.sort("question_id", "rank").rows_by_key("question_id", named=True, include_key=True))
+
+
+def used_evidence(rows: Iterable[Mapping[str, Any]]) -> Iterator[UsedRow]:
+    """Rows of evidence as what an answer was read from, in their order."""
+    for rank, row in enumerate(rows, 1):
+        yield UsedRow("evidence", row["evidence_id"], row["content_hash"], rank)

@@ -1,0 +1,384 @@
+"""4StepFocus (Boer, Koch, Kramer): nodes of a semi-structured knowledge base that answer a question.
+
+Belongs here: the four steps in their order (triplets, substitution, vector search, reranking) and the evidence for what
+they find. Vector search, multi-vector search and vector search with reranking, which the paper compares with, are the
+same class without triplets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from evidence_assets.experiment.answers.necessity import Case
+from evidence_assets.experiment.answers.predictions import (
+    Answer,
+    CitedRow,
+    Request,
+    UsedRow,
+    case_of,
+    evidence_by_question,
+    hashes_of,
+    used_evidence,
+)
+from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, pick_fact, why_of
+from evidence_assets.graphs import substitution
+from evidence_assets.graphs.arrays import IntArray
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.substitution import Constant, Narrowed, Pattern, Variable
+from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.reasoning.tasks import Failure, Reply
+from evidence_assets.systems.four_step_focus import VERSION
+from evidence_assets.systems.four_step_focus.grading import Grader, NodeCard
+from evidence_assets.systems.four_step_focus.node_search import NodeSearch
+from evidence_assets.systems.four_step_focus.settings import FocusSettings
+from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
+
+
+@dataclass(frozen=True)
+class RankedNode:
+    """A node as an answer. ``filtered`` says that it satisfies the triplets; ``grade`` is None without a grader."""
+
+    node_id: str
+    filtered: bool
+    similarity: float
+    grade: float | None
+
+
+@dataclass(frozen=True)
+class NodeRanking:
+    """The answer to one question: ``status`` answered, insufficient (no node at all) or failed, with its reason.
+
+    ``notes`` say what of the triplets could not be used.
+    """
+
+    question_id: str
+    status: str
+    nodes: tuple[RankedNode, ...] = ()
+    picks: tuple[Pick, ...] = ()
+    query: TripletQuery | None = None
+    candidates: int | None = None
+    notes: tuple[str, ...] = ()
+    error: str = ""
+    reply: Reply | None = field(default=None, compare=False, repr=False)
+    """What a language model replied, as triplets and as grades."""
+
+    @property
+    def supported(self) -> tuple[str, ...]:
+        """Answers that the triplets support."""
+        return tuple(node.node_id for node in self.nodes if node.filtered)
+
+
+def schema_of(graph: KnowledgeGraph) -> Schema:
+    """The types of a knowledge base, and which node types its edges join, most frequent first."""
+    arrays, types = graph.arrays, graph.node_types
+    joined = np.stack([types[arrays.heads], arrays.relations, types[arrays.tails]], axis=1)
+    rows, counts = np.unique(joined, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:100]
+    patterns = tuple((graph.type_names[h], graph.relations[e], graph.type_names[t]) for h, e, t in rows[order].tolist())
+    return Schema(graph.type_names, graph.relations, patterns)
+
+
+class FourStepFocus:
+    """Ranks the nodes of a knowledge base for questions.
+
+    ``reader``: Step 1; None leaves out steps 1 and 2 (the baselines).
+    ``grader``: Step 4; None keeps the order of the vector search.
+    ``symmetric``: Edge types that hold in both directions however they are stored.
+    ``answer_types``: Node types that can be an answer; all where none is named.
+    """
+
+    def __init__(
+        self,
+        graph: KnowledgeGraph,
+        search: NodeSearch,
+        encoder: Encoder,
+        reader: TripletReader | None = None,
+        grader: Grader | None = None,
+        settings: FocusSettings | None = None,
+        symmetric: frozenset[str] = frozenset(),
+        answer_types: Collection[str] = (),
+    ) -> None:
+        self._graph, self._search, self._encoder = graph, search, encoder
+        self._linker = graph.linker
+        self._reader, self._grader, self._settings = reader, grader, settings or FocusSettings()
+        self._symmetric = symmetric
+        self._node_type = {name: code for code, name in enumerate(graph.type_names)}
+        wanted = [self._node_type[name] for name in answer_types or graph.type_names if name in self._node_type]
+        self._is_answer: NDArray[np.bool_] = np.isin(graph.node_types, wanted)
+        self.version = content_id(
+            "four_step_focus",
+            VERSION,
+            asdict(self._settings),
+            graph.version,
+            search.method,
+            encoder.model_id,
+            encoder.revision,
+            reader and reader.version,
+            grader and grader.version,
+            sorted(symmetric),
+            sorted(answer_types),
+        )
+
+    @property
+    def graph(self) -> KnowledgeGraph:
+        """The knowledge base that is searched."""
+        return self._graph
+
+    def without(self, edge_ids: Collection[str]) -> FourStepFocus:
+        """The same system on the knowledge base without some edges; its version stays that of this one."""
+        other = copy(self)
+        other._graph = self._graph.without(edge_ids)
+        return other
+
+    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+        """Evidence of each question's best answers; none where the question failed."""
+        return [list(ranking.picks) for ranking in self.rank(questions)]
+
+    def rank(self, questions: Sequence[Asked]) -> list[NodeRanking]:
+        if not questions:
+            return []
+        texts = [q.text for q in questions]
+        queries = self._reader.read(texts) if self._reader else [(None, None)] * len(questions)
+        vectors = self._encoder.sentences(texts)
+        drafts = [
+            replace(
+                self._unread(q, query, vector) if isinstance(query, Failure) else self._found(q, query, vector),
+                reply=reply,
+            )
+            for q, (query, reply), vector in zip(questions, queries, vectors, strict=True)
+        ]
+        graded = self._graded(questions, drafts)
+        return [self._with_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
+
+    def _unread(self, question: Asked, failure: Failure, vector: FloatArray) -> NodeRanking:
+        """What becomes of a question without usable triplets."""
+        if not self._settings.fallback:
+            return NodeRanking(question.question_id, "failed", error=failure.reason)
+        note = f"the question was not read as triplets, so all nodes were searched: {failure.reason}"
+        return replace(self._found(question, None, vector), notes=(note,))
+
+    def _found(self, question: Asked, query: TripletQuery | None, vector: FloatArray) -> NodeRanking:
+        """Steps 2 and 3."""
+        notes: list[str] = []
+        filtered: IntArray = np.zeros(0, np.int64)
+        n_candidates = None
+        if query is not None:
+            narrowed, notes = self._substituted(query)
+            if narrowed.narrowed:
+                candidates = distinct(narrowed.candidates).astype(np.int64)
+                candidates = candidates[self._is_answer[candidates]]
+                n_candidates = len(candidates)
+                filtered = self._search.among(vector, candidates, self._settings.k_max)
+            else:
+                notes.append("no usable triplet touches the target: all nodes were searched")
+        room = self._settings.k_max - len(filtered)
+        allowed = self._is_answer.copy()
+        allowed[filtered] = False
+        found = np.concatenate([filtered, self._search.nearest(vector, allowed, room)])
+        similarities = self._search.similarities(vector, found).tolist()
+        nodes = tuple(
+            RankedNode(self._graph.node_ids[node], place < len(filtered), similarity, None)
+            for place, (node, similarity) in enumerate(zip(found.tolist(), similarities, strict=True))
+        )
+        return NodeRanking(
+            question.question_id,
+            "answered" if nodes else "insufficient",
+            nodes,
+            query=query,
+            candidates=n_candidates,
+            notes=tuple(notes),
+        )
+
+    def patterns(self, query: TripletQuery) -> tuple[list[Pattern], Variable]:
+        """The triplets over positions and codes; a constant's name stands for all nodes that it links to."""
+        texts = [t.text for triplet in query.triplets for t in (triplet.head, triplet.tail) if not t.is_variable]
+        links = dict(zip(texts, self._linker.link_many(texts), strict=True))
+
+        def placed(term: Term) -> Variable | Constant:
+            if not term.is_variable:
+                return Constant(term.text, links[term.text].nodes)
+            return Variable(term.text, None if term.node_type == ANY_TYPE else self._node_type[str(term.node_type)])
+
+        codes = {name: code for code, name in enumerate(self._graph.relations)}
+        patterns = [
+            # An edge type without any edge gets a code that no edge has.
+            Pattern(placed(t.head), codes.get(t.edge_type, -1), placed(t.tail), t.edge_type in self._symmetric)
+            for t in query.triplets
+        ]
+        target = placed(query.target)
+        assert isinstance(target, Variable)
+        return patterns, target
+
+    def _substituted(self, query: TripletQuery) -> tuple[Narrowed, list[str]]:
+        patterns, target = self.patterns(query)
+        settings = self._settings
+        narrowed = substitution.substitute(
+            self._graph.typed,
+            patterns,
+            target,
+            form=settings.triplets or "corrected",
+            use_edge_types=settings.edge_types,
+            use_direction=settings.direction,
+        )
+        notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped]
+        notes += [f"the variable {name} is joined to no constant" for name in query.adrift]
+        if settings.exclude_mentioned:
+            ends = {end for p in patterns for end in (p.head, p.tail) if isinstance(end, Constant)}
+            mentioned = [end.nodes[0] for end in ends if len(end.nodes) == 1]
+            narrowed = replace(narrowed, candidates=np.setdiff1d(narrowed.candidates, mentioned))
+        if narrowed.narrowed and not len(narrowed.candidates):
+            notes.append("no node satisfies all triplets")
+        return narrowed, notes
+
+    def _graded(self, questions: Sequence[Asked], drafts: Sequence[NodeRanking]) -> list[NodeRanking]:
+        """Step 4: nodes that satisfy the triplets stay above the others, each group by its grades."""
+        if self._grader is None:
+            return list(drafts)
+        pairs = [
+            (question.text, self._card(self._number(node)))
+            for question, draft in zip(questions, drafts, strict=True)
+            for node in draft.nodes
+        ]
+        grades = iter(self._grader.grade(pairs))
+        made = []
+        for draft in drafts:
+            graded = [next(grades) for _ in draft.nodes]
+            own = [grade for grade, _ in graded]
+            reply = Reply.all_of([draft.reply, *(cost for _, cost in graded)])
+            failures = [grade.reason for grade in own if isinstance(grade, Failure)]
+            if failures:
+                failed = NodeRanking(draft.question_id, "failed", query=draft.query, error=failures[0], reply=reply)
+                made.append(failed)
+                continue
+            nodes = [
+                RankedNode(n.node_id, n.filtered, n.similarity, grade)
+                for n, grade in zip(draft.nodes, own, strict=True)
+                if not isinstance(grade, Failure)
+            ]
+            nodes.sort(key=lambda n: (not n.filtered, -(n.grade or 0.0), -n.similarity, n.node_id))
+            made.append(replace(draft, nodes=tuple(nodes), reply=reply))
+        return made
+
+    def _number(self, node: RankedNode) -> int:
+        return int(self._graph.node_numbers([node.node_id])[0])
+
+    def _told(self, node: int) -> list[int]:
+        return self._graph.first_edges(node, self._settings.card_relations)
+
+    def _card(self, node: int) -> NodeCard:
+        graph = self._graph
+        told = tuple(map(graph.triple, self._told(node)))
+        return NodeCard(graph.names[node], graph.type_names[int(graph.node_types[node])], graph.documents[node], told)
+
+    def _with_evidence(self, draft: NodeRanking, vector: FloatArray) -> NodeRanking:
+        """Edges that satisfy the triplets, and what was read of the best answers: what a grader was shown of each, or
+        without one the passage of its document that is nearest."""
+        settings, graph = self._settings, self._graph
+        if not draft.nodes or not settings.evidence_nodes:
+            return draft
+        patterns, target = self.patterns(draft.query) if draft.query else ([], None)
+        picks: dict[tuple[str, str, str], Pick] = {}
+        for rank, node in enumerate(draft.nodes[: settings.evidence_nodes], 1):
+            place = self._number(node)
+            about = {"answer": node.node_id, "rank": rank}
+            if node.filtered and target is not None:
+                for number, *edge in substitution.witness_edges(
+                    graph.typed,
+                    patterns,
+                    target,
+                    place,
+                    use_edge_types=settings.edge_types,
+                    use_direction=settings.direction,
+                    limit=settings.edges_per_triplet,
+                ):
+                    (found,) = graph.arrays.edges_from(*edge)[:1]
+                    asked = draft.query.triplets[number] if draft.query else None
+                    triplet = [asked.head.text, asked.edge_type, asked.tail.text] if asked else []
+                    pick = pick_fact(graph, found, node.similarity, **about, triplet=triplet)
+                    picks.setdefault(("edge", graph.edge_ids[found], ""), pick)
+            why = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
+            itself = Parent("node", node.node_id, node.node_id)
+            if self._grader is not None:
+                edges = (graph.edge_ids[edge] for edge in self._told(place))
+                parents: tuple[Parent, ...] = (itself, *(Parent("edge", edge, edge) for edge in edges))
+                shown = self._grader.text(self._card(place))
+                picks[("node", node.node_id, "")] = Pick("", "chunk", parents, "", shown, node.grade or 0.0, why)
+            elif (passage := self._search.best_passage(vector, place)) is not None:
+                passage_id, start, end, score = passage
+                parents = (itself, Parent("passage", passage_id, passage_id))
+                picks[("node", node.node_id, f"{start}:{end}")] = Pick(
+                    "", "chunk", parents, f"{start}:{end}", graph.documents[place][start:end], score, why
+                )
+        return replace(draft, picks=tuple(picks.values()))
+
+
+class RanksNodes:
+    """Nodes best first; supported are those that satisfy the triplets.
+
+    The best node is among what an answer used, so that its name stands beside its id wherever the answer is traced.
+    Asked again without some edges, these are taken out of the knowledge base itself; what is found in documents stays.
+    Each request builds the rows of the base anew: for bases of thousands of edges, not of millions.
+    """
+
+    def __init__(
+        self, system: FourStepFocus, reasoner: str, model_id: str, questions: Sequence[Asked], evidence: pl.DataFrame
+    ) -> None:
+        self._system, self._evidence = system, evidence_by_question(evidence)
+        self._questions = {q.question_id: q for q in questions}
+        self.name, self.model_id, self.version = reasoner, model_id, content_id(system.version, model_id)
+        self.notes = {"questions_with_unusable_triplets": 0}
+
+    def _rows(self, question_id: str) -> list[dict[str, Any]]:
+        return self._evidence.get(question_id, [])
+
+    def _edge_rows(self, question_id: str) -> list[dict[str, Any]]:
+        return [row for row in self._rows(question_id) if row["source_kind"] == "edge"]
+
+    def input_of(self, question: Asked) -> str:
+        return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows(question.question_id)])
+
+    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
+        for question, ranking in zip(questions, self._system.rank(questions), strict=True):
+            ranked = tuple(node.node_id for node in ranking.nodes)
+            self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
+            best = (UsedRow("node", ranked[0], ranked[0], 0),) if ranked else ()
+            shown = self._rows(question.question_id)
+            led = [row for row in shown if ranked and why_of(row)["answer"] == ranked[0]]
+            yield Answer(
+                ranked[0] if ranked else None,
+                ranking.status,
+                tuple(ranking.supported),
+                ranked,
+                error=ranking.error or None,
+                used=(*best, *used_evidence(led)),
+                shown=tuple(used_evidence(shown)),
+                reply=ranking.reply,
+            )
+
+    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+        """An answer rests on the edges by which it satisfies the triplets."""
+        edges = self._edge_rows(prediction["question_id"])
+        resting = [row["evidence_id"] for row in edges if why_of(row)["answer"] == prediction["answer"]]
+        return case_of(prediction["question_id"], hashes_of(edges), resting)
+
+    def input_again(self, case: Case) -> str:
+        return content_id(self._questions[case.question_id].text, case.evidence)
+
+    def again(self, requests: Sequence[Request]) -> list[str]:
+        answers = []
+        for question_id, kept in requests:
+            stay = set(kept)
+            removed = {row["source_id"] for row in self._edge_rows(question_id) if row["content_hash"] not in stay}
+            (ranking,) = self._system.without(removed).rank([self._questions[question_id]])
+            answers.append(ranking.nodes[0].node_id if ranking.nodes else ranking.status)
+        return answers
