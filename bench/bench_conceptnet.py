@@ -2,9 +2,10 @@
 
     python -m bench.bench_conceptnet [--assertions 34000000] [--folder FOLDER]
 
-Assertions are generated in the official layout of five columns, compressed: a tenth of them between English concepts, two tenths with
-one English end, the others between concepts of other languages, and some links. They are read into triples, merged into nodes and
-edges as each of these assets merges them, and brought into compressed rows. Each stage is a process of its own.
+Assertions are generated in the official layout of five columns, compressed: a tenth of them between English concepts,
+two tenths with one English end, the others between concepts of other languages, and some links. They are read into
+triples, merged into nodes and edges as each of these assets merges them, and brought into compressed rows. Each stage
+is a process of its own.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ RELATIONS = (
 )
 LANGUAGES = ["en", "fr", "de", "ja", "es", "la", "ru", "pt", "zh"]
 INFO = (
-    '{"dataset": "/d/wiktionary/en", "license": "cc:by-sa/4.0", "sources": [{"contributor": "/s/resource/wiktionary/en", '
-    '"process": "/s/process/wikiparsec/2"}], "weight": 1.0}'
+    '{"dataset": "/d/wiktionary/en", "license": "cc:by-sa/4.0", "sources": '
+    '[{"contributor": "/s/resource/wiktionary/en", "process": "/s/process/wikiparsec/2"}], "weight": 1.0}'
 )
 KINDS = [""] * 6 + ["/n"] * 3 + ["/n/wn/artifact"]
 

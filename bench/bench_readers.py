@@ -3,8 +3,9 @@
     python bench/bench_readers.py [SCALE]
 
 Each reading runs in a process of its own, so that its peak resident memory is its own; beside it the plainest baseline
-reads the same file (``json.loads`` or ``str.split`` a line, ``json.load`` of an array; no check of anything) and must count the same rows. To see
-that memory does not grow with the file, each is also read at a tenth of its size. SCALE (default 1) shrinks all files.
+reads the same file (``json.loads`` or ``str.split`` a line, ``json.load`` of an array; no check of anything) and must
+count the same rows. To see that memory does not grow with the file, each is also read at a tenth of its size. SCALE
+(default 1) shrinks all files.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     python -m bench.bench_stark [--nodes 1900000] [--edges 40000000] [--passages 32] [--folder FOLDER]
 
-Files in STaRK's processed layout are generated (a third of the nodes are papers with an abstract, the rest have names), read into
-rows of nodes and edges, brought into compressed rows, cut into passages, indexed and opened. Passages are made in shards, as
-their asset is in partitions, of which as many are made as ``--passages`` says; their vectors are those of an encoder that hashes words,
-so that what it takes is not what an encoder takes. Each stage is a process of its own; "own" is memory that is no mapped file.
+Files in STaRK's processed layout are generated (a third of the nodes are papers with an abstract, the rest have names),
+read into rows of nodes and edges, brought into compressed rows, cut into passages, indexed and opened. Passages are
+made in shards, as their asset is in partitions, of which as many are made as ``--passages`` says; their vectors are
+those of an encoder that hashes words, so that what it takes is not what an encoder takes. Each stage is a process of
+its own; "own" is memory that is no mapped file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Seconds from the edit of a seed file to everything that depends on it being fresh, with the daemon that a person runs.
+"""Seconds from the edit of a seed file to everything that depends on it being fresh, with the daemon running.
 
     python bench/measure_fresh.py --world FOLDER
 
-The folder holds ``data_lake`` and ``dagster_home`` as `evidence demo` leaves them, and is changed; without it a world is
-made first. What is no work of an asset's step is overhead: waiting for a tick, for a place in the queue, for a process.
+The folder holds ``data_lake`` and ``dagster_home`` as `evidence demo` leaves them, and is changed; without it a world
+is made first. What is no work of an asset's step is overhead: waiting for a tick, for a place in the queue, for a
+process.
 """
 
 from __future__ import annotations
@@ -172,9 +173,7 @@ def main() -> int:
         failed = "" if run.succeeded else "  FAILED"
         print(f"{run.asked:7.1f}{run.began:7.1f}{run.ended:7.1f}{worked:7.1f}  {run.name}{failed}")
     beside = fresh.seconds - fresh.working
-    print(
-        f"fresh after {fresh.seconds:.1f} s: {fresh.working:.1f} s of steps, {beside:.1f} s beside (at most {LIMIT:.0f})"
-    )
+    print(f"fresh after {fresh.seconds:.1f} s: {fresh.working:.1f} s of steps, {beside:.1f} s beside (≤ {LIMIT:.0f})")
     return int(beside > LIMIT)
 
 

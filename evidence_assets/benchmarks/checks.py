@@ -30,10 +30,9 @@ def question(row: Row, **fields: Any) -> Located:
     made = Question(**fields)
     if made.task not in TASKS:
         raise row.bad(f"{made.task!r} is not one of {', '.join(TASKS)}", "task")
-    if not made.source_id.strip():
-        raise row.bad("is empty", "source_id")
-    if not made.text.strip():
-        raise row.bad("is empty", "text")
+    for field in ("source_id", "text"):
+        if not getattr(made, field).strip():
+            raise row.bad("is empty", field)
     if made.options or made.task in ("mcqa", "verification"):
         _check_options(row, made)
     elif len(set(made.gold)) < len(made.gold):

@@ -5,7 +5,8 @@ come in portions, so that what is made of one is made again only when it changes
 
 - Parquet: columns ``id``, ``title``, ``text`` (the shards of ``wikimedia/wikipedia``, 20231101.en).
 - JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and optionally ``title`` and ``url``.
-- ``.txt``, ``.md``, ``.html``, ``.pdf``: one document a file; its path below the folder is its id. Its title is the Markdown heading
+- ``.txt``, ``.md``, ``.html``, ``.pdf``: one document a file; its path below the folder is its id. Its title is the
+Markdown heading
   that opens it or the title that it states, else the file's name. HTML and PDF need the extra ``documents``.
 """
 
@@ -39,7 +40,7 @@ PARQUET_ROWS = 256
 ACCEPTED = ", ".join(SHARDS + TEXTS)
 COLUMNS = ["id", "title", "text"]
 BUNDLES = 256
-"""Portions that the texts of a folder make at most: a file for each of a hundred thousand notes would be slow to open."""
+"""Maximum portions of a folder of texts: a file for each of a hundred thousand notes would be slow to open."""
 _UNSEEN = ("script", "style", "noscript", "template", "svg", "nav", "head")
 _BLOCKS = re.compile(
     "p|div|section|article|main|header|footer|aside|h[1-6]|li|dt|dd|tr|table|blockquote|pre|figcaption|caption|br|hr"
@@ -49,7 +50,7 @@ _BLOCK_END = re.compile(r"\s*\n\s*\n\s*")
 
 @dataclass(frozen=True)
 class Portion:
-    """Files whose documents are read together, and again only when one of them changes: a shard, or a bundle of texts."""
+    """Files that are read together, and again only when one of them changes: a shard, or a bundle of texts."""
 
     name: str
     folder: Path
@@ -105,7 +106,7 @@ def portions(folder: Path) -> list[Portion]:
 
 
 def documents_in(files: Sequence[Path]) -> int:
-    """How many documents files hold: as Parquet says, one a text, and of JSON lines as many as lines like the first fill."""
+    """Number of documents in files; of JSON lines it is estimated from the length of the first lines."""
     return sum(_rows_in(path) if path.name.lower().endswith(SHARDS) else 1 for path in files)
 
 
@@ -214,7 +215,7 @@ def _library(name: str, package: str, path: Path) -> Any:
 
 
 def _html(path: Path) -> tuple[str, str]:
-    """What a reader sees: no scripts, styles and menus; blocks set apart by an empty line, where a sentence then ends."""
+    """Title and visible text of a page; an empty line sets blocks apart, where a sentence then ends."""
     page = _library("bs4", "beautifulsoup4", path).BeautifulSoup(path.read_bytes(), "html.parser")
     title = page.title.get_text() if page.title else ""
     for tag in page.find_all(_UNSEEN):

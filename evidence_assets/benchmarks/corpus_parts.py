@@ -1,8 +1,8 @@
-"""Documents as rows of ``chunks``, and a corpus cut into them in one pass: every portion of its files becomes a part, which holds its chunks shard by shard.
+"""Documents as rows of ``chunks``: every portion of a corpus becomes a part, which holds its chunks shard by shard.
 
-A part is one Parquet file, named by all that went into it; each of its row groups is of one shard, so that a shard is put
-together from its own rows alone. A pass makes the parts that are absent: after a kill it goes on with the portion at hand,
-after an edit it cuts the edited portion. Memory holds ``GROUP`` rows a shard, whatever the corpus's size.
+A part is one Parquet file, named by all that went into it; each of its row groups is of one shard, so that a shard is
+put together from its own rows alone. A pass makes the parts that are absent: after a kill it goes on with the portion
+at hand, after an edit it cuts the edited portion. Memory holds ``GROUP`` rows a shard, whatever the corpus's size.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Parts:
             return {"keys": [], "files": {}}
 
     def _file_ids(self, portions: Sequence[Portion]) -> dict[str, list[Any]]:
-        """Time of change, size and content hash of every file by its path; hashed again only where time or size changed."""
+        """Modification time, size and content hash of every file; hashed again where the first two changed."""
         before, found = self._stated()["files"], {}
         for portion in portions:
             for path, name in zip(portion.files, _names(portion), strict=True):

@@ -1,7 +1,7 @@
-"""What YAML declares, read without Dagster: for questions that come before or without loading the graph.
+"""What YAML declares, read without Dagster.
 
-Declarations stand below the package's ``defs``, and below the lake's ``declarations``, where the command line writes them:
-so one installation serves many lakes, and who shares a lake shares what it is made of.
+Declarations are below the package's ``defs``, and below the lake's ``declarations``, where the command line writes
+them: one installation serves many lakes, and whoever shares a lake shares what it is made of.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.fetching import fetched_below
@@ -70,3 +71,13 @@ def validated(model: type[Model], document: Declaration) -> Model:
 def instances(component: str, folder: Path | None = None) -> list[Declaration]:
     """Declared instances of one component class, such as ``Corpus``."""
     return [declared for declared in declarations(folder) if declared.component == component]
+
+
+def declare(place: Path, *components: tuple[str, dict[str, Any]]) -> None:
+    """Write a folder of declarations, whole: each a component such as ``corpus.Corpus`` with its attributes."""
+    documents = [{"type": f"evidence_assets.assets.{name}", "attributes": stated} for name, stated in components]
+    with replacing_folder(place) as temporary:
+        text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
+        (temporary / "defs.yaml").write_text(text, encoding="utf-8")
+    (place.parent / f".{place.name}.lock").unlink(missing_ok=True)
+    declarations.cache_clear()

@@ -1,7 +1,7 @@
-"""Which benchmarks are declared, what each is read from and what it is answered from.
+"""Which benchmarks and parts of benchmarks are declared, what each is read from and what it is answered from.
 
-Belongs here: the declarations as ``defs`` states them, read without Dagster, because the partitions of every asset and
-the questions that systems answer depend on them. The raw asset of a benchmark is made in ``assets.benchmark``.
+A part is answered and scored as a benchmark of its own, in partitions of its own, so that no score of a part is ever
+taken for one of the whole. All is read without Dagster; the raw asset of a benchmark is made in ``assets.benchmark``.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Benchmark(FromRaw):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
     task: Literal["mcqa", "verification", "table_qa", "kgqa", "skb_search", "retrieval"]
-    """What is asked of it; ``retrieval`` where only the evidence is scored, against the documents that it names as gold."""
+    """Its task; ``retrieval`` where only the evidence is scored, against the documents that it names as gold."""
     reader: str = "own"
     """Reader of its format; ``own`` is this project's own JSON lines."""
     path: str = ""
@@ -255,8 +255,7 @@ class Part(Benchmark):
 
 
 def declared(folder: Path | None = None) -> dict[str, Benchmark]:
-    """Every declared benchmark and every declared part of one by name, whatever profile it is for; those below ``folder``
-    alone where one is given."""
+    """Every declared benchmark, and every declared part of one, by name, whatever profile it is for."""
     by_name: dict[str, Benchmark] = {}
     for document in instances("Benchmark", folder):
         benchmark = validated(Benchmark, document)

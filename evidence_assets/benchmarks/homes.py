@@ -118,14 +118,14 @@ def get(name: str, lake: Lake, mirror: str = "", report: Callable[[str], None] =
         temporary.write_text(json.dumps(entry, indent=1) + "\n", encoding="utf-8")
     if unknown := [file.to for file in missing if not (file.sha256 or file.to in earlier)]:
         report(
-            f"no hash of {', '.join(unknown)} is stated beforehand: that of what came is recorded in {receipt}, and any "
-            "other bytes are refused from now on"
+            f"no hash of {', '.join(unknown)} is stated beforehand: that of what came is recorded in {receipt}, and "
+            "any other bytes are refused from now on"
         )
     return len(missing)
 
 
 def _fetch(url: str, file: HomeFile, folder: Path) -> Path:
-    """What is at an address, or the member of the archive there, as a file below ``folder``; an archive is fetched once."""
+    """Download a file, or the member of an archive, to below ``folder``; an archive is downloaded once."""
     import pooch
     from requests import HTTPError, RequestException
 

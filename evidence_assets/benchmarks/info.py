@@ -33,13 +33,13 @@ class ChoiceFields(BaseModel):
     columns: tuple[str, ...] = ()
     """Columns of a CSV file without a header."""
     id: str = "{id}"
-    """Template of fields of the row and of ``split``, ``subject`` (the file's name without the split), ``place`` in the file
+    """Template of fields of the row and of ``split``, ``subject`` (the file's name without the split), ``place`` in it
     from 0, ``line``, and ``key`` (what the first ``*`` of ``rows`` stands for)."""
     id_else: str = ""
     """Template for rows without a field ``id``."""
     text: str
     options: str | tuple[str, ...] = ""
-    """A field for each option; or one field: a list of texts, an object of texts by letter, or a list of objects whose text is
+    """A field for each option; or one field: a list of texts, an object of texts by letter, or objects whose text is
     ``option_text`` and whose label is ``option_label``. Where none is named, the labels are the options."""
     option_text: str = ""
     option_label: str = ""
@@ -51,7 +51,7 @@ class ChoiceFields(BaseModel):
     gold_lines: bool = False
     """The last file of a split holds the ``label`` of each row, one a line; ``gold`` is then ``label``."""
     evidence: str = ""
-    """The passage that the question comes with: a text or a list of texts; with ``?`` behind the field if it may be absent."""
+    """The passage that comes with the question: a text or a list of texts; with ``?`` if the field may be absent."""
     topics: str = ""
     """What the question is about: a text or a list of texts, which may be absent."""
 

@@ -1,9 +1,7 @@
-"""Which knowledge bases are declared, and what a base's files do not say of it; and how a user's own is read (``nodes.jsonl`` and
-``edges.tsv``), STaRK's processed layout being read in ``official.stark``. Read without Dagster."""
+"""The declared knowledge bases, and the reader of a user's own (``nodes.jsonl`` and ``edges.tsv``)."""
 
 from __future__ import annotations
 
-from collections.abc import Container
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -50,18 +48,14 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
         if line == 1 and tuple(cells) == EDGE_FIELDS:
             continue
         row = Row(dict(zip(EDGE_FIELDS, cells, strict=True)), edges_file, line)
-        edges[_known(row, "head_id", nodes), row.text("type"), _known(row, "tail_id", nodes)] = None
+        for column in ("head_id", "tail_id"):
+            if row.label(column) not in nodes:
+                raise row.bad(f"{row.values[column]!r} is no node of nodes.jsonl", column)
+        edges[row.label("head_id"), row.text("type"), row.label("tail_id")] = None
     return BaseFiles(
         pl.DataFrame(list(nodes.values()), schema=NODE_SCHEMA, orient="row"),
         pl.DataFrame(list(edges), schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String), orient="row"),
     )
-
-
-def _known(row: Row, column: str, nodes: Container[str]) -> str:
-    node_id = row.label(column)
-    if node_id not in nodes:
-        raise row.bad(f"{node_id!r} is no node of nodes.jsonl", column)
-    return node_id
 
 
 class KnowledgeBase(FromRaw):
@@ -97,15 +91,15 @@ class KnowledgeBase(FromRaw):
 
     def read_nodes(self, folder: Path) -> pl.DataFrame:
         """The nodes as the base's files state them."""
-        if self.layout == "own":
-            return read_knowledge_base(folder, frozenset(self.answer_types)).nodes
-        return stark_nodes(folder, self.layout.removeprefix("stark_"))
+        if self.layout != "own":
+            return stark_nodes(folder, self.layout.removeprefix("stark_"))
+        return read_knowledge_base(folder, frozenset(self.answer_types)).nodes
 
     def read_edges(self, folder: Path) -> pl.DataFrame:
         """The edges as the base's files state them."""
-        if self.layout == "own":
-            return read_knowledge_base(folder, frozenset(self.answer_types)).edges
-        return stark_edges(folder, self.layout.removeprefix("stark_"))
+        if self.layout != "own":
+            return stark_edges(folder, self.layout.removeprefix("stark_"))
+        return read_knowledge_base(folder, frozenset(self.answer_types)).edges
 
 
 @lru_cache

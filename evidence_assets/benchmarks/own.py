@@ -22,7 +22,8 @@ Fields of a question (``source_id``, ``task`` and ``text`` are required, an unkn
 ``gold_evidence``
     A list of ``{kind, source, locator, text}``. ``locator`` is a text, ``{doc_id, char_start, char_end}`` (read as
     ``12:57``), ``{table_id, row, column}`` counted from 0 below the header (read as ``r3c1``, where ``r0`` is the
-    header: row 2, column 1) or a path's list of triples (read as its JSON); it may be left out for the whole source. Rows with the same ``fact`` say the same: one of them is enough.
+    header: row 2, column 1) or a path's list of triples (read as its JSON); it may be left out for the whole source.
+    Rows with the same ``fact`` say the same: one of them is enough.
 ``answerable``, ``hops``, ``operation``, ``shape``
     Descriptions for whoever reads the file; allowed and not kept.
 
@@ -46,7 +47,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import Located, SeenIds, question, some, unique_questions
+from evidence_assets.benchmarks.checks import Located, SeenIds, some, unique_questions
+from evidence_assets.benchmarks.checks import question as checked_question
+from evidence_assets.benchmarks.official.choices import one_of
 from evidence_assets.benchmarks.official.tables import cell_row, cell_rows, claim_label
 from evidence_assets.benchmarks.reading import Row, delimited, shown
 from evidence_assets.benchmarks.reading_json import jsonl
@@ -55,26 +58,20 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import file_below
 
 QUESTION_FIELDS = (
-    "source_id",
-    "question_id",
-    "split",
-    "task",
-    "text",
-    "options",
-    "gold",
-    "gold_also",
-    "table_id",
-    "topic_entities",
-    "gold_evidence",
-    "negated",
-    "aliases",
-    "gold_aliases",
-    "answerable",
-    "hops",
-    "operation",
-    "shape",
+    *(
+        "source_id",
+        "question_id",
+        "split",
+        "task",
+        "text",
+        "options",
+        "gold",
+        "gold_also",
+        "table_id",
+        "topic_entities",
+    ),
+    *("gold_evidence", "negated", "aliases", "gold_aliases", "answerable", "hops", "operation", "shape"),
 )
-EVIDENCE_FIELDS = ("kind", "source", "locator", "text", "fact")
 EVIDENCE_KINDS = ("chunk", "sentence", "cell", "column", "row", "triple", "path")
 TABLE_FIELDS = ("table_id", "caption", "header", "rows")
 
@@ -89,12 +86,15 @@ def _questions(file: Path, benchmark: str) -> Iterator[Located]:
         row.only(QUESTION_FIELDS)
         if "source_id" in row.values and "question_id" in row.values:
             raise row.bad("give either source_id or question_id", "question_id")
-        options = row.texts("options") if row.values.get("options") is not None else ()
+        options = _texts(row, "options")
         task = row.text("task") if "task" in row.values or not options else "mcqa"
+        negated = row.values.get("negated")
+        if not isinstance(negated, bool | None):
+            raise row.bad(f"{negated!r} is neither true nor false", "negated")
         if task == "verification" and not options:
             options = CLAIM_LABELS
         gold = _gold(row, "gold", task, options) + _gold(row, "gold_also", task, options)
-        yield question(
+        yield checked_question(
             row,
             benchmark=benchmark,
             source_id=row.label("question_id" if "question_id" in row.values else "source_id"),
@@ -104,27 +104,26 @@ def _questions(file: Path, benchmark: str) -> Iterator[Located]:
             options=options,
             gold=gold,
             table_id=row.text_or_none("table_id"),
-            topic_entities=row.texts("topic_entities") if row.values.get("topic_entities") is not None else (),
+            topic_entities=_texts(row, "topic_entities"),
             gold_evidence=_evidence(row),
-            negated=_flag(row, "negated"),
+            negated=negated,
             aliases=_aliases(row, gold),
         )
 
 
+def _texts(row: Row, field: str) -> tuple[str, ...]:
+    return row.texts(field) if row.values.get(field) is not None else ()
+
+
 def _gold(row: Row, field: str, task: str, options: tuple[str, ...]) -> tuple[str, ...]:
     value = row.values.get(field)
-    if value is None:
-        return ()
-    values = value if isinstance(value, list) else [value]
-    if not options:
-        return tuple(_answer(row, item, field) for item in values)
-    return tuple(_label(row, item, field, task, options) for item in values)
-
-
-def _answer(row: Row, value: Any, field: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise row.bad(f"{value!r} is not an answer: expected a text or a node id", field)
-    return str(value)
+    values = value if isinstance(value, list) else [value] if value is not None else []
+    if options:
+        return tuple(_label(row, item, field, task, options) for item in values)
+    for item in values:
+        if isinstance(item, bool) or not isinstance(item, str | int) or not str(item).strip():
+            raise row.bad(f"{item!r} is not an answer: expected a text or a node id", field)
+    return tuple(str(item) for item in values)
 
 
 def _label(row: Row, value: Any, field: str, task: str, options: tuple[str, ...]) -> str:
@@ -143,18 +142,16 @@ def _label(row: Row, value: Any, field: str, task: str, options: tuple[str, ...]
 
 
 def _evidence(row: Row) -> tuple[GoldEvidence, ...]:
-    if row.values.get("gold_evidence") is None:
-        return ()
-    found = []
-    for item in row.rows("gold_evidence"):
-        item.only(EVIDENCE_FIELDS)
+    evidence = []
+    for item in row.rows("gold_evidence") if row.values.get("gold_evidence") is not None else ():
+        item.only(("kind", "source", "locator", "text", "fact"))
         kind = item.text("kind")
         if kind not in EVIDENCE_KINDS:
             raise item.bad(f"{kind!r} is not one of {', '.join(EVIDENCE_KINDS)}", "kind")
         fact = item.values.get("fact")
         group = "" if fact is None else json.dumps(fact, ensure_ascii=False)
-        found.append(GoldEvidence(kind, item.text("source"), _locator(item), item.text("text"), group))
-    return tuple(found)
+        evidence.append(GoldEvidence(kind, item.text("source"), _locator(item), item.text("text"), group))
+    return tuple(evidence)
 
 
 def _locator(row: Row) -> str:
@@ -172,13 +169,6 @@ def _locator(row: Row) -> str:
         raise place.bad(f"{value[owner]!r} is not the source, {row.text('source')!r}", owner)
     numbers = (place.number(first), place.number(second))
     return "{}:{}".format(*numbers) if first == "char_start" else f"r{numbers[0] + 1}c{numbers[1]}"
-
-
-def _flag(row: Row, field: str) -> bool | None:
-    value = row.values.get(field)
-    if value is not None and not isinstance(value, bool):
-        raise row.bad(f"{value!r} is neither true nor false", field)
-    return value
 
 
 def _aliases(row: Row, gold: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
@@ -210,34 +200,27 @@ def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
 
 def read_about_files(files: Sequence[Path], split: str = "all") -> Iterator[tuple[Row, Question, Table]]:
     """Claims and questions about table files beside them, in file order, each with its table."""
-    benchmark, path = "own_tables", files[0]
-    known: dict[str, Table] = {}
-    for row in jsonl(path):
+    benchmark, tables = "own_tables", dict[str, Table]()
+    for row in jsonl(files[0]):
         name = row.text("table")
-        if name not in known:
-            file = file_below(path.parent, name)
+        if name not in tables:
+            file = file_below(files[0].parent, name)
             if file is None:
                 raise row.bad(f"{shown(name)} is not a file beside the claims", "table")
-            known[name] = read_table_file(file, benchmark, row.text_or_none("caption") or "")
+            tables[name] = read_table_file(file, benchmark, row.text_or_none("caption") or "")
         source_id = row.label("id") if row.values.get("id") is not None else str(row.line)
         if "claim" in row.values:
             gold = () if row.values.get("label") is None else (claim_label(row),)
-            made = Question(benchmark, source_id, split, "verification", row.text("claim"), CLAIM_LABELS, gold, name)
+            question = Question(
+                benchmark, source_id, split, "verification", row.text("claim"), CLAIM_LABELS, gold, name
+            )
         else:
-            made = _about_file(row, benchmark, source_id, split, name)
-        yield row, made, known[name]
-
-
-def _about_file(row: Row, benchmark: str, source_id: str, split: str, table: str) -> Question:
-    text, options = row.text("question"), row.texts("options")
-    if len(options) < 2:
-        raise row.bad("should list at least two answers", "options")
-    labels = option_labels("table_qa", options)
-    answer = row.values.get("answer")
-    if answer is not None and answer not in labels:
-        raise row.bad(f"{answer!r} is none of {', '.join(labels)}; give the letter of the right option", "answer")
-    gold = () if answer is None else (str(answer),)
-    return Question(benchmark, source_id, split, "table_qa", text, options, gold, table)
+            text, options = row.text("question"), row.texts("options")
+            if len(options) < 2:
+                raise row.bad("should list at least two answers", "options")
+            gold = () if row.values.get("answer") is None else (one_of(row, "answer", options),)
+            question = Question(benchmark, source_id, split, "table_qa", text, options, gold, name)
+        yield row, question, tables[name]
 
 
 def read_table_file(path: Path, benchmark: str = "own_tables", caption: str = "") -> Table:

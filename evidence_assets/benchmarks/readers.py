@@ -1,8 +1,8 @@
 """The readers by the name of their dataset, and the questions and tables of declared benchmarks.
 
-A module in ``official`` names in ``READERS`` the datasets whose questions it reads out of a folder, in ``PAIRS`` those of whose
-files it reads each question with its table, in ``TABLES`` those that have further tables, and in ``PASSAGES`` those whose questions
-come with the passages that they are answered from. What has ``fields`` in YAML needs no module.
+A module in ``official`` names in ``READERS`` the datasets whose questions it reads out of a folder, in ``PAIRS`` those
+of whose files it reads each question with its table, in ``TABLES`` those that have further tables, and in ``PASSAGES``
+those whose questions come with the passages that they are answered from. What has ``fields`` in YAML needs no module.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PAIRS["own_tables"] = own.read_about_files
 
 
 def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
-    """The questions of one or more splits of a dataset, in the order of their files; no id may come twice in all of them.
+    """The questions of some splits of a dataset, in the order of their files; no id may come twice in all of them.
 
     ``folder``: Where its files are, as the authors lay them out or side by side.
     """
@@ -73,7 +73,7 @@ def _split(read: Reader, info: DatasetInfo, folder: Path, split: str) -> Iterato
 
 
 def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[Question, Table]]:
-    """The questions of a split of a benchmark about tables, each with its table; ``files`` as the benchmark declares them."""
+    """The questions of a split, each with its table; ``files`` as a benchmark declares them."""
     return unique_pairs(PAIRS[name](files, split))
 
 
@@ -156,9 +156,7 @@ def _each_once(pairs: Iterator[tuple[Question, Table]], file: Path, benchmark: B
             tables[table.table_id] = table
             yield table
         elif earlier != table:
-            raise BadInput(
-                f"question {question.source_id}: table {table.table_id!r} differs from an earlier table of the same name",
-                file=file,
-            )
+            what = f"question {question.source_id}: table {table.table_id!r}"
+            raise BadInput(f"{what} differs from an earlier table of the same name", file=file)
     if not tables:
         raise _nothing_in(file, benchmark)

@@ -1,10 +1,7 @@
 """Streams of lines and rows out of raw files, in constant memory (JSON: see :mod:`reading_json`).
 
-What belongs here is what every format shares: opening, decoding, line ends, noticing that a file is not what its name
-says, and naming file, line and field of whatever is wrong. What a field *means* belongs into the reader of that dataset.
-
-A generator raises :class:`BadInput` where it meets the fault, which may be after many good rows: a caller that must
-not keep half a file writes only once the generator is exhausted (the lake's partitions are written that way).
+A generator raises :class:`BadInput` with file, line and field where it meets the fault, which may be after many good
+rows: a caller that must not keep half a file writes only once the generator is exhausted.
 """
 
 from __future__ import annotations
@@ -32,24 +29,21 @@ csv.field_size_limit(1 << 24)
 MOST_EXPANDED = 200
 """How many times its size gzip data may unpack to; tables of numbers reach 20."""
 GZIP_MAGIC = b"\x1f\x8b"
-SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = tuple(
-    (re.compile(pattern), name)
-    for pattern, name in (
-        (rb"PAR1\x15", "a Parquet file"),
-        (rb"PK\x03\x04", "a zip archive or an Excel workbook"),
-        (rb"%PDF-", "a PDF"),
-        (rb"BZh[1-9]1AY", "bzip2 data"),
-        (rb"\xfd7zXZ", "xz data"),
-        (rb"\x28\xb5\x2f\xfd", "zstandard data"),
-        (rb"\xff\xfe|\xfe\xff", "UTF-16 text"),
-        (rb"version https://git-lfs", "a Git LFS pointer and not the file itself"),
-        (rb"\s*(?i:<!doctype html|<html)", "an HTML page, as a failed download leaves it"),
-    )
-)
+SIGNATURES = {
+    rb"PAR1\x15": "a Parquet file",
+    rb"PK\x03\x04": "a zip archive or an Excel workbook",
+    rb"%PDF-": "a PDF",
+    rb"BZh[1-9]1AY": "bzip2 data",
+    rb"\xfd7zXZ": "xz data",
+    rb"\x28\xb5\x2f\xfd": "zstandard data",
+    rb"\xff\xfe|\xfe\xff": "UTF-16 text",
+    rb"version https://git-lfs": "a Git LFS pointer and not the file itself",
+    rb"\s*(?i:<!doctype html|<html)": "an HTML page, as a failed download leaves it",
+}
 
 
 class _Unpacked(io.RawIOBase):
-    """What gzip data unpack to, as long as that is in proportion: no text shrinks as much as what is made to fill a disk."""
+    """Unpacked gzip data, refused where they are out of proportion: made to fill a disk, no text shrinks so much."""
 
     def __init__(self, packed: BinaryIO, path: Path) -> None:
         self._source, self._path = gzip.GzipFile(fileobj=packed), path
@@ -108,8 +102,8 @@ def text_lines(path: Path, expected: str = "UTF-8 text") -> Iterator[tuple[int, 
 
 def _refuse_other_formats(path: Path, head: bytes, expected: str) -> None:
     start = head[:64].removeprefix(b"\xef\xbb\xbf")
-    for signature, name in SIGNATURES:
-        if signature.match(start):
+    for signature, name in SIGNATURES.items():
+        if re.match(signature, start):
             raise BadInput(f"is {name}, expected {expected}", file=path, line=1)
 
 
@@ -117,12 +111,10 @@ def _decoded(path: Path, number: int, raw: bytes) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        byte = raw[error.start]
-        raise BadInput(
-            f"byte {error.start + 1} of the line (0x{byte:02x}) is not UTF-8; convert the whole file to UTF-8",
-            file=path,
-            line=number,
-        ) from error
+        message = (
+            f"byte {error.start + 1} of the line (0x{raw[error.start]:02x}) is not UTF-8; convert the file to UTF-8"
+        )
+        raise BadInput(message, file=path, line=number) from error
     if "\0" in text:
         raise BadInput("contains a NUL byte: a binary, UTF-16 or damaged file", file=path, line=number)
     return text
@@ -236,12 +228,13 @@ def delimited(
 ) -> Iterator[tuple[int, list[str]]]:
     """Rows of a delimited file with the line that each begins on.
 
-    ``columns`` is how many fields a row must have. With ``quoted`` a field may stand in double quotes and hold
-    delimiters and line ends; a quote that is never closed is named by the line it opens on. Blank lines hold no row, or with ``blank``
-    one without fields, where rows are referred to by their number.
+    ``columns`` is how many fields a row must have. With ``quoted`` a field in double quotes may hold delimiters and
+    line ends. Blank lines are no rows, or with ``blank`` rows without fields, where rows are referred to by their
+    number.
     """
-    plain = ((n, line.split(delimiter) if line else []) for n, line in text_lines(path, "delimited text"))
-    for number, fields in _quoted_rows(path, delimiter) if quoted else plain:
+    lines = text_lines(path, "delimited text")
+    plain = ((number, line.split(delimiter) if line else []) for number, line in lines)
+    for number, fields in _quoted_rows(path, delimiter, lines) if quoted else plain:
         if not fields and not blank:
             continue
         if columns is not None and len(fields) != columns:
@@ -249,10 +242,8 @@ def delimited(
         yield number, fields
 
 
-def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    reader = csv.reader(
-        (line + "\n" for _, line in text_lines(path, "delimited text")), delimiter=delimiter, strict=True
-    )
+def _quoted_rows(path: Path, delimiter: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
     while True:
         start = reader.line_num + 1
         try:
@@ -260,13 +251,10 @@ def _quoted_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
+            message = f"not a well-formed row ({error}); a quote inside a quoted field is written twice"
             if "unexpected end of data" in str(error) or "field limit" in str(error):
-                raise BadInput("a quote opened in this row is never closed", file=path, line=start) from error
-            raise BadInput(
-                f"not a well-formed row ({error}); a quote inside a quoted field is written twice",
-                file=path,
-                line=start,
-            ) from error
+                message = "a quote opened in this row is never closed"
+            raise BadInput(message, file=path, line=start) from error
         yield start, fields
 
 

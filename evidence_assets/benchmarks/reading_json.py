@@ -11,23 +11,23 @@ from evidence_assets.benchmarks.reading import BLOCK, Row, shown, text_lines
 from evidence_assets.lake.errors import BadInput
 
 
-def _refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _DoubledKey(next(key for key in keys if keys.count(key) > 1))
-    return found
-
-
 class _DoubledKey(ValueError):
     """A JSON object names a key twice; the parser would silently keep the last."""
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_refuse_doubled_keys)
+def _without_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _DoubledKey(next(key for key in keys if keys.count(key) > 1))
+    return members
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_without_doubled_keys)
 
 
 def _json_fault(error: Exception, path: Path, line: int) -> BadInput:
-    """What to tell about an error of the JSON parser in the value that begins on ``line``."""
+    """The error to raise about an error of the JSON parser in the value that begins on ``line``."""
     if isinstance(error, json.JSONDecodeError):
         return BadInput(f"not valid JSON: {error.msg} (column {error.colno})", file=path, line=line)
     if isinstance(error, _DoubledKey):

@@ -21,9 +21,9 @@ class GoldEvidence:
     """A piece of evidence that a benchmark itself names as the ground of an answer.
 
     ``kind`` is chunk, sentence, cell, column, row, triple or path; ``source`` a document, table or graph; ``locator``
-    where in it (``12:57`` characters; ``r3c1`` a cell, ``r0`` being the header and ``r1`` the first row below it; a JSON
-    list of edges; empty for the whole); ``text`` what stands there.
-    Pieces of the same non-empty ``group`` say the same: one of them is enough.
+    where in it (``12:57`` characters; ``r3c1`` a cell, ``r0`` being the header and ``r1`` the first row below it; a
+    JSON list of edges; empty for the whole); ``text`` what stands there. Pieces of the same non-empty ``group`` say the
+    same: one of them is enough.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Files as a corpus of the lake: checked and cut, copied below ``raw``, declared, and brought up to date when they change."""
+"""Files as a corpus of the lake: checked, cut, copied below ``raw``, declared, and brought up to date."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import yaml
-
 from evidence_assets import profiles
 from evidence_assets.benchmarks.corpora import corpus_files, portions
-from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declarations, instances
+from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declare, instances
 from evidence_assets.experiment.corpus_making import Tokens, cut, parts_of
 from evidence_assets.experiment.corpus_plan import CorpusPlan, plan_corpus
 from evidence_assets.experiment.stage import Say, silent
@@ -24,7 +22,6 @@ from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.input_files import refuse_links_out
 from evidence_assets.lake.store import Lake
 
-COMPONENT = "evidence_assets.assets.corpus.Corpus"
 NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 Planned = Callable[[CorpusPlan], None]
 
@@ -100,7 +97,7 @@ def add_corpus(
     _check_name(name)
     below = f"corpora/{name}"
     own = lake.root / DECLARED
-    raw, declaration = lake.raw_place(below), own / "corpus" / name / "defs.yaml"
+    raw, declaration = lake.raw_place(below), own / "corpus" / name
     kept: Tokens = "stored"
     for other in [*instances("Corpus", DEFS), *instances("Corpus", own)]:
         if other.attributes.get("name") == name:
@@ -128,11 +125,7 @@ def add_corpus(
                     shutil.copyfile(source, temporary / path_below)
     if not declaration.exists():
         attributes = {"name": name, "folder": below, **({} if kept == "stored" else {"tokens": kept})}
-        with replacing_folder(declaration.parent) as temporary:
-            stated = yaml.safe_dump({"type": COMPONENT, "attributes": attributes}, sort_keys=False)
-            (temporary / "defs.yaml").write_text(stated, encoding="utf-8")
-        (declaration.parent.parent / f".{name}.lock").unlink(missing_ok=True)
-        declarations.cache_clear()
+        declare(declaration, ("corpus.Corpus", attributes))
     return Added(raw, documents, changed, kept)
 
 
@@ -145,6 +138,6 @@ def _check_room(lake: Lake, plan: CorpusPlan) -> None:
     free = shutil.disk_usage(lake.root).free
     if plan.disk_bytes > free:
         raise BadInput(
-            f"the corpus takes about {plan.disk_bytes / 1e9:,.1f} GB, {lake.root} has {free / 1e9:,.1f} GB free: make room, or "
-            "name another lake by --lake"
+            f"the corpus takes about {plan.disk_bytes / 1e9:,.1f} GB, {lake.root} has {free / 1e9:,.1f} GB free: make "
+            "room, or name another lake by --lake"
         )

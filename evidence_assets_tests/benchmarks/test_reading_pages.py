@@ -15,8 +15,8 @@ from evidence_assets.text.sentences import sentence_spans
 PAGE = """<!doctype html><html><head><title> Bees &amp;
  hives </title><style>p { color: red }</style></head><body><nav><a href="/">Home</a></nav><script>alert(1)</script>
 <h1>Bees</h1><p>Bees <b>buzz</b> when
-they fly.</p><ul><li>A hive holds forty thousand</li><li>A queen is one</li></ul><table><tr><td>Honey</td><td>20 kg</td></tr>
-</table></body></html>"""
+they fly.</p><ul><li>A hive holds forty thousand</li><li>A queen is one</li></ul>
+<table><tr><td>Honey</td><td>20 kg</td></tr></table></body></html>"""
 
 
 def pdf(*lines: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Documents from anywhere as a corpus: planned first, checked before anything changes, made again only where they changed."""
+"""Documents from anywhere as a corpus: planned first, checked, and made again only where they changed."""
 
 from __future__ import annotations
 

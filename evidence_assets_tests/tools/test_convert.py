@@ -1,4 +1,4 @@
-"""Dumps as three columns: in names and ids, around what is asked for, and in memory that does not grow with the dump."""
+"""Dumps as three columns: in names and ids, around some entities, in memory that does not grow with the dump."""
 
 from __future__ import annotations
 

@@ -105,8 +105,11 @@ def own() -> Iterator[Target]:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": ["1", "2"], "title": ["T", "U"], "text": ["one", "two"], "n": ["1", "2"]}), sink)
     shard = sink.getvalue().to_pybytes()
-    claims = '{"table": "t.csv", "claim": "A is 1.", "label": "SUPPORTS"}\n{"table": "t.parquet", "question": "?", "options": ["a", "b"], "answer": "B"}\n'
-    about = {"claims.jsonl": claims.encode(), "t.csv": b'name,value\n"A, b",1\n', "t.parquet": shard}
+    claims = (
+        b'{"table": "t.csv", "claim": "A is 1.", "label": "SUPPORTS"}\n'
+        b'{"table": "t.parquet", "question": "?", "options": ["a", "b"], "answer": "B"}\n'
+    )
+    about = {"claims.jsonl": claims, "t.csv": b'name,value\n"A, b",1\n', "t.parquet": shard}
     yield Target("claims about files", about, lambda f: _all(read_pairs("own_tables", [f / "claims.jsonl"], "all")))
     articles = (sample / "corpus" / "sample" / "articles.jsonl").read_bytes()
     for name, content in (

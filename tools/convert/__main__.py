@@ -1,8 +1,8 @@
-"""``python -m tools.convert FORMAT FILES``: a dump as triples.tsv, in names, in memory that does not grow with the dump.
+"""``python -m tools.convert FORMAT FILES``: a dump as triples.tsv, in names and in bounded memory.
 
-Where the dump has ids, triples_in_ids.tsv and names.tsv are written beside it. FORMAT is wikidata, freebase, or a graph format of the
-product. ``python -m tools.convert stark FOLDER`` writes the pickled dictionaries of a processed STaRK base as JSON, without
-running what is in them.
+Where the dump has ids, triples_in_ids.tsv and names.tsv are written beside it. FORMAT is wikidata, freebase, or a graph
+format of the product. ``python -m tools.convert stark FOLDER`` writes the pickled dictionaries of a processed STaRK
+base as JSON, without running what is in them.
 """
 
 from __future__ import annotations

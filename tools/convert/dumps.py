@@ -84,8 +84,8 @@ def _field(entity: Any, name: str, kind: type[Any], file: Path, line: int) -> An
 def freebase(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]:
     """Freebase's dump: N-Triples with tabs between, ``<http://rdf.freebase.com/ns/m.02mjmr> <…> <…> .``, packed or not.
 
-    Statements of the dump about itself (types of terms, keys, pages) are outside that address and passed over, as are texts that
-    are no names.
+    Statements of the dump about itself (types of terms, keys, pages) are outside that address and passed over, as are
+    texts that are no names.
     """
     for line, fields in delimited(file, "\t"):
         if len(fields) != 4 or fields[3].strip() != ".":

@@ -56,6 +56,6 @@ def to_json(pickled: Path, target: Path) -> int:
 class _PlainData(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> NoReturn:
         raise pickle.UnpicklingError(
-            f"it holds more than plain data ({module}.{name}), and opening it can run any program. Where you trust it, convert "
-            "it with Python's own pickle and json"
+            f"it holds more than plain data ({module}.{name}), and opening it can run any program. Where you trust it, "
+            "convert it with Python's own pickle and json"
         )

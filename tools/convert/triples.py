@@ -1,7 +1,7 @@
 """Writes a graph's dump as three tab-separated columns, in names and in ids, whatever the dump's size.
 
-The dump is read once, line by line. Names are put to ids, and neighbourhoods followed, by DuckDB on disk within a stated
-memory. What comes out is sorted, each triple once, so that the same dump gives the same bytes.
+The dump is read once, line by line. Names are put to ids, and neighbourhoods followed, by DuckDB on disk within a
+stated memory. What comes out is sorted, each triple once, so that the same dump gives the same bytes.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def convert(
 ) -> int:
     """Write the triples of a dump into ``target``, in names, and into ``in_ids`` as the dump has them; say how many.
 
-    An id without a name stands for itself; a name that several ids bear is followed by the id: ``Paris (Q830149)``. What the
-    ids of ``in_ids`` are called is written beside it, as `NAMES`.
+    An id without a name stands for itself; a name that several ids bear is followed by the id: ``Paris (Q830149)``.
+    What the ids of ``in_ids`` are called is written beside it, as `NAMES`.
 
     ``around``: Ids, or names in a format without ids: only triples at most ``hops`` steps from one of them are kept;
         all where none is given.
@@ -75,7 +75,8 @@ def convert(
             "SELECT coalesce(a.name, h) AS h, coalesce(b.name, r) AS r, coalesce(c.name, t) AS t FROM stated "
             "LEFT JOIN shown a ON h = a.id LEFT JOIN shown b ON r = b.id LEFT JOIN shown c ON t = c.id"
         )
-        of_these = "SELECT id, name FROM shown SEMI JOIN (SELECT h AS id FROM stated UNION ALL SELECT t FROM stated) USING (id)"
+        ends = "SELECT h AS id FROM stated UNION ALL SELECT t FROM stated"
+        of_these = f"SELECT id, name FROM shown SEMI JOIN ({ends}) USING (id)"
         beside = in_ids and in_ids.with_name(NAMES)
         for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names), (beside, of_these)):
             if place is not None:

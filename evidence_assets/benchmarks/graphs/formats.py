@@ -115,7 +115,7 @@ def _filled(fields: Sequence[str], file: Path, line: int, names: Sequence[str]) 
 
 
 def conceptnet(file: Path, language: str = "en") -> Triples:
-    """ConceptNet's assertions whose two ends are both in ``language``: five columns, concepts as /c/<language>/<words>/…
+    """ConceptNet's assertions with both ends in ``language``: five columns, concepts as /c/<language>/<words>/…
 
     Links to other resources (ExternalURL) are no triples.
     """

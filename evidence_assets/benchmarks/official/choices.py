@@ -112,7 +112,7 @@ def _lettered(row: Row, field: str) -> tuple[str, ...]:
 
 
 def one_of(row: Row, field: str, options: tuple[str, ...], labels: tuple[str, ...] = ()) -> str:
-    """The letter of the option that a field names by its label, which is its letter unless ``labels`` says otherwise."""
+    """The letter of the option that a field names by its label: its letter, unless ``labels`` says otherwise."""
     letters = option_labels("mcqa", options)
     label, labels = row.label(field).strip(), labels or letters
     if label not in labels:

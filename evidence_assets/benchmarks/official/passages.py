@@ -1,4 +1,4 @@
-"""Questions that come with their passages: HotpotQA and MuSiQue over several paragraphs, and collections in BEIR's layout.
+"""Questions that come with passages: HotpotQA and MuSiQue over several paragraphs, and collections in BEIR's layout.
 
 Answers of the first two are strings (task ``kgqa``); of the last, gold are the ids of the documents judged relevant
 (``skb_search``). The gold evidence names passages as the corpus of the same files names them.

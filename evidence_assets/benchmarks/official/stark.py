@@ -1,8 +1,9 @@
 """STaRK: its questions, and its knowledge bases in their processed layout.
 
-Tensors are ``.pt`` files, dictionaries ``.pkl``. Opening a pickle can run any program, so dictionaries are read as JSON,
-which ``python -m tools.convert stark`` writes of them once. MAG's folder has no names of types; AMAZON with its brands, categories
-and colours lies in ``processed/cache/brand-category-color``, and ``processed`` itself holds the products alone.
+Tensors are ``.pt`` files, dictionaries ``.pkl``. Opening a pickle can run any program, so dictionaries are read as
+JSON, which
+``python -m tools.convert stark`` writes of them once. AMAZON with its brands, categories and colours is in
+``processed/cache/brand-category-color``; ``processed`` itself holds the products alone.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ MAG_TYPES = {
     "node_type_dict": ("author", "institution", "field_of_study", "paper"),
     "edge_type_dict": ("affiliated_with", "cites", "has_topic", "writes"),
 }
-"""Names of MAG's types by their codes, for its files do not hold them."""
+"""Names of MAG's types by their codes, which its files lack."""
 NODES_AT_ONCE = 20_000
+CONVERT = "python -m tools.convert stark FOLDER"
 _SAID: dict[str, Any] = {"name": pl.String, "aliases": pl.List(pl.String), "document": pl.String}
 _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
 
@@ -129,36 +131,29 @@ def _tensor(path: Path) -> NDArray[np.int64]:
 def _json_file(folder: Path, name: str) -> Path:
     path = folder / f"{name}.json"
     if not path.is_file():
-        if (folder / f"{name}.pkl").is_file():
+        pickled = path.with_suffix(".pkl")
+        if pickled.is_file():
             raise BadInput(
-                "is a pickle, and opening one can run any program it holds: convert it once, python -m tools.convert stark FOLDER",
-                file=folder / f"{name}.pkl",
+                f"is a pickle, and opening one can run any program: convert it once, {CONVERT}", file=pickled
             )
-        raise BadInput(
-            "there is no such file; unpack STaRK's processed.zip and run python -m tools.convert stark FOLDER",
-            file=path,
-        )
+        raise BadInput(f"there is no such file; unpack STaRK's processed.zip and run {CONVERT}", file=path)
     return path
-
-
-def _dictionary(folder: Path, name: str) -> dict[str, Any]:
-    path = _json_file(folder, name)
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError, OSError) as error:
-        raise BadInput(f"is not valid JSON ({error})", file=path) from error
-    if not isinstance(value, dict):
-        raise BadInput("expected an object", file=path)
-    return value
 
 
 def _type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
     if base == "mag" and not any((folder / f"{name}.{ending}").exists() for ending in ("json", "pkl")):
         return MAG_TYPES[name]
-    found = _dictionary(folder, name)
-    if sorted(found) != sorted(str(code) for code in range(len(found))):
-        raise BadInput("expected the codes 0, 1, 2 … as keys", file=folder / f"{name}.json")
-    return tuple(str(found[str(code)]) for code in range(len(found)))
+    path = _json_file(folder, name)
+    try:
+        names = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError, OSError) as error:
+        raise BadInput(f"is not valid JSON ({error})", file=path) from error
+    if not isinstance(names, dict):
+        raise BadInput("expected an object", file=path)
+    codes = [str(code) for code in range(len(names))]
+    if sorted(names) != sorted(codes):
+        raise BadInput("expected the codes 0, 1, 2 … as keys", file=path)
+    return tuple(str(names[code]) for code in codes)
 
 
 def _name(path: Path, node: int, values: dict[str, Any], node_type: str) -> str:
@@ -173,11 +168,13 @@ def _name(path: Path, node: int, values: dict[str, Any], node_type: str) -> str:
 
 def _aliases(values: dict[str, Any]) -> list[str]:
     details = values.get("details")
-    found: list[object] = []
+    names: list[object] = []
+    if not isinstance(details, dict):
+        return []
     for field in ("alias", "other_names"):
-        value = details.get(field) if isinstance(details, dict) else None
-        found += [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return list(dict.fromkeys(name for name in found if isinstance(name, str) and name.strip()))
+        value = details.get(field)
+        names += value if isinstance(value, list) else [value]
+    return list(dict.fromkeys(name for name in names if isinstance(name, str) and name.strip()))
 
 
 def _stands_for_nothing(value: object) -> bool:
@@ -192,18 +189,16 @@ def _lines(values: Any, indent: str = "") -> list[str]:
             continue
         if isinstance(value, dict):
             lines += [f"{indent}{key}:", *_lines(value, indent + "  ")]
-        elif isinstance(value, list):
-            parts = [
-                ", ".join(str(v) for v in item.values() if not _stands_for_nothing(v))
-                if isinstance(item, dict)
-                else str(item)
-                for item in value
-                if not _stands_for_nothing(item)
-            ]
-            lines.append(f"{indent}{key}: {'; '.join(parts)}")
-        else:
-            lines.append(f"{indent}{key}: {value}")
+            continue
+        parts = value if isinstance(value, list) else [value]
+        lines.append(f"{indent}{key}: {'; '.join(_part(part) for part in parts if not _stands_for_nothing(part))}")
     return lines
+
+
+def _part(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(str(inner) for inner in value.values() if not _stands_for_nothing(inner))
+    return str(value)
 
 
 def read_questions(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:

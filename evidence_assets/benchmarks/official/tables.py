@@ -101,9 +101,10 @@ def _headed(table: Row) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
 
 
 def read_tabfact(files: Sequence[Path], split: str) -> Pairs:
-    """Statements about Wikipedia tables: ``{table file: [[statements], [labels], caption]}``, 1 for entailed, 0 for refuted.
+    """Claims about Wikipedia tables: ``{table file: [[claims], [labels], caption]}``, 1 for entailed, 0 for refuted.
 
-    Tables are ``#``-separated files in a folder, ``all_csv`` in the official release. Each is read once for all of its statements.
+    Tables are ``#``-separated files in a folder, ``all_csv`` in the official release. Each is read once for all of its
+    statements.
     """
     if len(files) < 2 and not files[0].is_dir():
         raise BadInput("reader 'tabfact' needs the folder of the tables, too: declare `tables`")

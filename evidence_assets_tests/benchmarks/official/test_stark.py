@@ -74,7 +74,7 @@ def test_processed_layout(tmp_path: Path) -> None:
 
 
 def as_official(folder: Path, info: dict[str, object], tensors: dict[str, object], **types: dict[str, str]) -> Path:
-    """Files as STaRK's own program saves them, its dictionaries converted; `types` are the type dictionaries it saves."""
+    """Files as STaRK's own program saves them, its dictionaries converted; `types` are its type dictionaries."""
     for name, value in {"node_info": info, **types}.items():
         (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
     for name, value in tensors.items():
