@@ -1,15 +1,16 @@
-"""What all questions must fulfil, and ids that come twice."""
+"""What all questions must fulfil, ids that come twice, and which questions ask for the exception."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.checks import SeenIds, question, unique_questions
 from evidence_assets.benchmarks.reading import Row
+from evidence_assets.benchmarks.records import Question, Task, question_rows
 from evidence_assets.lake.errors import BadInput
 
 GOOD = {
@@ -23,6 +24,7 @@ GOOD = {
 }
 
 
+@settings(max_examples=50)
 @given(ids=st.lists(st.text(max_size=2), max_size=60), batch=st.integers(1, 9))
 def test_doubles_are_noticed_as_a_set_notices_them(ids: list[str], batch: int) -> None:
     seen = SeenIds("id", batch)
@@ -71,3 +73,23 @@ def test_good_questions_pass_unchanged() -> None:
     assert list(unique_questions([(row, made)])) == [made] and made.labels == ("A", "B")
     with pytest.raises(BadInput, match="f:3: source_id: 'q' occurs twice"):
         list(unique_questions([(row, made), (row, made)]))
+
+
+NEGATED = "Which of these is NOT a fish?"
+
+
+@pytest.mark.parametrize(
+    ("text", "stated", "task", "expected"),
+    [
+        (NEGATED, None, "mcqa", True),
+        (NEGATED, False, "mcqa", False),
+        ("Which is a fish?", True, "mcqa", True),
+        ("Which is a fish?", None, "mcqa", False),
+        (NEGATED, None, "table_qa", True),
+        (NEGATED, None, "kgqa", False),
+    ],
+)
+def test_negated(text: str, stated: bool | None, task: Task, expected: bool) -> None:
+    question = Question("b", "1", "test", task, text, ("cod", "cat") if task != "kgqa" else (), negated=stated)
+    (row,) = question_rows([question], "test", 0, 1)
+    assert row["negated"] is expected

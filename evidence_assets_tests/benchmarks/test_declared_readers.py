@@ -13,11 +13,12 @@ from evidence_assets.assets.benchmark import ANSWERED_FROM, Benchmark
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared import Part, declared
-from evidence_assets.benchmarks.info import dataset
-from evidence_assets.benchmarks.readers import PAIRS, questions_of, tables_of
+from evidence_assets.benchmarks.info import dataset, datasets
+from evidence_assets.benchmarks.readers import PAIRS, READERS, questions_of, read_questions, tables_of
 from evidence_assets.benchmarks.records import question_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.benchmarks.official import test_choice_readers, test_open_readers, test_table_readers
 
 
 def lake_with(root: Path, files: dict[str, str]) -> Lake:
@@ -40,7 +41,7 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
         assert benchmark.profiles == ("paper",), name
         assert benchmark.expected.questions > 0, name
         assert bool(benchmark.expected.options) == (benchmark.family in ("mcqa", "table")), name
-        assert (benchmark.reader in (*PAIRS, "tabmcq")) == (benchmark.family == "table"), name
+        assert (benchmark.reader in PAIRS) == (benchmark.family == "table"), name
         info = dataset(benchmark.reader)
         assert info.task in OTHERWISE_ASKED.get(benchmark.task, (benchmark.task,)), name
         assert benchmark.split in info.splits and benchmark.split not in info.hidden, name
@@ -111,14 +112,6 @@ def test_a_users_file_without_a_question_is_refused(tmp_path: Path, reader: str,
         list(questions_of(lake, Benchmark(name="mine", task=task, reader=reader, path="none.jsonl")))
 
 
-def test_a_table_of_several_statements_comes_once(tmp_path: Path) -> None:
-    told = {"1.csv": [["Kane has 8.", "Kane has 9."], [1, 0], "g"]}
-    files = {"b/test_examples.json": json.dumps(told), "b/all_csv/1.csv": "a#b\nKane#8\n"}
-    lake = lake_with(tmp_path, files)
-    benchmark = Benchmark(name="mine", task="verification", reader="tabfact", path="b", split="test")
-    assert len(list(questions_of(lake, benchmark))) == 2 and len(list(tables_of(lake, benchmark))) == 1
-
-
 def test_a_shard_may_hold_no_question_where_the_split_holds_some(tmp_path: Path) -> None:
     asked = json.dumps({"source_id": "1", "text": "Which?", "options": ["a", "b"], "gold": "A"})
     lake = lake_with(tmp_path, {"q.jsonl": asked})
@@ -138,37 +131,6 @@ def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: P
         list(questions_of(lake, alone))
 
 
-LISTED = {
-    "medqa",
-    "medmcqa",
-    "mirage",
-    "csqa",
-    "obqa",
-    "arc_c",
-    "arc_e",
-    "riddle",
-    "piqa",
-    "pubmedqa",
-    "headqa",
-    "scitab",
-    "pubhealthtab",
-    "tabmcq",
-    "simplequestions",
-    "simplequestions_wd",
-    "mintaka",
-    "webqsp",
-    "stark_prime_synth",
-    "stark_mag_synth",
-    "stark_amazon_synth",
-    "hotpotqa",
-    "musique",
-    "beir",
-    "mmlu_anatomy",
-    "tabfact",
-}
-"""Readers of official formats that questions are read with."""
-
-
 def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> None:
     lake, asked = Lake.create(tmp_path / "lake"), declared()["simplequestions"]
     lake.raw_place("simplequestions").mkdir(parents=True)
@@ -183,7 +145,8 @@ def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> No
 
 
 def test_every_reader_of_questions_has_a_declared_benchmark() -> None:
-    assert {benchmark.reader for benchmark in declared().values()} >= LISTED
+    readable = READERS.keys() | {name for name, info in datasets().items() if info.fields}
+    assert readable - {benchmark.reader for benchmark in declared().values()} == {"mmlu", "mmlu_med", "headqa_es"}
 
 
 def test_every_benchmark_is_answered_from_what_its_profile_makes() -> None:
@@ -199,14 +162,8 @@ def test_every_benchmark_is_answered_from_what_its_profile_makes() -> None:
 
 def test_a_graph_that_nothing_makes_is_refused_in_a_sentence() -> None:
     for stated, said in (
-        (
-            {"graph": "nowhere"},
-            "graph: benchmark mine is answered from 'nowhere', which is declared nowhere: declare a Graph or",
-        ),
-        (
-            {"corpus": "wikipedia"},
-            "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus of",
-        ),
+        ({"graph": "nowhere"}, "graph: .*'nowhere', which is declared nowhere: declare a Graph or"),
+        ({"corpus": "wikipedia"}, "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus"),
     ):
         with pytest.raises(BadInput, match=said):
             Benchmark.model_validate({"name": "mine", "task": "mcqa", **stated}).build_defs(None)  # type: ignore[arg-type]
@@ -220,3 +177,33 @@ def test_files_that_are_missing_are_named_with_where_they_come_from(tmp_path: Pa
         BadInput, match=r"raw/arc: is not there: .*ARC-Easy-Test\.jsonl \(obtain it from https://allenai"
     ):
         dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
+
+
+def test_every_registered_dataset_passes_the_contract() -> None:
+    assert {
+        name
+        for module in (test_choice_readers, test_open_readers, test_table_readers)
+        for each in vars(module).values()
+        if hasattr(each, "NAMES") and hasattr(each, "WHOLE")
+        for name in each.NAMES
+    } == set(READERS) | {name for name, info in datasets().items() if info.fields}
+
+
+def test_unknown_names_and_splits(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"there is no dataset 'medqaa'; did you mean 'medqa'"):
+        read_questions("medqaa", tmp_path, "test")
+    with pytest.raises(BadInput, match=r"has no split 'validation'; it has train, dev, test"):
+        read_questions("medqa", tmp_path, "validation")
+    with pytest.raises(BadInput, match="name a split of"):
+        read_questions("medqa", tmp_path)
+    with pytest.raises(BadInput, match="holds no questions"):
+        read_questions("lama", tmp_path, "all")
+
+
+def test_a_count_that_differs_is_said() -> None:
+    assert dataset("csqa").count_note("dev", 1221) == ""
+    assert dataset("csqa").count_note("dev", 100) == (
+        "CommonsenseQA 1.11, split dev: 100 questions, officially 1,221; this is a subset."
+    )
+    assert "more than the official file holds" in dataset("csqa").count_note("dev", 1222)
+    assert dataset("beir").count_note("test", 5) == ""
