@@ -1,6 +1,6 @@
 """How a file or a folder takes the place of another: whole, flushed to disk, or not at all.
 
-Where a lake is kept elsewhere, too, what is finished goes there before it takes its place here; see ``lake.mirror``.
+Where a lake is kept elsewhere, too, what is finished goes there before it takes its place here; see ``lake.fetching``.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ class Keeper(Protocol):
     """Who takes finished files elsewhere; what it raises leaves everything here as it was."""
 
     def put(self, finished: Path, path: Path) -> None:
-        """Take a finished file that is about to become ``path``."""
-
-    def put_folder(self, finished: Path, folder: Path) -> None:
-        """Take a finished folder that is about to become ``folder``."""
+        """Take a finished file or folder that is about to become ``path``."""
 
 
 keepers: dict[Path, Keeper] = {}
@@ -130,7 +127,7 @@ def replacing_folder(folder: Path, *, fetched: bool = False) -> Iterator[Path]:
                 for made in [*sorted(temporary.rglob("*")), temporary]:
                     _flush(made)
                 if (keeper := keeper_of(folder)) is not None:
-                    keeper.put_folder(temporary, folder)
+                    keeper.put(temporary, folder)
             old = folder.parent / f"{name}.old"
             shutil.rmtree(old, ignore_errors=True)
             if folder.exists():

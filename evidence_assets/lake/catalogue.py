@@ -4,8 +4,7 @@ A connection lives in memory and only reads Parquet files: it locks nobody out a
 itself: it opens files below the tables' folders alone, loads no extension and keeps its settings. That DuckDB could
 still write into those folders is why SQL that someone else wrote goes through ``locked_query``.
 
-Of a lake at an address, tables are read from this machine's copy. One that would take half of the room that copies have
-is read where it lies, in ``s3://``, where DuckDB's extension ``httpfs`` is installed.
+A lake in an object store is queried through this machine's copy of its tables.
 """
 
 from __future__ import annotations
@@ -18,17 +17,13 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.lake.fetching import fetched_below, local_root, mirror_of
-from evidence_assets.lake.mirror import room
+from evidence_assets.lake.fetching import fetched_below, local_root
 from evidence_assets.lake.schemas import TABLES, TableSchema
 from evidence_assets.lake.store import Lake
 
 LAKE_VARIABLE = "EVIDENCE_LAKE"
 ROOT_VARIABLE = "lake_root"
 """DuckDB variable of every connection: the folder whose files its views read."""
-STORE_VARIABLE = "lake_store"
-"""DuckDB variable: the address below which a connection can read tables without copying them; empty where it cannot."""
-
 MEMORY = "2GB"
 """What a query that someone asks may take."""
 
@@ -66,35 +61,15 @@ def connect(
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect(config={"allow_persistent_secrets": "false"} if not unsafe else {})
     connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {quoted(str(lake.root.resolve()))}")
-    store = lake.address if _reached(connection, lake.address) else ""
-    connection.execute(f"SET VARIABLE {STORE_VARIABLE} = {quoted(store)}")
     if not unsafe:
-        _lock(connection, [lake.root.resolve().as_posix(), *([store] if store else [])], memory)
+        _lock(connection, lake.root.resolve(), memory)
     if not lazily:
         need(connection, *TABLES)
     return connection
 
 
-def _reached(connection: duckdb.DuckDBPyConnection, address: str) -> bool:
-    """Whether DuckDB can read an address itself: by its extension, with the keys that this process has."""
-    keys = [os.environ.get(f"AWS_{name}", "") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
-    if not address.startswith("s3://") or not all(keys[:2]):
-        return False
-    try:
-        connection.execute("LOAD httpfs")
-    except duckdb.Error:  # it is not installed
-        return False
-    scheme, _, host = (os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or "").partition("://")
-    stated = dict(zip(("KEY_ID", "SECRET", "SESSION_TOKEN"), keys, strict=True))
-    stated |= {"REGION": os.environ.get("AWS_REGION", ""), "ENDPOINT": host.rstrip("/")}
-    stated |= {"URL_STYLE": "path", "USE_SSL": str(scheme != "http").lower()} if host else {}
-    told = ", ".join(f"{name} {quoted(value)}" for name, value in stated.items() if value)
-    connection.execute(f"CREATE SECRET (TYPE s3, SCOPE {quoted(address)}, {told})")
-    return True
-
-
-def _lock(connection: duckdb.DuckDBPyConnection, roots: Sequence[str], memory: str | None) -> None:
-    folders = ", ".join(quoted(f"{root}/{name}/") for root in roots for name in TABLES)
+def _lock(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | None) -> None:
+    folders = ", ".join(quoted(f"{root.as_posix()}/{name}/") for name in TABLES)
     limit = "" if memory is None else f"SET memory_limit = {quoted(memory)}; SET temp_directory = '';"
     connection.execute(
         f"""
@@ -110,37 +85,25 @@ def _lock(connection: duckdb.DuckDBPyConnection, roots: Sequence[str], memory: s
 
 def root_of(connection: duckdb.DuckDBPyConnection) -> Path | None:
     """The folder that the connection's views read; None for a connection that ``connect`` did not make."""
-    value = _variable(connection, ROOT_VARIABLE)
+    [(value,)] = connection.execute(f"SELECT getvariable('{ROOT_VARIABLE}')").fetchall()
     return None if value is None else Path(value)
-
-
-def _variable(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
-    value: str | None = connection.execute(f"SELECT getvariable('{name}')").fetchall()[0][0]
-    return value
 
 
 def need(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
     """Make the views of these tables that a connection made ``lazily`` lacks."""
-    root, store = root_of(connection), _variable(connection, STORE_VARIABLE)
+    root = root_of(connection)
     if root is None:
         return
     known = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
     for name in tables:
         if (name,) not in known:
-            _make_view(connection, TABLES[name], _files(root / name, store or ""))
+            # Names beginning with a dot are files being written; the pattern does not match them.
+            folder = fetched_below(root / name).resolve()
+            files = [folder / "**/[!.]*.parquet"] if next(folder.rglob("*.parquet"), None) is not None else []
+            _make_view(connection, TABLES[name], files)
 
 
-def _files(folder: Path, store: str) -> list[str]:
-    """Pattern of the files of a table: copied here, or where they lie in a store that DuckDB reads itself."""
-    # Names beginning with a dot are files being written; the pattern does not match them.
-    pattern, mirror = "**/[!.]*.parquet", mirror_of(folder)
-    if store and mirror is not None and mirror.size(folder) > room() / 2:
-        return [f"{store}/{folder.name}/{pattern}"]
-    fetched_below(folder)
-    return [f"{folder.resolve().as_posix()}/{pattern}"] if next(folder.rglob("*.parquet"), None) is not None else []
-
-
-def _make_view(connection: duckdb.DuckDBPyConnection, schema: TableSchema, files: Sequence[str]) -> None:
+def _make_view(connection: duckdb.DuckDBPyConnection, schema: TableSchema, files: Sequence[Path]) -> None:
     owner = (
         "" if "asset" in schema.names else ", replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
     )

@@ -6,15 +6,12 @@ from collections.abc import Collection
 from pathlib import Path
 
 from evidence_assets.lake.atomic import abandoned
-from evidence_assets.lake.fetching import children, mirror_of, removed
+from evidence_assets.lake.fetching import children, removed, sizes_below
 from evidence_assets.lake.store import BLOCKS, Lake, asset_folder
 
 
 def _size(path: Path) -> int:
-    mirror = mirror_of(path)
-    if mirror is not None:
-        return mirror.size(path)
-    return sum(f.stat().st_size for f in path.rglob("*") if f.is_file()) if path.is_dir() else path.stat().st_size
+    return path.stat().st_size if path.is_file() else sum(sizes_below(path).values())
 
 
 def orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
@@ -28,10 +25,7 @@ def orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
     corpora = {asset.split("/")[1] for asset in assets if asset.startswith("corpus/")}
     folders += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]
     left = [path for path in left_behind(lake) if not set(folders) & set(path.parents)]
-    found = [(path, _size(path)) for path in folders + left]
-    if mirror := mirror_of(lake.root):
-        found += [(lake.root / name, size) for name, size in mirror.forsaken().items()]
-    return sorted(found)
+    return sorted((path, _size(path)) for path in folders + left)
 
 
 def left_behind(lake: Lake) -> list[Path]:

@@ -39,7 +39,6 @@ import pyarrow.parquet as pq
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import LakeVersionError
 from evidence_assets.lake.fetching import (
-    below,
     children,
     exists,
     fetched,
@@ -47,6 +46,8 @@ from evidence_assets.lake.fetching import (
     local_root,
     mirror_of,
     removed,
+    sizes_below,
+    stamp_of,
 )
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.input_files import stays_below
@@ -155,12 +156,12 @@ class Lake:
     def address(self) -> str:
         """Where the lake is, as people name it."""
         mirror = mirror_of(self.root)
-        return str(self.root) if mirror is None else mirror.store.address
+        return str(self.root) if mirror is None else mirror.address
 
     def uri(self, path: Path) -> str:
         """Where a file of the lake is, for other programs."""
         mirror = mirror_of(path)
-        return path.resolve().as_uri() if mirror is None else f"{mirror.store.address}/{mirror.name(path)}"
+        return path.resolve().as_uri() if mirror is None else f"{mirror.address}/{mirror.name(path)}"
 
     @property
     def raw(self) -> Path:
@@ -208,7 +209,7 @@ class Lake:
 
     def partitions(self, table: str, asset: str) -> list[str]:
         """Last parts of the names of an asset's partitions; none is fetched."""
-        return [path.stem for path in below(self.root / table / asset_folder(asset)) if path.suffix == ".parquet"]
+        return [path.stem for path in sizes_below(self.root / table / asset_folder(asset)) if path.suffix == ".parquet"]
 
     def has(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether an asset's partition is there; it is not fetched."""
@@ -241,7 +242,7 @@ class Lake:
         for table, asset in assets:
             folder = self.root / table / asset_folder(asset)
             if mirror is not None:
-                files += mirror.stamp(folder)
+                files += [(s["path"], stamp_of(s), s["size"]) for s in mirror.listed(folder)]
                 continue
             for path in sorted(path for path in folder.rglob("[!.]*") if path.is_file()):
                 status = path.stat()
@@ -340,17 +341,18 @@ class Lake:
 
 
 def _end(path: Path) -> bytes | None:
-    """The end of a Parquet file, which says what lies where; of a lake that is kept elsewhere it alone is asked for."""
+    """The footer of a Parquet file; of a lake in an object store only that is downloaded."""
     mirror = mirror_of(path)
-    if mirror is not None:
-        return mirror.last(path, lambda end: 8 + int.from_bytes(end[-8:-4], "little"))
     try:
-        with path.open("rb") as handle:
-            handle.seek(-8, os.SEEK_END)
-            handle.seek(-8 - int.from_bytes(handle.read(4), "little"), os.SEEK_END)
-            return handle.read()
+        handle = path.open("rb") if mirror is None else mirror.reader(path)
     except FileNotFoundError:
         return None
+    if handle is None:
+        return None
+    with contextlib.closing(handle):
+        handle.seek(-8, os.SEEK_END)
+        handle.seek(-8 - int.from_bytes(handle.read(4), "little"), os.SEEK_END)
+        return bytes(handle.read())
 
 
 def _mark(end: bytes) -> bytes | None:

@@ -19,7 +19,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.lake.fetching import mirror_of
+from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.fetching import fetched, mirror_of
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.models.protocols import Completion, Request
 
@@ -36,23 +37,21 @@ class CompletionCache:
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS completions (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
         self._db.commit()
-        self._mirror = mirror_of(folder)
-        self._below = "" if self._mirror is None else self._mirror.name(folder / "completions")
+        self._shared = folder / "completions" if mirror_of(folder) is not None else None
 
     def get(self, key: str) -> Completion | None:
         with self._lock:
             row = self._db.execute("SELECT value FROM completions WHERE key = ?", (key,)).fetchone()
-        if row is None and self._mirror is not None:
-            stored = self._mirror.store.get(f"{self._below}/{key}.json")
-            if stored is not None:
-                row = (stored.decode(),)
-                self._keep(key, row[0])
+        if row is None and self._shared is not None and (path := fetched(self._shared / f"{key}.json")).exists():
+            row = (path.read_text(encoding="utf-8"),)
+            self._keep(key, row[0])
         return None if row is None else Completion(**json.loads(row[0]))
 
     def put(self, key: str, completion: Completion) -> None:
         value = json.dumps(asdict(completion), sort_keys=True)
-        if self._mirror is not None:
-            self._mirror.store.put(f"{self._below}/{key}.json", value.encode())
+        if self._shared is not None:
+            with replacing_file(self._shared / f"{key}.json") as temporary:
+                temporary.write_text(value, encoding="utf-8")
         self._keep(key, value)
 
     def _keep(self, key: str, value: str) -> None:

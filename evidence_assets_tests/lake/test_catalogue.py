@@ -6,14 +6,12 @@ import os
 import shutil
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from evidence_assets.lake import connect, find_lake, table
 from evidence_assets.lake.catalogue import need
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.lake.stores import new_bucket, reached_by, s3_server
 from evidence_assets_tests.lake.test_store import citation
 
 
@@ -90,27 +88,3 @@ def test_a_lazy_connection_makes_the_views_that_are_asked_for(lake: Lake) -> Non
         assert connection.execute("SELECT count(*) FROM citations").fetchone() == (1,)
     with connect(lake.root) as connection:
         assert set(views()) == set(TABLES)
-
-
-def test_a_table_too_large_to_be_copied_is_read_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    try:
-        duckdb.connect().execute("LOAD httpfs")
-    except duckdb.Error:
-        pytest.skip("DuckDB's extension httpfs is not installed: `INSTALL httpfs` where the network is allowed")
-    monkeypatch.setenv("EVIDENCE_CACHE", str(tmp_path / "cache"))
-    with s3_server() as server:
-        for name, value in reached_by(server).items():
-            monkeypatch.setenv(name, value)
-        lake = Lake.create(new_bucket(server))
-        for number in range(3):
-            lake.write("citations/mcqa/x", f"b|{number}", {"citations": [citation(number)]})
-        copies = lake.root / "citations"
-        shutil.rmtree(copies)
-        asked = "SELECT count(*), min(asset), (SELECT count(*) FROM predictions) FROM citations"
-        for gigabytes, copied in (("0.000001", False), ("1", True)):
-            monkeypatch.setenv("EVIDENCE_CACHE_GB", gigabytes)
-            with connect(lake.root) as connection:
-                assert connection.execute(asked).fetchall() == [(3, "citations/mcqa/x", 0)]
-                with pytest.raises(duckdb.Error, match="disabled by configuration"):
-                    connection.execute(f"SELECT * FROM read_text('{lake.address}/format.json')")
-            assert copies.exists() == copied

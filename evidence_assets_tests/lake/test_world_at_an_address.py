@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.lake.object_store import ObjectStore
+from evidence_assets.lake.fetching import Mirror
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets_tests.conftest import World, new_world
 from evidence_assets_tests.lake.stores import failing, new_bucket, reached_by, s3_server
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_benchmark_made_at_an_address_by_a_failing_network_equals_the_one_made_in_a_folder(
     made_world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,12 +42,13 @@ def test_a_benchmark_made_at_an_address_by_a_failing_network_equals_the_one_made
         assert door.failed == 45
         for name, value in reached_by(server).items():
             monkeypatch.setenv(name, value)
-        store, local = ObjectStore(address), made_world.root / "data_lake"
+        mirror, local = Mirror(address, tmp_path / "mirror"), made_world.root / "data_lake"
+        mirror.fetch_below(mirror.root)
         compared = 0
-        for stored in store.listed():
-            table = stored.name.partition("/")[0]
-            if table in TABLES and table != "history":
-                assert store.get(stored.name) == (local / stored.name).read_bytes(), stored.name
+        for path in mirror.root.rglob("*.parquet"):
+            name = path.relative_to(mirror.root)
+            if name.parts[0] in TABLES and name.parts[0] != "history":
+                assert path.read_bytes() == (local / name).read_bytes(), name
                 compared += 1
         assert compared > 20
         asked = "SELECT prediction_id FROM predictions ORDER BY 1 LIMIT 1"
