@@ -22,8 +22,6 @@ MOST = 2**31 - 1
 """Bytes of the texts that an array of the declared type can hold."""
 IDS_AT_ONCE = 1 << 18
 """Contents whose ids are Python objects at a time."""
-ROWS_BEHIND = 64
-"""Rows whose texts, of a byte at the least, fill 64 bytes."""
 _DIGITS = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
 
@@ -101,16 +99,9 @@ def plain_schema(rows: pa.Table) -> pa.Schema:
 
 
 def blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
-    """Rows as they lie in the lake: at once, or where some are held as codes, so many at a time.
-
-    A block is a slice of one that ends some rows after it: the hash of rows covers what lies in memory up to 64 bytes behind
-    the texts of a slice, so that without them it would tell how the rows were held.
-    """
-    if plain_schema(rows) == rows.schema:
-        yield rows
-        return
+    """Rows as they lie in the lake, so many at a time."""
     for first in range(0, max(1, rows.num_rows), size):
-        yield plain(rows.slice(first, size + ROWS_BEHIND)).slice(0, size)
+        yield plain(rows.slice(first, size))
 
 
 def _short(texts: pa.LargeStringArray) -> pa.StringArray:

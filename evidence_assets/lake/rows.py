@@ -7,11 +7,11 @@ Belongs here: one table's rows, wherever they lie. Which file is whose, and how 
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -141,26 +141,36 @@ def version_of(rows: pa.Table) -> str:
     that say nothing in it, and what was made from them stays fresh.
     """
     rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
-    sink = _Hashing()
-    rows = rows.replace_schema_metadata(None)
-    with pa.ipc.new_stream(pa.PythonFile(sink, "w"), plain_schema(rows)) as stream:
-        for block in blocks(rows, ROW_GROUP):
-            stream.write_table(block, max_chunksize=ROW_GROUP)
-    return content_id(rows.num_rows, sink.digest.hexdigest())
+    digest = hashlib.blake2b(digest_size=16)
+    for block in blocks(rows, ROW_GROUP):
+        for name, column in zip(block.column_names, block.columns, strict=True):
+            digest.update(f"{name} {column.type} ".encode())
+            _hash_values(column.combine_chunks(), digest)
+    return content_id(rows.num_rows, digest.hexdigest())
 
 
-class _Hashing(io.RawIOBase):
-    """A file of which nothing is kept but the hash of what is written to it."""
+def _hash_values(values: pa.Array, digest: hashlib.blake2b) -> None:
+    """Add the values to a hash, whatever is beside them, or under nulls, in memory."""
+    if values.null_count:
+        digest.update(b"null" + np.packbits(values.is_null().to_numpy(zero_copy_only=False)).tobytes())
+    if pa.types.is_struct(values.type):
+        for part in values.flatten():
+            _hash_values(part, digest)
+    elif pa.types.is_list(values.type):
+        digest.update(_numbers(pc.list_value_length(values)))
+        _hash_values(pc.list_flatten(values), digest)
+    elif pa.types.is_string(values.type):
+        texts = values.fill_null("")
+        digest.update(_numbers(pc.binary_length(texts)))
+        digest.update(pc.binary_join(pa.ListArray.from_arrays([0, len(texts)], texts), "")[0].as_buffer())
+    else:
+        digest.update(_numbers(values))
 
-    def __init__(self) -> None:
-        self.digest = hashlib.blake2b(digest_size=16)
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self.digest.update(data)
-        return len(data)
+def _numbers(values: pa.Array) -> bytes:
+    """The bytes of numbers or flags, with 0 for null."""
+    filled = values.fill_null(False if pa.types.is_boolean(values.type) else 0) if values.null_count else values
+    return bytes(np.ascontiguousarray(filled.to_numpy(zero_copy_only=False)).data)
 
 
 def read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
