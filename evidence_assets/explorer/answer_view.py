@@ -17,7 +17,7 @@ from evidence_assets.explorer.paths import WalkedEdge, reasons, walked, why_of
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import need
 from evidence_assets.lake.ids import shortened
-from evidence_assets.lake.places import rows_of, rows_with_ids
+from evidence_assets.lake.places import among, rows_of
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
@@ -313,8 +313,8 @@ def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[Answer
     evidence = [row for rows in answers for row in rows.evidence]
     sources = _sources(connection, evidence)
     walks = walked(connection, [row["locator"] for row in evidence if row["kind"] == "path"])
-    ids = sorted({str(rows.prediction["answer"]) for rows in answers})
-    names = dict(rows_with_ids(connection, "SELECT node_id, name FROM kg_nodes WHERE node_id IN ($ids)", ids))
+    condition, ids = among("node_id", sorted({str(rows.prediction["answer"]) for rows in answers}))
+    names = dict(connection.execute(f"SELECT node_id, name FROM kg_nodes WHERE {condition}", ids).fetchall())
     return [
         AnswerView(
             rows,
@@ -367,9 +367,10 @@ def _sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> 
         need(connection, schema.name)
         names = (schema.row_id, *_SOURCE_COLUMNS[schema.name])
         columns = ", ".join(f'"{name}"' for name in names)
-        ids = sorted({row["source_id"] for row in evidence if row["source_kind"] == kind})
-        sql = f'SELECT {columns} FROM "{schema.name}" WHERE "{schema.row_id}" IN ($ids)'
-        for row in rows_with_ids(connection, sql, ids):
+        condition, ids = among(
+            f'"{schema.row_id}"', sorted({row["source_id"] for row in evidence if row["source_kind"] == kind})
+        )
+        for row in connection.execute(f'SELECT {columns} FROM "{schema.name}" WHERE {condition}', ids).fetchall():
             found[kind, str(row[0])] = dict(zip(names, row, strict=True))
     return found
 

@@ -14,7 +14,7 @@ import duckdb
 
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import need, root_of, rows_in
-from evidence_assets.lake.places import Places, row_of_a_question, rows_of, rows_with_ids
+from evidence_assets.lake.places import Places, among, row_of_a_question, rows_of
 from evidence_assets.lake.schemas import KINDS
 
 Row = dict[str, Any]
@@ -78,15 +78,12 @@ class PartitionRows:
         if self.near is None:
             need(self.connection, "lineage_edges")
         source = "lineage_edges" if self.near is None else rows_in("lineage_edges", self.near.lineage(kind))
-        rows = rows_with_ids(
-            self.connection,
-            f"SELECT child_id, parent_id FROM {source} WHERE child_id IN ($ids) AND child_kind = $child "
+        condition, parameters = among("child_id", ids)
+        rows = self.connection.execute(
+            f"SELECT child_id, parent_id FROM {source} WHERE {condition} AND child_kind = $child "
             "AND parent_kind = $parent AND list_contains($relations, relation) ORDER BY child_id, rank, parent_id",
-            ids,
-            child=kind,
-            parent=parent_kind,
-            relations=list(relations),
-        )
+            parameters | {"child": kind, "parent": parent_kind, "relations": list(relations)},
+        ).fetchall()
         found: dict[str, list[str]] = {}
         for child, parent in rows:
             found.setdefault(child, []).append(parent)

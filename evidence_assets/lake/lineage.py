@@ -11,7 +11,7 @@ import duckdb
 
 from evidence_assets.lake.catalogue import need, quoted, rows_in
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.places import LAST, OF_A_QUESTION, Places, row_of_a_question, rows_of, rows_with_ids
+from evidence_assets.lake.places import LAST, OF_A_QUESTION, Places, among, row_of_a_question, rows_of
 from evidence_assets.lake.schemas import KINDS, TABLES
 from evidence_assets.lake.sources import contents_of, implied_edges, sources_called
 
@@ -147,8 +147,8 @@ class _Reader:
     def _contents(self, kind: str, ids: Sequence[str], source: str, condition: str = "") -> dict[str, dict[str, Any]]:
         row_id, shown = KINDS[kind].row_id, _SHOWN[KINDS[kind].name]
         columns = ", ".join(f'"{column}"' for column in (row_id, *shown))
-        sql = f'SELECT {columns} FROM {source} WHERE {condition} "{row_id}" IN ($ids)'
-        rows = rows_with_ids(self.connection, sql, sorted(ids))
+        own, parameters = among(f'"{row_id}"', sorted(ids))
+        rows = self.connection.execute(f"SELECT {columns} FROM {source} WHERE {condition} {own}", parameters).fetchall()
         return {str(row[0]): dict(zip(shown, row[1:], strict=True)) for row in rows}
 
     def edges(self, kind: str, ids: Sequence[str], *, upwards: bool) -> list[Edge]:
@@ -169,13 +169,12 @@ class _Reader:
         if not source:
             need(self.connection, "lineage_edges")
         here, there = ("child", "parent") if upwards else ("parent", "child")
-        return rows_with_ids(
-            self.connection,
+        condition, parameters = among(f"{here}_id", sorted(ids))
+        return self.connection.execute(
             f"SELECT DISTINCT {here}_kind, {here}_id, relation, {there}_kind, {there}_id, parent_version, rank "
-            f"FROM {source or 'lineage_edges'} WHERE {here}_kind = $kind AND {here}_id IN ($ids) ORDER BY ALL",
-            sorted(ids),
-            kind=kind,
-        )
+            f"FROM {source or 'lineage_edges'} WHERE {here}_kind = $kind AND {condition} ORDER BY ALL",
+            parameters | {"kind": kind},
+        ).fetchall()
 
 
 def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:

@@ -104,8 +104,7 @@ def rows_of(connection: Connection, sql: str, **parameters: Any) -> list[dict[st
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def rows_with_ids(connection: Connection, sql: str, ids: Sequence[str], **parameters: Any) -> list[tuple[Any, ...]]:
-    """Rows of a query in which ``$ids`` stands for these ids as constants: only then row groups are left unread."""
-    names = {f"id{number}": identifier for number, identifier in enumerate(ids)}
-    listed = ", ".join(f"${name}" for name in names)
-    return connection.execute(sql.replace("$ids", listed), names | parameters).fetchall()
+def among(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The condition that a column is one of these ids, and its parameters; constants, so that row groups are skipped."""
+    parameters = {f"id{number}": identifier for number, identifier in enumerate(ids)}
+    return f"{column} IN ({', '.join(f'${name}' for name in parameters)})", parameters

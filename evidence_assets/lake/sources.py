@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from evidence_assets.lake.catalogue import need, quoted, rows_in
-from evidence_assets.lake.places import Places, rows_with_ids
+from evidence_assets.lake.places import Places, among
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -67,14 +67,13 @@ def implied_edges(
         here, there, to_kind = (
             ("child", "parent", rule.parent_kind) if upwards else ("parent", "child", rule.child_kind)
         )
-        rows += rows_with_ids(
-            connection,
+        condition, parameters = among(here, sorted(ids))
+        rows += connection.execute(
             f"SELECT DISTINCT $kind, {here}, '{relation}', '{to_kind}', {there}, version, NULL FROM "
             f"(SELECT {rule.child} AS child, {rule.parent} AS parent, {rule.version} AS version "
-            f"FROM {_from(connection, rule.table, kind, ids, near)} WHERE {rule.where}) WHERE {here} IN ($ids)",
-            sorted(ids),
-            kind=kind,
-        )
+            f"FROM {_from(connection, rule.table, kind, ids, near)} WHERE {rule.where}) WHERE {condition}",
+            parameters | {"kind": kind},
+        ).fetchall()
     return rows
 
 
@@ -99,8 +98,10 @@ def contents_of(
         return {}
     table, identifier, shown = _CONTENTS[kind]
     source = _from(connection, table, kind, ids, near)
-    sql = f"SELECT {identifier} AS id, {', '.join(shown.values())} FROM {source} WHERE id IN ($ids) GROUP BY 1"
-    return {str(row[0]): dict(zip(shown, row[1:], strict=True)) for row in rows_with_ids(connection, sql, ids)}
+    condition, parameters = among("id", ids)
+    sql = f"SELECT {identifier} AS id, {', '.join(shown.values())} FROM {source} WHERE {condition} GROUP BY 1"
+    rows = connection.execute(sql, parameters).fetchall()
+    return {str(row[0]): dict(zip(shown, row[1:], strict=True)) for row in rows}
 
 
 def _from(connection: Connection, table: str, kind: str, ids: Sequence[str], near: Places | None) -> str:
