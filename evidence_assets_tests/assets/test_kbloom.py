@@ -74,7 +74,7 @@ def test_models_judge_and_rate_where_the_profile_names_some(
     assert (metadata["asked_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 2, 2)
     rows = lake.read("scores", "scores/knowledge/mine_judged")
     found = {(row["reasoner"].partition("@")[0], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
-    assert found["recorded", "judge_precision"] == 50
+    assert found["recorded", "precision"] == 0.5
     assert found["tiny-causal", "likelihood"] < 0
 
 

@@ -6,8 +6,9 @@ searches with the same prompts; a collection holds K-Bloom's only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Literal
 
 from evidence_assets import profiles
@@ -16,6 +17,8 @@ from evidence_assets.experiment.solvers import asking_version, language_model, p
 from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, System
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.harvest.prompt_mining import MinedPrompt
+from evidence_assets.harvest.triple_metrics import Pair
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.in_use import (
     MASKED_LM,
@@ -28,10 +31,12 @@ from evidence_assets.models.in_use import (
 )
 from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.profiles import GeneratorSettings, Profile
-from evidence_assets.systems.kbloom import VERSION, collection_scores, judging, rows, scores
-from evidence_assets.systems.kbloom.judging import JUDGE, REWORD, PromptedJudge, PromptedParaphraser
+from evidence_assets.systems.kbloom import VERSION, rows, scores
+from evidence_assets.systems.kbloom.judging import JUDGE, REWORD, PromptedJudge, PromptedParaphraser, statement
 from evidence_assets.systems.kbloom.references import Reference, references
 from evidence_assets.systems.kbloom.sample_model import masked_model_stages, names_of
+from evidence_assets.systems.kbloom.sample_scores import read_facts, sample_rows
+from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.system import (
     KBloomSettings,
     Kinds,
@@ -91,248 +96,210 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
     }
 
 
+@dataclass(frozen=True)
 class _Stages:
-    def __init__(self, variant: Variant, settings: HarvestSettings) -> None:
-        self._variant, self._settings, self._harvests = variant, settings, settings.harvests
-        self._base = variant.place
-        self._harvest = f"{self._base}/harvest"
-        self._known_as: dict[str, str] = {
-            s.variant: variant.at(variant.name if s is self._harvests[0] else s.variant, by="@") for s in self._harvests
-        }
-        """Under which name each harvest is scored."""
+    """The stages of one variant."""
+
+    variant: Variant
+    settings: HarvestSettings
+
+    @property
+    def harvest(self) -> str:
+        """Asset of the harvest itself."""
+        return f"{self.variant.place}/harvest"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Under which name the triples of each origin are scored."""
+        own, *others = (one.variant for one in self.settings.harvests)
+        return {own: self.variant.at(self.variant.name, by="@"), **{o: self.variant.at(o, by="@") for o in others}}
 
     def all(self) -> list[Stage]:
-        settings = self._settings
-        made = [self._harvest_stage(), *(self._merged(collection) for collection in settings.collections)]
-        made += [self._scores() if settings.truth else self._sizes()]
-        made += [self._compared(reference) for reference in settings.references]
-        made += [self._coverage()] if settings.coverage else []
-        return made + self._judged()
+        settings, version = self.settings, f"{VERSION}:{self.variant.published}"
+        model = Read(self.variant.at(MASKED_LM, ["masked_model"]))
+        kinds = [Read(settings.kinds)] if settings.kinds else []
+        stages = [
+            Stage(
+                self.harvest,
+                "triples",
+                self._harvested,
+                "Triples of one relation, from its prompt and seed pairs, with the prompts and candidates that led to them.",
+                [Read(SEEDS), model, *kinds],
+                f"{VERSION}:{settings.harvests}{self._written_by}",
+                partitions="relations",
+                kinds=("parquet", "pytorch"),
+                pool="gpu",
+            )
+        ]
+        stages += [
+            Stage(
+                f"{self.variant.place}/{collection}",
+                "triples",
+                partial(self._merged, collection),
+                f"Harvested triples of all relations of {collection}, best first in each, flagged by what their reverse says.",
+                [Read(self.harvest, "every"), ALL_SEEDS, Read(FOLDER)],
+                VERSION,
+                partitions="",
+            )
+            for collection in settings.collections
+        ]
+        if settings.truth:
+            about = (
+                "What the harvest reaches against the facts that the sample corpus states, seeds left out, and whether "
+                "facts that it holds back are recovered above chance."
+            )
+            stages.append(self._scored("", self._on_the_sample, about, [Read(FOLDER), Read("raw/sample")], VERSION))
+        else:
+            about = "How much each collection yields, and how varied it is."
+            stages.append(self._scored("", self._sizes, about, [Read(FOLDER)], version))
+        stages += [
+            self._scored(
+                f"_on_{reference.name}",
+                partial(self._compared, reference),
+                f"The harvest of {reference.collection} compared with {reference.name}.",
+                [Read(reference.key)],
+                version,
+                pool="gpu",
+            )
+            for reference in settings.references
+        ]
+        if settings.coverage:
+            about = "How much of what the model could yield was found, by two catches with disjoint prompts."
+            own = f"{VERSION}:{settings.harvests[0]}"
+            stages.append(self._scored("_coverage", self._coverage, about, [model, *kinds], own, pool="gpu"))
+        judges, rated = _judges(), profiles.load().harvesting.likelihood
+        if judges or rated is not None:
+            about = (
+                "What language models say of the harvest: judged precision and noise, agreement of two judges, likelihood "
+                "of the statements."
+            )
+            asked = [asking_version(one, JUDGE, words=self.variant.words) for one in judges]
+            asked += [f"{rated.name}@{rated.revision}"] if rated else []
+            pool = pool_of(judges[0]) if judges else "gpu"
+            own = f"{VERSION}:2:{asked}:{self.variant.published or ''}"
+            stages.append(self._scored("_judged", self._judged, about, [], own, pool=pool))
+        return stages
 
     def _scored(
         self,
         suffix: str,
         make: Callable[[StageContext], StageOutput],
-        what: str,
+        about: str,
         reads: list[Read],
         version: str,
-        **more: Any,
+        pool: str | None = None,
     ) -> Stage:
         return Stage(
-            f"scores/{self._base}{suffix}",
+            f"scores/{self.variant.place}{suffix}",
             "scores",
             make,
-            what,
-            [Read(self._harvest, "every"), ALL_SEEDS, *reads],
+            about,
+            [Read(self.harvest, "every"), ALL_SEEDS, *reads],
             version,
             partitions="",
-            **more,
+            kinds=("parquet", "pytorch") if pool == "gpu" else ("parquet",),
+            pool=pool,
         )
-
-    @property
-    def _model(self) -> Read:
-        return Read(self._variant.at(MASKED_LM, ["masked_model"]))
-
-    @property
-    def _kinds_read(self) -> list[Read]:
-        return [Read(self._settings.kinds)] if self._settings.kinds else []
-
-    def _kinds(self, step: StageContext) -> Kinds | None:
-        return rows.kinds_of(step.read("triples", self._settings.kinds)) if self._settings.kinds else None
 
     @property
     def _written_by(self) -> str:
         """Which models prompts are written with, for the code version; nothing where it is the masked one alone."""
-        stated, settings = self._variant.profile.harvesting, self._settings
+        stated = self.variant.profile.harvesting
         named = [f"{one.name}@{one.revision}" for one in (stated.writer, stated.substitution) if one is not None]
-        if settings.baseline and stated.paraphraser == "generator":
-            named.append(asking_version(self._variant.profile.generator, REWORD, words=self._variant.words))
-        return f":{named}" if named and settings.prompts != "initial" else ""
+        if self.settings.baseline and stated.paraphraser == "generator":
+            named.append(asking_version(self.variant.profile.generator, REWORD, words=self.variant.words))
+        return f":{named}" if named and self.settings.prompts != "initial" else ""
 
-    def _harvest_stage(self) -> Stage:
-        def make(step: StageContext) -> StageOutput:
-            relation = rows.relation_of(step.read_here("relation_seeds", SEEDS))
-            model, words = masked_lm(step.lake, step.profile.masked_model), encoder(step.profile.encoder)
-            if relation.collection not in self._settings.collections:
-                known = ", ".join(self._settings.collections)
-                step.warn(f"collection {relation.collection!r} is merged nowhere; known: {known}")
-            kinds = self._kinds(step)
-            others, known_as = _prompt_models(step, self._settings)
-            key = rows.harvest_hash(relation, model_key(model), model_key(words), self._harvests, kinds, known_as)
-            before = step.read_here("prompts", step.asset)
-            whole = step.lake.is_whole(step.table, step.asset, step.partition)
-            if whole and before.height and set(before["input_hash"]) == {key}:
-                triples, lineage, _ = step.before
-                beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
-                return StageOutput(triples, lineage.to_arrow(), {}, triples.height, beside)
-            own = step.profile.harvesting.seed_folders
-            check_seeds(relation, model, [step.lake.raw_place(name) for name in ("seeds", *own)])
-            check_kinds(relation, kinds)
-            prompts = mine(relation, model, words, self._harvests[0], others)
-            mined = [prompts, *(mine(relation, model, words, one, others, prompts) for one in self._harvests[1:])]
-            harvests = [
-                harvest(relation, model, words, one, prompts=own, kinds=kinds)
-                for one, own in zip(self._harvests, mined, strict=True)
-            ]
-            return rows.harvest_rows(relation, harvests, model=model_key(model), source=self._harvest, input_hash=key)
+    def _kinds(self, step: StageContext) -> Kinds | None:
+        return rows.kinds_of(step.read("triples", self.settings.kinds)) if self.settings.kinds else None
 
-        return Stage(
-            self._harvest,
-            "triples",
-            make,
-            "Triples of one relation, from its prompt and seed pairs, with the prompts and candidates that led to them.",
-            [Read(SEEDS), self._model, *self._kinds_read],
-            f"{VERSION}:{self._harvests}{self._written_by}",
-            partitions="relations",
-            kinds=("parquet", "pytorch"),
-            pool="gpu",
-        )
-
-    def _merged(self, collection: str) -> Stage:
-        def make(step: StageContext) -> StageOutput:
-            triples = rows.in_collection(
-                step.read("triples", self._harvest), step.read("relation_seeds", SEEDS), collection, "kbloom"
-            )
-            return StageOutput(triples, metadata={"relations": triples["relation_id"].n_unique()})
-
-        return Stage(
-            f"{self._base}/{collection}",
-            "triples",
-            make,
-            f"Harvested triples of all relations of {collection}, best first in each, flagged by what their reverse says.",
-            [Read(self._harvest, "every"), ALL_SEEDS, Read(FOLDER)],
-            VERSION,
-            partitions="",
-        )
-
-    def _scores(self) -> Stage:
-        def make(step: StageContext) -> StageOutput:
-            folder = step.lake.raw_place("sample")
-            scored = scores.score_rows(
-                rows.relations_of(step.read("relation_seeds", SEEDS)),
-                step.read("triples", self._harvest),
-                stated=scores.read_facts(folder / "stated.tsv"),
-                held_out=scores.read_facts(folder / "held_out.tsv"),
-                variants=self._known_as,
-                known=names_of([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")]),
-            )
-            totals = {
-                f"{row['selector']}_{row['metric']}_{row['scope_id']}": row["value"]
-                for row in scored
-                if row["scope_kind"] == "collection" and row["value"] is not None
-            }
-            return StageOutput(scored, metadata=totals)
-
-        return self._scored(
-            "",
-            make,
-            "What the harvest reaches against the facts that the sample corpus states, seeds left out, and whether facts "
-            "that it holds back are recovered above chance.",
-            [Read(FOLDER), Read("raw/sample")],
-            VERSION,
-        )
+    def _read(self, step: StageContext, collection: str = "") -> scores.Harvested:
+        """The harvest to be scored, of one collection or all."""
+        relations = rows.relations_of(step.read("relation_seeds", SEEDS))
+        chosen = [one for one in relations if collection in ("", one.collection)]
+        return scores.Harvested(chosen, step.read("triples", self.harvest), self.names)
 
     def _beside(self, scored: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows of each harvest beside the figures that are printed for its system."""
         made = []
-        for origin, variant in self._known_as.items():
-            names = [name for name in self._variant.published if name.system == origin]
+        for origin, variant in self.names.items():
+            names = [name for name in self.variant.published if name.system == origin]
             made += beside([row for row in scored if row["selector"] == variant], names)
         return made
 
-    def _sizes(self) -> Stage:
-        def make(step: StageContext) -> StageOutput:
-            relations = rows.relations_of(step.read("relation_seeds", SEEDS))
-            scored = collection_scores.size_rows(relations, step.read("triples", self._harvest), self._known_as)
-            return StageOutput(self._beside(scored))
-
-        return self._scored(
-            "",
-            make,
-            "How much each collection yields, and how varied it is.",
-            [Read(FOLDER)],
-            f"{VERSION}:{self._variant.published}",
-        )
-
-    def _compared(self, reference: Reference) -> Stage:
-        def make(step: StageContext) -> StageOutput:
-            relations = rows.relations_of(step.read("relation_seeds", SEEDS))
-            scored = collection_scores.reference_rows(
-                reference.name,
-                reference.pairs(step.lake.raw_with(*reference.paths)),
-                [relation for relation in relations if relation.collection == reference.collection],
-                step.read("triples", self._harvest),
-                self._known_as,
-                encoder(step.profile.encoder).sentences,
-            )
-            return StageOutput(self._beside(scored))
-
-        return self._scored(
-            f"_on_{reference.name}",
-            make,
-            f"The harvest of {reference.collection} compared with {reference.name}.",
-            [Read(reference.key)],
-            f"{VERSION}:{self._variant.published}",
-            kinds=("parquet", "pytorch"),
-            pool="gpu",
-        )
-
-    def _coverage(self) -> Stage:
-        def make(step: StageContext) -> StageOutput:
-            model = masked_lm(step.lake, step.profile.masked_model)
-            scored = collection_scores.coverage_rows(
-                rows.relations_of(step.read("relation_seeds", SEEDS)),
-                step.read("prompts", self._harvest),
-                model,
-                encoder(step.profile.encoder),
-                self._harvests[0],
-                self._variant.name,
-                model_key(model),
-                self._kinds(step),
-            )
-            return StageOutput(scored)
-
-        return self._scored(
-            "_coverage",
-            make,
-            "How much of what the model could yield was found, by two catches with disjoint prompts.",
-            [self._model, *self._kinds_read],
-            f"{VERSION}:{self._harvests[0]}",
-            kinds=("parquet", "pytorch"),
-            pool="gpu",
-        )
-
-    def _judged(self) -> list[Stage]:
-        """What other language models say of the harvest, where the profile names one that judges or rates texts."""
-        judges, rated = _judges(), profiles.load().harvesting.likelihood
-        if not judges and rated is None:
-            return []
-
-        def make(step: StageContext) -> StageOutput:
-            relations = rows.relations_of(step.read("relation_seeds", SEEDS))
-            triples = step.read("triples", self._harvest)
-            asked = [PromptedJudge(language_model(step, settings)) for settings in judges]
-            likelihood = None if rated is None else text_likelihood(rated)
-            scored = judging.judged_rows(
-                relations, triples, variants=self._known_as, judges=asked, likelihood=likelihood
-            )
-            whole = collection_scores.judged_rows(relations, triples, self._known_as, asked)
-            whole += collection_scores.best_rows(relations, triples, self._known_as, asked, likelihood)
-            return StageOutput(scored + self._beside(whole))
-
-        asked = [asking_version(settings, JUDGE, words=self._variant.words) for settings in judges]
-        names = [*asked, *([f"{rated.name}@{rated.revision}"] if rated else [])]
-        return [
-            self._scored(
-                "_judged",
-                make,
-                "What language models say of the harvest: judged precision and noise, agreement of two judges, likelihood "
-                "of the statements.",
-                [],
-                f"{VERSION}:{names}:{self._variant.published or ''}",
-                pool=pool_of(judges[0]) if judges else "gpu",
-            )
+    def _harvested(self, step: StageContext) -> StageOutput:
+        relation, settings = rows.relation_of(step.read_here("relation_seeds", SEEDS)), self.settings.harvests
+        model, words = masked_lm(step.lake, step.profile.masked_model), encoder(step.profile.encoder)
+        if relation.collection not in self.settings.collections:
+            known = ", ".join(self.settings.collections)
+            step.warn(f"collection {relation.collection!r} is merged nowhere; known: {known}")
+        kinds = self._kinds(step)
+        others, known_as = _prompt_models(step, self.settings)
+        key = rows.harvest_hash(relation, model_key(model), model_key(words), settings, kinds, known_as)
+        before = step.read_here("prompts", step.asset)
+        whole = step.lake.is_whole(step.table, step.asset, step.partition)
+        if whole and before.height and set(before["input_hash"]) == {key}:
+            triples, lineage, _ = step.before
+            beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
+            return StageOutput(triples, lineage.to_arrow(), {}, triples.height, beside)
+        folders = ("seeds", *step.profile.harvesting.seed_folders)
+        check_seeds(relation, model, [step.lake.raw_place(name) for name in folders])
+        check_kinds(relation, kinds)
+        prompts = mine(relation, model, words, settings[0], others)
+        mined = [prompts, *(mine(relation, model, words, one, others, prompts) for one in settings[1:])]
+        harvests = [
+            harvest(relation, model, words, one, prompts=own, kinds=kinds)
+            for one, own in zip(settings, mined, strict=True)
         ]
+        return rows.harvest_rows(relation, harvests, model=model_key(model), source=self.harvest, input_hash=key)
+
+    def _merged(self, collection: str, step: StageContext) -> StageOutput:
+        seeds = step.read("relation_seeds", SEEDS)
+        triples = rows.in_collection(step.read("triples", self.harvest), seeds, collection, "kbloom")
+        return StageOutput(triples, metadata={"relations": triples["relation_id"].n_unique()})
+
+    def _on_the_sample(self, step: StageContext) -> StageOutput:
+        folder = step.lake.raw_place("sample")
+        scored = sample_rows(
+            self._read(step),
+            stated=read_facts(folder / "stated.tsv"),
+            held_out=read_facts(folder / "held_out.tsv"),
+            known=names_of([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")]),
+        )
+        totals = {
+            f"{row['selector']}_{row['metric']}_{row['scope_id']}": row["value"]
+            for row in scored
+            if row["scope_kind"] == "collection" and row["value"] is not None
+        }
+        return StageOutput(scored, metadata=totals)
+
+    def _sizes(self, step: StageContext) -> StageOutput:
+        return StageOutput(self._beside(scores.size_rows(self._read(step))))
+
+    def _compared(self, reference: Reference, step: StageContext) -> StageOutput:
+        stated = reference.pairs(step.lake.raw_with(*reference.paths))
+        encode = encoder(step.profile.encoder).sentences
+        harvested = self._read(step, reference.collection)
+        return StageOutput(self._beside(scores.reference_rows(harvested, reference.name, stated, encode)))
+
+    def _coverage(self, step: StageContext) -> StageOutput:
+        model, words = masked_lm(step.lake, step.profile.masked_model), encoder(step.profile.encoder)
+        settings, kinds = self.settings.harvests[0], self._kinds(step)
+
+        def catch(relation: Relation, prompts: Sequence[MinedPrompt]) -> set[Pair]:
+            made = harvest(relation, model, words, settings, prompts=prompts, kinds=kinds)
+            return {(triple.head, triple.tail) for triple in made.triples}
+
+        relations = rows.relations_of(step.read("relation_seeds", SEEDS))
+        prompts = step.read("prompts", self.harvest)
+        return StageOutput(scores.coverage_rows(relations, prompts, catch, self.variant.name, model_key(model)))
+
+    def _judged(self, step: StageContext) -> StageOutput:
+        rated, harvested = profiles.load().harvesting.likelihood, self._read(step)
+        judges = [PromptedJudge(language_model(step, settings)) for settings in _judges()]
+        likelihood = None if rated is None else text_likelihood(rated)
+        scored = scores.judged_rows(harvested, judges, likelihood)
+        return StageOutput(self._beside([*scored, *scores.best_rows(harvested, judges, likelihood)]))
 
 
 def _prompt_models(step: StageContext, settings: HarvestSettings) -> tuple[PromptModels, list[str]]:
@@ -365,7 +332,7 @@ def judge_first(variant: Variant, settings: HarvestSettings, step: StageContext)
         raise BadInput(f"there is no triple to ask about: materialize {harvest} first")
     first = triples.row(0, named=True)
     by_id = {relation.id: relation for relation in rows.relations_of(step.read("relation_seeds", SEEDS))}
-    said = judging.statement(by_id[first["relation_id"]], first["head"], first["tail"])
+    said = statement(by_id[first["relation_id"]], first["head"], first["tail"])
     PromptedJudge(language_model(step, step.profile.generator)).judge([said])
 
 
@@ -373,7 +340,7 @@ def scored_on(settings: HarvestSettings) -> list[Scope]:
     """The collections that harvests of these settings are scored for, and the references that they are compared with."""
     judged = {"kappa", "exact_agreement"} if len(_judges()) > 1 else set[str]()
     if _judges():
-        best = f"correct_of_{collection_scores.BEST}:{collection_scores.LOOKED_AT}"
+        best = f"correct_of_{scores.BEST}:{scores.LOOKED_AT}"
         judged |= {"precision", "noisy_percent", best}
     if profiles.load().harvesting.likelihood is not None:
         extremes = {f"bartscore_{end}:{said}" for end in ("max", "min") for said in ("range", "rounded")}

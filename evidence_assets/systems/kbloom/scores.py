@@ -1,205 +1,281 @@
-"""What a harvest is worth on the sample, whose truth is known: rows of ``scores``.
+"""What a harvest is worth where no truth is known: rows of ``scores``.
 
-The truth of a relation is what the corpus states of it and its seeds do not. Facts that were held back from the corpus
-are the control: the model never read them, so it must not recover them above chance.
+Harvests are counted, compared with references and judged by models. A score is a share where print gives per cent, and
+all relations of a collection are counted together, each tuple alike.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, paired_bootstrap
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, normal
 from evidence_assets.experiment.scores.scoring import metric_rows
+from evidence_assets.harvest.prompt_mining import MinedPrompt
 from evidence_assets.harvest.triple_metrics import (
-    Direction,
-    Fact,
-    canonical_fact,
+    Pair,
+    Rule,
+    Spread,
+    capture_recapture,
+    cohens_kappa,
     diversity,
+    entities,
     extracted_facts,
+    novel_only,
     novelty,
-    relevance,
+    reference_accuracy,
 )
-from evidence_assets.lake.ids import content_id
+from evidence_assets.systems.kbloom.judging import Judge, Likelihood, statement
 from evidence_assets.systems.kbloom.seeds import Relation
 
-K = 50
-TUNED, REPORTED = "tuned half", "reported half"
-"""Scopes beside the collections: the relations that the default's ranking was chosen on, and the others."""
-
-
-def read_facts(path: Path) -> list[Fact]:
-    """Head, relation and tail of each line."""
-    rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-    return [(head, relation, tail) for head, relation, tail in rows]
-
-
-def half_of(relation: str) -> str:
-    """The half that a relation lies on, by a hash of its name: no choice of ours, and it stays when others come."""
-    return TUNED if int(content_id("half", relation), 16) % 2 == 0 else REPORTED
+Row = dict[str, Any]
+Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
+MOST_REFERENCES = 20_000
+"""Tuples of a relation that rounds draw from: as many as 200 rounds of 100 could draw; a larger reference is thinned."""
+LOOKED_AT, BEST = "UsedFor", 10
+"""The relation, and how many of its best tuples, that are printed one by one."""
 
 
 @dataclass(frozen=True)
-class Control:
-    """Held-out facts of a relation: ``found`` of ``held`` were harvested.
+class Harvested:
+    """Harvested triples of some relations; ``names`` says under which name the triples of each origin are scored."""
 
-    ``chance`` is the probability that one is harvested that had been drawn by popularity alone: among the relation's
-    untold pairs (its own heads with its own tails, stated ones left out), each in proportion to how many of its facts
-    name the head times how many name the tail. What is named often is held out more often and harvested more often,
-    whatever the model knows of it.
-    """
-
-    found: int
-    held: int
-    chance: float
+    relations: Sequence[Relation]
+    triples: pl.DataFrame
+    names: Mapping[str, str]
 
     @property
-    def expected(self) -> float:
-        return self.held * self.chance
+    def collections(self) -> dict[str, list[Relation]]:
+        names = sorted({relation.collection for relation in self.relations})
+        return {name: [one for one in self.relations if one.collection == name] for name in names}
+
+    @cached_property
+    def model(self) -> str:
+        return str(self.triples["model_id"][0]) if self.triples.height else ""
+
+    def of(self, origin: str, relations: Sequence[Relation]) -> pl.DataFrame:
+        """Triples of one origin and these relations, best first."""
+        chosen = (pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in relations])
+        return self.triples.filter(chosen).sort("rank")
+
+    def pairs(self, origin: str, relation: Relation) -> list[Pair]:
+        """Head and tail of one origin's triples of a relation, best first."""
+        return list(self.of(origin, [relation]).select("head", "tail").iter_rows())
+
+    def unseeded(self, origin: str, relation: Relation) -> list[Pair]:
+        """The pairs that are no seeds of the relation, however they are capitalised."""
+        seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
+        return [p for p in self.pairs(origin, relation) if (p[0].casefold(), p[1].casefold()) not in seeds]
+
+    def rows(
+        self, scope: str, origin: str, numbers: Mapping[str, Estimate], *, kind: str = "collection", by: str = ""
+    ) -> list[Row]:
+        """A row a metric; ``by`` is the model that judged."""
+        return metric_rows(scope, self.names[origin], by, self.model, numbers, kind=kind)
 
 
-def control(relation: Relation, ranked: Sequence[Fact], stated: Iterable[Fact], held_out: Iterable[Fact]) -> Control:
-    """Count the held-out facts among the harvested ones, and what chance would put there."""
-    directions = {relation.id: Direction(symmetric=relation.symmetric)}
-
-    def form(fact: Fact) -> Fact:
-        return canonical_fact(fact, directions)
-
-    told, held = {form(fact) for fact in stated}, {form(fact) for fact in held_out}
-    heads, tails = Counter(fact[0] for fact in told | held), Counter(fact[2] for fact in told | held)
-    if relation.symmetric:
-        heads = tails = heads + tails
-    untold = {form((head, relation.id, tail)) for head in heads for tail in tails if head != tail} - told
-    weight = {fact: heads[fact[0]] * tails[fact[2]] for fact in untold}
-    found = {form(fact) for fact in ranked}
-    whole = sum(weight.values())
-    chance = sum(weight[fact] for fact in found & untold) / whole if whole else 0.0
-    return Control(len(found & held), len(held), chance)
-
-
-def above_chance(controls: Sequence[Control]) -> float:
-    """P(as many held-out facts or more | chance), over all relations together (sum of binomial counts)."""
-    from scipy.stats import binom  # as slow to import as torch
-
-    mass = np.ones(1)
-    for one in controls:
-        mass = np.convolve(mass, binom.pmf(np.arange(one.held + 1), one.held, one.chance))
-    return float(min(1.0, mass[sum(one.found for one in controls) :].sum()))
-
-
-def score_rows(
-    relations: Sequence[Relation],
-    triples: pl.DataFrame,
-    *,
-    stated: Sequence[Fact],
-    held_out: Sequence[Fact],
-    variants: Mapping[str, str],
-    known: Iterable[str] = (),
-) -> list[dict[str, Any]]:
-    """Rows for every relation of which the corpus states more than the seeds, for every collection and both halves.
-
-    ``variants`` says under which name each origin's triples are scored; the first is compared with each of the others
-    (``<metric>_over_<other>``, with the paired bootstrap interval over the same relations). ``known`` are entities that
-    do not count as novel.
-
-    Per relation the intervals are those of shares; a collection has the mean over its relations with a bootstrap
-    interval over them, and the control over all its held-out facts together.
-    """
-    rows: list[dict[str, Any]] = []
-    model = triples["model_id"][0] if triples.height else ""
-    reference = set(known)
-    scored: dict[str, dict[str, tuple[dict[str, Estimate], Control]]] = {}
-    groups: dict[str, list[str]] = {}
-    for relation in sorted(relations, key=lambda r: r.id):
-        own = [fact for fact in stated if fact[1] == relation.id]
-        held = [fact for fact in held_out if fact[1] == relation.id]
-        for origin, variant in variants.items():
-            harvested = triples.filter((pl.col("origin") == origin) & (pl.col("relation_id") == relation.id))
-            ranked: list[Fact] = [
-                (row["head"], relation.id, row["tail"]) for row in harvested.sort("rank").iter_rows(named=True)
-            ]
-            hits, truths = relevance(
-                ranked,
-                own,
-                exclude=[(head, relation.id, tail) for head, tail in relation.pairs],
-                directions={relation.id: Direction(symmetric=relation.symmetric)},
-            )
-            if not truths:
-                continue
-            checked = control(relation, ranked, own, held)
-            numbers: dict[str, Estimate] = {
-                f"precision@{K}": _share(sum(hits[:K]), K),
-                "r_precision": _share(sum(hits[:truths]), truths),
-                "recall": _share(sum(hits), truths),
-            }
-            size = _size_numbers(harvested, reference)
-            whole = numbers | _control_numbers([checked]) | size
-            rows += metric_rows(relation.id, variant, "", model, whole, kind="relation")
-            scored.setdefault(variant, {})[relation.id] = numbers, checked
-            for group in (relation.collection, half_of(relation.id)):
-                members = groups.setdefault(group, [])
-                members += [relation.id] if relation.id not in members else []
-    for group, members in sorted(groups.items()):
-        for variant, of_relation in scored.items():
-            together = _control_numbers([of_relation[name][1] for name in members])
-            means = {
-                metric: bootstrap([of_relation[name][0][metric].value for name in members], resamples=1000)
-                for metric in of_relation[members[0]][0]
-            }
-            rows += metric_rows(group, variant, "", model, means | together, kind="collection")
-        rows += _comparison(group, members, scored, model)
-    return rows
-
-
-def _comparison(
-    group: str,
-    members: Sequence[str],
-    scored: Mapping[str, Mapping[str, tuple[dict[str, Estimate], Control]]],
-    model: str,
-) -> list[dict[str, Any]]:
-    first, *others = scored
-    numbers: dict[str, Estimate] = {}
-    for other in others:
-        for metric in scored[first][members[0]][0]:
-            ours, theirs = ([scored[v][name][0][metric].value for name in members] for v in (first, other))
-            numbers[f"{metric}_over_{other}"] = paired_bootstrap(ours, theirs)
-    return metric_rows(group, first, "", model, numbers, kind="collection")
-
-
-def _share(right: int, of: int) -> Estimate:
-    return accuracy([True] * right + [False] * (of - right))
-
-
-def _size_numbers(harvested: pl.DataFrame, reference: set[str]) -> dict[str, Estimate]:
+def sizes(triples: pl.DataFrame, facts: str, reference: set[str] | None = None) -> dict[str, Estimate]:
     """What needs no truth: how much there is, how varied, how new, and how far the prompts agree on it."""
-    pairs = list(zip(harvested["head"], harvested["tail"], strict=True))
+    pairs: list[Pair] = list(triples.select("head", "tail").iter_rows())
     if not pairs:
         return {}
-    agreed = harvested["agreement"].drop_nulls()
-    numbers: dict[str, float] = {
-        "tuples": len(pairs),
-        "extracted_facts": extracted_facts(pairs),
-        "diversity": diversity(pairs),
-    }
+    numbers: dict[str, float] = {"tuples": len(pairs), facts: extracted_facts(pairs), "diversity": diversity(pairs)}
     if reference:
         numbers["novelty"] = novelty(pairs, reference)
+    agreed = triples["agreement"].drop_nulls()
     if len(agreed):
         numbers["agreement"] = float(agreed.to_numpy().mean())
     return {metric: bare(value, len(pairs)) for metric, value in numbers.items()}
 
 
-def _control_numbers(controls: Sequence[Control]) -> dict[str, Estimate]:
-    found, held = sum(one.found for one in controls), sum(one.held for one in controls)
-    if not held:
-        return {}
-    return {
-        "held_out_recall": _share(found, held),
-        "held_out_chance": bare(sum(one.expected for one in controls) / held, held),
-        "held_out_p": bare(above_chance(controls), held),
+def size_rows(harvested: Harvested) -> list[Row]:
+    """``tuples``, ``fact_count`` (twice as many), ``diversity`` (distinct entities, case kept) and mean ``agreement``."""
+    return [
+        row
+        for collection, members in harvested.collections.items()
+        for origin in harvested.names
+        for row in harvested.rows(collection, origin, sizes(harvested.of(origin, members), "fact_count"))
+    ]
+
+
+def reference_rows(
+    harvested: Harvested, reference: str, stated: Mapping[str, Sequence[Pair]], encode: Encode
+) -> list[Row]:
+    """How a harvest compares with the tuples that a reference states of the same relations.
+
+    ``novelty``: share of the distinct entities that are none of the reference's. ``accuracy``: share of the tuples that are
+    like at least half of a hundred drawn ones of the relation, mean over 200 draws; ``accuracy_maximum``: like one of them at
+    least. ``novel_only_precision``: the latter over what no other variant found. Intervals hold 95 % of the draws.
+    Relations that the reference does not state count for novelty and the harvest's size alone.
+    """
+    known = entities(pair for pairs in stated.values() for pair in pairs)
+    theirs = {
+        one.id: encode(_texts(one, _thinned(stated[one.id]))) for one in harvested.relations if stated.get(one.id)
     }
+    rows: list[Row] = []
+    for origin in harvested.names:
+        pairs = {one.id: harvested.pairs(origin, one) for one in harvested.relations}
+        found = [pair for own in pairs.values() for pair in own]
+        if not found:
+            continue
+        parts: dict[str, list[tuple[int, Spread]]] = {}
+        for relation in harvested.relations:
+            if relation.id not in theirs or not pairs[relation.id]:
+                continue
+            ours = encode(_texts(relation, pairs[relation.id]))
+            others = [name for name in harvested.names if name != origin]
+            alone = novel_only(
+                pairs[relation.id], [pair for name in others for pair in harvested.pairs(name, relation)]
+            )
+            compared: list[tuple[str, npt.NDArray[np.floating], Rule]] = [
+                ("accuracy", ours, "share"),
+                ("accuracy_maximum", ours, "maximum"),
+                ("novel_only_precision", ours[alone if others else []], "maximum"),
+            ]
+            for metric, vectors, rule in compared:
+                if len(vectors):
+                    spread = reference_accuracy(vectors, theirs[relation.id], rule=rule)
+                    parts.setdefault(metric, []).append((len(vectors), spread))
+        numbers = {
+            "fact_count": bare(extracted_facts(found), len(found)),
+            "diversity": bare(diversity(found), len(found)),
+        }
+        numbers["novelty"] = bare(novelty(found, known) / 100, len(found))
+        rows += harvested.rows(reference, origin, numbers | {name: _together(own) for name, own in parts.items()})
+    return rows
+
+
+def _texts(relation: Relation, pairs: Sequence[Pair]) -> list[str]:
+    return [statement(relation, *pair) for pair in pairs]
+
+
+def _thinned(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs, each once; of more than can be drawn as many as can, spread over all."""
+    distinct = sorted(set(pairs))
+    if len(distinct) <= MOST_REFERENCES:
+        return distinct
+    return [distinct[int(i)] for i in np.linspace(0, len(distinct) - 1, MOST_REFERENCES)]
+
+
+def _together(parts: Sequence[tuple[int, Spread]]) -> Estimate:
+    """The relations' accuracies as one, each weighed by its tuples; the draws of one do not depend on another's."""
+    whole = sum(size for size, _ in parts)
+    mean = sum(size * spread.mean for size, spread in parts) / whole / 100
+    deviation = sqrt(sum((size * spread.deviation) ** 2 for size, spread in parts)) / whole / 100
+    return normal(mean, deviation, whole)
+
+
+def judged_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likelihood | None = None) -> list[Row]:
+    """What models say of the statements of each relation and each collection, seeds left out.
+
+    * ``precision`` and ``noisy_percent`` by each judge, and ``precision_novel`` over what the other variants did not find. A
+      statement without a usable verdict counts neither way; ``n`` says how many have one.
+    * ``kappa`` (Cohen's) and ``exact_agreement`` of the first two judges, over the statements that both judged.
+    * ``likelihood`` of a relation: mean log-probability of the statement after the relation's seed statements, with its
+      interval over the triples.
+    """
+    scopes = [("relation", one.id, [one]) for one in sorted(harvested.relations, key=lambda one: one.id)]
+    scopes += [("collection", name, members) for name, members in harvested.collections.items()]
+    rows: list[Row] = []
+    for kind, scope, members in scopes:
+        for origin in harvested.names:
+            texts, novel = list[str](), list[int]()
+            for relation in members:
+                own = harvested.unseeded(origin, relation)
+                others = [harvested.unseeded(name, relation) for name in harvested.names if name != origin]
+                elsewhere = [pair for other in others for pair in other]
+                novel += [len(texts) + place for place in novel_only(own, elsewhere)] if elsewhere else []
+                texts += _texts(relation, own)
+            if not texts:
+                continue
+            verdicts = [[v if isinstance(v, bool) else None for v in judge.judge(texts)] for judge in judges]
+            for judge, said in zip(judges, verdicts, strict=True):
+                usable = [verdict for verdict in said if verdict is not None]
+                new = [verdict for place in novel if (verdict := said[place]) is not None]
+                numbers = {"precision": accuracy(usable), "noisy_percent": accuracy([not v for v in usable])}
+                numbers |= {"precision_novel": accuracy(new)} if new else {}
+                rows += harvested.rows(scope, origin, numbers if usable else {}, kind=kind, by=judge.model_id)
+            both = [pair for pair in zip(*verdicts[:2], strict=True) if None not in pair] if len(judges) > 1 else []
+            if both:
+                numbers = {"kappa": bare(cohens_kappa(*zip(*both, strict=True)), len(both))}
+                numbers["exact_agreement"] = accuracy([one == other for one, other in both])
+                rows += harvested.rows(scope, origin, numbers, kind=kind, by=judges[0].model_id)
+            if likelihood is not None and kind == "relation":
+                before = " ".join(_texts(members[0], members[0].pairs))
+                values = likelihood.score([(before, text) for text in texts])
+                numbers = {"likelihood": bootstrap(values, resamples=1000)}
+                rows += harvested.rows(scope, origin, numbers, kind=kind, by=likelihood.model_id)
+    return rows
+
+
+def best_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likelihood | None) -> list[Row]:
+    """What models say of the ten best tuples of ``UsedFor``, seeds left out, as scores of its collection.
+
+    ``correct_of_10``: how many the first judge calls correct. ``bartscore_*``: mean, greatest and least likelihood of a
+    tuple's statement after that of one seed, over all tuples and seeds, the extremes with two decimals and with one;
+    ``pairs_with_higher_bartscore``: at how many ranks the mean over the seeds is above that of the other harvest.
+    """
+    rows: list[Row] = []
+    for relation in (one for one in harvested.relations if one.id == LOOKED_AT):
+        rated: dict[str, npt.NDArray[np.floating]] = {}
+        for origin in harvested.names:
+            texts = _texts(relation, harvested.unseeded(origin, relation)[:BEST])
+            if texts and judges:
+                right = sum(verdict is True for verdict in judges[0].judge(texts))
+                numbers = {f"correct_of_{BEST}:{LOOKED_AT}": bare(right, len(texts))}
+                rows += harvested.rows(relation.collection, origin, numbers, by=judges[0].model_id)
+            if texts and likelihood is not None:
+                asked = [(statement(relation, *seed), text) for text in texts for seed in relation.pairs]
+                rated[origin] = likelihood.score(asked).reshape(len(texts), -1).astype(float)
+                numbers = {"bartscore_mean": bare(float(rated[origin].mean()), len(texts))}
+                for name, value in (("max", rated[origin].max()), ("min", rated[origin].min())):
+                    for said, digits in (("range", 2), ("rounded", 1)):
+                        numbers[f"bartscore_{name}:{said}"] = bare(round(float(value), digits), len(texts))
+                rows += harvested.rows(relation.collection, origin, numbers, by=likelihood.model_id)
+        if likelihood is not None and len(rated) == 2:
+            ours, theirs = (of.mean(axis=1) for of in rated.values())
+            count = min(len(ours), len(theirs))
+            numbers = {"pairs_with_higher_bartscore": bare(int((ours[:count] > theirs[:count]).sum()), count)}
+            rows += harvested.rows(relation.collection, next(iter(rated)), numbers, by=likelihood.model_id)
+    return rows
+
+
+def deal(prompts: pl.DataFrame) -> tuple[list[MinedPrompt], list[MinedPrompt]]:
+    """Two disjoint sets of the kept prompts (rows of ``prompts``): dealt in turn, the heaviest first."""
+    own = pl.col("variant").fill_null("kbloom") != "bertnet"
+    kept = prompts.filter(pl.col("kept") & own).sort("weight", "prompt_id", descending=[True, False])
+    mined = [
+        MinedPrompt(row["text"], row["weight"], row["bert_score"], row["ibleu"], row["certainty"], 0.0, True)
+        for row in kept.iter_rows(named=True)
+    ]
+    return mined[0::2], mined[1::2]
+
+
+def coverage_rows(
+    relations: Sequence[Relation],
+    prompts: pl.DataFrame,
+    catch: Callable[[Relation, Sequence[MinedPrompt]], set[Pair]],
+    variant: str,
+    model: str,
+) -> list[Row]:
+    """``coverage`` and ``findable`` tuples of every relation with two kept prompts; ``n`` is what both sets found.
+
+    ``catch``: Harvests a relation with some prompts alone.
+    """
+    rows: list[Row] = []
+    for relation in sorted(relations, key=lambda each: each.id):
+        halves = deal(prompts.filter(pl.col("relation_id") == relation.id))
+        if not all(halves):
+            continue
+        catches = [catch(relation, half) for half in halves]
+        estimate, found = capture_recapture(*catches), len(catches[0] | catches[1])
+        numbers = {"coverage": bare(estimate.share, found), "findable": bare(estimate.population, found)}
+        rows += metric_rows(relation.id, variant, "", model, numbers, kind="relation")
+    return rows

@@ -17,12 +17,13 @@ A file looks like this; ``template`` and everything under it may be left out::
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any
 
 import yaml
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, ValidationInfo
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -30,10 +31,34 @@ from evidence_assets.lake.input_files import yaml_of
 from evidence_assets.text.nearest import nearest
 from evidence_assets.text.prompt_text import missing_slot
 
-MAX_PAIRS = 5
 PACKAGED = Path(__file__).with_name("relations")
 """Folders of seed files that come with the package, one a collection."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    text = " ".join(value.split())
+    if not text:
+        raise ValueError("is empty")
+    return text
+
+
+def _with_slots(text: str, info: ValidationInfo) -> str:
+    if fault := missing_slot(text):
+        raise ValueError(fault.replace("the prompt", f"the {info.field_name}"))
+    return text
+
+
+def _distinct(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    if twice := [pair for place, pair in enumerate(pairs) if pair in pairs[:place]]:
+        raise ValueError(f"the seed {list(twice[0])} stands twice")
+    return pairs
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+Prompt = Annotated[Text, AfterValidator(_with_slots)]
 
 
 @dataclass(frozen=True)
@@ -45,14 +70,16 @@ class Relation:
     from the tail's side; in a ``functional`` relation a head has one tail.
     """
 
-    id: str
-    collection: str
-    prompt: str
-    pairs: tuple[tuple[str, str], ...]
-    template: str
-    head_kinds: tuple[str, ...] = ()
-    tail_kinds: tuple[str, ...] = ()
-    inverse: str | None = None
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    id: Name
+    collection: Name
+    prompt: Prompt
+    pairs: Annotated[tuple[tuple[Text, Text], ...], Field(min_length=1, max_length=5), AfterValidator(_distinct)]
+    template: Prompt
+    head_kinds: tuple[Text, ...] = ()
+    tail_kinds: tuple[Text, ...] = ()
+    inverse: Name | None = None
     symmetric: bool = False
     functional: bool = False
 
@@ -96,19 +123,13 @@ def read_seed_folder(*folders: Path) -> SeedFolder:
     errors: list[BadInput] = []
     for path in (path for folder in folders for path in seed_files(folder)):
         try:
-            relation, lines = _read(path)
+            relation, root = _read(path)
         except BadInput as error:
             errors.append(error)
             continue
         if relation.id in relations:
-            errors.append(
-                BadInput(
-                    f"relation {relation.id!r} is already defined in {source[relation.id].name}; give one another id",
-                    file=path,
-                    line=lines["id"],
-                    field="id",
-                )
-            )
+            message = f"relation {relation.id!r} is already defined in {source[relation.id].name}; give one another id"
+            errors.append(BadInput(message, file=path, line=_line(root, "id"), field="id"))
             continue
         relations[relation.id], source[relation.id] = relation, path
     return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors), source)
@@ -121,123 +142,44 @@ def located(error: BadInput, text: str, relation: Relation, folders: Sequence[Pa
     """
     for path in (path for folder in folders if folder.is_dir() for path in seed_files(folder)):
         try:
-            read, lines = _read(path)
+            read, root = _read(path)
         except BadInput:
             continue  # reported by whoever reads the folder
         if read.seed_hash == relation.seed_hash and error.field is not None:
-            line = lines[error.field]
+            line = _line(root, error.field)
             written = path.read_text(encoding="utf-8").splitlines()
             line = next((n for n in range(line, len(written) + 1) if text in written[n - 1]), line)
             return BadInput(error.message, file=path, line=line, field=error.field)
     return error
 
 
-def _read(path: Path) -> tuple[Relation, dict[str, int]]:
-    root = yaml_of(path, lambda text: yaml.compose(text, Loader=yaml.SafeLoader))
-    if not isinstance(root, yaml.MappingNode):
+def _read(path: Path) -> tuple[Relation, yaml.Node]:
+    """A seed file's relation and its YAML nodes, which know their lines. All its values are texts: no and 1999, too."""
+    stated, root = yaml_of(path, lambda text: (yaml.load(text, yaml.BaseLoader), yaml.compose(text, yaml.BaseLoader)))
+    if not isinstance(root, yaml.MappingNode) or not isinstance(stated, dict):
         raise BadInput("must hold keys such as id, prompt and pairs", file=path, line=1)
-    reader = _FileReader(path, root)
-    return reader.relation(), {name: key.start_mark.line + 1 for name, (key, _) in reader.nodes.items()}
+    keys = [key.value for key, _ in root.value]
+    if twice := [key for place, key in enumerate(keys) if key in keys[:place]]:
+        line = next(key.start_mark.line + 1 for key, _ in reversed(root.value) if key.value == twice[0])
+        raise BadInput("stands twice in the file", file=path, line=line, field=str(twice[0]))
+    try:
+        return TypeAdapter(Relation).validate_python({"template": stated.get("prompt"), **stated}), root
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        name, message = str(error["loc"][0]), error["msg"].removeprefix("Value error, ")
+        if error["type"] == "unexpected_keyword_argument":
+            near = nearest(name, list(Relation.__dataclass_fields__))
+            message = f"is not a key of a seed file; the nearest is {near!r}"
+        elif error["type"] == "missing":
+            message = "is missing" if len(error["loc"]) == 1 else "a seed is [head, tail]"
+        raise BadInput(message, file=path, line=_line(root, *error["loc"]), field=name) from invalid
 
 
-class _FileReader:
-    """Turns one file's YAML nodes into a relation; nodes, not values, because they know their lines."""
-
-    def __init__(self, path: Path, root: yaml.MappingNode) -> None:
-        self._path = path
-        self._root = root
-        self.nodes: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-        known = tuple(Relation.__dataclass_fields__)
-        for key, value in root.value:
-            name = str(key.value)
-            if name not in known:
-                near = nearest(name, known)
-                raise self._error(key, name, f"is not a key of a seed file; the nearest is {near!r}")
-            if name in self.nodes:
-                raise self._error(key, name, "stands twice in the file")
-            self.nodes[name] = (key, value)
-
-    def relation(self) -> Relation:
-        prompt = self._prompt("prompt")
-        return Relation(
-            id=self._name("id"),
-            collection=self._name("collection"),
-            prompt=prompt,
-            pairs=self._pairs(),
-            template=self._prompt("template") if "template" in self.nodes else prompt,
-            head_kinds=self._texts("head_kinds"),
-            tail_kinds=self._texts("tail_kinds"),
-            inverse=self._name("inverse") if "inverse" in self.nodes else None,
-            symmetric=self._flag("symmetric"),
-            functional=self._flag("functional"),
-        )
-
-    def _error(self, node: yaml.Node, field: str, message: str) -> BadInput:
-        return BadInput(message, file=self._path, line=node.start_mark.line + 1, field=field)
-
-    def _node(self, field: str) -> yaml.Node:
-        if field not in self.nodes:
-            raise BadInput("is missing", file=self._path, line=self._root.start_mark.line + 1, field=field)
-        return self.nodes[field][1]
-
-    def _text(self, field: str, node: yaml.Node) -> str:
-        if not isinstance(node, yaml.ScalarNode):
-            raise self._error(node, field, "must be text")
-        if node.tag != "tag:yaml.org,2002:str":
-            kind = node.tag.rsplit(":", 1)[-1]
-            if node.value.strip():
-                raise self._error(
-                    node, field, f"must be text, but YAML reads {node.value!r} as {kind}; put it in quotes"
-                )
-        text = " ".join(node.value.split())
-        if not text:
-            raise self._error(node, field, "is empty")
-        return text
-
-    def _name(self, field: str) -> str:
-        node = self._node(field)
-        text = self._text(field, node)
-        if not _NAME.fullmatch(text):
-            raise self._error(node, field, f"must be letters, digits, '_', '-' and '.', not {text!r}")
-        return text
-
-    def _prompt(self, field: str) -> str:
-        node = self._node(field)
-        text = self._text(field, node)
-        if fault := missing_slot(text):
-            raise self._error(node, field, fault.replace("the prompt", f"the {field}"))
-        return text
-
-    def _items(self, field: str, node: yaml.Node) -> Sequence[yaml.Node]:
-        if not isinstance(node, yaml.SequenceNode):
-            raise self._error(node, field, "must be a list")
-        return list(node.value)
-
-    def _texts(self, field: str) -> tuple[str, ...]:
-        if field not in self.nodes:
-            return ()
-        return tuple(self._text(field, item) for item in self._items(field, self._node(field)))
-
-    def _pairs(self) -> tuple[tuple[str, str], ...]:
-        node = self._node("pairs")
-        items = self._items("pairs", node)
-        if not 1 <= len(items) <= MAX_PAIRS:
-            raise self._error(node, "pairs", f"must hold one to {MAX_PAIRS} seed pairs, not {len(items)}")
-        pairs: list[tuple[str, str]] = []
-        for item in items:
-            sides = self._items("pairs", item)
-            if len(sides) != 2:
-                raise self._error(item, "pairs", f"a seed is [head, tail]; this one has {len(sides)} parts")
-            pair = self._text("pairs", sides[0]), self._text("pairs", sides[1])
-            if pair in pairs:
-                raise self._error(item, "pairs", f"the seed {list(pair)} stands twice")
-            pairs.append(pair)
-        return tuple(pairs)
-
-    def _flag(self, field: str) -> bool:
-        if field not in self.nodes:
-            return False
-        node = self._node(field)
-        if node.tag != "tag:yaml.org,2002:bool":
-            raise self._error(node, field, "must be true or false")
-        return bool(yaml.safe_load(node.value))
+def _line(node: yaml.Node, *place: str | int) -> int:
+    """The line of what is at a place in a YAML file, or of what it would be in."""
+    for part in place:
+        if isinstance(node, yaml.MappingNode):
+            node = next((value for key, value in node.value if key.value == part), node)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+    return int(node.start_mark.line) + 1

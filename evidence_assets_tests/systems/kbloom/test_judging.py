@@ -9,17 +9,17 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
+from evidence_assets.harvest.prompt_mining import MinedPrompt
+from evidence_assets.harvest.triple_metrics import Pair
 from evidence_assets.lake.rows import prepare
+from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.systems.kbloom.collection_scores import coverage_rows, deal
-from evidence_assets.systems.kbloom.judging import judged_rows
-from evidence_assets.systems.kbloom.rows import harvest_rows
-from evidence_assets.systems.kbloom.system import harvest
+from evidence_assets.systems.kbloom.judging import PromptedJudge
+from evidence_assets.systems.kbloom.scores import Harvested, coverage_rows, deal, judged_rows
+from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets_tests.lake_rows import stored
-from evidence_assets_tests.models.tiny_world import tiny_model
-from evidence_assets_tests.systems.kbloom.test_rows import both
 from evidence_assets_tests.systems.kbloom.test_scores import EATS, harvested
-from evidence_assets_tests.systems.kbloom.test_system import SMALL, LetterEncoder, relation
+from evidence_assets_tests.systems.small_models import Scripted
 
 
 class Opinion:
@@ -48,54 +48,72 @@ class Length:
 def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> None:
     own = harvested([("fox", "hen"), ("owl", "mouse"), ("cat", "mouse"), ("cow", "moon")])
     other = harvested([("owl", "mouse"), ("dog", "moon")], "bertnet")
-    rated = Length()
-    rows = judged_rows(
-        [EATS],
-        pl.concat([own, other]),
-        variants={"kbloom": "own", "bertnet": "bertnet"},
-        judges=[Opinion("first", "mouse", unsure="dog"), Opinion("second", "owl")],
-        likelihood=rated,
-    )
-    found = {(r["selector"], r["reasoner"], r["metric"]): (r["value"], r["n"]) for r in rows}
-    assert found["own", "first", "judge_precision"] == (pytest.approx(200 / 3), 3)
-    assert found["own", "first", "judge_noisy"] == (pytest.approx(100 / 3), 3)
-    assert found["own", "first", "judge_precision_novel"] == (50, 2), "owl-mouse is the baseline's, too"
-    assert found["own", "second", "judge_precision"] == (pytest.approx(100 / 3), 3)
-    # verdicts right-right, right-wrong, wrong-wrong: observed 2/3, expected by chance 4/9
-    assert found["own", "first", "judge_kappa"] == (pytest.approx(0.4), 3)
-    assert found["bertnet", "first", "judge_precision"] == (100, 1), "an unusable verdict counts neither way"
-    assert found["bertnet", "first", "judge_kappa"] == (None, 1)
+    rated, judges = Length(), [Opinion("first", "mouse", unsure="dog"), Opinion("second", "owl")]
+    both = Harvested([EATS], pl.concat([own, other]), {"kbloom": "own", "bertnet": "bertnet"})
+    rows = judged_rows(both, judges, rated)
+    for kind in ("relation", "collection"):
+        found = {
+            (r["selector"], r["reasoner"], r["metric"]): (r["value"], r["n"]) for r in rows if r["scope_kind"] == kind
+        }
+        assert found["own", "first", "precision"] == (pytest.approx(2 / 3), 3)
+        assert found["own", "first", "noisy_percent"] == (pytest.approx(1 / 3), 3)
+        assert found["own", "first", "precision_novel"] == (0.5, 2), "owl-mouse is the baseline's, too"
+        assert found["own", "second", "precision"] == (pytest.approx(1 / 3), 3)
+        # verdicts right-right, right-wrong, wrong-wrong: observed 2/3, expected by chance 4/9
+        assert found["own", "first", "kappa"] == (pytest.approx(0.4), 3)
+        assert found["own", "first", "exact_agreement"] == (pytest.approx(2 / 3), 3)
+        assert found["bertnet", "first", "precision"] == (1, 1), "an unusable verdict counts neither way"
+        assert found["bertnet", "first", "kappa"] == (None, 1)
+        assert (("own", "length", "likelihood") in found) == (kind == "relation")
     lengths = [-len(f"{pair}.") for pair in ("owl eats mouse", "cat eats mouse", "cow eats moon")]
-    assert found["own", "length", "likelihood"] == (pytest.approx(np.mean(lengths)), 3)
+    [likelihood] = [row for row in rows if (row["selector"], row["metric"]) == ("own", "likelihood")]
+    assert (likelihood["value"], likelihood["n"]) == (pytest.approx(np.mean(lengths)), 3)
     assert rated.before == "Fox eats hen."
     assert prepare("scores", rows).num_rows == len(rows)
 
 
-def test_without_a_verdict_there_is_no_precision_and_without_judges_no_row() -> None:
-    rows = judged_rows(
-        [EATS], harvested([("owl", "mouse")]), variants={"kbloom": "own"}, judges=[Opinion("first", "x", unsure="owl")]
+def test_without_a_verdict_a_judge_or_a_triple_there_is_no_row() -> None:
+    triples = Harvested([EATS], harvested([("owl", "mouse")]), {"kbloom": "own"})
+    assert judged_rows(triples, [Opinion("first", "x", unsure="owl")]) == [] == judged_rows(triples, [])
+    seed_alone = Harvested([EATS], harvested([("fox", "hen")]), {"kbloom": "own"})
+    assert judged_rows(seed_alone, [], Length()) == []
+
+
+def test_coverage_is_that_of_two_catches_with_disjoint_prompts() -> None:
+    mined = [("a", 0.4, True), ("b", 0.3, True), ("c", 0.2, True), ("d", 0.1, False)]
+    prompts = stored(
+        "prompts",
+        [
+            {
+                "prompt_id": text,
+                "relation_id": "eats",
+                "variant": "kbloom",
+                "text": text,
+                "weight": weight,
+                "bert_score": 0.0,
+                "ibleu": 0.0,
+                "certainty": 0.0,
+                "kept": kept,
+                "input_hash": "h",
+            }
+            for text, weight, kept in mined
+        ],
     )
-    assert [(row["metric"], row["value"], row["n"]) for row in rows] == [("judge_precision", None, 0)]
-    assert judged_rows([EATS], harvested([("owl", "mouse")]), variants={"kbloom": "own"}) == []
-    assert judged_rows([EATS], harvested([("fox", "hen")]), variants={"kbloom": "own"}, likelihood=Length()) == []
-
-
-def test_coverage_is_that_of_two_harvests_with_disjoint_prompts() -> None:
-    made = harvest_rows(relation(), both(), model="m@1", source="test", input_hash="h")
-    prompts = stored("prompts", made.beside["prompts"])
     first, second = deal(prompts)
-    assert not {p.text for p in first} & {p.text for p in second}
-    assert {p.text for p in (*first, *second)} == set(prompts.filter("kept")["text"])
-    rows = coverage_rows([relation()], prompts, tiny_model(), LetterEncoder(), SMALL, "own", "m@1")
-    catches = [
-        {(t.head, t.tail) for t in harvest(relation(), tiny_model(), LetterEncoder(), SMALL, prompts=half).triples}
-        for half in (first, second)
-    ]
-    one, two, shared = len(catches[0]), len(catches[1]), len(catches[0] & catches[1])
-    found = {row["metric"]: row for row in rows}
-    assert found["findable"]["value"] == pytest.approx((one + 1) * (two + 1) / (shared + 1) - 1)
-    assert found["coverage"]["value"] == pytest.approx(
-        min(1.0, len(catches[0] | catches[1]) / found["findable"]["value"])
-    )
-    lonely = prompts.filter(pl.col("text") == first[0].text)
-    assert coverage_rows([relation()], lonely, tiny_model(), LetterEncoder(), SMALL, "own", "m@1") == []
+    assert ([one.text for one in first], [one.text for one in second]) == (["a", "c"], ["b"])
+
+    def catch(relation: Relation, half: Sequence[MinedPrompt]) -> set[Pair]:
+        assert relation == EATS
+        return {(str(number), "x") for number in (range(4) if len(half) == 2 else range(2, 5))}
+
+    found = {row["metric"]: row for row in coverage_rows([EATS], prompts, catch, "own", "m@1")}
+    assert found["findable"]["value"] == pytest.approx(5 * 4 / 3 - 1)  # catches of 4 and 3, two in both
+    assert (found["coverage"]["value"], found["coverage"]["n"]) == (pytest.approx(5 / (5 * 4 / 3 - 1)), 5)
+    assert coverage_rows([EATS], prompts.filter(pl.col("text") == "a"), catch, "own", "m@1") == []
+
+
+def test_verdicts_come_in_order_and_equal_statements_are_asked_once() -> None:
+    generator = Scripted(lambda request: "correct" if "owl" in request.user else "Wrong.")
+    verdicts = PromptedJudge(LanguageModel(generator)).judge(["a fox flies", "an owl flies", "a fox flies"])
+    assert verdicts == [False, True, False]
+    assert len(generator.requests) == 2 and generator.requests[0].choices == ("correct", "wrong")

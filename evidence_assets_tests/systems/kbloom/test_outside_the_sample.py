@@ -12,8 +12,8 @@ import pytest
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.systems.kbloom.collection_scores import best_rows, judged_rows, reference_rows, size_rows
 from evidence_assets.systems.kbloom.references import references
+from evidence_assets.systems.kbloom.scores import Harvested, best_rows, reference_rows, size_rows
 from evidence_assets.systems.kbloom.seeds import PACKAGED, Relation, collection_folder, read_seed_folder
 from evidence_assets_tests.lake_rows import stored
 
@@ -90,7 +90,7 @@ def numbers(rows: list[dict[str, Any]], variant: str) -> dict[str, float]:
 
 
 def test_sizes_of_a_collection_are_those_of_all_its_relations_together() -> None:
-    rows = size_rows([EATS, NEAR], TRIPLES, BOTH)
+    rows = size_rows(Harvested([EATS, NEAR], TRIPLES, BOTH))
     assert numbers(rows, "k") == {"tuples": 3, "fact_count": 6, "diversity": 5, "agreement": 0.5}
     assert numbers(rows, "b") == {"tuples": 2, "fact_count": 4, "diversity": 4, "agreement": 0.5}
     assert {(row["scope_kind"], row["scope_id"]) for row in rows} == {("collection", "zoo")}
@@ -112,7 +112,7 @@ def test_what_a_reference_says_of_a_harvest() -> None:
         return np.array([vectors[text] for text in texts])
 
     stated = {"eats": [("cow", "hay"), ("horse", "oats"), ("dog", "meat"), ("cow", "hay")], "unheard": [("a", "b")]}
-    rows = reference_rows("farm", stated, [EATS, NEAR], TRIPLES, BOTH, encode)  # type: ignore[arg-type]
+    rows = reference_rows(Harvested([EATS, NEAR], TRIPLES, BOTH), "farm", stated, encode)  # type: ignore[arg-type]
     ours = numbers(rows, "k")
     assert ours["novelty"] == pytest.approx(4 / 5), "cow alone is the reference's"
     assert ours["accuracy"] == 0.5, "cow eats grass is like two of three, cat eats mouse like one"
@@ -144,14 +144,6 @@ class By:
         return [Failure("no verdict") if "Barn" in said else self.wrong not in said for said in statements]
 
 
-def test_judges_of_a_whole_collection() -> None:
-    rows = judged_rows([EATS, NEAR], TRIPLES, {"kbloom": "k"}, [By("one", "mouse"), By("two", "grass")])
-    first = {row["metric"]: row for row in rows if row["reasoner"] == "one"}
-    assert (first["precision"]["value"], first["precision"]["n"]) == (0.5, 2), "no verdict counts neither way"
-    assert first["noisy_percent"]["value"] == 0.5 and first["exact_agreement"]["value"] == 0.0
-    assert first["kappa"]["value"] == pytest.approx(-1.0)
-
-
 def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
     used = Relation("UsedFor", "zoo", "<HEAD> for <TAIL>", (("saw", "wood"), ("pen", "ink")), "<HEAD> for <TAIL>")
     ours = [("kbloom", "UsedFor", head, tail) for head, tail in (("saw", "wood"), ("cup", "tea"), ("bed", "sleep"))]
@@ -163,7 +155,8 @@ def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
         def score(self, pairs: Any) -> Any:
             return np.array([-len(text) - len(before) / 100 for before, text in pairs], np.float32)
 
-    rows = best_rows([EATS, used], harvested(*ours, *theirs), BOTH, [By("judge", "tea")], Rates())
+    both = Harvested([EATS, used], harvested(*ours, *theirs), BOTH)
+    rows = best_rows(both, [By("judge", "tea")], Rates())
     ours_numbers, theirs_numbers = numbers(rows, "k"), numbers(rows, "b")
     assert (ours_numbers["correct_of_10:UsedFor"], theirs_numbers["correct_of_10:UsedFor"]) == (1, 1), (
         "no seed, no failure"

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.systems.kbloom.scores import REPORTED, TUNED, Control, above_chance, control, half_of, score_rows
+from evidence_assets.systems.kbloom.sample_scores import (
+    REPORTED,
+    TUNED,
+    Control,
+    above_chance,
+    control,
+    half_of,
+    sample_rows,
+)
+from evidence_assets.systems.kbloom.scores import Harvested
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets_tests.lake_rows import stored
 
@@ -45,13 +54,9 @@ def test_scores_are_those_counted_by_hand() -> None:
     stated = [("Fox", "eats", "hen"), ("cat", "eats", "Mouse"), ("owl", "eats", "mouse"), ("cow", "eats", "grass")]
     held = [("owl", "eats", "hen")]
     ranked = [("fox", "hen"), ("cat", "mouse"), ("cow", "mouse"), ("owl", "mouse"), ("owl", "hen")]
-    rows = score_rows(
-        [EATS],
-        pl.concat([harvested(ranked), harvested(ranked[:2], "bertnet")]),
-        stated=stated,
-        held_out=held,
-        variants={"kbloom": "own", "bertnet": "bertnet"},
-    )
+    both = pl.concat([harvested(ranked), harvested(ranked[:2], "bertnet")])
+    names = {"kbloom": "own", "bertnet": "bertnet"}
+    rows = sample_rows(Harvested([EATS], both, names), stated=stated, held_out=held)
     found = {(row["scope_kind"], row["selector"], row["metric"]): row for row in rows}
     # seeds left out: three truths, of which two were found, at places 1 and 3
     assert found["relation", "own", "precision@50"]["value"] == pytest.approx(2 / 50)
@@ -80,7 +85,7 @@ def test_a_symmetric_relation_counts_a_pair_once() -> None:
 
 def test_a_relation_of_which_the_corpus_states_nothing_else_is_not_scored() -> None:
     only_seed = [("fox", "eats", "hen")]
-    assert score_rows([EATS], harvested([]), stated=only_seed, held_out=[], variants={"kbloom": "own"}) == []
+    assert sample_rows(Harvested([EATS], harvested([]), {"kbloom": "own"}), stated=only_seed, held_out=[]) == []
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.integers(0, 4)), max_size=3))
@@ -116,13 +121,8 @@ def test_the_halves_are_compared_with_the_baseline_over_their_own_relations() ->
     stated = [("a", name, "b") for name in names]
     own = pl.concat([harvested([("a", "b")], relation=name) for name in names])
     theirs = pl.concat([harvested([("b", "a")], "bertnet", relation=name) for name in names])
-    rows = score_rows(
-        relations,
-        pl.concat([own, theirs]),
-        stated=stated,
-        held_out=[],
-        variants={"kbloom": "own", "bertnet": "bertnet"},
-    )
+    both = Harvested(relations, pl.concat([own, theirs]), {"kbloom": "own", "bertnet": "bertnet"})
+    rows = sample_rows(both, stated=stated, held_out=[])
     found = {
         (row["scope_id"], row["selector"], row["metric"]): row for row in rows if row["scope_kind"] == "collection"
     }
@@ -138,14 +138,8 @@ def test_the_halves_are_compared_with_the_baseline_over_their_own_relations() ->
 
 
 def test_size_and_novelty_need_no_truth() -> None:
-    rows = score_rows(
-        [EATS],
-        harvested([("Egg", "hen"), ("egg", "hen")]),
-        stated=[("a", "eats", "b")],
-        held_out=[],
-        variants={"kbloom": "own"},
-        known=["hen", "egg"],
-    )
+    eggs = Harvested([EATS], harvested([("Egg", "hen"), ("egg", "hen")]), {"kbloom": "own"})
+    rows = sample_rows(eggs, stated=[("a", "eats", "b")], held_out=[], known=["hen", "egg"])
     found = {row["metric"]: row["value"] for row in rows if row["scope_kind"] == "relation"}
     assert (found["tuples"], found["extracted_facts"], found["diversity"]) == (2, 4, 3)
     assert found["novelty"] == pytest.approx(100 / 3)
