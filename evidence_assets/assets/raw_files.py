@@ -83,7 +83,7 @@ def fetch(hub: str, place: Path) -> None:
     if not (partial / inner).is_dir():
         raise BadInput(f"{hub} holds no files on the Hugging Face hub", file=place)
     if keeper := keeper_of(place):
-        keeper.put_folder(partial / inner, place)
+        keeper.put(partial / inner, place)
     (partial / inner).rename(place)
     shutil.rmtree(partial)
 
