@@ -155,13 +155,14 @@ def located(error: BadInput, text: str, relation: Relation, folders: Sequence[Pa
 
 def _read(path: Path) -> tuple[Relation, yaml.Node]:
     """A seed file's relation and its YAML nodes, which know their lines. All its values are texts: no and 1999, too."""
-    stated, root = yaml_of(path, lambda text: (yaml.load(text, yaml.BaseLoader), yaml.compose(text, yaml.BaseLoader)))
-    if not isinstance(root, yaml.MappingNode) or not isinstance(stated, dict):
+    root = yaml_of(path, lambda text: yaml.compose(text, yaml.BaseLoader))
+    if not isinstance(root, yaml.MappingNode):
         raise BadInput("must hold keys such as id, prompt and pairs", file=path, line=1)
     keys = [key.value for key, _ in root.value]
     if twice := [key for place, key in enumerate(keys) if key in keys[:place]]:
         line = next(key.start_mark.line + 1 for key, _ in reversed(root.value) if key.value == twice[0])
         raise BadInput("stands twice in the file", file=path, line=line, field=str(twice[0]))
+    stated = yaml_of(path, lambda text: yaml.BaseLoader(text).get_single_data())
     try:
         return TypeAdapter(Relation).validate_python({"template": stated.get("prompt"), **stated}), root
     except ValidationError as invalid:
