@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.text.words import CONCEPT_STOP_WORDS, is_filler, name_key, words_with_offsets
+from evidence_assets.text.words import STOP_WORDS, is_filler, name_key, words_with_offsets
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -43,13 +43,13 @@ def candidate_phrases(text: str, max_words: int = 3) -> list[tuple[str, int, int
     words = words_with_offsets(text)
     found: dict[str, tuple[str, int, int]] = {}
     for first, (head, start, _) in enumerate(words):
-        if head.casefold() in CONCEPT_STOP_WORDS:
+        if head.casefold() in STOP_WORDS:
             continue
         for last in range(first, min(first + max_words, len(words))):
             if last > first and not _joins(text[words[last - 1][2] : words[last][1]]):
                 break
             span = [word for word, _, _ in words[first : last + 1]]
-            if span[-1].casefold() in CONCEPT_STOP_WORDS or is_filler([w for w in span if not w.isdigit()]):
+            if span[-1].casefold() in STOP_WORDS or is_filler([w for w in span if not w.isdigit()]):
                 continue
             phrase = text[start : words[last][2]]
             found.setdefault(name_key(phrase), (phrase, start, words[last][2]))

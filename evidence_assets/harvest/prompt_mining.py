@@ -28,7 +28,7 @@ from evidence_assets.text.prompt_text import (
     prompt_words,
     same_prompt_key,
 )
-from evidence_assets.text.words import PROMPT_STOP_WORDS, is_word, words_of
+from evidence_assets.text.words import STOP_WORDS, is_word, words_of
 
 _SMOOTHING = 0.01
 _LOWEST_ENTROPY = 1e-6
@@ -225,9 +225,7 @@ def extract_keywords(prompt: str, pairs: Sequence[Pair], sentence_vectors: Sente
     two entities are keywords too and are not listed.
     """
     words = list(
-        dict.fromkeys(
-            word for word in prompt_words(prompt) if word.casefold() not in PROMPT_STOP_WORDS and is_word(word)
-        )
+        dict.fromkeys(word for word in prompt_words(prompt) if word.casefold() not in STOP_WORDS and is_word(word))
     )
     if not words:
         return []
@@ -259,7 +257,7 @@ def substitutes(prompt: str, keyword: str, pairs: Sequence[Pair], models: Mining
     proposed: list[str] = []
     for position in np.argsort(-mean, kind="stable"):
         word = models.vocabulary[position]
-        if is_word(word) and word.casefold() not in PROMPT_STOP_WORDS and word.casefold() not in own:
+        if is_word(word) and word.casefold() not in STOP_WORDS and word.casefold() not in own:
             proposed.append(word)
         if len(proposed) == PROPOSALS:
             break

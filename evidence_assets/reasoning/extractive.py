@@ -76,7 +76,7 @@ def choose(task: ChooseAnswer, support: Mapping[str, float]) -> Choice:
     return Choice(answer, (answer,) if likely else (), "answered" if likely else "insufficient", weights=weights)
 
 
-VERSION = "9"
+VERSION = "10"
 """Changes whenever a chain or a choice may."""
 
 TASKS = ("mcqa", "kgqa")

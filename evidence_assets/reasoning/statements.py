@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.negation import denies
 from evidence_assets.text.sentences import clauses, sentence_spans
-from evidence_assets.text.words import STATEMENT_STOP_WORDS, stem
+from evidence_assets.text.words import STOP_WORDS, stem
 
 _ASKED = re.compile(r"\b(?:which|what|whose)\s+((?:[\w-]+\s+){0,3}[\w-]+)", re.IGNORECASE)
 _PRONOUN = re.compile(r"\s*(?:it|its|they|their|them|this|these|those|he|his|she|her|such)\b", re.IGNORECASE)
@@ -28,7 +28,7 @@ def asked_kind(question: str) -> frozenset[str]:
     kinds = set()
     for match in _ASKED.finditer(question):
         for word in match[1].casefold().split():
-            if word in STATEMENT_STOP_WORDS:
+            if word in STOP_WORDS:
                 break
             kinds.add(stem(word))
     return frozenset(kinds)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.text.words import NUMBER_WORDS, PROMPT_STOP_WORDS, is_word, words_of
+from evidence_assets.text.words import NUMBER_WORDS, STOP_WORDS, is_word, words_of
 
 HEAD = "<HEAD>"
 TAIL = "<TAIL>"
@@ -54,7 +54,7 @@ def entity_words(vocabulary: Sequence[str], prompts: Iterable[str]) -> npt.NDArr
 
     Left out: what is not a word, single letters, stop words, number words and the own words of ``prompts``.
     """
-    banned = PROMPT_STOP_WORDS | NUMBER_WORDS | {word.casefold() for prompt in prompts for word in prompt_words(prompt)}
+    banned = STOP_WORDS | NUMBER_WORDS | {word.casefold() for prompt in prompts for word in prompt_words(prompt)}
     kept = [
         position
         for position, word in enumerate(vocabulary)

@@ -1,17 +1,19 @@
 """Words and the normal form of names: how two ways of writing the same thing are recognised without any model.
 
-Belongs here: which words say nothing, word splitting with offsets, the one documented key under which names are compared, and
-stems, inflections cut for comparing texts. Which node a concept means is decided elsewhere (``entity_linking``).
+Belongs here: which words say nothing, word splitting, the one documented key under which names are compared, and stems, by
+which texts are compared. Which node a concept means is decided elsewhere (``entity_linking``).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib import resources
 from itertools import product
+from threading import Lock
+from typing import Any
 
 
 def _lists() -> dict[str, frozenset[str]]:
@@ -22,26 +24,17 @@ def _lists() -> dict[str, frozenset[str]]:
 
 
 _LISTS = _lists()
-CONCEPT_STOP_WORDS = _LISTS["all"] | _LISTS["concepts"]
-"""Words that begin or end no concept."""
-STATEMENT_STOP_WORDS = _LISTS["all"] | _LISTS["statements"]
-"""Words by which a statement is not compared with a question."""
-PROMPT_STOP_WORDS = _LISTS["all"] | _LISTS["prompts"]
-"""Words that are no entity and no keyword of a prompt."""
+STOP_WORDS = _LISTS["stop"]
+"""English words that carry nothing of their own."""
+TABLE_WORDS = _LISTS["tables"]
+"""Stop words that say something in a table: they compare, order, deny, or head a column."""
 GENERIC_TERMS = _LISTS["generic"]
 """Nouns and adjectives that name nothing that a graph could be asked about."""
 NUMBER_WORDS = _LISTS["numbers"]
 
-
-def is_filler(words: list[str] | tuple[str, ...]) -> bool:
-    """Whether a span says nothing: every word a stop word or a generic term."""
-    return all(word.casefold() in CONCEPT_STOP_WORDS or word.casefold() in GENERIC_TERMS for word in words)
-
-
-# Whatever is neither space nor punctuation is part of a word: Python's \w would cut words at combining vowel signs.
-_WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+")
-_PLAIN_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
-_JOINED = re.compile(r"\w+(?:[-'’]\w+)*")
+# Whatever is neither space nor punctuation is part of a name's word: Python's \w would cut words at combining vowel signs.
+_NAME_WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+")
+_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _APOSTROPHES = "'\u2019"
 _ARTICLES = frozenset({"a", "an", "the"})
 
@@ -83,6 +76,11 @@ _IRREGULAR = {
 }
 
 
+def is_filler(words: Iterable[str]) -> bool:
+    """Whether a span says nothing: every word a stop word or a generic term."""
+    return all(word.casefold() in STOP_WORDS or word.casefold() in GENERIC_TERMS for word in words)
+
+
 def words_with_offsets(text: str) -> list[tuple[str, int, int]]:
     """Words of a text with their character positions; the possessive ``'s`` belongs to no word.
 
@@ -90,7 +88,7 @@ def words_with_offsets(text: str) -> list[tuple[str, int, int]]:
     [('The', 0, 3), ('dog', 4, 7), ('U', 10, 11), ('S', 12, 13), ('tour', 15, 19)]
     """
     found = []
-    for match in _WORD.finditer(text):
+    for match in _NAME_WORD.finditer(text):
         start, end = match.span()
         word = match.group()
         # The curly apostrophe is general punctuation, hence never inside a word; the straight one is ASCII punctuation.
@@ -100,18 +98,18 @@ def words_with_offsets(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
+def words_of(text: str) -> list[str]:
+    """The words and numbers of ``text`` in order, without punctuation; a hyphen or an apostrophe joins."""
+    return _WORD.findall(text)
+
+
 def is_word(text: str) -> bool:
     """Whether ``text`` is one word: letters, with single inner hyphens or apostrophes.
 
     >>> is_word("well-known"), is_word("##ing"), is_word("42nd"), is_word("[PAD]")
     (True, False, False, False)
     """
-    return _PLAIN_WORD.fullmatch(text) is not None
-
-
-def words_of(text: str) -> list[str]:
-    """The words and numbers of ``text`` in order, without punctuation; a hyphen or an apostrophe joins."""
-    return _JOINED.findall(text)
+    return _WORD.fullmatch(text) is not None and not any(map(str.isdecimal, text))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -177,51 +175,29 @@ def _verb_stems(word: str) -> list[str]:
     return []
 
 
-_STEMMED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_SUFFIXES = (
-    ("ational", "ate"),
-    ("ization", "ize"),
-    ("fulness", "ful"),
-    ("ousness", "ous"),
-    ("iveness", "ive"),
-    ("ically", "ic"),
-    ("sses", "ss"),
-    ("ies", "y"),
-    ("ied", "y"),
-    ("ingly", ""),
-    ("edly", ""),
-    ("ing", ""),
-    ("ed", ""),
-    ("ly", ""),
-    ("es", ""),
-    ("s", ""),
-)
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    import snowballstemmer  # 40 ms for all languages, which a command that compares no texts need not wait for
+
+    return snowballstemmer.stemmer("english")
 
 
+@lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """Word without its commonest English endings, lower-cased, so that "carving" and "carved" meet.
+    """English word without its endings (Snowball), lower-cased, so that "carving" and "carved" meet.
 
-    >>> [stem(word) for word in ("carving", "carved", "carves", "carve", "diabetes", "illnesses", "bus", "Families")]
-    ['carv', 'carv', 'carv', 'carv', 'diabet', 'illness', 'bus', 'family']
+    >>> [stem(word) for word in ("carving", "carved", "carves", "illnesses", "bus", "Families")]
+    ['carv', 'carv', 'carv', 'ill', 'bus', 'famili']
     """
-    word = word.casefold()
-    for suffix, ending in _SUFFIXES:
-        root = word.removesuffix(suffix)
-        if root == word or len(root) < 3 or (suffix == "s" and root.endswith(("s", "u", "i"))):
-            continue
-        word = root + ending
-        if (
-            suffix in ("ing", "ed", "ingly", "edly")
-            and len(word) > 3
-            and word[-1] == word[-2]
-            and word[-1] not in "lsz"
-        ):
-            word = word[:-1]
-        break
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+    with _STEMMING:
+        return str(_stemmer().stemWord(word.casefold().replace("’", "'")))
+
+
+_STEMMING = Lock()
+"""A stemmer holds the word that it works on, and threads share it."""
 
 
 def stems(text: str) -> list[str]:
-    """Stems of the words of a text in order, words that say nothing left out; all words if no other is left."""
-    words = [word.casefold() for word in _STEMMED.findall(text)]
-    return [stem(word) for word in words if word not in STATEMENT_STOP_WORDS] or [stem(word) for word in words]
+    """Stems of the words of a text in order, stop words left out; all words if no other is left."""
+    words = [word.casefold() for word in words_of(text.replace("-", " "))]
+    return [stem(word) for word in words if word not in STOP_WORDS] or [stem(word) for word in words]

@@ -64,10 +64,10 @@ def test_triples_and_paths_stay_whole() -> None:
 
 
 def test_stems_meet_and_stop_words_go() -> None:
-    assert set(stems("Which illnesses are treated by carving?")) == {"illness", "treat", "carv"}
+    assert set(stems("Which illnesses are treated by carving?")) == {"ill", "treat", "carv"}
     assert stems("to be or not to be"), "a text of stop words alone keeps them"
 
 
 def test_kind_of_the_answer_is_told_from_the_topic() -> None:
-    assert asked_kind("Which illness is metformin meant to help with?") == {"illness"}
+    assert asked_kind("Which illness is metformin meant to help with?") == {"ill"}
     assert asked_kind("Name the capital of France.") == frozenset()

@@ -75,7 +75,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "7"
+    version = "8"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]

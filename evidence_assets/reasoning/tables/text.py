@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
+from evidence_assets.text import words
+
 # Named marks and tags only: "[MASK]", "<unk>" and "p<0.05 and >3" are content in real tables.
 _BRACKET_MARK = re.compile(r"\[(?:BOLD|ITALIC|UNDERLINE|EMPTY|CONTINUE|SUP|SUB)\]", re.IGNORECASE)
 _TAG_NAMES = (
@@ -43,42 +45,8 @@ _DIGIT_SIGNS = {
     "＝": "=",
 }
 
-_STOP_WORD_LIST = """
-    a an the of in on at to for from by with and or nor but as is are was were be been being am do does did done has
-    have had having it its this that these those there here which who whom whose what when where why how than then so
-    such can could may might will would shall should must also into onto about over under between among within per we
-    our us you your he she his her they their them i my me if while because both all any each some more most other
-    following example called
-"""
-STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
+STOP_WORDS = words.STOP_WORDS - words.TABLE_WORDS - words.NUMBER_WORDS
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
-_SUFFIXES = (
-    ("ization", "ize"),
-    ("isation", "ize"),
-    ("ational", "ate"),
-    ("fulness", "ful"),
-    ("ations", "ate"),
-    ("ation", "ate"),
-    ("ities", ""),
-    ("ically", "ic"),
-    ("ingly", ""),
-    ("edly", ""),
-    ("ments", ""),
-    ("ment", ""),
-    ("ness", ""),
-    ("ity", ""),
-    ("ily", "y"),
-    ("ies", "y"),
-    ("ied", "y"),
-    ("ing", ""),
-    ("ers", "er"),
-    ("est", ""),
-    ("ed", ""),
-    ("ly", ""),
-    ("es", ""),
-    ("s", ""),
-    ("e", ""),
-)
 
 
 def plain_text(text: str) -> str:
@@ -124,29 +92,15 @@ def token_set(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(token for text in texts for token in tokens(text))
 
 
-@lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """Cut one inflection from an English word, enough for "vaporizing" to meet "vaporization"; never below 3 letters.
+    """Stem of a token; a number without its separators, one in words as its digits.
 
-    >>> stem("vaporizing") == stem("vaporization"), stem("stars"), stem("gas"), stem("1,021")
-    (True, 'star', 'gas', '1021')
+    >>> stem("vaporizing") == stem("vaporization"), stem("stars"), stem("gas"), stem("1,021"), stem("two")
+    (True, 'star', 'gas', '1021', '2')
     """
     if word in _NUMBER_WORDS:
         return str(_NUMBER_WORDS.index(word))
-    if word[:1].isdigit():
-        return re.sub(r",(?=\d{3}(?:\D|$))", "", word)
-    word = re.sub(r"['’]s$", "", word)
-    for suffix, replacement in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= 3 and not (suffix == "s" and word.endswith("ss")):
-            word = word[: len(word) - len(suffix)] + replacement
-            break
-    if len(word) > 4 and word.endswith("e"):
-        word = word[:-1]
-    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "lsz":
-        word = word[:-1]
-    if len(word) > 3 and word.endswith("i"):
-        word = word[:-1] + "y"
-    return word
+    return re.sub(r",(?=\d{3}(?:\D|$))", "", word) if word[:1].isdigit() else words.stem(word)
 
 
 def content_stems(text: str) -> list[str]:

@@ -1,4 +1,4 @@
 """UGAT-MedQA: paths of a medical graph, selected by unsupervised attention, as evidence."""
 
-VERSION = "6"
+VERSION = "7"
 """Changes whenever equal input would give other evidence or answers."""

@@ -17,10 +17,11 @@ import numpy as np
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.running import device_of
 from evidence_assets.models.vectors import Array, unit_rows
+from evidence_assets.retrieval.bm25 import Ints
 from evidence_assets.retrieval.maxsim import Cosines, nearest_of
-from evidence_assets.retrieval.term_index import Ints
 from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.text.nearest import nearest
+from evidence_assets.text.words import words_with_offsets
 from evidence_assets.transport import Texts, TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
 from evidence_assets.transport.exact import solve
 
@@ -30,7 +31,6 @@ PAIRS_SHOWN = 5
 SHORTEST_TITLE = 3
 
 _BRACKETS = re.compile(r"\s*\(.*?\)")
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +137,9 @@ def best(scores: Array, k: int) -> list[int]:
 # Titles ----------------------------------------------------------------------------------------------------------
 
 
-def words_of(text: str) -> list[str]:
-    """Lower-case words."""
-    return _WORD.findall(text.casefold())
+def _spelt(text: str) -> str:
+    """Lower-case words, joined by single spaces."""
+    return " ".join(word.casefold() for word, _, _ in words_with_offsets(text))
 
 
 @dataclass(frozen=True)
@@ -157,14 +157,14 @@ class TitleLinks:
         found everywhere and name nothing.
         """
         of = numbers.tolist()
-        names = {i: " ".join(words_of(_BRACKETS.sub("", title))) for i, title in zip(of, titles, strict=True)}
+        names = {i: _spelt(_BRACKETS.sub("", title)) for i, title in zip(of, titles, strict=True)}
         owners: dict[str, list[int]] = {}
         for i, name in names.items():
             if len(name) >= SHORTEST_TITLE:
                 owners.setdefault(name, []).append(i)
         links: list[tuple[int, int]] = []
         for i, read in zip(of, texts, strict=True):
-            text = f" {' '.join(words_of(read))} "
+            text = f" {_spelt(read)} "
             links += [(i, j) for name in owners if name != names[i] and f" {name} " in text for j in owners[name]]
         found = np.array(links, dtype=np.int64).reshape(-1, 2)
         return cls(found[:, 0], found[:, 1])

@@ -21,9 +21,9 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.retrieval.term_index import Ints
+from evidence_assets.retrieval.bm25 import Ints
 from evidence_assets.systems.uscrake import VERSION
-from evidence_assets.text.words import CONCEPT_STOP_WORDS, word_key, words_with_offsets
+from evidence_assets.text.words import STOP_WORDS, word_key, words_with_offsets
 
 CONCEPTS = 5
 """Concepts of a question and of an option, at most."""
@@ -88,7 +88,7 @@ class ConceptTriples:
         """Nodes by each content word of their name, ascending."""
         found: dict[str, list[int]] = {}
         for node, name in enumerate(self.graph.names):
-            for key in {word_key(w) for w, _, _ in words_with_offsets(name) if w.casefold() not in CONCEPT_STOP_WORDS}:
+            for key in {word_key(w) for w, _, _ in words_with_offsets(name) if w.casefold() not in STOP_WORDS}:
                 found.setdefault(key, []).append(node)
         return {key: np.array(nodes, dtype=np.int64) for key, nodes in found.items()}
 

@@ -72,7 +72,7 @@ def test_cited_cells_alone_lead_to_the_answer() -> None:
 
 def test_outputs_change_only_with_the_version() -> None:
     """If this fails, raise the version of the solver, and put both new values here."""
-    assert (TableSolver.version, digest()) == ("7", "73c5d1a5c2fdb127d3049ca8b5313630")
+    assert (TableSolver.version, digest()) == ("8", "a4c6139b25afc0be8e8ee9d48df9815b")
 
 
 def test_no_output_depends_on_the_order_of_a_set() -> None:
