@@ -18,7 +18,7 @@ from evidence_assets.benchmarks.readers import check_passages, read_passages
 from evidence_assets.experiment import corpus_making
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.store import Lake
-from evidence_assets.retrieval import term_index, token_store, vector_index
+from evidence_assets.retrieval import bm25, token_store, vector_index
 from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_wrong
 
 
@@ -86,7 +86,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             f"{base}/token_store",
             make_tokens,
             group=group,
-            code_version=f"{token_store.VERSION}.{term_index.VERSION}",
+            code_version=f"{token_store.VERSION}.{bm25.VERSION}",
             description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
             kinds=("numpy", "pytorch"),
             deps=[dep(f"{base}/chunks", EVERY)],
@@ -125,7 +125,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             index_key(self.name, name),
             make_index,
             group=group,
-            code_version=f"{vector_index.VERSION}.{term_index.VERSION}",
+            code_version=f"{vector_index.VERSION}.{bm25.VERSION}",
             description=f"What {self.name} is answered from{by}: FAISS index, chunks by position, BM25; remembers what it was "
             "built from.",
             kinds=("faiss",),

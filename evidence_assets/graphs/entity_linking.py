@@ -31,7 +31,7 @@ from rapidfuzz import fuzz, process
 
 from evidence_assets.lake.array_files import distinct, find_keys
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.term_index import term_keys
+from evidence_assets.retrieval.bm25 import term_keys
 from evidence_assets.text.words import is_filler, name_key, variant_keys, word_key, words_with_offsets
 
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]

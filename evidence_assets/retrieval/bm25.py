@@ -1,32 +1,58 @@
-"""BM25: corpus statistics, the weight of a token within its own text, and retrieval over an inverted index.
+"""BM25: the weight of a token within its own text, what a corpus says of its terms, and ranking by ``bm25s``.
 
-What belongs here: lexical weights and lexical ranking, on token lists, and the words that a text is cut into where no encoder
-says what its tokens are.
+An index is a folder:
+
+================= =====================================================================================
+``keys.npy``      uint64 hashes of the terms, ascending; a term is known by its place
+``holding.npy``   int64, how many texts hold each term
+``totals.npy``    float64, its saturated frequency, summed over all texts
+``*.index.*``     postings and their scores, as ``bm25s`` writes them: 8 bytes a posting, memory-mapped
+``meta.json``     texts, tokens
+================= =====================================================================================
+
+Terms are known by 64 bits of their hash: among a million terms the chance that two share one is 3·10⁻⁸. Writing holds
+the distinct terms, then 8 bytes a posting (a distinct word of a text); a search holds 4 bytes a text.
 """
 
 from __future__ import annotations
 
-import re
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array, open_json, opened
+from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import Array
+from evidence_assets.text.words import words_of
 
-__all__ = ["K1", "B", "BM25Index", "CorpusStatistics", "Idf", "idf_of", "term_weight", "text_weights", "words"]
-
-Idf = Literal["printed", "plus_one"]
+VERSION = "3"
 K1, B = 1.2, 0.75
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+AT_ONCE = 4096
+"""Texts whose terms are counted together."""
+Idf = Literal["printed", "plus_one"]
+Reading = Literal["text", "corpus", "idf"]
+Ints = NDArray[np.integer[Any]]
+Terms = Sequence[str] | NDArray[np.uint64]
+"""Terms, or their hashes."""
 
 
 def words(text: str) -> list[str]:
     """Lower-case words."""
-    return _WORD.findall(text.casefold())
+    return words_of(text.casefold())
+
+
+def term_keys(terms: Sequence[str]) -> NDArray[np.uint64]:
+    """The hashes that terms are known by."""
+    digest = hashlib.blake2b
+    joined = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=8).digest() for t in terms)
+    return np.frombuffer(joined, dtype="<u8")
 
 
 @overload
@@ -64,70 +90,174 @@ def text_weights(text: Sequence[str], idf: Callable[[str], float], average: floa
     return np.array([weights[token] for token in text], dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class CorpusStatistics:
-    """What BM25 needs to know of a corpus: how many texts, how long on average, and how many hold each token."""
+def _ranker() -> Any:
+    r"""Scores of :func:`term_weight` with the idf ``plus_one``, in float32; bm25s calls these two forms atire and lucene."""
+    import bm25s  # with scipy's sparse matrices 0.4 s, which who only reads the lake need not wait for
 
-    texts: int
-    average_length: float
-    document_frequencies: dict[str, int] = field(repr=False)
-
-    def idf(self, token: str, form: Idf = "printed") -> float:
-        """Inverse document frequency; a token that the corpus lacks stands in no text."""
-        return float(idf_of(self.texts, self.document_frequencies.get(token, 0), form))
-
-    def token_weights(self, text: Sequence[str], form: Idf = "printed") -> Array:
-        """Weight of each token within its own text (thesis, equation 7.9 without the outer sum).
-
-        The equation as printed sums over all texts of the corpus although its inner part is that of the token's own
-        text; :meth:`~.term_index.TermIndex.values` has that other reading.
-        """
-        return text_weights(text, lambda token: self.idf(token, form), self.average_length)
+    return bm25s.BM25(k1=K1, b=B, method="atire", idf_method="lucene", csc_backend="scipy")
 
 
-class BM25Index:
-    """Inverted index in memory, for a few texts such as the cells of a table; of a corpus see :mod:`.term_index`.
+def scores_among(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+    """BM25 of each query (rows) against each of a few texts, which are the whole corpus.
 
-    ``texts``: Token lists; an empty one is allowed and never scores.
-    ``form``: ``printed`` (clipped) or ``plus_one``.
+    >>> scores_among([["a", "b"], ["c"], []], [["a"], ["z"]]).round(2).tolist()
+    [[0.71, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    if not any(texts):
+        return np.zeros((len(queries), len(texts)), np.float32)
+    ranker = _ranker()
+    ranker.index(list(map(list, texts)), show_progress=False)
+    return np.stack([ranker.get_scores_from_ids(ranker.get_tokens_ids(query)) for query in queries])
 
-    >>> index = BM25Index([["a", "b"], ["c"], ["a"], ["d"], ["d"]])
-    >>> index.top_k(["a", "b"], 2)[0].tolist()
-    [0, 2]
+
+class TermIndexWriter:
+    """Writes an index into ``folder``, text after text; whoever calls it replaces the folder as a whole.
+
+    Without ``postings`` only what the corpus says of its terms is kept, and nothing can be searched.
     """
 
-    def __init__(self, texts: Sequence[Sequence[str]], form: Idf = "printed") -> None:
-        self.size = len(texts)
+    def __init__(self, folder: Path, *, postings: bool = True) -> None:
+        folder.mkdir(parents=True)
+        self._folder, self._postings = folder, postings
         self._number: dict[str, int] = {}
-        number, lengths = self._number, np.fromiter(map(len, texts), np.int64, self.size)
-        terms = (number.setdefault(token, len(number)) for text in texts for token in text)
-        places = np.fromiter(terms, np.int64, int(lengths.sum())) * max(1, self.size)
-        places += np.repeat(np.arange(self.size), lengths)
-        # One array a column of the matrix of terms and texts: no Python object a posting.
-        places, counts = np.unique(places, return_counts=True)
-        of_term, self._rows = np.divmod(places, max(1, self.size))
-        holding = np.bincount(of_term, minlength=len(number))
-        self._starts = np.concatenate([[0], np.cumsum(holding)])
-        average = float(lengths.sum() / self.size) if self.size else 0.0
-        frequencies = dict(zip(number, holding.tolist(), strict=True))
-        self.statistics = CorpusStatistics(self.size, average, frequencies)
-        idf = np.array([self.statistics.idf(token, form) for token in number], dtype=np.float64)
-        self._values = term_weight(1.0, counts.astype(np.float64), lengths[self._rows], average) * idf[of_term]
+        self._terms = ArrayWriter(folder / "terms.tmp", np.int32)
+        self._lengths = ArrayWriter(folder / "lengths.tmp", np.int32)
 
-    def scores(self, query: Sequence[str]) -> Array:
-        """Score of every text: the sum over the query's tokens, a repeated one counted each time."""
-        result = np.zeros(self.size)
-        for token, times in Counter(query).items():
-            term = self._number.get(token)
-            if term is not None:
-                postings = slice(self._starts[term], self._starts[term + 1])
-                result[self._rows[postings]] += times * self._values[postings]
-        return result
+    def add(self, texts: Sequence[Sequence[str]]) -> None:
+        """Append token lists; an empty one is a text that nothing finds."""
+        number, lengths = self._number, [len(text) for text in texts]
+        numbers = (number.setdefault(token, len(number)) for text in texts for token in text)
+        self._terms.add(np.fromiter(numbers, np.int32, sum(lengths)))
+        self._lengths.add(lengths)
 
-    def top_k(self, query: Sequence[str], k: int) -> tuple[NDArray[np.int64], Array]:
-        """Positions and scores of the k best, descending, ties by position; all texts if there are fewer."""
+    def finish(self) -> None:
+        """Write the files."""
+        self._terms.finish()
+        self._lengths.finish()
+        lengths = open_array(self._folder / "lengths.tmp")
+        keys = term_keys(list(self._number))
+        order = np.argsort(keys)
+        place = np.empty(len(keys), np.int64)
+        place[order] = np.arange(len(keys))
+        holding, totals = np.zeros(len(keys), np.int64), np.zeros(len(keys))
+        for term, _, weight in self._counted(place, lengths):
+            np.add.at(holding, term, 1)
+            np.add.at(totals, term, weight)  # summed one after another, as a loop over the texts would
+        for name, array in (("keys", keys[order]), ("holding", holding), ("totals", totals)):
+            np.save(self._folder / f"{name}.npy", array)
+        if self._postings and len(keys):
+            self._write_postings(place, lengths, holding)
+        stated = {"version": VERSION, "texts": len(lengths), "tokens": self._terms.rows, "postings": self._postings}
+        (self._folder / "meta.json").write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+        for name in ("terms", "lengths"):
+            (self._folder / f"{name}.tmp").unlink()
+
+    def _counted(self, place: Ints, lengths: Ints) -> Iterator[tuple[Ints, Ints, Array]]:
+        """Term, text and weight without idf of every posting, some texts at a time; ascending by term, then by text."""
+        terms, first = open_array(self._folder / "terms.tmp"), 0
+        average = len(terms) / len(lengths) if len(lengths) else 0.0
+        for start in range(0, len(lengths), AT_ONCE):
+            own = lengths[start : start + AT_ONCE].astype(np.int64)
+            pairs = place[terms[first : first + own.sum()]] * len(own) + np.repeat(np.arange(len(own)), own)
+            pairs, frequencies = np.unique(pairs, return_counts=True)
+            term, text = np.divmod(pairs, len(own))
+            yield term, text + start, term_weight(1.0, frequencies.astype(np.float64), own[text], average)
+            first += int(own.sum())
+
+    def _write_postings(self, place: Ints, lengths: Ints, holding: Ints) -> None:
+        """The columns of ``bm25s``, filled some texts at a time: its own way of building holds all tokens as lists."""
+        starts = np.concatenate([[0], np.cumsum(holding)])
+        free, idf = starts[:-1].copy(), idf_of(len(lengths), holding, "plus_one")
+        data, indices = np.empty(starts[-1], np.float32), np.empty(starts[-1], np.int32)
+        for term, text, weight in self._counted(place, lengths):
+            places = free[term] + np.arange(len(term)) - np.searchsorted(term, term)
+            data[places], indices[places] = idf[term] * weight, text
+            np.add.at(free, term, 1)
+        ranker = _ranker()
+        ranker.scores = {"data": data, "indices": indices, "indptr": starts, "num_docs": len(lengths)}
+        ranker.vocab_dict, ranker.nonoccurrence_array = {}, None
+        ranker.save(self._folder, show_progress=False)
+
+
+class TermIndex:
+    """An index opened for reading, memory-mapped."""
+
+    def __init__(self, folder: Path) -> None:
+        stated = open_json(folder / "meta.json")
+        if stated.get("version") != VERSION:
+            raise StaleInput(
+                f"{folder} holds an index of words that another release wrote: materialize its asset again"
+            )
+        self._folder, self._searchable = folder, stated["postings"]
+        self.texts, self.tokens = int(stated["texts"]), int(stated["tokens"])
+        self.average = self.tokens / self.texts if self.texts else 0.0
+        self._keys, self._holding, self._totals = (
+            open_array(folder / f"{name}.npy") for name in ("keys", "holding", "totals")
+        )
+        if not len(self._keys) == len(self._holding) == len(self._totals):
+            raise self._torn()
+
+    def __len__(self) -> int:
+        return self.texts
+
+    def _torn(self) -> StaleInput:
+        return StaleInput(f"the files in {self._folder} do not belong together: materialize their asset again")
+
+    @cached_property
+    def _postings(self) -> Any:
+        ranker = opened(self._folder, lambda folder: _ranker().load(folder, mmap=True, load_vocab=False))
+        scores = ranker.scores
+        whole = len(scores["indptr"]) == len(self._keys) + 1 and scores["num_docs"] == self.texts
+        if not whole or not len(scores["data"]) == len(scores["indices"]) == scores["indptr"][-1]:
+            raise self._torn()
+        return ranker
+
+    def find(self, terms: Terms) -> NDArray[np.int64]:
+        """The number of each term; −1 where no text holds it."""
+        return find_keys(self._keys, terms if isinstance(terms, np.ndarray) else term_keys(terms))
+
+    def _of(self, array: NDArray[Any], terms: Terms) -> NDArray[Any]:
+        """The entry of each term; 0 where no text holds it."""
+        numbers = self.find(terms)
+        return np.where(numbers >= 0, array[numbers], 0) if len(array) else np.zeros(len(numbers), array.dtype)
+
+    def holding(self, terms: Terms) -> Ints:
+        """How many texts hold each term."""
+        return self._of(self._holding, terms)
+
+    def values(self, terms: Terms, reading: Reading) -> Array:
+        r"""What decides the weight of a token besides its own text.
+
+        ``text`` is the printed idf, by which BM25 within the text is multiplied; ``idf`` that of Lucene, which alone is the
+        weight; ``corpus`` the other reading of equation 7.9, which sums over all texts:
+
+        .. math:: \mathrm{idf}(t) \sum_{S} \frac{f_S (k_1 + 1)}{f_S + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
+        """
+        idf = idf_of(self.texts, self.holding(terms), "plus_one" if reading == "idf" else "printed")
+        return idf * self._of(self._totals, terms) if reading == "corpus" else idf
+
+    def token_weights(self, text: Sequence[str], reading: Reading = "text") -> Array:
+        """Weight of each token of a text that need not be of the corpus."""
+        terms = list(dict.fromkeys(text))
+        value = dict(zip(terms, self.values(terms, reading).tolist(), strict=True))
+        if reading == "text":
+            return text_weights(text, value.__getitem__, self.average)
+        return np.array([value[token] for token in text], dtype=np.float64)
+
+    def top_k(self, query: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Positions and scores of the ``k`` best texts that hold any of the query, descending, ties by position.
+
+        A score is the sum over the query's tokens, in their order, a repeated one counted each time.
+        """
         if k < 1:
             raise ValueError(f"k is {k}: ask for at least one text")
-        scores = self.scores(query)
-        order = np.lexsort((np.arange(self.size), -scores))[:k]
-        return order.astype(np.int64), scores[order]
+        if not self._searchable:
+            raise ValueError("this index keeps no postings: it says how rare terms are, and finds nothing")
+        numbers = self.find(query)
+        if not (numbers >= 0).any():
+            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+        scores = self._postings.get_scores_from_ids(numbers[numbers >= 0])
+        least = np.partition(scores, -k)[-k] if k < self.texts else 0.0
+        found = np.flatnonzero((scores > 0) & (scores >= least))
+        best = found[np.lexsort((found, -scores[found]))[:k]]
+        return best, scores[best]

@@ -1,12 +1,12 @@
 """The files that a corpus is answered from: its chunks and their vectors, in one order, opened without being read.
 
 ======================= ===================================================================================
-``chunks.arrow``        uncompressed Arrow IPC in batches of ``BATCH`` rows, memory-mapped when it is read
+``chunks.arrow``        uncompressed Arrow IPC, memory-mapped when it is read
 ``vectors.npy``         n × d float16, the vector of each chunk
 ``id_keys.npy``         n keys of chunk ids, ascending
 ``id_places.npy``       n int64, the position of each of these
 ``text_keys.npy``       n keys of texts: what their tokens are kept under
-``words/``              BM25 over the words of texts (``term_index``)
+``words/``              BM25 over the words of texts (``bm25``)
 ``titled/``             the same over the words of titles and texts, where there are titles
 ``corpus.json``         number of chunks, dimensions, version of these files
 ======================= ===================================================================================
@@ -33,12 +33,11 @@ import pyarrow as pa
 
 from evidence_assets.lake.array_files import ArrayWriter, find_keys, mapped_batches, open_array, open_json, opened
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.retrieval.bm25 import words
-from evidence_assets.retrieval.term_index import Ints, TermIndex, TermIndexWriter
+from evidence_assets.retrieval.bm25 import Ints, TermIndex, TermIndexWriter, words
 
-VERSION = "1"
+VERSION = "2"
 BATCH = 16_384
-"""Rows of a batch, so that a position says which batch it lies in."""
+"""Chunks that are read together while the files are written."""
 WORDS_OF = 2_048
 """Texts whose words are in memory at a time while the files are written."""
 SENTENCES = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32())]))
@@ -82,7 +81,7 @@ class _Writers:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack, self.count, self.dimensions = folder, stack, 0, 0
         sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
-        self._chunks = _Rebatched(stack.enter_context(pa.ipc.new_file(sink, SCHEMA)))
+        self._chunks = stack.enter_context(pa.ipc.new_file(sink, SCHEMA))
         self._text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY))
         self._ids = list[npt.NDArray[np.bytes_]]()
         self._words, self._titled = TermIndexWriter(folder / "words"), TermIndexWriter(folder / "titled")
@@ -99,7 +98,7 @@ class _Writers:
             self._words.add([words(text) for text in texts])
             self._any_title = self._any_title or any(titles)
             self._titled.add([words(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
-        self._chunks.add(rows)
+        self._chunks.write_table(rows)
         self.count += len(rows)
 
     def vectors(self, block: Vectors, shard: int) -> None:
@@ -114,7 +113,6 @@ class _Writers:
         self._vectors.add(half)
 
     def finish(self) -> None:
-        self._chunks.finish()
         if self._vectors is None:
             with ArrayWriter(self._folder / "vectors.npy", np.float16, (0,)):
                 pass
@@ -132,7 +130,7 @@ class _Writers:
 def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
     """Write shards, in the order given, as the files of a corpus into ``folder``; returns how many chunks there are.
 
-    Memory holds one batch, postings that wait (``term_index.SPILL``), and 48 bytes a chunk while ids are sorted. ``folder``
+    Memory holds one batch, 48 bytes a chunk while ids are sorted, and what ``bm25`` states for its postings. ``folder``
     exists and is replaced as a whole by who calls (``lake.atomic.replacing_folder``).
 
     Raises BadInput where a shard has another number of vectors than of chunks, or a number that float16 cannot hold.
@@ -158,33 +156,6 @@ def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
     return writers.count
 
 
-class _Rebatched:
-    """Batches of any size, written as batches of one size."""
-
-    def __init__(self, sink: pa.ipc.RecordBatchFileWriter) -> None:
-        self._sink, self._rows = sink, list[pa.Table]()
-        self._waiting = 0
-
-    def add(self, rows: pa.Table) -> None:
-        self._rows.append(rows)
-        self._waiting += len(rows)
-        if self._waiting >= BATCH:
-            table = pa.concat_tables(self._rows)
-            whole = len(table) - len(table) % BATCH
-            for start in range(0, whole, BATCH):
-                self._write(table.slice(start, BATCH))
-            # Taken and not sliced, so that what waits does not keep alive what is written.
-            self._rows = [table.slice(whole).take(pa.array(range(len(table) - whole), pa.int64()))]
-            self._waiting = len(table) - whole
-
-    def finish(self) -> None:
-        if self._waiting:
-            self._write(pa.concat_tables(self._rows))
-
-    def _write(self, table: pa.Table) -> None:
-        self._sink.write_batch(table.combine_chunks().to_batches()[0])
-
-
 class CorpusFiles:
     """The files of a corpus, opened; safe to share between threads, as nothing of it changes."""
 
@@ -198,6 +169,7 @@ class CorpusFiles:
         self.dimensions = int(stated["dimensions"])
         self._folder, self._size = folder, int(stated["chunks"])
         self._batches = opened(folder / "chunks.arrow", mapped_batches)
+        self._starts = np.cumsum([0, *map(len, self._batches)])[:-1]
         self._keys, self._places, self._text_keys = (
             open_array(folder / f"{name}.npy") for name in ("id_keys", "id_places", "text_keys")
         )
@@ -223,10 +195,10 @@ class CorpusFiles:
             raise IndexError(f"positions run from 0 to {self._size - 1}, asked for {asked.min()} to {asked.max()}")
         values: list[Any] = [None] * len(asked)
         # Batch by batch: to take rows of a column in many batches would join these first.
-        of_batch = asked // BATCH
+        of_batch = np.searchsorted(self._starts, asked, side="right") - 1
         for number in np.unique(of_batch).tolist():
             members = np.flatnonzero(of_batch == number)
-            found = self._batches[number].column(name).take(pa.array(asked[members] - number * BATCH)).to_pylist()
+            found = self._batches[number].column(name).take(pa.array(asked[members] - self._starts[number])).to_pylist()
             for i, value in zip(members.tolist(), found, strict=True):
                 values[i] = value
         return values

@@ -8,7 +8,7 @@ uncompressed Arrow file of one batch, memory-mapped when it is read:
 ``vectors`` tokens × d        float16
 ``spans``   tokens × 2        characters of the text that the token stands for
 ``words``   tokens            word of the text that it belongs to, from 0
-``terms``   tokens            its surface form, by ``term_index.term_keys``
+``terms``   tokens            its surface form, by ``bm25.term_keys``
 ``counts``  tokens            how often the text holds that form
 =========== ================= =====================================================================
 
@@ -40,8 +40,8 @@ from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder, TokenVectors
+from evidence_assets.retrieval.bm25 import Ints, term_keys
 from evidence_assets.retrieval.corpus_files import KEY
-from evidence_assets.retrieval.term_index import Ints, term_keys
 
 VERSION = "1"
 SEGMENT_TEXTS = 512

@@ -1,7 +1,7 @@
 """What a corpus says of its tokens, and the tokens themselves: those of the whole corpus, or of what was asked for so far.
 
 =============== =============================================================================================
-``pieces/``     BM25 over the surface forms of the encoder's tokens (``term_index``)
+``pieces/``     BM25 over the surface forms of the encoder's tokens (``bm25``)
 ``forms/``      what the corpus says of whole words and marks, into whatever pieces they are cut; no postings
 ``segments/``   token vectors of all texts (``token_cache``), where the corpus keeps them
 ``meta.json``   what the store was built from
@@ -31,10 +31,9 @@ from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Tokenizer
-from evidence_assets.retrieval.bm25 import term_weight
+from evidence_assets.retrieval.bm25 import Ints, Reading, TermIndex, TermIndexWriter, term_weight
 from evidence_assets.retrieval.corpus_files import keys_of
 from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
-from evidence_assets.retrieval.term_index import Ints, Reading, TermIndex, TermIndexWriter
 from evidence_assets.retrieval.token_cache import KeptTexts, Keys, TextTokens, TokenCache, in_segments, write_segment
 from evidence_assets.transport import TokenPool
 from evidence_assets.transport.pool import Texts
@@ -223,7 +222,7 @@ class TokenTexts(Texts):
     ``kept``, ``members``, ``bounds``: Text ``i`` is made of the kept texts ``members[bounds[i] : bounds[i + 1]]``; each
         has at least one.
     ``terms``, ``reading``: What the corpus says of the tokens' forms, and how they are weighed by it
-        (:meth:`~.term_index.TermIndex.values`).
+        (:meth:`~.bm25.TermIndex.values`).
     """
 
     def __init__(

@@ -1,63 +1,113 @@
-"""BM25 against a plain loop written from the formula."""
+"""BM25 against plain loops written from the formula: weights to the last digits, rankings as float32 tells scores apart."""
 
 from __future__ import annotations
 
-import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.retrieval.bm25 import BM25Index, Idf
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets.retrieval import bm25
+from evidence_assets.retrieval.bm25 import TermIndex, TermIndexWriter, idf_of, scores_among
+from evidence_assets_tests.retrieval import plain_bm25
 
-TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=12), min_size=1, max_size=15)
+Texts = list[list[str]]
+TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=12), max_size=15)
+QUERY = st.lists(st.sampled_from("abcdefgz"), max_size=6)
 
 
-def plain_weight(token: str, text: list[str], texts: list[list[str]], form: Idf) -> float:
-    n = sum(token in t for t in texts)
-    average = sum(map(len, texts)) / len(texts)
-    odds = (len(texts) - n + 0.5) / (n + 0.5)
-    idf = math.log(1 + odds) if form == "plus_one" else max(0.0, math.log(odds))
-    f = text.count(token)
-    return idf * f * 2.2 / (f + 1.2 * (0.25 + 0.75 * len(text) / average)) if f else 0.0
+def index_of(folder: Path, texts: Texts, at_once: int = 100, *, postings: bool = True) -> TermIndex:
+    writer = TermIndexWriter(folder / "index", postings=postings)
+    for start in range(0, len(texts), at_once):
+        writer.add(texts[start : start + at_once])
+    writer.finish()
+    return TermIndex(folder / "index")
 
 
 @settings(max_examples=60, deadline=None)
-@given(TEXTS, st.lists(st.sampled_from("abcdefgz"), max_size=6), st.sampled_from(["printed", "plus_one"]))
-def test_index_and_weights_equal_the_plain_loop(texts: list[list[str]], query: list[str], form: Idf) -> None:
-    index = BM25Index(texts, form)
-    expected = [sum(plain_weight(token, text, texts, form) for token in query) for text in texts]
-    assert index.scores(query) == pytest.approx(expected, abs=1e-12)
-    positions, scores = index.top_k(query, 3)
-    rounded = index.scores(query)
-    assert positions.tolist() == sorted(range(len(texts)), key=lambda i: (-rounded[i], i))[:3]
-    assert scores.tolist() == rounded[positions].tolist()
-    statistics = BM25Index(texts).statistics
-    for text in texts:
-        made = statistics.token_weights(text, form)
-        assert made == pytest.approx([plain_weight(token, text, texts, form) for token in text], abs=1e-12)
-        assert (made >= 0).all()
+@given(TEXTS, QUERY, st.integers(1, 5), st.integers(1, 4))
+def test_an_index_on_disk_weighs_and_ranks_as_the_formula_says(
+    tmp_path_factory: pytest.TempPathFactory, texts: Texts, query: list[str], at_once: int, block: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bm25, "AT_ONCE", block)
+        made = index_of(tmp_path_factory.mktemp("i"), texts, at_once)
+    assert (len(made), made.tokens) == (len(texts), sum(map(len, texts)))
+    assert made.holding(query).tolist() == [sum(token in text for text in texts) for token in query]
+    if not made.tokens:
+        assert made.top_k(query, 3)[0].tolist() == []
+        return
+    for text in (query, *texts):
+        assert made.token_weights(text) == pytest.approx(plain_bm25.token_weights(text, texts), abs=1e-12)
+    rarity = [plain_bm25.idf(token, texts) for token in query]
+    summed = [idf * plain_bm25.total(token, texts) for idf, token in zip(rarity, query, strict=True)]
+    assert made.values(query, "corpus") == pytest.approx(summed, abs=1e-12)
+    assert made.token_weights(query, "corpus").tolist() == made.values(query, "corpus").tolist()
+    assert made.values(query, "idf") == pytest.approx([plain_bm25.idf(t, texts, "plus_one") for t in query], abs=1e-12)
+    expected = np.array(plain_bm25.scores(query, texts))
+    np.testing.assert_allclose(scores_among(texts, [query])[0], expected, rtol=1e-5, atol=1e-6)
+    for k in (3, len(texts) + 1):
+        positions, scores = made.top_k(query, k)
+        assert len(set(positions.tolist())) == len(positions) == min(k, (expected > 0).sum())
+        np.testing.assert_allclose(scores, np.sort(expected)[::-1][: len(positions)], rtol=1e-5)
+        np.testing.assert_allclose(expected[positions], scores, rtol=1e-5)
+
+
+def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
+    texts = [["a", "b"] if i % 3 else ["c", "b"] for i in range(60)]
+    positions, scores = index_of(tmp_path, texts).top_k(["b", "a"], 30)
+    assert positions.tolist() == [i for i in range(60) if i % 3][:30]
+    assert len(set(scores.tolist())) == 1
+
+
+def test_a_term_counts_as_often_as_the_query_says_it(tmp_path: Path) -> None:
+    index = index_of(tmp_path, [["a"], ["b"], ["c"]])
+    assert index.top_k(["a", "a"], 1)[1][0] == 2 * index.top_k(["a"], 1)[1][0]
 
 
 def test_printed_idf_is_clipped_where_it_would_be_negative() -> None:
-    statistics = BM25Index([["the", "cat"], ["the"], ["the", "dog"]]).statistics
-    assert statistics.idf("the") == 0.0
-    assert statistics.idf("cat") == pytest.approx(math.log(2.5 / 1.5))
-    assert statistics.idf("the", "plus_one") == pytest.approx(math.log(1 + 0.5 / 3.5))
-    assert statistics.idf("unseen") == pytest.approx(math.log(7))
-
-
-def test_empty_corpora_texts_and_queries_have_a_defined_result() -> None:
-    nothing = BM25Index([]).statistics
-    assert (nothing.texts, nothing.average_length) == (0, 0.0)
-    assert nothing.token_weights(["a"]).tolist() == [0.0]
-    index = BM25Index([[], ["a"], ["b"], ["c"]])
-    assert index.scores(["a"])[0] == 0 < index.scores(["a"])[1]
-    assert index.top_k([], 9)[0].tolist() == [0, 1, 2, 3]
-    assert BM25Index([]).top_k(["a"], 2)[0].tolist() == []
-    with pytest.raises(ValueError, match="at least one"):
-        index.top_k(["a"], 0)
+    assert idf_of(3, 3, "printed") == 0.0
+    assert idf_of(3, 1, "printed") == pytest.approx(np.log(2.5 / 1.5))
+    assert idf_of(3, 3, "plus_one") == pytest.approx(np.log(1 + 0.5 / 3.5))
     with pytest.raises(ValueError, match="unknown"):
-        nothing.idf("a", "other")  # type: ignore[arg-type]
-    assert np.all(BM25Index([["a"], ["a"]]).scores(["a"]) == 0)
+        idf_of(3, 1, "other")  # type: ignore[arg-type]
+
+
+def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
+    texts = [[f"w{i % 7}", f"w{i % 11}"] for i in range(40)]
+    for name, at_once in (("x", 100), ("y", 3)):
+        index_of(tmp_path / name, texts, at_once)
+    files = sorted(path.name for path in (tmp_path / "x" / "index").iterdir())
+    assert files == sorted(path.name for path in (tmp_path / "y" / "index").iterdir())
+    assert not [name for name in files if name.endswith(".tmp")]
+    for name in files:
+        assert (tmp_path / "x" / "index" / name).read_bytes() == (tmp_path / "y" / "index" / name).read_bytes()
+
+
+def test_without_postings_it_says_how_rare_terms_are_and_finds_nothing(tmp_path: Path) -> None:
+    made = index_of(tmp_path, [["a", "b"], ["a"]], postings=False)
+    assert made.holding(["a", "b", "c"]).tolist() == [2, 1, 0]
+    with pytest.raises(ValueError, match="keeps no postings"):
+        made.top_k(["a"], 1)
+
+
+@pytest.mark.parametrize("name", ["keys", "indices.csc.index"])
+def test_files_that_are_cut_or_of_another_index_are_refused(tmp_path: Path, name: str) -> None:
+    for folder, texts in (("x", 50), ("y", 51)):
+        index_of(tmp_path / folder, [["common", f"rare {number}"] for number in range(texts)])
+    file = tmp_path / "x" / "index" / f"{name}.npy"
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(StaleInput, match=r"index.* is cut short or damaged"):
+        TermIndex(tmp_path / "x" / "index").top_k(["common"], 1)
+    file.write_bytes((tmp_path / "y" / "index" / f"{name}.npy").read_bytes())
+    with pytest.raises(StaleInput, match="do not belong together"):
+        TermIndex(tmp_path / "x" / "index").top_k(["common"], 1)
+
+
+def test_fewer_than_one_text_cannot_be_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        index_of(tmp_path, [["a"]]).top_k(["a"], 0)

@@ -185,6 +185,6 @@ class Bm25Chunks:
         for question in questions:
             picks = []
             for label, option in question.hypotheses:
-                positions, scores = self._index.top_k(words(question.query(option)), self._k, "plus_one")
+                positions, scores = self._index.top_k(words(question.query(option)), self._k)
                 picks += picks_of(self._chunks, label, positions.tolist(), scores.tolist())
             yield picks

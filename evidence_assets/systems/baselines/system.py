@@ -23,7 +23,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.in_use import encoder
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.profiles import Profile
-from evidence_assets.retrieval.bm25 import BM25Index, words
+from evidence_assets.retrieval.bm25 import scores_among, words
 from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.systems.baselines import VERSION
 from evidence_assets.systems.baselines.recorded import recorded_stages
@@ -96,11 +96,7 @@ CellScores = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[
 
 def bm25_cells(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
     """BM25 of each query against each cell, the table being the corpus."""
-    made: list[npt.NDArray[np.floating]] = []
-    for queries, cells in asked_of:
-        index = BM25Index([words(text) for text in cells], form="plus_one")
-        made.append(np.stack([index.scores(words(query)) for query in queries]))
-    return made
+    return [scores_among(list(map(words, cells)), list(map(words, queries))) for queries, cells in asked_of]
 
 
 def cosine_cells(encoder: Encoder) -> CellScores:

@@ -20,7 +20,7 @@ class UgatSettings:
         the cosine to the question (the published ablation).
     ``D``: Depth: most steps from the concepts; 3 is the published best.
     ``whole``: Whether a subgraph is all that lies within D steps, as printed, without the caps of the stored ones: the best
-        by name of ``most_nodes`` in all, the nearer first. That number bounds the memory: scoring takes `bytes_of` them.
+        by name of ``most_nodes`` in all, the nearer first. That number bounds the memory; see `train_batch`.
     ``rank``: What paths are ordered by, and their score: the mean relevance of their ``nodes`` (as printed), or the
         cosine of their ``words`` to the question, for the best `CANDIDATES` times ``passages`` paths of an option by
         relevance.

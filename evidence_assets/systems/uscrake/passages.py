@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.retrieval.bm25 import Ints, Reading, TermIndex
 from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.retrieval.corpus_files import keys_of
-from evidence_assets.retrieval.term_index import Ints, Reading, TermIndex
 from evidence_assets.retrieval.token_cache import KeptTexts, TextTokens, TokenCache
 from evidence_assets.retrieval.token_store import TokenStore, TokenTexts
 from evidence_assets.transport import TokenPool

@@ -30,8 +30,8 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import Array
+from evidence_assets.retrieval.bm25 import Ints
 from evidence_assets.retrieval.maxsim import nearest_of
-from evidence_assets.retrieval.term_index import Ints
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
@@ -185,7 +185,7 @@ class Uscrake:
         pools = [distinct(row[row >= 0]) for row in dense]
         if self._settings.coarse == "hybrid":
             for i, option in enumerate(options):
-                positions, _ = passages.store.pieces.top_k(option.plain.tokens.tokens, size, "plus_one")
+                positions, _ = passages.store.pieces.top_k(option.plain.tokens.tokens, size)
                 pools[i] = np.union1d(pools[i], positions)
         self._counts["pool"] += sum(len(pool) for pool in pools)
         return pools

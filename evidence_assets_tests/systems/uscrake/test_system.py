@@ -20,7 +20,6 @@ from evidence_assets.experiment.evidence.selection import Asked, Pick, Progress
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.retrieval import token_store
-from evidence_assets.retrieval.bm25 import BM25Index
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build, source_version
 from evidence_assets.retrieval.vector_index import VectorIndex
@@ -35,7 +34,7 @@ from evidence_assets.systems.uscrake.settings import Settings
 from evidence_assets.transport import TokenMeasure, distance, ground_cost, ground_costs
 from evidence_assets.transport.divergence import jensen_shannon
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
-from evidence_assets_tests.retrieval.test_term_index import total
+from evidence_assets_tests.retrieval import plain_bm25
 from evidence_assets_tests.retrieval.written import build_index, written_corpus
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
@@ -186,17 +185,16 @@ def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_s
 ) -> None:
     words = tokens == "words"
     cut = {name: naive_tokens(text, words) for name, text in PAGES.items()}
-    statistics = BM25Index([names for names, _ in cut.values()]).statistics
     listed = [names for names, _ in cut.values()]
 
     def value(name: str) -> float:
         if weights == "idf":
-            return statistics.idf(name, "plus_one")
-        return statistics.idf(name) * total(name, listed)
+            return plain_bm25.idf(name, listed, "plus_one")
+        return plain_bm25.idf(name, listed) * plain_bm25.total(name, listed)
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
-        own = statistics.token_weights(names)
-        masses = own if weights == "text" else np.array([value(name) for name in names])
+        text = weights == "text"
+        masses = plain_bm25.token_weights(names, listed) if text else [value(name) for name in names]
         return ground_cost(cost).measure(vectors, masses)
 
     found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=6, k=3).select(QUESTIONS)
@@ -215,7 +213,7 @@ def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(cor
         (tokens,) = ENCODER.token_layers([text], 5)
         layers = tokens.vectors.reshape(len(tokens.tokens), 5, ENCODER.dimensions)
         moverscore = ground_cost("moverscore")
-        return moverscore.measure(moverscore.vectors(layers), statistics.idf(tokens.tokens, "plus_one"))
+        return moverscore.measure(moverscore.vectors(layers), statistics.values(tokens.tokens, "idf"))
 
     pages = {name: measure(text) for name, text in PAGES.items()}
     found = selector(corpus, cost="moverscore", grain="chunk", R=6, k=6).select(QUESTIONS)
