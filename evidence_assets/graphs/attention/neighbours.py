@@ -1,14 +1,13 @@
-"""Attention over neighbours for many graphs and heads at once, as operations on one block-diagonal sparse matrix.
+"""Attention over the neighbours of a question's nodes, as operations on one block-diagonal sparse matrix.
 
-Each (question, head) is one block. Scores are a sampled product of dense matrices, sums over neighbours a sparse
-product, and the gradients are the same two operations again, so that nothing of size edges × width is ever made. The
-pattern is symmetric, hence its transpose is a permutation of the stored values.
+Each head is one block. Scores are a sampled product of dense matrices, sums over neighbours a sparse product, and the
+gradients are the same two operations again, so that nothing of size edges × width is ever made. The pattern is
+symmetric, hence its transpose is a permutation of the stored values.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +26,9 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta"
 class Pattern:
     """Who is whose neighbour: symmetric, each pair once, every node its own neighbour.
 
-    ``offsets``, ``columns``, ``rows``: The sparse rows of all blocks; row (b · heads + k) · nodes + i is node i of
-        question b under head k.
+    ``offsets``, ``columns``, ``rows``: The sparse rows of all blocks; row k · nodes + i is node i under head k.
     ``transpose``: Where the value at (j, i) is stored, for each stored (i, j).
-    ``pairs``, ``pair_offsets``: Per question without heads: keys i · nodes + j in stored order, and where each
-        question's keys begin.
+    ``pairs``: Keys i · nodes + j of a block in stored order.
     """
 
     offsets: Tensor
@@ -41,48 +38,29 @@ class Pattern:
     heads: int
     nodes: int
     pairs: IntArray
-    pair_offsets: IntArray
 
     @classmethod
-    def of(
-        cls,
-        graphs: Sequence[tuple[int, IntArray, IntArray]],
-        heads: int,
-        nodes: int,
-        device: torch.device,
-    ) -> Pattern:
-        """Pattern of graphs given as (number of nodes, heads, tails), each padded to `nodes` rows."""
-        keys = []
-        for n, a, b in graphs:
-            own = np.arange(n, dtype=np.int64)
-            a, b = a.astype(np.int64), b.astype(np.int64)
-            keys.append(distinct(np.concatenate([a * nodes + b, b * nodes + a, own * nodes + own])))
-        counts = np.array([len(key) for key in keys], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        # Blocks in order question, head; the keys of a question are repeated for each head.
-        block_sizes = np.repeat(counts, heads)
-        block_starts = np.concatenate([[0], np.cumsum(block_sizes)])
-        base = np.repeat(np.arange(len(block_sizes)), block_sizes) * nodes
-        key = np.concatenate([np.tile(key, heads) for key in keys]) if keys else np.empty(0, np.int64)
-        rows, columns = key // nodes + base, key % nodes + base
-        offsets = np.zeros(len(block_sizes) * nodes + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows, minlength=len(offsets) - 1), out=offsets[1:])
-        back = [np.searchsorted(key, key % nodes * nodes + key // nodes) for key in keys]
-        transpose = np.concatenate([np.tile(step, heads) for step in back]) if back else np.empty(0, np.int64)
-        transpose += np.repeat(block_starts[:-1], block_sizes)
+    def of(cls, nodes: int, ends: tuple[IntArray, IntArray], heads: int, device: torch.device) -> Pattern:
+        """Pattern of a graph whose edges have these ends."""
+        own = np.arange(nodes, dtype=np.int64)
+        a, b = (end.astype(np.int64) for end in ends)
+        pairs = distinct(np.concatenate([a * nodes + b, b * nodes + a, own * nodes + own]))
+        row, column = np.divmod(pairs, nodes)
+        back = np.searchsorted(pairs, column * nodes + row)
+        block = np.arange(heads)[:, None]
+        rows = (row + block * nodes).ravel()
 
         def put(array: IntArray, dtype: torch.dtype) -> Tensor:
             return torch.from_numpy(array).to(device=device, dtype=dtype)
 
         return cls(
-            offsets=put(offsets, torch.int32),
-            columns=put(columns, torch.int32),
+            offsets=put(np.searchsorted(rows, np.arange(heads * nodes + 1)), torch.int32),
+            columns=put((column + block * nodes).ravel(), torch.int32),
             rows=put(rows, torch.int64),
-            transpose=put(transpose, torch.int64),
+            transpose=put((back + block * len(pairs)).ravel(), torch.int64),
             heads=heads,
             nodes=nodes,
-            pairs=np.concatenate(keys) if keys else np.empty(0, np.int64),
-            pair_offsets=starts,
+            pairs=pairs,
         )
 
     def matrix(self, values: Tensor) -> Tensor:
@@ -108,19 +86,11 @@ class Pattern:
         weight = torch.exp(values - top[self.rows])
         return weight / self.row_sums(weight)[self.rows]
 
-    def pair_weights(self, values: Tensor) -> Tensor:
-        """Mean over the heads of stored values, in the order of `pairs`."""
-        pieces = []
-        for first, last in zip(self.pair_offsets[:-1], self.pair_offsets[1:], strict=True):
-            pieces.append(values[first * self.heads : last * self.heads].view(self.heads, -1).mean(0))
-        return torch.cat(pieces)
-
-    def of_edges(self, question: int, pair_weights: FloatArray, heads: IntArray, tails: IntArray) -> FloatArray:
-        """Weights (head looks at tail, tail looks at head) of the edges of one question."""
-        first, last = self.pair_offsets[question : question + 2]
-        keys, weights = self.pairs[first:last], pair_weights[first:last]
-        there = weights[np.searchsorted(keys, heads * self.nodes + tails)]
-        back = weights[np.searchsorted(keys, tails * self.nodes + heads)]
+    def of_edges(self, values: Tensor, heads: IntArray, tails: IntArray) -> FloatArray:
+        """Mean over the heads of the stored values of edges: (head looks at tail, tail looks at head)."""
+        weights = values.view(self.heads, -1).mean(0).cpu().numpy()
+        there = weights[np.searchsorted(self.pairs, heads * self.nodes + tails)]
+        back = weights[np.searchsorted(self.pairs, tails * self.nodes + heads)]
         return np.stack([there, back], axis=1)
 
 
@@ -163,29 +133,26 @@ class _Average(torch.autograd.Function):
 def attend(mixed: Tensor, pattern: Pattern, scale: float) -> tuple[Tensor, Tensor]:
     """Multi-head attention over neighbours.
 
-    ``mixed``: (questions, nodes, 3 · d): queries, keys and values side by side.
+    ``mixed``: (nodes, 3 · d): queries, keys and values side by side.
     ``scale``: Factor of the scores; 1/√d in the published layer.
-    Returns (questions, nodes, d) with the heads side by side, and the weights in the order of the pattern.
+    Returns (nodes, d) with the heads side by side, and the weights in the order of the pattern.
     """
-    questions, nodes, columns = mixed.shape
-    head_width = columns // 3 // pattern.heads
-    parts = mixed.view(questions, nodes, 3, pattern.heads, head_width).permute(2, 0, 3, 1, 4)
-    q, k, v = parts.reshape(3, -1, head_width).unbind(0)
+    q, k, v = (_to_blocks(part, pattern) for part in mixed.chunk(3, dim=1))
     z, alpha = _Attention.apply(q, k, v, pattern, scale)  # type: ignore[no-untyped-call]
-    return _from_blocks(z, questions, pattern), alpha
+    return _from_blocks(z, pattern), alpha
 
 
 def average(mixed: Tensor, pattern: Pattern) -> tuple[Tensor, Tensor]:
-    """Mean of the rows of (questions, nodes, d) over the neighbours; the weights are returned as by `attend`."""
-    questions, nodes, columns = mixed.shape
-    head_width = columns // pattern.heads
-    v = mixed.view(questions, nodes, pattern.heads, head_width).transpose(1, 2).reshape(-1, head_width)
-    counts = pattern.offsets.diff().to(mixed.dtype)
-    alpha = 1 / counts[pattern.rows]
-    z = _Average.apply(v, alpha, pattern)  # type: ignore[no-untyped-call]
-    return _from_blocks(z, questions, pattern), alpha
+    """Mean of the rows of (nodes, d) over the neighbours; the weights are returned as by `attend`."""
+    alpha = 1 / pattern.offsets.diff().to(mixed.dtype)[pattern.rows]
+    z = _Average.apply(_to_blocks(mixed, pattern), alpha, pattern)  # type: ignore[no-untyped-call]
+    return _from_blocks(z, pattern), alpha
 
 
-def _from_blocks(z: Tensor, questions: int, pattern: Pattern) -> Tensor:
-    blocks = z.view(questions, pattern.heads, pattern.nodes, -1).transpose(1, 2)
-    return blocks.reshape(questions, pattern.nodes, -1)
+def _to_blocks(rows: Tensor, pattern: Pattern) -> Tensor:
+    width = rows.shape[1] // pattern.heads
+    return rows.view(pattern.nodes, pattern.heads, width).transpose(0, 1).reshape(-1, width)
+
+
+def _from_blocks(z: Tensor, pattern: Pattern) -> Tensor:
+    return z.view(pattern.heads, pattern.nodes, -1).transpose(0, 1).reshape(pattern.nodes, -1)

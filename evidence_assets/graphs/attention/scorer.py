@@ -18,11 +18,11 @@ gcn
 cosine
     No training: the cosine of the node's own vector and the query.
 contrastive
-    The attention layer under another objective, see `graph_objectives`: the published loss has no term that tells one
+    The attention layer under another objective, see `contrastive_loss`: the published loss has no term that tells one
     node from another, so that nothing stops it from pulling every node onto the query. Measured on
     ConceptNet and UMLS subgraphs it does: after 50 steps the scores of a question spread by about 1e-4.
 walk
-    The scores of `contrastive` as the place to which a random walk over the subgraph returns, see `graph_walk`: text and
+    The scores of `contrastive` as the place to which a random walk over the subgraph returns, see `visits`: text and
     structure together. On the same subgraphs it is the only one that ranks nodes better than their number of edges does.
 
 Only scoring belongs here. Which nodes are looked at is decided in `graph`, what is done with the scores in `paths`.
@@ -34,49 +34,35 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Literal, get_args
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
-from evidence_assets.graphs.attention.walk import visits
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.running import each_on_one_thread
+from evidence_assets.models.vectors import Array
 
 
-def node_mask(sizes: Tensor, nodes: int) -> Tensor:
-    """(questions, nodes), true for the rows that are no padding."""
-    return torch.arange(nodes, device=sizes.device)[None] < sizes[:, None]
+def published_loss(projected: Tensor, query: Tensor) -> Tensor:
+    """mean_v (1 − cos(p_v, q)); `query` has unit length."""
+    return (1 - normalize(projected, dim=1) @ query).mean()
 
 
-def published_loss(projected: Tensor, query: Tensor, sizes: Tensor) -> Tensor:
-    """Σ_b mean_v (1 − cos(p_bv, q_b)): the mean over each question's nodes, summed over questions.
-
-    The sum, and not the mean, keeps every question's gradient what it would be alone. `query` has unit rows.
-    """
-    mask = node_mask(sizes, projected.shape[1])
-    cosine = (normalize(projected, dim=2) * query[:, None]).sum(2)
-    return ((1 - cosine) * mask / sizes[:, None]).sum()
-
-
-def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, sizes: Tensor, temperature: float) -> Tensor:
+def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, temperature: float) -> Tensor:
     """Cross-entropy between what the network says of the nodes and what the encoder says of them.
 
-    With p(v) = softmax_v(cos(W_q h_v, q) / τ) over the nodes of the question and t(v) = softmax_v(cos(x_v, q) / τ)
-    from the untrained vectors, the loss of a question is −Σ_v t(v) log p(v): every node is a negative of every other
-    one, so drawing all of them to the query gains nothing.
+    With p(v) = softmax_v(cos(W_q h_v, q) / τ) over the nodes and t(v) = softmax_v(cos(x_v, q) / τ) from the untrained
+    vectors, the loss is −Σ_v t(v) log p(v): every node is a negative of every other one, so drawing all of them to the
+    query gains nothing.
     """
-    mask = node_mask(sizes, projected.shape[1])
-    said = (normalize(projected, dim=2) * query[:, None]).sum(2) / temperature
-    target = (normalize(features, dim=2) * query[:, None]).sum(2) / temperature
-    said = said.masked_fill(~mask, -torch.inf).log_softmax(1).masked_fill(~mask, 0.0)
-    target = target.masked_fill(~mask, -torch.inf).softmax(1)
-    return -(target * said).sum()
+    said = (normalize(projected, dim=1) @ query / temperature).log_softmax(0)
+    return -((normalize(features, dim=1) @ query / temperature).softmax(0) * said).sum()
 
 
 Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
@@ -89,7 +75,7 @@ class AttentionSettings:
 
     ``variant``, ``layers``, ``heads``, ``steps``, ``learning_rate``: The network and its training: L, K, T.
     ``temperature``: τ of the contrastive objective; the published one has none.
-    ``walk_temperature``, ``follow``: τ and α of the walk; see `graph_walk.visits`.
+    ``walk_temperature``, ``follow``: τ and α of the walk; see `visits`.
     ``threshold``: θ_0: a node is relevant where its score is above it.
     ``least_spread``, ``top``: Where the standard deviation of the scores is below `least_spread`, a threshold says
         nothing and the `top` best nodes are taken instead.
@@ -171,45 +157,31 @@ def train_batch(
     queries: Sequence[FloatArray],
     settings: AttentionSettings | None = None,
     device: str | torch.device = "cpu",
-    group_bytes: int | None = None,
 ) -> list[NodeScores]:
-    """Score many subgraphs, each with parameters of its own; equal to one at a time, bit for bit where no two are stacked.
+    """Score many subgraphs, each with parameters of its own, so that its scores do not hang on which others are asked.
 
-    Questions of like size are stacked: dense products are batched matrix products, attention runs over one
-    block-diagonal sparse matrix. A group is as large as its parameters, their moments and its activations fit into
-    `group_bytes` (default: 8 GB on CUDA; on a CPU each question is a group, side by side on the threads that torch may
-    use, so that its scores do not hang on which others are asked).
+    On a CPU questions are trained side by side on the threads that torch may use. Training holds value, gradient and two
+    moments of 3 L + 1 square matrices, and about 16 activations of each layer: 64 L d bytes a node.
 
     Raises ValueError where the vectors do not fit each other, the width is no multiple of the number of heads, or a
     query is zero.
     """
-    settings = settings or AttentionSettings()
+    chosen, place = settings or AttentionSettings(), torch.device(device)
     if len(graphs) != len(queries):
         raise ValueError(f"{len(graphs)} subgraphs but {len(queries)} query vectors")
     for graph, query in zip(graphs, queries, strict=True):
-        _check(graph, query, settings)
-    device = torch.device(device)
-    budget = group_bytes or (8 << 30 if device.type == "cuda" else 0)
+        _check(graph, query, chosen)
 
-    def score(group: list[int]) -> list[tuple[int, NodeScores]]:
-        chosen = [graphs[i] for i in group]
-        vectors = torch.from_numpy(np.stack([np.asarray(queries[i], dtype=np.float32) for i in group]))
-        if settings.variant == "cosine":
-            found = [_cosine(graph, query) for graph, query in zip(chosen, vectors, strict=True)]
-        else:
-            found = _Group(chosen, vectors.to(device), settings).run()
-        scored = []
-        for i, (scores, attention) in zip(group, found, strict=True):
-            if settings.variant == "walk":
-                walked = visits(scores, graphs[i].heads, graphs[i].tails, settings.walk_temperature, settings.follow)
-                scores = walked.astype(np.float32)
-            relevant, spread, rule = relevant_nodes(scores, settings)
-            scored.append((i, NodeScores(scores, spread, relevant, rule, attention)))
-        return scored
+    def score(problem: tuple[FeatureGraph, FloatArray]) -> NodeScores:
+        graph, query = problem
+        scores, attention = _trained(graph, torch.from_numpy(np.asarray(query, dtype=np.float32)), chosen, place)
+        if chosen.variant == "walk":
+            walked = visits(scores, graph.heads, graph.tails, chosen.walk_temperature, chosen.follow)
+            scores = walked.astype(np.float32)
+        relevant, spread, rule = relevant_nodes(scores, chosen)
+        return NodeScores(scores, spread, relevant, rule, attention)
 
-    groups = _groups(graphs, settings, budget)
-    results = dict(chain.from_iterable(each_on_one_thread(score, groups, device.type)))
-    return [results[i] for i in range(len(graphs))]
+    return list(each_on_one_thread(score, list(zip(graphs, queries, strict=True)), place.type))
 
 
 def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[IntArray, float, Rule]:
@@ -232,42 +204,6 @@ def _check(graph: FeatureGraph, query: FloatArray, settings: AttentionSettings) 
         raise ValueError(f"{width} columns cannot be shared by {settings.heads} heads: choose a divisor of {width}")
 
 
-def _groups(graphs: Sequence[FeatureGraph], settings: AttentionSettings, budget: int) -> list[list[int]]:
-    """Questions in order of size, cut where the memory of the padded group would pass the budget."""
-    groups: list[list[int]] = []
-    key = sorted(range(len(graphs)), key=lambda i: (graphs[i].features.shape, i))
-    for i in key:
-        nodes, width = graphs[i].features.shape
-        if not nodes:
-            groups.append([i])
-            continue
-        cost = bytes_of(nodes, width, settings.layers)
-        last = groups[-1] if groups else []
-        fits = last and graphs[last[0]].features.shape[1] == width and (len(last) + 1) * cost <= budget
-        # Padding a graph to more than twice its size would cost more than a group of its own.
-        if fits and 0 < nodes <= 2 * len(graphs[last[0]].features) + 8:
-            last.append(i)
-        else:
-            groups.append([i])
-    return groups
-
-
-def bytes_of(nodes: int, width: int, layers: int) -> int:
-    """What training on a subgraph holds, but for its edges: value, gradient and two moments of 3 L + 1 square matrices, and
-    about 16 activations of each layer.
-
-    >>> round(bytes_of(45_751, 384, 2) / 1e9, 1)  # the printed graph whole
-    2.3
-    """
-    return 4 * width * (4 * (3 * layers + 1) * width + 16 * layers * nodes)
-
-
-def _cosine(graph: FeatureGraph, query: Tensor) -> tuple[FloatArray, FloatArray]:
-    features = torch.from_numpy(np.asarray(graph.features, dtype=np.float32))
-    scores: FloatArray = torch.cosine_similarity(features, query[None], dim=1).numpy()
-    return scores, np.empty((0, 2), dtype=np.float32)
-
-
 def first_values(question_id: str, width: int, matrices: int) -> Tensor:
     """`matrices` square matrices, uniform in ±1/√d, drawn from the question id alone."""
     seed = int.from_bytes(hashlib.blake2b(question_id.encode(), digest_size=8).digest(), "big") >> 1
@@ -276,68 +212,83 @@ def first_values(question_id: str, width: int, matrices: int) -> Tensor:
     return values.uniform_(-bound, bound, generator=torch.Generator().manual_seed(seed))
 
 
-class _Group:
-    """Several questions trained side by side: row b of every tensor belongs to question b."""
+def _trained(
+    graph: FeatureGraph, query: Tensor, settings: AttentionSettings, device: torch.device
+) -> tuple[FloatArray, FloatArray]:
+    """Scores of the nodes and attention of the edges, after training."""
+    nodes, width = graph.features.shape
+    features, query = torch.from_numpy(np.asarray(graph.features, np.float32)).to(device), query.to(device)
+    if not nodes or settings.variant == "cosine":
+        return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
+    pattern = Pattern.of(nodes, (graph.heads, graph.tails), settings.heads, device)
+    # W^Q, W^K, W^V of a layer side by side, so that one product makes all three; `gcn` needs W^V alone.
+    size = 1 if settings.variant == "gcn" else 3
+    drawn = first_values(graph.question_id, width, size * settings.layers + 1).to(device)
+    weights = [torch.cat(list(layer), dim=1).requires_grad_() for layer in torch.split(drawn[:-1], size)]
+    projection = drawn[-1].clone().requires_grad_()
+    unit = normalize(query, dim=0)
 
-    def __init__(self, graphs: Sequence[FeatureGraph], queries: Tensor, settings: AttentionSettings) -> None:
-        self.graphs = graphs
-        self.settings = settings
-        self.query = torch.nn.functional.normalize(queries, dim=1)
-        device = queries.device
-        sizes = [len(graph.features) for graph in graphs]
-        self.width = graphs[0].features.shape[1]
-        self.features = torch.zeros(len(graphs), max(sizes), self.width)
-        for row, graph in enumerate(graphs):
-            self.features[row, : sizes[row]] = torch.from_numpy(np.asarray(graph.features, dtype=np.float32))
-        self.features = self.features.to(device)
-        self.sizes = torch.tensor(sizes, device=device)
-        self.pattern = Pattern.of(
-            [(len(graph.features), graph.heads, graph.tails) for graph in graphs], settings.heads, max(sizes), device
-        )
-        # W^Q, W^K, W^V of a layer side by side, so that one product makes all three; `gcn` needs W^V alone.
-        per_layer = 1 if settings.variant == "gcn" else 3
-        drawn = torch.stack([first_values(g.question_id, self.width, per_layer * settings.layers + 1) for g in graphs])
-        self.weights = [
-            torch.cat(list(drawn[:, per_layer * layer : per_layer * (layer + 1)].unbind(1)), dim=2)
-            .to(device)
-            .requires_grad_()
-            for layer in range(settings.layers)
-        ]
-        self.projection = drawn[:, -1].to(device).contiguous().requires_grad_()
-
-    def forward(self) -> tuple[Tensor, Tensor]:
-        """Projected node vectors, and the last layer's attention per pair of the pattern (heads kept apart)."""
-        hidden = self.features
-        alpha = torch.empty(0)
-        for weight in self.weights:
-            mixed = torch.bmm(hidden, weight)
-            if self.settings.variant == "gcn":
-                z, alpha = average(mixed, self.pattern)
-            else:
-                z, alpha = attend(mixed, self.pattern, scale=1 / math.sqrt(self.width))
+    def forward() -> tuple[Tensor, Tensor]:
+        """Projected node vectors, and the last layer's attention per pair of the pattern."""
+        hidden, alpha = features, torch.empty(0)
+        for weight in weights:
+            mixed = hidden @ weight
+            z, alpha = average(mixed, pattern) if size == 1 else attend(mixed, pattern, scale=1 / math.sqrt(width))
             hidden = hidden + torch.nn.functional.elu(z)
-        return torch.bmm(hidden, self.projection.mT), alpha
+        return hidden @ projection.mT, alpha
 
-    def run(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Train, then give the scores and edge attention of every question."""
-        if not self.features.shape[1]:
-            return [(np.empty(0, np.float32), np.empty((0, 2), np.float32)) for _ in self.graphs]
-        optimiser = torch.optim.Adam([*self.weights, self.projection], lr=self.settings.learning_rate, fused=True)
-        for _ in range(self.settings.steps):
-            projected, _ = self.forward()
-            if self.settings.variant in ("contrastive", "walk"):
-                loss = contrastive_loss(projected, self.features, self.query, self.sizes, self.settings.temperature)
-            else:
-                loss = published_loss(projected, self.query, self.sizes)
-            optimiser.zero_grad(set_to_none=False)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-        with torch.no_grad():
-            projected, alpha = self.forward()
-            scores = torch.cosine_similarity(projected, self.query[:, None], dim=2).cpu().numpy()
-            pairs = self.pattern.pair_weights(alpha).cpu().numpy()
-        found: list[tuple[FloatArray, FloatArray]] = []
-        for row, graph in enumerate(self.graphs):
-            attention = self.pattern.of_edges(row, pairs, graph.heads, graph.tails)
-            found.append((scores[row, : len(graph.features)].copy(), attention))
-        return found
+    optimiser = torch.optim.Adam([*weights, projection], lr=settings.learning_rate, fused=True)
+    for _ in range(settings.steps):
+        projected, _ = forward()
+        if settings.variant in ("contrastive", "walk"):
+            loss = contrastive_loss(projected, features, unit, settings.temperature)
+        else:
+            loss = published_loss(projected, unit)
+        optimiser.zero_grad(set_to_none=False)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    with torch.no_grad():
+        projected, alpha = forward()
+        scores = torch.cosine_similarity(projected, unit[None], dim=1).cpu().numpy()
+    return scores, pattern.of_edges(alpha, graph.heads, graph.tails)
+
+
+TOLERANCE = 1e-9
+MOST_STEPS = 500
+
+
+def visits(scores: FloatArray | Array, heads: IntArray, tails: IntArray, temperature: float, follow: float) -> Array:
+    """How often a walk is at each node, as a share of the most visited one.
+
+    With r = softmax(scores / τ), and W the step along an edge chosen evenly among those that touch a node, the visits are
+    the fixed point of p = α W p + (1 − α) r (Page et al. 1999, with the restart of Haveliwala 2002). α = 0 leaves the
+    scores, in another scale; α → 1 the number of edges.
+
+    ``scores``: One a node; larger is nearer to the question.
+    ``heads``, ``tails``: Positions of the ends of each edge; direction makes no difference, parallel edges count each,
+        self-loops none.
+    ``temperature``, ``follow``: τ and α. From a node without edges the walk always restarts.
+
+    >>> visits(np.zeros(3), np.array([0, 1]), np.array([1, 2]), 0.2, 0.85).round(2).tolist()
+    [0.53, 1.0, 0.53]
+    """
+    if temperature <= 0 or not 0 <= follow < 1:
+        raise ValueError(f"the temperature must be above 0 and follow in [0, 1); got {temperature} and {follow}")
+    n = len(scores)
+    if not n:
+        return np.empty(0)
+    worth = np.asarray(scores, dtype=np.float64)
+    restart: Array = np.exp((worth - worth.max()) / temperature)
+    restart /= restart.sum()
+    real = heads != tails
+    ends = np.concatenate([heads[real], tails[real]]), np.concatenate([tails[real], heads[real]])
+    edges = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(n, n))
+    degree = edges.sum(axis=0)
+    share = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
+    at = restart
+    for _ in range(MOST_STEPS):
+        before = at
+        at = follow * (edges @ (before * share) + before[degree == 0].sum() * restart) + (1 - follow) * restart
+        if np.abs(at - before).sum() < TOLERANCE:
+            break
+    return np.asarray(at / at.max())

@@ -1,4 +1,4 @@
-"""The published layer against plain loops and torch-geometric, and many questions at once against one at a time."""
+"""The published layer and its training against plain loops and torch-geometric; the relevance rule; bad input."""
 
 from __future__ import annotations
 
@@ -57,30 +57,23 @@ def layer_by_hand(
     return z, mean
 
 
-def pattern_of(graphs: list[FeatureGraph], heads: int) -> Pattern:
-    nodes = max(len(graph.features) for graph in graphs)
-    return Pattern.of([(len(g.features), g.heads, g.tails) for g in graphs], heads, nodes, torch.device("cpu"))
+def pattern_of(graph: FeatureGraph, heads: int) -> Pattern:
+    return Pattern.of(len(graph.features), (graph.heads, graph.tails), heads, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("heads", [1, 4])
-def test_the_layer_is_the_published_formula(heads: int) -> None:
-    graphs = [problem("a", 7, 12)[0], problem("b", 3, 2)[0], problem("c", 1, 1)[0]]
-    rng = np.random.default_rng(0)
-    weight = rng.standard_normal((3, WIDTH, 3 * WIDTH)).astype(np.float32)
-    features = np.zeros((3, 7, WIDTH), np.float32)
-    for row, graph in enumerate(graphs):
-        features[row, : len(graph.features)] = graph.features
-    pattern = pattern_of(graphs, heads)
-    mixed = torch.bmm(torch.from_numpy(features), torch.from_numpy(weight))
-    z, alpha = attend(mixed, pattern, 1 / math.sqrt(WIDTH))
-    pairs = pattern.pair_weights(alpha).numpy()
-    for row, graph in enumerate(graphs):
-        expected, mean = layer_by_hand(graph, weight[row], heads, 1 / math.sqrt(WIDTH))
-        np.testing.assert_allclose(z[row, : len(expected)].numpy(), expected, atol=1e-5)
-        edges = pattern.of_edges(row, pairs, graph.heads, graph.tails)
-        for (there, back), head, tail in zip(edges.tolist(), graph.heads.tolist(), graph.tails.tolist(), strict=True):
-            assert there == pytest.approx(mean[head, tail], abs=1e-5)
-            assert back == pytest.approx(mean[tail, head], abs=1e-5)
+@pytest.mark.parametrize(("nodes", "edges"), [(7, 12), (1, 1)])
+def test_the_layer_is_the_published_formula(heads: int, nodes: int, edges: int) -> None:
+    graph, _ = problem("a", nodes, edges)
+    weight = np.random.default_rng(0).standard_normal((WIDTH, 3 * WIDTH)).astype(np.float32)
+    pattern = pattern_of(graph, heads)
+    z, alpha = attend(torch.from_numpy(graph.features @ weight), pattern, 1 / math.sqrt(WIDTH))
+    expected, mean = layer_by_hand(graph, weight, heads, 1 / math.sqrt(WIDTH))
+    np.testing.assert_allclose(z.numpy(), expected, atol=1e-5)
+    weights = pattern.of_edges(alpha, graph.heads, graph.tails).tolist()
+    ends = list(zip(graph.heads.tolist(), graph.tails.tolist(), strict=True))
+    assert [there for there, _ in weights] == pytest.approx([mean[head, tail] for head, tail in ends], abs=1e-5)
+    assert [back for _, back in weights] == pytest.approx([mean[tail, head] for head, tail in ends], abs=1e-5)
 
 
 def test_the_gradient_is_that_of_a_dense_layer() -> None:
@@ -88,23 +81,29 @@ def test_the_gradient_is_that_of_a_dense_layer() -> None:
     around = torch.zeros(6, 6, dtype=torch.bool)
     for i, nodes in enumerate(neighbour_sets(graph)):
         around[i, nodes] = True
-    mixed = torch.randn(1, 6, 3 * WIDTH, generator=torch.Generator().manual_seed(1))
+    mixed = torch.randn(6, 3 * WIDTH, generator=torch.Generator().manual_seed(1))
     ours, dense = mixed.clone().requires_grad_(), mixed.clone().requires_grad_()
     goal = torch.randn(6, WIDTH, generator=torch.Generator().manual_seed(2))
-    z, _ = attend(ours, pattern_of([graph], 2), 0.7)
-    (z[0] * goal).sum().backward()
-    q, k, v = dense[0].view(6, 3, 2, WIDTH // 2).permute(1, 2, 0, 3)
+    z, _ = attend(ours, pattern_of(graph, 2), 0.7)
+    (z * goal).sum().backward()
+    q, k, v = dense.view(6, 3, 2, WIDTH // 2).permute(1, 2, 0, 3)
     scores = (0.7 * q @ k.mT).masked_fill(~around, -torch.inf).softmax(-1)
     (((scores @ v).transpose(0, 1).reshape(6, WIDTH)) * goal).sum().backward()
     assert dense.grad is not None and ours.grad is not None
     torch.testing.assert_close(ours.grad, dense.grad, atol=1e-5, rtol=1e-4)
-    single = mixed[:, :, :WIDTH].clone().requires_grad_()
-    other = mixed[:, :, :WIDTH].clone().requires_grad_()
-    z, _ = average(single, pattern_of([graph], 2))
-    (z[0] * goal).sum().backward()
-    (((around / around.sum(1, keepdim=True)) @ other[0]) * goal).sum().backward()
-    assert single.grad is not None and other.grad is not None
-    torch.testing.assert_close(single.grad, other.grad, atol=1e-5, rtol=1e-4)
+
+
+def test_the_gradient_of_the_mean_is_that_of_a_dense_mean() -> None:
+    graph, _ = problem("g", 6, 9)
+    around = torch.zeros(6, 6)
+    for i, nodes in enumerate(neighbour_sets(graph)):
+        around[i, nodes] = 1 / len(nodes)
+    mixed, goal = torch.randn(2, 6, WIDTH, generator=torch.Generator().manual_seed(1))
+    ours, dense = mixed.clone().requires_grad_(), mixed.clone().requires_grad_()
+    (average(ours, pattern_of(graph, 2))[0] * goal).sum().backward()
+    ((around @ dense) * goal).sum().backward()
+    assert dense.grad is not None and ours.grad is not None
+    torch.testing.assert_close(ours.grad, dense.grad, atol=1e-5, rtol=1e-4)
 
 
 def reference_scores(graph: FeatureGraph, query: np.ndarray, heads: int, steps: int) -> np.ndarray:
@@ -144,20 +143,12 @@ def test_training_is_that_of_torch_geometric(heads: int) -> None:
     assert found.scores.mean() > untrained.scores.mean() + 0.05, "training raises the cosine"
 
 
-@pytest.mark.parametrize("variant", ["gat", "gcn", "cosine", "contrastive", "walk"])
-def test_many_at_once_equals_one_at_a_time(variant: ga.Variant) -> None:
-    settings = AttentionSettings(variant=variant, steps=50)
-    shapes = [(1, 0), (1, 1), (30, 60), (9, 4), (0, 0), (28, 10), (17, 40), (2, 3)]
-    problems = [problem(f"q{i}", nodes, edges, 16) for i, (nodes, edges) in enumerate(shapes)]
+@pytest.mark.parametrize("variant", ["gat", "walk"])
+def test_scores_do_not_hang_on_which_others_are_asked(variant: ga.Variant) -> None:
+    settings = AttentionSettings(variant=variant, steps=5)
+    problems = [problem(f"q{i}", n, edges, 16) for i, (n, edges) in enumerate([(1, 0), (30, 60), (9, 4), (0, 0)])]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
-    together = train_batch(graphs, queries, settings, group_bytes=1 << 40)
-    apart = train_batch(graphs, queries, settings)
-    for graph, query, found in zip(graphs, queries, together, strict=True):
-        alone = train(graph, query, settings)
-        np.testing.assert_allclose(found.scores, alone.scores, atol=1e-4)
-        np.testing.assert_allclose(found.attention, alone.attention, atol=1e-4)
-        assert found.rule == alone.rule
-    for graph, query, found in zip(graphs, queries, apart, strict=True):
+    for graph, query, found in zip(graphs, queries, train_batch(graphs, queries, settings), strict=True):
         np.testing.assert_array_equal(found.scores, train(graph, query, settings).scores)
 
 
@@ -238,15 +229,6 @@ def test_golden_scores() -> None:
 
 
 GOLDEN = [0.644738, 0.732927, 0.837926, 0.901460, 0.552005]
-
-
-@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), torch.device("cpu", 0)])
-def test_the_device_is_named_or_given_and_changes_nothing(device: str | torch.device) -> None:
-    problems = [problem(f"d{i}", 5 + i, 8) for i in range(3)]
-    graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
-    for there, here in zip(train_batch(graphs, queries, device=device), train_batch(graphs, queries), strict=True):
-        np.testing.assert_array_equal(there.scores, here.scores)
-        np.testing.assert_array_equal(there.attention, here.attention)
 
 
 @pytest.mark.cuda
