@@ -9,8 +9,7 @@ random HotpotQA sentences, once with the published scaling (softmax of BM25 · v
 the softmax, and an isotropic random one. Building distributions from the vectors is timed apart on both sides: the
 baseline is handed finished float64 distributions, and the share that the search spends on it is printed.
 
-With ``--device`` the same search is timed there too, once reading the vectors from the store and once with the copy
-that ``TokenPool.keep_on`` leaves on the device; the baseline stays on the processor, and results must be the same.
+With ``--device`` the same search is timed there too; the baseline stays on the processor, and results must be the same.
 """
 
 from __future__ import annotations
@@ -194,23 +193,19 @@ def report(
 
 
 def on_device(query: TokenMeasure, pool: TokenPool, cost: str, expected: TopK, baseline: float, device: str) -> None:
-    """The same search with its pass over the pool on a device, streamed and resident."""
-    for place in ("read from the store", "kept on the device"):
-        if place == "kept on the device":
-            pool.keep_on(device)
-        top_k([query], pool, K, cost, device=device)
-        walls = []
-        for _ in range(3):
-            start = time.perf_counter()
-            (found,) = top_k([query], pool, K, cost, device=device)
-            walls.append(time.perf_counter() - start)
-        assert found.indices.tolist() == expected.indices.tolist(), "the device gives another order"
-        assert np.abs(found.distances - expected.distances).max() < 1e-6
-        print(
-            f"  {device}, {place}: {min(walls):.3f} s wall, {found.solved} solved, {baseline / min(walls):.1f} times the "
-            f"baseline, results equal"
-        )
-    pool.release()
+    """The same search with its pass over the pool on a device."""
+    top_k([query], pool, K, cost, device=device)
+    walls = []
+    for _ in range(3):
+        start = time.perf_counter()
+        (found,) = top_k([query], pool, K, cost, device=device)
+        walls.append(time.perf_counter() - start)
+    assert found.indices.tolist() == expected.indices.tolist(), "the device gives another order"
+    assert np.abs(found.distances - expected.distances).max() < 1e-6
+    print(
+        f"  {device}: {min(walls):.3f} s wall, {found.solved} solved, {baseline / min(walls):.1f} times the "
+        f"baseline, results equal"
+    )
 
 
 def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:

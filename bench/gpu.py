@@ -79,14 +79,10 @@ def transport(device: str, small: bool) -> Iterator[Twins]:
         found = pool.measure(7, cost)
         query = TokenMeasure(found.points[:12], found.weights[:12])
         (expected,), here = timed(lambda q=query, c=cost: top_k([q], pool, 20, c), "cpu", 1)  # type: ignore[misc]
-        for place in ("read", "kept"):
-            if place == "kept":
-                pool.keep_on(device)
-            (there,), seconds = timed(lambda q=query, c=cost: top_k([q], pool, 20, c, device=device), device)  # type: ignore[misc]
-            same = there.indices.tolist() == expected.indices.tolist()
-            difference = float(np.abs(there.distances - expected.distances).max()) if same else np.inf
-            yield Twins(f"transport, {cost}, {place}", size, here, seconds, difference, 1e-6)
-        pool.release()
+        (there,), seconds = timed(lambda q=query, c=cost: top_k([q], pool, 20, c, device=device), device)  # type: ignore[misc]
+        same = there.indices.tolist() == expected.indices.tolist()
+        difference = float(np.abs(there.distances - expected.distances).max()) if same else np.inf
+        yield Twins(f"transport, {cost}", size, here, seconds, difference, 1e-6)
 
 
 def attention(device: str, small: bool) -> Iterator[Twins]:

@@ -10,8 +10,7 @@ by any matrix below it. Texts of one pool want much the same u, so the potential
 
 The matrix below C is the ground cost's own (:meth:`~.ground_cost.GroundCost.lower`), in float32 with its rounding taken
 off. A processor and a CUDA device run the same code, a processor in small blocks on all threads, a device in large ones;
-the pool streams there block by block, or stays there between calls (:meth:`~.pool.TokenPool.keep_on`). Only one number
-a text comes back; exact solving stays on the processor.
+the pool streams there block by block. Only one number a text comes back; exact solving stays on the processor.
 """
 
 from __future__ import annotations
@@ -129,12 +128,7 @@ class Pass:
     ) -> torch.Tensor:
         low, high = int(pool.offsets[first]), int(pool.offsets[last])
         kept = np.flatnonzero(masses[low:high] > 0)  # tokens without mass move nothing
-        held = pool.resident(self._device)
-        if held is None:
-            rows = torch.from_numpy(pool.vectors[low:high][kept]).to(self._device)
-        else:
-            rows = held[low:high][self._moved(kept)]
-        x = room.rows(len(kept))[0].copy_(rows)
+        x = room.rows(len(kept))[0].copy_(torch.from_numpy(pool.vectors[low:high][kept]))
         scale = None if factors is None else self._moved(factors[low:high][kept])
         costs = self._cost.lower(self._features, x, scale, room)
         weight = self._moved(masses[low:high][kept])

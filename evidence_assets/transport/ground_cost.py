@@ -1,7 +1,7 @@
 """What a ground cost is, and the register of all that there are.
 
 Belongs here: the contract of a cost, what its bound is computed with, and how a cost is found by its name. Each cost is
-one file of :mod:`evidence_assets.transport.costs`, which registers it; nothing else names one.
+one class in a file of :mod:`evidence_assets.transport.costs`, which registers it; nothing else names one.
 """
 
 from __future__ import annotations

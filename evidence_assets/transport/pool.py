@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.vectors import Array
@@ -20,8 +19,6 @@ from .ground_cost import Cost, GroundCost, ground_cost
 from .measure import TokenMeasure
 
 __all__ = ["Texts", "TokenPool"]
-
-COPIED_ROWS = 1 << 18
 
 
 class Texts(ABC):
@@ -80,7 +77,6 @@ class TokenPool(Texts):
         v: NDArray[Any] = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors, dtype=np.float64)
         if v.dtype not in (np.float16, np.float32, np.float64):
             v = v.astype(np.float64)
-        self._resident: torch.Tensor | None = None
         self.vectors = v
         self.offsets: NDArray[np.int64] = np.asarray(offsets, dtype=np.int64)
         self.weights: Array = np.asarray(weights, dtype=np.float64)
@@ -125,23 +121,6 @@ class TokenPool(Texts):
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
         if len(self):
             yield 0, self
-
-    def keep_on(self, device: str) -> None:
-        """Copy the vectors to a torch device, where later searches on that device find them; costs their size there."""
-        target = torch.device(device)
-        held = torch.empty(self.vectors.shape, dtype=torch.from_numpy(np.array(self.vectors[:0])).dtype, device=target)
-        for low in range(0, len(held), COPIED_ROWS):
-            held[low : low + COPIED_ROWS] = torch.from_numpy(np.array(self.vectors[low : low + COPIED_ROWS])).to(target)
-        self._resident = held
-
-    def release(self) -> None:
-        """Give up the copy that :meth:`keep_on` made."""
-        self._resident = None
-
-    def resident(self, device: torch.device) -> torch.Tensor | None:
-        """The copy that :meth:`keep_on` made on this device, if any."""
-        held = self._resident
-        return held if held is not None and held.device.type == device.type else None
 
     def measure(self, text: int, cost: Cost, temperature: float = 1.0) -> TokenMeasure:
         """One text as a measure under a cost, in float64: what every exact distance is computed from."""

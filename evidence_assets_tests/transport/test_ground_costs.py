@@ -199,8 +199,6 @@ class GroundCostContract:
         expected = Pass(cost, *asked).run(pool, 1.0, 1)
         native = Pass(cost, *asked, device, by_numpy=False)
         bounds = native.run(pool, 1.0, 1)
-        pool.keep_on(device)
-        assert np.allclose(native.run(pool, 1.0, 1), bounds, rtol=1e-5, atol=1e-5)
         assert np.allclose(expected, bounds, rtol=1e-4, atol=1e-4)
         for query, lower in zip(queries, bounds, strict=True):
             true = np.array([distance(query, text, cost) for text in texts])

@@ -129,3 +129,18 @@ class JensenShannon(GroundCost):
         bounds = (affinity.mul(c1).add_(c0).add_(turned, alpha=c2) for c0, c1, c2 in COEFFICIENTS)
         # torch.maximum passes on NaN, which marks a row that float32 could not hold.
         return reduce(torch.maximum, bounds).sub_(margin)
+
+
+@register
+class JensenShannonUnscaled(JensenShannon):
+    r"""Divergence of softmax(w / T): a word's weight is its mass alone and does not move its point.
+
+    .. math:: C(x, y) = \mathrm{JSD}\bigl(\mathrm{softmax}(w_x / T), \mathrm{softmax}(w_y / T)\bigr)
+
+    Equations 7.6 and 7.7 without the factor of 7.9; its bound is that of the published cost.
+    """
+
+    name = "jsd_unscaled"
+
+    def factors(self, weights: Array, temperature: float) -> Array | None:
+        return super().factors(np.ones(len(weights)), temperature)

@@ -1,0 +1,145 @@
+"""Ground costs of tokens' vectors: the cosine, and the distance in its readings (thesis, tables 5.9 and 7.5)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evidence_assets.models.vectors import Array, unit_rows
+
+from ..ground_cost import UNIT, GroundCost, Workspace, gamma, register
+
+
+def _unit(points: Array) -> Array:
+    top = np.abs(points).max(axis=1, keepdims=True)
+    return unit_rows(points / np.where(top > 0, top, 1.0))  # first, so that squares neither overflow nor vanish
+
+
+@register
+class Cosine(GroundCost):
+    r"""One minus the cosine of the tokens' vectors, between 0 and 2; a zero vector is at cost 1 from every vector.
+
+    .. math:: C(x, y) = 1 - \frac{x \cdot y}{\lVert x \rVert \lVert y \rVert} \qquad\text{(thesis, table 7.5)}
+
+    The bound is the same product in float32, less its rounding: an inner product of unit vectors over d terms is off by
+    at most γ_d, and so is each length; 20 units in the last place cover the divisions and the query's own rounding.
+    """
+
+    name = "cosine"
+
+    def matrix(self, x: Array, y: Array) -> Array:
+        return np.asarray(np.clip(1.0 - _unit(x) @ _unit(y).T, 0.0, 2.0))
+
+    def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
+        return (_unit(points).astype(np.float32),)
+
+    def lower(
+        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
+    ) -> torch.Tensor:
+        top = torch.maximum(x.amax(dim=1, keepdim=True), -x.amin(dim=1, keepdim=True))
+        x.div_(top.masked_fill_(top == 0, 1))
+        length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+        x.div_(length.masked_fill_(length == 0, 1))
+        bound = work.product(features[0], x, work.products(len(x))[0])
+        return bound.neg_().add_(1 - 2 * gamma(x.shape[1]) - 20 * UNIT)
+
+
+@register
+class Euclidean(GroundCost):
+    r"""Distance of the tokens' vectors, each scaled by the weight of its word, as printed.
+
+    .. math:: C(x, y) = \lVert m_x w_x - m_y w_y \rVert_2 \qquad\text{(thesis, equations 7.2 and 7.7; 5.13 in chapter 5)}
+
+    with the token's vector w and its BM25 weight m (equation 7.9). The bound expands the square,
+    :math:`\lVert x \rVert^2 + \lVert y \rVert^2 - 2\, x \cdot y`, which is one product of matrices. In float32 each of
+    these sums over d terms is off by at most γ_d of (‖x‖² + ‖y‖²)/2 to (‖x‖² + ‖y‖²), 2γ in all. The points themselves are
+    off by u and 2u of their lengths (two roundings where a vector is scaled), so that a distance D of them is off by at
+    most 2u(‖x‖ + ‖y‖), its square by at most 4uD(‖x‖ + ‖y‖) ≤ 8u(‖x‖² + ‖y‖²) and terms in u²; four more roundings are of
+    numbers no greater than ‖x‖² + ‖y‖². So (2γ + 16u)(‖x‖² + ‖y‖²) is taken off.
+    """
+
+    name = "euclidean"
+
+    def factors(self, weights: Array, temperature: float) -> Array | None:
+        return weights
+
+    def matrix(self, x: Array, y: Array) -> Array:
+        """Taken from differences: the expanded square loses half of the digits of near points."""
+        return np.stack([np.linalg.norm(y - row, axis=1) for row in x])
+
+    def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
+        with np.errstate(over="ignore"):  # infinite: no bound, solved exactly
+            rounded = points.astype(np.float32)
+            return rounded, np.einsum("ij,ij->i", rounded, rounded)
+
+    def lower(
+        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
+    ) -> torch.Tensor:
+        if factors is not None:
+            x.mul_(factors.float()[:, None])
+        points, squares = features
+        bound, sizes, _ = work.products(len(x))
+        work.product(points, x, bound)
+        torch.add(squares[:, None], torch.linalg.vector_norm(x, dim=1).square_()[None, :], out=sizes)
+        bound.mul_(-2).add_(sizes, alpha=1 - 2 * gamma(x.shape[1]) - 16 * UNIT)
+        return bound.clamp_(min=0).sqrt_().mul_(1 - 4 * UNIT)
+
+
+@register
+class EuclideanUnscaled(Euclidean):
+    r"""Distance of the tokens' vectors: a word's weight is its mass alone and does not move its point.
+
+    .. math:: C(x, y) = \lVert w_x - w_y \rVert_2 \qquad\text{(thesis, equation 7.2 without 7.7)}
+
+    The cost of Word Mover's Distance, with contextual vectors; its bound is that of the scaled one, which holds for any
+    points.
+    """
+
+    name = "euclidean_unscaled"
+
+    def factors(self, weights: Array, temperature: float) -> Array | None:
+        return None
+
+
+@register
+class SquaredEuclidean(EuclideanUnscaled):
+    r"""Squared distance of the tokens' vectors: its transport cost is the square of the 2-Wasserstein distance.
+
+    .. math:: C(x, y) = \lVert x - y \rVert_2^2,\qquad \min_T \langle C, T \rangle = W_2^2
+
+    (G. Peyré and M. Cuturi, Computational Optimal Transport, section 2.4, with p = 2.) Its bound is the square of
+    that of the distance: 0 ≤ b ≤ d gives b² ≤ d², and the rounding of one product is taken off.
+    """
+
+    name = "squared_euclidean"
+
+    def matrix(self, x: Array, y: Array) -> Array:
+        """Taken from differences, as the distance is."""
+        return np.stack([((y - row) ** 2).sum(axis=1) for row in x])
+
+    def lower(
+        self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
+    ) -> torch.Tensor:
+        return super().lower(features, x, factors, work).square_().mul_(1 - 4 * UNIT)
+
+
+@register
+class MoverScore(EuclideanUnscaled):
+    r"""Euclidean distance of unit power means of a token's last five layers, its tokens weighted by idf.
+
+    .. math:: C(x, y) = \lVert x - y \rVert_2,\qquad x = \frac{h}{\lVert h \rVert_2},\quad
+              h = h^{(1)} \oplus h^{(\infty)} \oplus h^{(-\infty)} \qquad\text{(thesis, table 7.5)}
+
+    with the power means :math:`h^{(p)} = \bigl(\tfrac15 \sum_l z_l^p\bigr)^{1/p}` over the layers z, which are their
+    mean, greatest and least. Its bound is that of the Euclidean cost.
+    """
+
+    name = "moverscore"
+    layers = 5
+    weighting = "idf"
+
+    def vectors(self, layers: Array) -> Array:
+        if layers.ndim != 3:
+            raise ValueError(f"power means need tokens × layers × dimensions, not shape {layers.shape}")
+        return unit_rows(np.concatenate([layers.mean(axis=1), layers.max(axis=1), layers.min(axis=1)], axis=1))
