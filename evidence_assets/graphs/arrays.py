@@ -29,7 +29,7 @@ FloatArray = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
 Score = Callable[[IntArray], FloatArray]
 
-FORMAT = 2
+FORMAT = 3
 NONE_DROPPED = np.empty((0, 2), dtype=np.int64)
 OVER_BUDGET = -1
 """Stands in the first column of `Subgraph.dropped` where the cap on all nodes, and not a hub, left a node out."""
@@ -74,10 +74,6 @@ class GraphArrays:
     ``offsets``: The slots of node `v` are `offsets[v] : offsets[v + 1]`.
     ``neighbours``, ``slot_edges``, ``outgoing``: Per slot: the other end, the edge id, and whether the edge leaves the
         node. The slots of a node are sorted by neighbour, then by edge id.
-    ``kept_offsets``, ``kept_edges``, ``kept_ends``: Each edge once, at the end with fewer slots (at equal numbers at
-        the smaller node id): the edges that node `v` keeps and their other ends are
-        `kept_offsets[v] : kept_offsets[v + 1]`. A node keeps at most √(2 · edges) distinct neighbours however many it
-        has, so that edges among given nodes are found without reading hubs.
     """
 
     heads: IntArray
@@ -87,9 +83,6 @@ class GraphArrays:
     neighbours: IntArray
     slot_edges: IntArray
     outgoing: BoolArray
-    kept_offsets: IntArray
-    kept_edges: IntArray
-    kept_ends: IntArray
 
     @property
     def n_nodes(self) -> int:
@@ -131,30 +124,9 @@ class GraphArrays:
         order = counted_order(neighbours, n_nodes)
         order = order[counted_order(owners[order], n_nodes)]
         slots, neighbours = slots[order], neighbours[order]
-        counts: IntArray = np.bincount(owners, minlength=n_nodes).astype(index)
-        del order, owners
-        slot_edges, outgoing = slots >> 1, slots & 1 == 0
-        del slots
-        own, other = np.repeat(counts, counts), counts[neighbours]
-        keeps = own < other
-        keeps |= (own == other) & (np.repeat(np.arange(n_nodes, dtype=index), counts) <= neighbours)
-        del own, other
-        offsets, kept_offsets = np.zeros((2, n_nodes + 1), dtype=np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        np.cumsum(keeps, out=(kept := np.zeros(len(keeps) + 1, index))[1:])
-        kept_offsets[:] = kept[offsets]
-        return cls(
-            heads,
-            tails,
-            relations.astype(np.int32),
-            offsets,
-            neighbours,
-            slot_edges,
-            outgoing,
-            kept_offsets,
-            slot_edges[keeps],
-            neighbours[keeps],
-        )
+        offsets = np.zeros(n_nodes + 1, dtype=np.int64)
+        np.cumsum(np.bincount(owners, minlength=n_nodes), out=offsets[1:])
+        return cls(heads, tails, relations.astype(np.int32), offsets, neighbours, slots >> 1, slots & 1 == 0)
 
     def save(self, folder: Path) -> None:
         """Write one .npy file per array and a small description into `folder`."""
@@ -280,9 +252,11 @@ class GraphArrays:
         counts = np.bincount(owner, minlength=len(frontier))
         crowded = (counts > cap)[owner]
         small, owner, nodes = nodes[~crowded], owner[crowded], nodes[crowded]
-        best = best_of_each(owner, self._worth(nodes, score), cap)
-        cut = ~best
-        return distinct(np.concatenate([small, nodes[best]])), np.column_stack([frontier[owner[cut]], nodes[cut]])
+        order = np.lexsort((-self._worth(nodes, score), owner))  # stable: of equal ones the first
+        owner, nodes = owner[order], nodes[order]
+        cut = np.arange(len(owner)) - np.searchsorted(owner, owner) >= cap
+        dropped = np.column_stack([frontier[owner[cut]], nodes[cut]])
+        return distinct(np.concatenate([small, nodes[~cut]])), dropped[np.lexsort(dropped.T[::-1])]
 
     def edges_at(self, nodes: IntArray) -> IntArray:
         """Ids of all edges that touch any of the given nodes, ascending."""
@@ -293,9 +267,8 @@ class GraphArrays:
         """Ids of all edges that have both ends among the given nodes, ascending."""
         inside = np.zeros(self.n_nodes, dtype=np.bool_)
         inside[nodes] = True
-        places = places_of(self.kept_offsets, nodes)
-        edges: IntArray = np.sort(self.kept_edges[places[inside[self.kept_ends[places]]]]).astype(np.int64)
-        return edges
+        places = places_of(self.offsets, nodes)
+        return distinct(self.slot_edges[places[inside[self.neighbours[places]]]]).astype(np.int64)
 
     def subgraph(self, nodes: IntArray, hop: IntArray, edges: IntArray, dropped: IntArray = NONE_DROPPED) -> Subgraph:
         """The part of these nodes, which ascend, with their distances and the edges among them."""
@@ -325,40 +298,3 @@ def _rows(values: IntArray, offsets: IntArray, nodes: IntArray) -> IntArray:
     plain = np.asarray(values)  # slices of a memory map are dear
     bounds = zip(offsets[nodes].tolist(), offsets[nodes + 1].tolist(), strict=True)
     return np.concatenate([plain[:0], *(plain[start:end] for start, end in bounds)])
-
-
-def best_of_each(owner: IntArray, worth: FloatArray | IntArray, most: int) -> BoolArray:
-    """Which entries are among the `most` largest of their owner; of equal ones the first.
-
-    Nothing is sorted: owners of like size are laid out as the rows of a matrix, the smallest worth that stays is found
-    in all of its rows at once, and every entry is held against that of its owner.
-
-    ``owner``: Ascending; each owner has more than `most` entries.
-
-    >>> best_of_each(np.array([0, 0, 0, 4, 4, 4]), np.array([1, 3, 3, 5, 2, 2]), 2).tolist()
-    [False, True, True, True, True, False]
-    """
-    if not len(owner):
-        return np.empty(0, dtype=np.bool_)
-    if worth.dtype.kind != "f":
-        worth = worth.astype(np.float64)
-    starts = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
-    counts = np.diff(np.append(starts, len(owner)))
-    least = np.empty(len(starts), dtype=worth.dtype)
-    sizes = np.ceil(np.log2(counts)).astype(np.int64)
-    for size in distinct(sizes).tolist():
-        members, columns = np.flatnonzero(sizes == size), np.arange(1 << size)
-        matrix = worth.take(starts[members, None] + columns, mode="clip")
-        matrix[columns >= counts[members, None]] = -np.inf
-        matrix.partition(len(columns) - most, axis=1)
-        least[members] = matrix[:, len(columns) - most]
-    bar = np.repeat(least, counts)
-    best: BoolArray = worth > bar
-    equal = worth == bar
-    if best.sum() + equal.sum() > most * len(starts):
-        room = most - np.add.reduceat(best, starts, dtype=np.int64)
-        nth = np.cumsum(equal)
-        before = nth[starts] - equal[starts]
-        equal &= nth - np.repeat(before, counts) <= np.repeat(room, counts)
-    best |= equal
-    return best

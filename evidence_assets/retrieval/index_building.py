@@ -33,7 +33,6 @@ from evidence_assets.retrieval.vector_index import (
     INDEX,
     META,
     IndexMeta,
-    Ints,
     faiss,
     on_card,
     search,
@@ -170,7 +169,7 @@ def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], 
     library = faiss()
     if kind == "flat":
         index = library.IndexScalarQuantizer(d, library.ScalarQuantizer.QT_fp16, library.METRIC_INNER_PRODUCT)
-        _encode(index, vectors, heard)
+        _add(index, vectors, heard)
         return index
     lists, _, code = kind.removeprefix("ivf").partition(",")
     factory = {"sqfp16": "SQfp16", "sq8": "SQ8"}.get(code, f"PQ{code.removeprefix('pq')}x8")
@@ -188,16 +187,6 @@ def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], 
         return index
     _add(card, vectors, heard)
     return library.index_gpu_to_cpu(card)
-
-
-def _encode(index: Any, vectors: VectorFile, heard: Callable[[int, int], None]) -> None:
-    """Put all vectors into an exact index whose room is made at once: one that grows takes up to three times as much."""
-    index.codes.resize(vectors.n * index.code_size)
-    codes = faiss().rev_swig_ptr(index.codes.data(), vectors.n * index.code_size).reshape(-1, index.code_size)
-    for done, block in _counted(vectors, BLOCK // 4):  # an exact index may itself be as small as a block
-        codes[done - len(block) : done] = index.sa_encode(block)
-        heard(done, vectors.n)
-    index.ntotal = vectors.n
 
 
 def _add(index: Any, vectors: VectorFile, heard: Callable[[int, int], None]) -> None:
@@ -250,25 +239,13 @@ def _queries(vectors: VectorFile, asked: FloatArray | None) -> tuple[FloatArray,
     return unit_rows(some + np.roll(some, 1, axis=0)), f"{len(some)} points halfway between two chunks"
 
 
-def exact(vectors: VectorFile, queries: FloatArray, k: int) -> Ints:
-    """Positions of the ``k`` nearest vectors of each query, by reading all of them once."""
-    scores = np.empty((len(queries), 0), np.float32)
-    places = np.empty((len(queries), 0), np.int64)
-    for done, block in _counted(vectors):
-        kept = scores.shape[1]
-        scores = np.concatenate([scores, queries @ block.T], axis=1)
-        best = np.argpartition(-scores, k - 1, axis=1)[:, :k] if scores.shape[1] > k else np.indices(scores.shape)[1]
-        before = np.take_along_axis(places, np.minimum(best, kept - 1), 1) if kept else best
-        places = np.where(best < kept, before, best - kept + done - len(block))
-        scores = np.take_along_axis(scores, best, 1)
-    return np.take_along_axis(places, np.lexsort((places, -scores)), 1)
-
-
 def _measured(index: Any, vectors: VectorFile, queries: FloatArray, at: int) -> tuple[int, dict[str, float]]:
     """Lists to search, chosen on every second query, and the recall at each k on the others."""
+    from faiss.contrib.exhaustive_search import knn_ground_truth
+
     sizes = sorted({min(k, vectors.n) for k in (*RECALL_AT, at)})
     most = min(at, vectors.n)
-    nearest = exact(vectors, queries, sizes[-1])
+    _, nearest = knn_ground_truth(queries, vectors.blocks(), sizes[-1], faiss().METRIC_INNER_PRODUCT, ngpu=0)
     lists = int(index.nlist)
 
     def recall(rows: Sequence[int], k: int, nprobe: int) -> float:

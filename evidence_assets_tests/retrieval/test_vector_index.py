@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, NoRoom, StaleInput
 from evidence_assets.retrieval import index_building
-from evidence_assets.retrieval.index_building import FLAT_UP_TO, VectorFile, code_sizes, exact, finished_bytes, kind_for
+from evidence_assets.retrieval.index_building import FLAT_UP_TO, code_sizes, finished_bytes, kind_for
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex, on_card, why_not_on_card
 from evidence_assets_tests.retrieval.written import build_index
 
@@ -55,7 +55,9 @@ def test_wikipedia_within_8_and_16_gigabytes() -> None:
     assert kind_for(11_400_000, 1024, 16 * 10**9).endswith(",sq8")
 
 
-@pytest.mark.parametrize(("code", "least"), [("sqfp16", 0.95), ("sq8", 0.9), ("pq16", 0.5)])
+@pytest.mark.parametrize(
+    ("code", "least"), [("sqfp16", 0.95), ("sq8", 0.9), pytest.param("pq16", 0.5, marks=pytest.mark.long)]
+)
 def test_the_stated_recall_and_size_are_the_real_ones(tmp_path: Path, code: str, least: float) -> None:
     vectors = unit(12_000)
     memory = finished_bytes(12_000, 32, code)
@@ -80,18 +82,6 @@ def test_a_flat_index_is_exact_and_needs_no_recall(tmp_path: Path) -> None:
     assert (meta.kind, meta.recall, meta.memory) == ("flat", {}, 8 * 10**9)
     _, positions = VectorIndex(tmp_path / "index", expected="v1").search(queries, 10)
     assert np.array_equal(positions, nearest(vectors, queries, 10))
-
-
-@pytest.mark.parametrize("k", [1, 7, 500])
-def test_the_exact_search_in_blocks_is_that_of_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k: int
-) -> None:
-    vectors, queries = unit(1000), unit(9, seed=2)
-    np.save(tmp_path / "vectors.npy", vectors.astype(np.float16))
-    file = VectorFile(tmp_path / "vectors.npy")
-    whole = file.blocks
-    monkeypatch.setattr(file, "blocks", lambda size: whole(64))
-    assert np.array_equal(exact(file, queries, k), nearest(vectors, queries, k))
 
 
 def test_all_are_found_where_all_are_asked_for(tmp_path: Path) -> None:
