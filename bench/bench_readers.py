@@ -24,8 +24,8 @@ from evidence_assets.benchmarks.graphs.formats import tab_separated
 from evidence_assets.benchmarks.readers import read_questions
 
 MEDMCQA_ROWS, HOTPOT_ROWS, DOCUMENTS, TSV_LINES = 193_155, 90_447, 1_000_000, 10_000_000
-CONSTANT = 64
-"""Megabytes that ten times the rows may add: 8 bytes an id are kept, to notice doubles."""
+CONSTANT = 160
+"""Megabytes that ten times the rows may add: ids are kept, to notice doubles, 100 bytes each."""
 TEXT = "The left renal vein crosses in front of the aorta below the superior mesenteric artery. " * 5
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
-
-import numpy as np
-import numpy.typing as npt
 
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.records import TASKS, Question
@@ -60,41 +56,16 @@ def _check_options(row: Row, made: Question) -> None:
 
 
 class SeenIds:
-    """Notices an id that comes twice, in 8 bytes an id: 64-bit hashes in one sorted array, merged batch by batch.
+    """Refuses an id that comes twice."""
 
-    An id equal to an earlier one is reported at the latest when :meth:`finish` is called. Two different ids meet in
-    one hash once in about 10⁶ corpora of the size of Wikipedia.
-    """
-
-    def __init__(self, field: str, batch: int = 1 << 14) -> None:
-        self._field, self._batch = field, batch
-        self._known: npt.NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
-        self._fresh: dict[int, tuple[str, Row]] = {}
+    def __init__(self, field: str) -> None:
+        self._field, self._ids = field, set[str]()
 
     def add(self, identifier: str, row: Row) -> None:
-        """Take note of ``identifier``, read from ``row``."""
-        digest = hashlib.blake2b(identifier.encode(errors="surrogatepass"), digest_size=8).digest()
-        number = int.from_bytes(digest, "little")
-        if number in self._fresh:
-            raise self._twice(identifier, row)
-        self._fresh[number] = (identifier, row)
-        if len(self._fresh) >= self._batch:
-            self.finish()
-
-    def finish(self) -> None:
-        """Compare what has not been compared yet with all before it."""
-        fresh = np.fromiter(self._fresh, dtype=np.uint64, count=len(self._fresh))
-        if len(self._known):
-            # in the order read, so that the first double is the one named
-            places = np.minimum(np.searchsorted(self._known, fresh), len(self._known) - 1)
-            for number in fresh[self._known[places] == fresh][:1]:
-                raise self._twice(*self._fresh[int(number)])
-        fresh.sort()
-        self._known = np.insert(self._known, np.searchsorted(self._known, fresh), fresh)
-        self._fresh = {}
-
-    def _twice(self, identifier: str, row: Row) -> BadInput:
-        return row.bad(f"{identifier!r} occurs twice; each id stands for one row of all files together", self._field)
+        if identifier in self._ids:
+            message = f"{identifier!r} occurs twice; each id stands for one row of all files together"
+            raise BadInput(message, file=row.file, line=row.line, field=self._field)
+        self._ids.add(identifier)
 
 
 def unique_questions(located: Iterable[Located]) -> Iterator[Question]:
@@ -106,9 +77,8 @@ def unique_pairs(located: Iterable[tuple[Row, Question, Beside]]) -> Iterator[tu
     """The questions with their tables, of which several may have one; no id of a question may come twice."""
     seen = SeenIds("source_id")
     for row, made, table in located:
-        seen.add(made.source_id, Row({}, row.file, row.line))
+        seen.add(made.source_id, row)
         yield made, table
-    seen.finish()
 
 
 def some(items: Iterable[Item], otherwise: Callable[[], BadInput]) -> Iterator[Item]:

@@ -1,7 +1,7 @@
 """Text corpora: Wikipedia's Parquet shards, JSON lines, and folders of plain text, Markdown, HTML or PDF.
 
-Documents are streamed, so that a corpus may be of any size; only 8 bytes an id are kept, to notice doubles. Its files
-come in portions, so that what is made of one is made again only when it changes.
+Documents are streamed, so that a corpus may be of any size; only ids are kept, to notice doubles. Its files come in
+portions, so that what is made of one is made again only when it changes.
 
 - Parquet: columns ``id``, ``title``, ``text`` (the shards of ``wikimedia/wikipedia``, 20231101.en).
 - JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and optionally ``title`` and ``url``.
@@ -132,9 +132,8 @@ def _documents(files: Sequence[Path], folder: Path) -> Iterator[Document]:
         for row, document in _reader(path)(path, path.relative_to(folder).as_posix()):
             if not document.text.strip():
                 raise row.bad("is empty: there is nothing in it to cite", "text")
-            seen.add(document.doc_id, Row({}, row.file, row.line))
+            seen.add(document.doc_id, row)
             yield document
-    seen.finish()
 
 
 def _hidden(path: Path, folder: Path) -> bool:

@@ -153,7 +153,6 @@ class Parts:
                     first = batch.filter(pc.equal(batch["ordinal"], 0))
                     for doc_id, source in zip(first["doc_id"].to_pylist(), first["source"].to_pylist(), strict=True):
                         seen.add(doc_id, Row({}, portion.folder / source))
-        seen.finish()
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.parquet"

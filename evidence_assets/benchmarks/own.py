@@ -195,7 +195,6 @@ def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
         yield Table(
             benchmark, table_id, row.text_or_none("caption") or "", cell_row(row, "header"), cell_rows(row, "rows")
         )
-    seen.finish()
 
 
 def read_about_files(files: Sequence[Path], split: str = "all") -> Iterator[tuple[Row, Question, Table]]:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.checks import SeenIds, question, unique_questions
+from evidence_assets.benchmarks.checks import question, unique_questions
 from evidence_assets.benchmarks.reading import Row
 from evidence_assets.benchmarks.records import Question, Task, question_rows
 from evidence_assets.lake.errors import BadInput
@@ -22,24 +20,6 @@ GOOD = {
     "options": ("x", "y"),
     "gold": ("A",),
 }
-
-
-@settings(max_examples=50)
-@given(ids=st.lists(st.text(max_size=2), max_size=60), batch=st.integers(1, 9))
-def test_doubles_are_noticed_as_a_set_notices_them(ids: list[str], batch: int) -> None:
-    seen = SeenIds("id", batch)
-
-    def read() -> None:
-        for place, identifier in enumerate(ids, 1):
-            seen.add(identifier, Row({}, Path("f"), place))
-        seen.finish()
-
-    if len(set(ids)) == len(ids):
-        read()
-    else:
-        with pytest.raises(BadInput, match="occurs twice") as caught:
-            read()
-        assert caught.value.line is not None and ids[caught.value.line - 1] in ids[: caught.value.line - 1]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_an_article_at_a_time_is_held(tmp_path: Path) -> None:
 
 
 def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("".join(f'{{"doc_id": "{i}", "text": "t"}}\n' for i in range(70_000)))
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"doc_id": "{i}", "text": "t"}}\n' for i in range(7_000)))
     (tmp_path / "b.jsonl").write_text('{"doc_id": "x", "text": "t"}\n{"doc_id": "5", "text": "t"}\n')
     with pytest.raises(BadInput, match=r"b\.jsonl:2: doc_id: '5' occurs twice"):
         list(read_documents(tmp_path))

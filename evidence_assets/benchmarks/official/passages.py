@@ -145,9 +145,8 @@ def _identified(file: Path) -> Iterator[tuple[str, Row]]:
     seen = SeenIds("_id")
     for row in jsonl(file):
         identifier = row.label("_id")
-        seen.add(identifier, Row({}, row.file, row.line))
+        seen.add(identifier, row)
         yield identifier, row
-    seen.finish()
 
 
 def _judgements(file: Path) -> dict[str, dict[str, int]]:
