@@ -27,11 +27,6 @@ Fields of a question (``source_id``, ``task`` and ``text`` are required, an unkn
 ``answerable``, ``hops``, ``operation``, ``shape``
     Descriptions for whoever reads the file; allowed and not kept.
 
-Tables may also be files of their own (CSV, TSV or Parquet) with claims or questions in JSON lines beside them
-(:func:`read_about_files`). A claim line: ``{"table": "prices.csv", "claim": "…", "label": "SUPPORTS"}``. A question
-line: ``{"table": "prices.csv", "question": "…", "options": ["…", "…"], "answer": "B"}``. ``label`` and ``answer`` may
-be left out; ``id`` and ``caption`` may be given. Tables are named relative to the folder of the claims file.
-
 Fields of a table: ``table_id``, ``caption``, ``header`` (a list, may be empty), ``rows`` (a list of lists; cells are
 strings, numbers or null).
 """
@@ -40,7 +35,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +44,11 @@ import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.checks import Located, SeenIds, some, unique_questions
 from evidence_assets.benchmarks.checks import question as checked_question
-from evidence_assets.benchmarks.official.choices import one_of
-from evidence_assets.benchmarks.official.tables import cell_row, cell_rows, claim_label
-from evidence_assets.benchmarks.reading import Row, delimited, shown
+from evidence_assets.benchmarks.official.tables import cell_row, cell_rows
+from evidence_assets.benchmarks.reading import Row, delimited
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, Question, Table, option_labels
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import file_below
 
 QUESTION_FIELDS = (
     *(
@@ -197,32 +190,7 @@ def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
         )
 
 
-def read_about_files(files: Sequence[Path], split: str = "all") -> Iterator[tuple[Row, Question, Table]]:
-    """Claims and questions about table files beside them, in file order, each with its table."""
-    benchmark, tables = "own_tables", dict[str, Table]()
-    for row in jsonl(files[0]):
-        name = row.text("table")
-        if name not in tables:
-            file = file_below(files[0].parent, name)
-            if file is None:
-                raise row.bad(f"{shown(name)} is not a file beside the claims", "table")
-            tables[name] = read_table_file(file, benchmark, row.text_or_none("caption") or "")
-        source_id = row.label("id") if row.values.get("id") is not None else str(row.line)
-        if "claim" in row.values:
-            gold = () if row.values.get("label") is None else (claim_label(row),)
-            question = Question(
-                benchmark, source_id, split, "verification", row.text("claim"), CLAIM_LABELS, gold, name
-            )
-        else:
-            text, options = row.text("question"), row.texts("options")
-            if len(options) < 2:
-                raise row.bad("should list at least two answers", "options")
-            gold = () if row.values.get("answer") is None else (one_of(row, "answer", options),)
-            question = Question(benchmark, source_id, split, "table_qa", text, options, gold, name)
-        yield row, question, tables[name]
-
-
-def read_table_file(path: Path, benchmark: str = "own_tables", caption: str = "") -> Table:
+def read_table_file(path: Path, benchmark: str = "own") -> Table:
     """One table file (CSV, TSV or Parquet); every value becomes text, missing ones an empty cell."""
     if path.suffix.lower() == ".parquet":
         try:
@@ -230,9 +198,9 @@ def read_table_file(path: Path, benchmark: str = "own_tables", caption: str = ""
         except (OSError, pa.ArrowException) as error:
             raise BadInput(f"cannot be read as Parquet ({error})", file=path) from error
         columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in data.columns]
-        return Table(benchmark, path.name, caption, tuple(data.column_names), tuple(zip(*columns, strict=True)))
+        return Table(benchmark, path.name, "", tuple(data.column_names), tuple(zip(*columns, strict=True)))
     rows = [tuple(fields) for _, fields in delimited(path, _delimiter(path), quoted=True)]
-    return Table(benchmark, path.name, caption, rows[0] if rows else (), tuple(rows[1:]))
+    return Table(benchmark, path.name, "", rows[0] if rows else (), tuple(rows[1:]))
 
 
 def _delimiter(path: Path) -> str:

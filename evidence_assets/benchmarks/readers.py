@@ -46,7 +46,6 @@ READERS: dict[str, Reader] = {
     **{name: _without_tables(read) for name, read in PAIRS.items()},
     **_stated("READERS"),
 }
-PAIRS["own_tables"] = own.read_about_files
 
 
 def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:

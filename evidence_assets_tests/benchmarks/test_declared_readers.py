@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Literal
 
 import dagster as dg
 import pytest
@@ -83,7 +82,6 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
 
 WEB_CLAIM = json.dumps({"_id": 7, "claim": "c", "label": "SUPPORTS", "table": {"rows": [["1", "2"]]}})
 STATEMENT = '"1.csv": [["Kane has 8."], [1], "g"]'
-OWN_CLAIM = json.dumps({"id": "c1", "table": "a.csv", "claim": "Kane has 8.", "label": "SUPPORTS"})
 
 
 @pytest.mark.parametrize(
@@ -92,7 +90,6 @@ OWN_CLAIM = json.dumps({"id": "c1", "table": "a.csv", "claim": "Kane has 8.", "l
         ("scitab", f"[{json.dumps(CLAIM)},\n{json.dumps(CLAIM)}]", "questions:2: source_id: 'c1' occurs twice"),
         ("pubhealthtab", f"{WEB_CLAIM}\n{WEB_CLAIM}\n", "questions:2: source_id: '7' occurs twice"),
         ("tabfact", f"{{{STATEMENT},\n{STATEMENT}}}", "questions:2: source_id: '1.csv#0' occurs twice"),
-        ("own_tables", f"{OWN_CLAIM}\n{OWN_CLAIM}\n", "questions:2: source_id: 'c1' occurs twice"),
     ],
 )
 def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, questions: str, said: str) -> None:
@@ -103,13 +100,6 @@ def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, qu
     for read in (questions_of, tables_of):
         with pytest.raises(BadInput, match=said):
             list(read(lake, benchmark))
-
-
-@pytest.mark.parametrize(("reader", "task"), [("own", "mcqa"), ("own_tables", "verification")])
-def test_a_users_file_without_a_question_is_refused(tmp_path: Path, reader: str, task: Literal["mcqa"]) -> None:
-    lake = lake_with(tmp_path, {"none.jsonl": "\n"})
-    with pytest.raises(BadInput, match=r"none\.jsonl: holds no question"):
-        list(questions_of(lake, Benchmark(name="mine", task=task, reader=reader, path="none.jsonl")))
 
 
 def test_a_shard_may_hold_no_question_where_the_split_holds_some(tmp_path: Path) -> None:

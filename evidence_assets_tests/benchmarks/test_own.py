@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.benchmarks.own import read_questions, read_table_file, read_tables
-from evidence_assets.benchmarks.readers import read_pairs
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, Question, Table
 from evidence_assets.lake.errors import BadInput
 
@@ -190,43 +189,12 @@ def test_doubled_table(tmp_path: Path) -> None:
         tables(tmp_path, *[{"table_id": "t", "header": [], "rows": []}] * 2)
 
 
-def test_own_tables(tmp_path: Path) -> None:
+def test_table_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\ufeffname;price\nTea;3,50\nCoffee;4\n\n", encoding="utf-8")
     pq.write_table(pa.table({"name": ["x", None], "n": [1, 2]}), tmp_path / "b.parquet")
-    lines = [
-        {"table": "a.csv", "claim": "Tea costs 3,50.", "label": "supports"},
-        {"table": "b.parquet", "question": "Which?", "options": ["x", "y"], "answer": "B", "id": "q7"},
-        {"table": "a.csv", "claim": "Unlabelled."},
-    ]
-    (tmp_path / "claims.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    (one, first), (two, second), (three, again) = read_pairs("own_tables", [tmp_path / "claims.jsonl"], "all")
-    assert (one.task, one.gold) == ("verification", ("SUPPORTS",))
+    first, second = read_table_file(tmp_path / "a.csv"), read_table_file(tmp_path / "b.parquet")
     assert (first.header, first.rows) == (("name", "price"), (("Tea", "3,50"), ("Coffee", "4")))
-    assert (two.source_id, two.gold, two.options) == ("q7", ("B",), ("x", "y"))
     assert second.rows == (("x", "1"), ("", "2"))
-    assert three.gold == ()
-    assert again is first
-
-
-@pytest.mark.parametrize(
-    ("line", "field"),
-    [
-        ('{"claim": "x"}', "table"),
-        ('{"table": "none.csv", "claim": "x"}', "table"),
-        ('{"table": "a.csv"}', "question"),
-        ('{"table": "a.csv", "question": "x", "options": ["a"]}', "options"),
-        ('{"table": "a.csv", "question": "x", "options": ["a", "b"], "answer": "C"}', "answer"),
-        ('{"table": "a.csv", "claim": "x", "label": "perhaps"}', "label"),
-        ("[1]", None),
-        ("{", None),
-    ],
-)
-def test_own_tables_faults_are_named(tmp_path: Path, line: str, field: str | None) -> None:
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "claims.jsonl").write_text('{"table": "a.csv", "claim": "fine"}\n' + line + "\n")
-    with pytest.raises(BadInput) as caught:
-        list(read_pairs("own_tables", [tmp_path / "claims.jsonl"], "all"))
-    assert (caught.value.line, caught.value.field) == (2, field)
 
 
 def test_odd_files(tmp_path: Path) -> None:

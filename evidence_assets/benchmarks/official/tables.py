@@ -15,29 +15,21 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import file_below
 
 Pairs: TypeAlias = Iterator[tuple[Row, Question, Table]]
-_LABELS = {
-    "supports": "SUPPORTS",
-    "supported": "SUPPORTS",
-    "support": "SUPPORTS",
-    "true": "SUPPORTS",
-    "entailed": "SUPPORTS",
-    "refutes": "REFUTES",
-    "refuted": "REFUTES",
-    "refute": "REFUTES",
-    "false": "REFUTES",
-    "not enough info": "NOT ENOUGH INFORMATION",
-    "not enough information": "NOT ENOUGH INFORMATION",
-    "nei": "NOT ENOUGH INFORMATION",
+SPELLINGS = {
+    "SUPPORTS": ("supports", "supported", "support", "true", "entailed"),
+    "REFUTES": ("refutes", "refuted", "refute", "false"),
+    "NOT ENOUGH INFORMATION": ("not enough info", "not enough information", "nei"),
 }
 
 
 def claim_label(row: Row, field: str = "label") -> str:
     """One of the three labels from a benchmark's own spelling."""
     value = row.values.get(field)
-    label = _LABELS.get(" ".join(str(value).replace("_", " ").lower().split()))
-    if label is None:
-        raise row.bad(f"unknown label {value!r}; use SUPPORTS, REFUTES or NOT ENOUGH INFORMATION", field)
-    return label
+    spelling = " ".join(str(value).replace("_", " ").lower().split())
+    for label, spellings in SPELLINGS.items():
+        if spelling in spellings:
+            return label
+    raise row.bad(f"unknown label {value!r}; use SUPPORTS, REFUTES or NOT ENOUGH INFORMATION", field)
 
 
 def cell_row(row: Row, field: str) -> tuple[str, ...]:
