@@ -130,12 +130,8 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
         plan.selector,
         predictions["reasoner"][0] if predictions.height else variant.solver,
         predictions["model_id"][0] if predictions.height else "",
-        questions,
-        predictions,
-        evidence,
-        tables["citations"],
+        tables,
         variant.published,
-        tables.get("counterfactuals"),
         more,
         encoder(context.profile.token_encoder) if variant.bertscore else None,
     )

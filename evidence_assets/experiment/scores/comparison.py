@@ -18,6 +18,8 @@ from evidence_assets.lake.places import rows_of
 from evidence_assets.profiles import KINDS
 
 SIGNIFICANT = 0.05
+Answers = dict[str, dict[str, Any]]
+"""Predictions by question id."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,9 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain form for JSON."""
-        return {
-            "benchmark": self.benchmark,
-            "n": self.n,
-            "accuracy_a": self.accuracy_a,
-            "accuracy_b": self.accuracy_b,
-            "only_a": self.only_a,
-            "only_b": self.only_b,
-            "difference": self.difference.value,
-            "low": self.difference.low,
-            "high": self.difference.high,
-            "p_value": self.p_value,
-            "left_out": self.left_out,
-            "verdict": self.verdict,
-        }
+        difference = self.difference
+        interval = {"difference": difference.value, "low": difference.low, "high": difference.high}
+        return vars(self) | interval | {"verdict": self.verdict}
 
 
 def variants(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -70,10 +61,8 @@ def variants(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _assets(variant: str, known: list[str]) -> list[str]:
-    """Variants that the name given by hand means: ``family/name``, or ``name`` in whatever families have it.
-
-    ``name@model`` is the variant with that model; the profile's first one goes without saying.
-    """
+    """Variants of a name: ``family/name``, or ``name`` in whatever families have it; ``name@model`` unless the model is
+    the profile's first."""
     name, *models = variant.split("@")
     profile = profiles.load()
     first = {profile.names(kind)[0] for kind in KINDS}
@@ -108,7 +97,7 @@ def compare(
         raise BadInput(f"{variant_a} and {variant_b} have answered no benchmark in common")
     names = [benchmark] if benchmark is not None else shared
     questions = _questions(connection, names)
-    return [_on(name, [q for q in questions if q["benchmark"] == name], first, second) for name in names]
+    return [_on(name, questions[name], first, second) for name in names]
 
 
 def compare_runs(connection: duckdb.DuckDBPyConnection, run_a: str, run_b: str) -> list[tuple[str, Comparison]]:
@@ -116,7 +105,7 @@ def compare_runs(connection: duckdb.DuckDBPyConnection, run_a: str, run_b: str) 
 
     A question that is no longer in the lake has no gold answer to be held against and is left out.
     """
-    by_run: dict[str, dict[tuple[str, str], dict[str, dict[str, Any]]]] = {run_a: {}, run_b: {}}
+    by_run: dict[str, dict[tuple[str, str], Answers]] = {run_a: {}, run_b: {}}
     for row in rows_of(connection, ANSWERED_IN_RUNS, a=run_a, b=run_b):
         by_run[row["run_id"]].setdefault((row["variant"], row["benchmark"]), {})[row["question_id"]] = row
     first, second = by_run[run_a], by_run[run_b]
@@ -124,13 +113,7 @@ def compare_runs(connection: duckdb.DuckDBPyConnection, run_a: str, run_b: str) 
     if not shared:
         raise BadInput(f"no variant answered a benchmark in both {run_a[:8]} and {run_b[:8]}")
     questions = _questions(connection, [benchmark for _, benchmark in shared])
-    return [
-        (
-            variant,
-            _on(name, [q for q in questions if q["benchmark"] == name], first[variant, name], second[variant, name]),
-        )
-        for variant, name in shared
-    ]
+    return [(pair[0], _on(pair[1], questions[pair[1]], first[pair], second[pair])) for pair in shared]
 
 
 ANSWERED_IN_RUNS = """
@@ -141,20 +124,18 @@ WHERE starts_with(h.asset, 'predictions/') AND h.run_id IN ($a, $b)
 """The answers of two runs. The history says what was answered, the predictions of today which question that was."""
 
 
-def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> list[dict[str, Any]]:
-    return rows_of(
-        connection,
-        """
+def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> dict[str, list[dict[str, Any]]]:
+    sql = """
         SELECT question_id, benchmark, task, gold, gold_aliases FROM questions
         WHERE benchmark IN (SELECT unnest($names)) ORDER BY question_id
-        """,
-        names=benchmarks,
-    )
+    """
+    questions: dict[str, list[dict[str, Any]]] = {name: [] for name in benchmarks}
+    for row in rows_of(connection, sql, names=benchmarks):
+        questions[row["benchmark"]].append(row)
+    return questions
 
 
-def _on(
-    benchmark: str, questions: list[dict[str, Any]], first: dict[str, dict[str, Any]], second: dict[str, dict[str, Any]]
-) -> Comparison:
+def _on(benchmark: str, questions: list[dict[str, Any]], first: Answers, second: Answers) -> Comparison:
     both = [q for q in questions if q["question_id"] in first and q["question_id"] in second]
     either = [q for q in questions if q["question_id"] in first or q["question_id"] in second]
     if not both:

@@ -1,8 +1,8 @@
 """Whether what was picked, and what was cited, is what a benchmark itself names as the ground of its answers.
 
-Of pieces of gold evidence that say the same (one group), one is enough. A gold path is there if all of its edges are, in
-whatever rows, by their ids or in words. What a language model recalled is no evidence and finds nothing. Besides, how well what was
-picked fits its question, for which no gold is needed: words covered, and tokens matched.
+Of pieces of gold evidence that say the same (one group), one is enough. A gold path is found if all of its edges are, in
+whatever rows, by their ids or in words. What a language model recalled is no evidence. Besides, how well what was picked
+fits its question, for which no gold is needed: words covered, and tokens matched.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Gold:
     """The same of a piece of gold evidence; ``facts`` are the triples of a path in words."""
 
     group: str
@@ -56,10 +56,13 @@ class _Wanted:
             return self.place == row.place
         return bool(self.text) and self.text in row.text
 
-    def found_in(self, rows: Sequence[_Found], edges: set[str], triples: set[str]) -> bool:
-        """Whether these rows, which speak of these edges and triples, hold it together."""
-        found = self.edges <= edges if self.edges else any(self.is_in(row) for row in rows)
-        return found or bool(self.facts and self.facts <= triples)
+    def found_in(self, rows: Sequence[_Found]) -> bool:
+        """Whether these rows hold it together."""
+        if self.facts and self.facts <= {row.triple for row in rows}:
+            return True
+        if self.edges:
+            return self.edges <= {edge for row in rows for edge in row.edges}
+        return any(self.is_in(row) for row in rows)
 
     def touched_by(self, row: _Found) -> bool:
         """Whether a row holds it, or one step of it where it is a path."""
@@ -89,9 +92,9 @@ def gold_edges(gold: Mapping[str, str]) -> set[str] | None:
     return {edge_id(node_id(name_key(h)), relation, node_id(name_key(t))) for h, relation, t in triples}
 
 
-def _gold(question: Row) -> list[_Wanted]:
+def _gold(question: Row) -> list[_Gold]:
     return [
-        _Wanted(
+        _Gold(
             piece["group"] or str(number),
             piece["locator"] if piece["kind"] in IN_A_TABLE else "",
             _plain(piece["text"]),
@@ -102,14 +105,10 @@ def _gold(question: Row) -> list[_Wanted]:
     ]
 
 
-def _share_found(gold: Sequence[_Wanted], rows: Sequence[_Found]) -> float:
+def _share_found(gold: Sequence[_Gold], rows: Sequence[_Found]) -> float:
     """Share of the groups of gold evidence that these rows hold."""
-    edges = {edge for row in rows for edge in row.edges}
-    triples = {row.triple for row in rows if row.triple}
-    groups: dict[str, bool] = {}
-    for piece in gold:
-        groups[piece.group] = groups.get(piece.group, False) or piece.found_in(rows, edges, triples)
-    return sum(groups.values()) / len(groups)
+    found = {piece.group for piece in gold if piece.found_in(rows)}
+    return len(found) / len({piece.group for piece in gold})
 
 
 def _by_question(evidence: pl.DataFrame) -> dict[str, list[_Found]]:

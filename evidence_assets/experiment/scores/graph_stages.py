@@ -31,7 +31,7 @@ def graph_stages(
     ``graph_linked``, ``graph_right_linked``: shares of questions that name a node, and whose right option does.
     ``graph_right_reached``, ``graph_right_kept``: its node lies in the subgraph by expansion under the caps; at all.
     ``graph_right_found``: a row of evidence leads to the right option.
-    ``graph_right_support``, ``graph_right_rank``: its best score where one does, and its mean rank by that among options.
+    ``graph_right_support``, ``graph_right_rank``: its best score where one does, and its mean rank among options.
     ``graph_choice``, ``graph_choice_chance``: accuracy of the option with the best score, equal ones sharing; and of
     guessing.
     ``graph_signal``: P(s_right > s_wrong) + P(equal) / 2 over the pairs of options of a question (the area under the
@@ -128,8 +128,8 @@ def _estimate(name: str, values: Sequence[float]) -> Estimate:
 def says(graph: str, benchmark: str, value: float, low: float, high: float, n: int) -> str:
     """What a signal and its interval mean, in a sentence."""
     figures = (
-        f"on {n} questions the right option is ahead of {value:.3f} of the wrong ones (95 % interval {low:.3f} to {high:.3f}; "
-        f"chance is {CHANCE})"
+        f"on {n} questions the right option is ahead of {value:.3f} of the wrong ones (95 % interval {low:.3f} to "
+        f"{high:.3f}; chance is {CHANCE})"
     )
     if low > CHANCE:
         return f"{graph} tells the right options of {benchmark} from wrong ones: {figures}."

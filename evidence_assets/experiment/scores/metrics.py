@@ -1,7 +1,7 @@
 """Scores of rankings, answers and confidence, their means with intervals, and paired comparisons.
 
-Pure functions from gains, replies, labels or vectors to one number or one interval; every interval that the lake shows is
-made here. A ranking is handed over as its *gains*: 1 or 0 for each item in rank order, for relevant or not.
+Every interval that the lake shows is made here. A ranking is given by its *gains*: 1 or 0 for each item in rank order,
+for relevant or not.
 """
 
 from __future__ import annotations
@@ -101,20 +101,11 @@ def best_fact_score(question_tokens: ArrayLike, facts: Sequence[ArrayLike]) -> f
 
     ``1/|q| · Σ_t max_i max_j cos(q_t, fact_ij)``; without facts or without tokens 0.
     """
-    question = _unit_rows(question_tokens)
-    tables = [table for table in (_unit_rows(fact) for fact in facts) if len(table)]
-    if not len(question) or not tables:
+    question, *tables = (np.asarray(vectors, dtype=np.float64) for vectors in (question_tokens, *facts))
+    tables = [unit_rows(table) for table in tables if table.size]
+    if not question.size or not tables:
         return 0.0
-    return float((question @ np.concatenate(tables).T).max(axis=1).mean())
-
-
-def _unit_rows(vectors: ArrayLike) -> FloatArray:
-    array = np.asarray(vectors, dtype=np.float64)
-    if array.size == 0:
-        return np.zeros((0, 0))
-    if array.ndim != 2:
-        raise ValueError("token vectors must be a matrix with one row a token")
-    return unit_rows(array)
+    return float((unit_rows(question) @ np.concatenate(tables).T).max(axis=1).mean())
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How well what was retrieved fits its questions, whatever answer is made of it: triples, and the documents of a collection.
+"""How well what was retrieved fits its questions, whatever is answered: triples, and documents of a collection.
 
 A question without a gold answer is left out of what looks for one. What a language model recalled counts in
 ``…_with_recalled`` alone, which figures printed for background knowledge are compared with.
@@ -40,12 +40,12 @@ def retrieval_metrics(
     """Means over questions, with Wilson intervals where each question is a hit or none.
 
     ``hit@1``, ``hit@10``: a gold answer, or another form of it, is an end of one of the first k triples.
-    ``answer_f1``: 2PR / (P + R), where P is the share of the triples that have a gold answer as an end, and R the share of
-    the gold answers that are an end of a triple.
+    ``answer_f1``: 2PR / (P + R), where P is the share of the triples that have a gold answer as an end, and R the share
+    of the gold answers that are an end of a triple.
     ``triple_f1``: F1 of the triples against those of the gold paths, where a benchmark has such.
     ``coverage``: share of the question's words with content that stand in the triples.
     ``bertscore`` (with an encoder): each token of the question with its nearest one in any of the triples, averaged.
-    ``hit@1_with_recalled`` and so on (with ``recalled``): the same over all triples, the language model's own among them.
+    ``hit@1_with_recalled`` and so on (with ``recalled``): the same over all triples, with the language model's own.
     """
     everything: dict[str, list[dict[str, Any]]] = {}
     for row in evidence.sort("question_id", "rank").iter_rows(named=True):

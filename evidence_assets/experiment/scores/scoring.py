@@ -80,7 +80,7 @@ def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str,
 def evidence_metrics(
     questions: Sequence[dict[str, Any]], evidence: pl.DataFrame, encoder: Encoder | None = None
 ) -> dict[str, Estimate]:
-    """What the evidence is worth, whatever is answered: gold evidence found, also by depth; words covered; tokens matched."""
+    """What the evidence is worth, whatever is answered: gold evidence found, by depth; words covered; tokens matched."""
     metrics = {}
     if any(q["gold_evidence"] for q in questions):
         metrics["evidence_recall"] = mean(evidence_recall(questions, evidence))
@@ -98,23 +98,21 @@ def score_rows(
     selector: str,
     reasoner: str,
     model_id: str,
-    questions: pl.DataFrame,
-    predictions: pl.DataFrame,
-    evidence: pl.DataFrame,
-    citations: pl.DataFrame,
+    tables: Mapping[str, pl.DataFrame],
     printed_as: Sequence[PrintedAs] = (),
-    counterfactuals: pl.DataFrame | None = None,
     more: Mapping[str, Estimate] | None = None,
     encoder: Encoder | None = None,
 ) -> list[dict[str, Any]]:
     """Every metric of one variant on one benchmark, beside the figure printed for it where ``printed_as`` finds one.
 
-    With ``counterfactuals``, the shares of answers that change without the evidence they cite (necessity), and that
-    this evidence alone gives (sufficiency), of those that cite any. ``more`` are metrics that only the variant's family
-    has. With ``encoder``, the tokens of questions are matched with those of their evidence (BERTScore).
+    ``tables`` are its questions, predictions, evidence and citations; with ``counterfactuals``, the shares of answers
+    that change without the evidence they cite (necessity), and that this evidence alone gives (sufficiency), of those
+    that cite any. ``more`` are metrics that only the variant's family has. With ``encoder``, the tokens of questions are
+    matched with those of their evidence (BERTScore).
     """
-    asked = questions.sort("question_id").to_dicts()
-    answered = {row["question_id"]: row for row in predictions.to_dicts()}
+    asked = tables["questions"].sort("question_id").to_dicts()
+    answered = {row["question_id"]: row for row in tables["predictions"].to_dicts()}
+    evidence, citations = tables["evidence"], tables["citations"]
     metrics: dict[str, Estimate] = {}
     right = [correct(q, answered.get(q["question_id"])) for q in asked]
     metrics["accuracy"] = accuracy(right)
@@ -148,9 +146,9 @@ def score_rows(
         precision, found = citation_scores(asked, answered, evidence, citations)
         metrics |= {"citation_precision": mean(precision)} if precision else {}
         metrics |= {"citation_recall": mean(found)} if found else {}
-    if counterfactuals is not None:
+    if "counterfactuals" in tables:
         for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
-            metrics[metric] = accuracy(counterfactuals[column].drop_nulls().to_list())
+            metrics[metric] = accuracy(tables["counterfactuals"][column].drop_nulls().to_list())
     return metric_rows(benchmark, selector, reasoner, model_id, metrics, printed_as)
 
 

@@ -91,10 +91,9 @@ def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
     more = retrieval_metrics(asked, evidence, encoder(step.profile.token_encoder)) if facts else {}
     if not answers:
         return metric_rows(step.benchmark_name, name, RECORDED, model, more, printed)
-    none = pl.DataFrame(prepare("citations", []))
-    return score_rows(
-        step.benchmark_name, name, RECORDED, model, questions, predictions, evidence.clear(), none, printed, more=more
-    )
+    tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear()}
+    tables["citations"] = pl.DataFrame(prepare("citations", []))
+    return score_rows(step.benchmark_name, name, RECORDED, model, tables, printed, more)
 
 
 def _rows(file: Path, known: Mapping[str, dict[str, Any]], refuse: bool) -> Iterator[tuple[dict[str, Any], Row]]:

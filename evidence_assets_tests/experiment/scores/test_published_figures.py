@@ -113,10 +113,11 @@ def test_counts_and_times_are_no_scores() -> None:
 
 
 def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None:
-    questions = stored("questions", [question(i, "obqa") for i in range(4)])
-    predictions = stored("predictions", [prediction(i, "A" if i else "B", "obqa") for i in range(4)])
-    empty = [stored(name, []) for name in ("evidence", "citations")]
-    rows = score_rows("obqa", "s", "prompted", SERVED, questions, predictions, *empty, [PrintedAs("uscrake", "full")])
+    questions = [question(i, "obqa") for i in range(4)]
+    predictions = [prediction(i, "A" if i else "B", "obqa") for i in range(4)]
+    tables = {"questions": questions, "predictions": predictions, "evidence": [], "citations": []}
+    frames = {name: stored(name, rows) for name, rows in tables.items()}
+    rows = score_rows("obqa", "s", "prompted", SERVED, frames, [PrintedAs("uscrake", "full")])
     by_metric = {row["metric"]: row for row in rows}
     figure = figure_for("obqa", PrintedAs("uscrake", "full"), SERVED, "accuracy")
     assert figure is not None and figure.scale == "percent"
@@ -131,13 +132,11 @@ def test_classes_of_claims_are_scored_each_beside_its_own_figure() -> None:
     labels = list(LABELS)
     gold = ["SUPPORTS", "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
     said = ["SUPPORTS", "REFUTES", "REFUTES", None]
-    asked = [question(i, "scitab", g, task="verification", options=labels) for i, g in enumerate(gold)]
-    questions = stored("questions", asked)
-    predictions = stored("predictions", [prediction(i, a, "scitab") for i, a in enumerate(said)])
-    empty = [stored(name, []) for name in ("evidence", "citations")]
-    rows = score_rows(
-        "scitab", "s", "prompted", "Llama-3.3-70B", questions, predictions, *empty, [PrintedAs("ucret", "full")]
-    )
+    questions = [question(i, "scitab", g, task="verification", options=labels) for i, g in enumerate(gold)]
+    predictions = [prediction(i, a, "scitab") for i, a in enumerate(said)]
+    tables = {"questions": questions, "predictions": predictions, "evidence": [], "citations": []}
+    frames = {name: stored(name, rows) for name, rows in tables.items()}
+    rows = score_rows("scitab", "s", "prompted", "Llama-3.3-70B", frames, [PrintedAs("ucret", "full")])
     found = {row["metric"]: row for row in rows}
     assert found["precision:SUPPORTS"]["value"] == 1.0
     assert found["recall:SUPPORTS"]["value"] == 0.5
