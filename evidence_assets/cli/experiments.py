@@ -1,5 +1,5 @@
-"""Commands about experiments: variants compared, recorded answers scored, presets planned, answers and graphs to read, a
-benchmark of one's own."""
+"""Commands about experiments: variants compared, recorded answers scored, presets planned, answers and graphs to read,
+a benchmark of one's own."""
 
 from __future__ import annotations
 
@@ -55,23 +55,12 @@ def compare(
     if as_json_only(as_json, [{"b": b, **row.as_dict()} for b, row in found]):
         return
     headers = ("B", "benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
-    rows = [
-        (
-            name,
-            row.benchmark,
-            row.n,
-            f"{row.accuracy_a:.3f}",
-            f"{row.accuracy_b:.3f}",
-            f"{d.value:+.3f}",
-            f"{d.low:+.3f} – {d.high:+.3f}",
-            row.only_a,
-            row.only_b,
-            f"{row.p_value:.3g}",
-            row.verdict,
-        )
-        for name, row in found
-        for d in (row.difference,)
-    ]
+    rows = []
+    for name, row in found:
+        values = (row.n, f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{row.difference.value:+.3f}")
+        interval = f"{row.difference.low:+.3f} – {row.difference.high:+.3f}"
+        tests = (row.only_a, row.only_b, f"{row.p_value:.3g}", row.verdict)
+        rows.append((name, row.benchmark, *values, interval, *tests))
     table(headers, rows, title=f"A = {variant_a}")
     left_out = sum(row.left_out for _, row in found)
     if left_out:
@@ -140,21 +129,14 @@ def presets() -> None:
         asked = declared_presets.opted_in()
         rows = []
         for preset in declared_presets.presets().values():
-            members = sorted({variant.place for variant in variants() if preset.name in variant.presets})
-            rows.append(
-                (
-                    preset.name,
-                    ", ".join((*preset.tables, *preset.beside)),
-                    preset.about,
-                    ", ".join(members) or "none yet",
-                    ", ".join(preset.benchmarks),
-                    "yes" if preset.name in asked else "",
-                )
-            )
+            members = ", ".join(sorted({variant.place for variant in variants() if preset.name in variant.presets}))
+            tables, benchmarks = ", ".join((*preset.tables, *preset.beside)), ", ".join(preset.benchmarks)
+            in_use = "yes" if preset.name in asked else ""
+            rows.append((preset.name, tables, preset.about, members or "none yet", benchmarks, in_use))
     table(("preset", "table", "what it stands for", "variants", "benchmarks", "in use"), rows, show_lines=True)
     out.print(
-        f"Opt in with {declared_presets.VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then materialize the assets "
-        'tagged with it, in the Dagster UI: tag:"preset/name"',
+        f"Opt in with {declared_presets.VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then "
+        'materialize the assets tagged with it, in the Dagster UI: tag:"preset/name"',
         markup=False,
     )
 
@@ -186,34 +168,21 @@ def plan(
     for name in sorted({benchmark.corpus for benchmark in asked} - {""}):
         for encoder in encoders:
             out.print(corpus_told(name, place, encoder))
-    for name in sorted({name for benchmark in asked for name in (benchmark.graph, benchmark.background_graph)} - {""}):
-        if told := graph_told(name, place):
-            out.print(told)
-
-
-def graph_told(name: str, lake: Path) -> str:
-    """What it took elsewhere to make a graph that this lake has not, where that was measured."""
-    from evidence_assets.experiment.corpus_plan import measured  # loads torch
-
-    place = f"knowledge/{name}"
-    made = (lake / "format.json").exists() and Lake(lake).has("kg_edges", f"{place}/edges")
-    return f"graph {name}: not made here; {measured(place)}" if not made and measured(place) else ""
 
 
 def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
     """How large a corpus is that questions are answered from, or how to learn it before it is made."""
-    from evidence_assets.experiment.corpus_plan import measured  # loads torch
-
     stated = Lake(lake).index_folder(index_key(name, encoder)) / META if (lake / "format.json").exists() else None
-    called = f"{name} by {encoder}" if encoder else name
+    called = f"corpus {name} by {encoder}" if encoder else f"corpus {name}"
     if stated is None or not stated.exists():
         return (
-            f"corpus {called}: not made here; `evidence add corpus {name} FOLDER --plan` tells its size, time and disk from "
-            f"a sample; {measured('corpus')}"
+            f"{called}: not made here; `evidence add corpus {name} FOLDER --plan` tells its size, time and disk from a "
+            "sample, docs/measured.md what corpora and graphs took elsewhere"
         )
     index = open_json(stated)
     recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
-    return f"corpus {called}: {index['vectors']:,} chunks, index {index['kind']} of {index['bytes'] / 2**20:,.1f} MiB, recall {recall}"
+    size = f"{index['bytes'] / 2**20:,.1f} MiB"
+    return f"{called}: {index['vectors']:,} chunks, index {index['kind']} of {size}, recall {recall}"
 
 
 def show_plan(rows: Sequence[Planned], name: str) -> None:
@@ -226,8 +195,8 @@ def show_plan(rows: Sequence[Planned], name: str) -> None:
         told.append((row.variant, row.benchmark, *counted, _duration(row.seconds)))
     table(headers, told, title=f"{name} with profile {profiles.load().name}")
     out.print(
-        f"time: at the pace of the variant's last steps here, evidence included; tokens: as its answers with this model "
-        f"took here; {UNKNOWN} where nothing here tells: a benchmark that declares no size, calls whose "
+        "time: at the pace of the variant's last steps here, evidence included; tokens: as its answers with this "
+        f"model took here; {UNKNOWN} where nothing here tells: a benchmark that declares no size, calls whose "
         "number depends on what is retrieved, a model that has answered nothing yet",
         style="dim",
     )
@@ -252,7 +221,7 @@ def card(
     ] = None,
     lake: LakeOption = None,
 ) -> None:
-    """One prediction to read: question, chains with checked citations, evidence with its sources; as a page lineage, too."""
+    """One prediction to read: question, chains with checked citations, evidence with sources; as a page lineage too."""
     with sentences(), connect(lake) as connection:
         if output is None:
             print(plain(view_answer(connection, prediction).as_text()), end="")
@@ -314,8 +283,8 @@ def add_corpus(
 def _show_corpus(name: str, plan: CorpusPlan) -> None:
     disk = ", ".join(f"{what} {size / 1e9:,.2f}" for what, size in plan.disk.items() if size)
     out.print(
-        f"{name}: {plan.files:,} files of {plan.bytes / 1e9:,.2f} GB, about {plan.documents:,} documents, {plan.chunks:,} chunks "
-        f"and {plan.tokens:,} tokens; {_duration(plan.seconds)} at the pace of a sample just now; "
+        f"{name}: {plan.files:,} files of {plan.bytes / 1e9:,.2f} GB, about {plan.documents:,} documents, "
+        f"{plan.chunks:,} chunks and {plan.tokens:,} tokens; {_duration(plan.seconds)} at the pace of a sample now; "
         f"{plan.disk_bytes / 1e9:,.2f} GB of disk ({disk}); index {plan.index}, token vectors "
         + ("of all chunks" if plan.kept == "stored" else "on demand"),
         soft_wrap=True,

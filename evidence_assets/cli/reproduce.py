@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from evidence_assets.benchmarks.declared import declared
-from evidence_assets.cli.console import JsonOption, LakeOption, out, sentences
+from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, sentences
 from evidence_assets.cli.console import table as show_table
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
@@ -22,7 +19,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE, load
 from evidence_assets.reproduction.cells import Cell, candidates, declared_cells
 from evidence_assets.reproduction.ours import differences, scores_beside, with_ours
-from evidence_assets.reproduction.tables import PrintedTable, printed_tables
+from evidence_assets.reproduction.tables import harvests, printed_tables, reasons, runs, summary, title
 from evidence_assets.text.nearest import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -47,55 +44,61 @@ def reproduce(
 ) -> None:
     """Show every printed table: cells that can be filled and are, what that takes, and why not others."""
     succeeded = True
-    with sentences(), _using(profile):
+    with sentences():
         if run and (lake or as_json or not table):
             raise BadInput(
                 "--run takes a table, makes it in EVIDENCE_LAKE and prints what is made: not with --lake or --json"
             )
-        if run:
-            succeeded = _run(_named(table, _tables(lake)))
-        tables = _tables(lake)
+        name = profile or os.environ.get(PROFILE_VARIABLE) or "paper"
+        load(name)
+        os.environ[PROFILE_VARIABLE] = name
+        tables = printed_tables(_cells(lake))
         if not table:
-            if as_json:
-                print(json.dumps([each.summary() for each in tables], indent=1, ensure_ascii=False))
-            else:
-                _list(tables)
+            summaries = [summary(*item) for item in tables.items()]
+            if not as_json_only(as_json, summaries):
+                _list(summaries, tables)
             return
-        one = _named(table, tables)
-        rows = [row for cell in one.cells for row in _rows(cell)]
+        table = table.lower()
+        if table not in tables:
+            near = nearest(table, tables)
+            raise BadInput(f"no table {table!r} is printed; did you mean {near!r}? `evidence reproduce` lists them")
+        if run:
+            succeeded = _run(tables[table])
+            tables = printed_tables(_cells(lake))
+        cells = tables[table]
+        rows = [row for cell in cells for row in _rows(cell)]
         if csv_file:
             with csv_file.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
         if plot:
-            _plot(one, plot)
-        if as_json:
-            print(json.dumps(one.summary() | {"cells": rows}, indent=1, ensure_ascii=False))
-        else:
-            _show(one, rows)
+            _plot(table, cells, plot)
+        if not as_json_only(as_json, summary(table, cells) | {"cells": rows}):
+            _show(table, cells, rows)
     if not succeeded:
         raise typer.Exit(1)
 
 
-def _run(table: PrintedTable) -> bool:
+def _run(cells: Sequence[Cell]) -> bool:
     """Make what fills a table, benchmark by benchmark; whether all of it succeeded."""
     from evidence_assets.cli.making import run as make
     from evidence_assets.cli.run import benchmark_named, chosen_variants, harvested, opt_in
 
-    for benchmark, names in table.runs.items():  # opts in, before the graph is loaded, what the whole table takes
+    answering, harvesting = runs(cells), harvests(cells)
+    for benchmark, names in answering.items():  # opts in, before the graph is loaded, what the whole table takes
         chosen_variants(benchmark_named(benchmark), names)
-    opt_in({preset for variant in table.harvests for preset in variant.presets})
+    opt_in({preset for variant in harvesting for preset in variant.presets})
     succeeded = True
-    if table.harvests:
+    if harvesting:
         from evidence_assets.cli.demo import run_all
         from evidence_assets.definitions import defs
 
-        report = run_all(wanted=harvested(defs().resolve_asset_graph(), table.harvests))
+        report = run_all(wanted=harvested(defs().resolve_asset_graph(), harvesting))
         for failure in report.failures:
             out.print(f"{failure.name}: {failure.said}", style="red", markup=False, soft_wrap=True)
         succeeded = not report.failures
-    for benchmark, names in table.runs.items():
+    for benchmark, names in answering.items():
         try:
             make(benchmark, ",".join(names))
         except typer.Exit:
@@ -103,27 +106,11 @@ def _run(table: PrintedTable) -> bool:
     return succeeded
 
 
-@contextmanager
-def _using(profile: str) -> Iterator[None]:
-    """The profile of this name in use, by default the published one."""
-    before = os.environ.get(PROFILE_VARIABLE)
-    name = profile or before or "paper"
-    load(name)
-    os.environ[PROFILE_VARIABLE] = name
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[PROFILE_VARIABLE]
-        else:
-            os.environ[PROFILE_VARIABLE] = before
-
-
-def _tables(lake: Path | None) -> list[PrintedTable]:
+def _cells(lake: Path | None) -> list[Cell]:
     able = candidates()
     cells = declared_cells(able)
     if not (lake or (find_lake() / "format.json").exists()):
-        return printed_tables(cells)
+        return cells
     with connect(lake) as connection:
         ours = scores_beside(connection, cells)
     if ours and not lake:
@@ -135,15 +122,7 @@ def _tables(lake: Path | None) -> list[PrintedTable]:
         dagster_home()
         with DagsterInstance.get() as instance:
             ours |= times(instance, able, Lake(find_lake()))
-    return printed_tables(with_ours(cells, ours))
-
-
-def _named(name: str, tables: Sequence[PrintedTable]) -> PrintedTable:
-    by_name = {table.name: table for table in tables}
-    if name.lower() not in by_name:
-        near = nearest(name.lower(), by_name)
-        raise BadInput(f"no table {name!r} is printed; did you mean {near!r}? `evidence reproduce` lists them")
-    return by_name[name.lower()]
+    return with_ours(cells, ours)
 
 
 def _rows(cell: Cell) -> list[dict[str, Any]]:
@@ -165,44 +144,36 @@ def _rows(cell: Cell) -> list[dict[str, Any]]:
     return [head | row | {"note on the print": f.note} for row in ours]
 
 
-def _list(tables: Sequence[PrintedTable]) -> None:
-    summaries = [table.summary() for table in tables]
-    show_table(
-        ("table", "what is printed", "printed", "fillable", "filled", "preset", "data", "models"),
-        (
-            (
-                *(s[name] for name in ("table", "title", "printed", "fillable", "filled")),
-                *(", ".join(s[name]) for name in ("presets", "data")),
-                ", ".join(model.rpartition("/")[2] for model in s["models"]),
-            )
-            for s in summaries
-        ),
-        title=f"Printed tables with the models and benchmarks of profile {load().name}",
-    )
-    names = ("printed", "fillable", "filled", "from_records")
-    printed, fillable, filled, records = (sum(s[name] for s in summaries) for name in names)
-    out.print(f"{printed:,} cells are printed, {fillable:,} can be filled, {filled:,} are filled.")
+def _list(summaries: Sequence[Mapping[str, Any]], tables: Mapping[str, Sequence[Cell]]) -> None:
+    headers = ("table", "what is printed", "printed", "fillable", "filled", "preset", "data", "models")
+    rows = [
+        [s[name] for name in ("table", "title", "printed", "fillable", "filled")]
+        + [", ".join(s[name]) for name in ("presets", "data")]
+        + [", ".join(model.rpartition("/")[2] for model in s["models"])]
+        for s in summaries
+    ]
+    show_table(headers, rows, title=f"Printed tables with the models and benchmarks of profile {load().name}")
+    counts = [sum(s[name] for s in summaries) for name in ("printed", "fillable", "filled", "from_records")]
     out.print(
-        f"{records:,} are of systems of others: files of what they answered fill them (`raw/recorded`), nothing is run."
+        "{:,} cells are printed, {:,} can be filled, {:,} are filled.\n"
+        "{:,} are of systems of others: files of what they answered fill them (`raw/recorded`), nothing is run.\n\n"
+        "Why the others cannot be:".format(*counts)
     )
-    out.print("\nWhy the others cannot be:")
-    reasons: dict[str, Counter[str]] = {}
-    for table in tables:
-        for reason, counts in table.reasons.items():
-            reasons.setdefault(reason, Counter()).update(counts)
-    for reason, counts in sorted(reasons.items(), key=lambda item: -item[1].total()):
-        of = ", ".join(f"{what} ({n})" for what, n in counts.most_common())
-        out.print(f"  {counts.total():>5,}  {reason} {of}", markup=False)
-    out.print("\nWhere the data are obtained:")
-    for name, holds in sorted({name: holds for s in summaries for name, holds in s["data"].items()}.items()):
-        out.print(f"  {name}: {holds or 'not stated'}", markup=False)
-    out.print("\nLanguage models:")
-    for name, size in sorted({name: size for s in summaries for name, size in s["models"].items()}.items()):
-        out.print(f"  {name}: {f'{size:,} MB' if size else 'size not stated in the profile'}", markup=False)
+    lacking = reasons(cell for cells in tables.values() for cell in cells)
+    for reason, of in sorted(lacking.items(), key=lambda item: -item[1].total()):
+        told = ", ".join(f"{what} ({n})" for what, n in of.most_common())
+        out.print(f"  {of.total():>5,}  {reason} {told}", markup=False)
+    data = {name: holds or "not stated" for s in summaries for name, holds in s["data"].items()}
+    sizes = {name: size for s in summaries for name, size in s["models"].items()}
+    models = {name: f"{size:,} MB" if size else "size not stated in the profile" for name, size in sizes.items()}
+    for heading, told_of in (("Where the data are obtained", data), ("Language models", models)):
+        out.print(f"\n{heading}:")
+        for name, said in sorted(told_of.items()):
+            out.print(f"  {name}: {said}", markup=False)
     out.print("\n`evidence reproduce TABLE` shows ours beside each printed cell; `evidence plan PRESET` what it costs.")
 
 
-def _show(table: PrintedTable, rows: Sequence[dict[str, Any]]) -> None:
+def _show(name: str, cells: Sequence[Cell], rows: Sequence[dict[str, Any]]) -> None:
     headers = ("benchmark", "printed as", "model", "metric", "printed", "ours", "95 %", "difference", "made by", WHY)
     shown = []
     for row in rows:
@@ -215,25 +186,26 @@ def _show(table: PrintedTable, rows: Sequence[dict[str, Any]]) -> None:
         printed_as = f"{row['system']} {row['variant']}".strip()
         head = (row["benchmark"], printed_as, row["model"], row["metric"], f"{row['printed']:,.4g}")
         shown.append((*head, *ours, row["made by"], row[WHY]))
-    show_table(headers, shown, title=f"{table.name}: {table.title}")
-    out.print(f"{len(table.cells)} printed, {len(table.fillable)} can be filled, {len(table.filled)} are filled")
+    show_table(headers, shown, title=f"{name}: {title(cells)}")
+    told = summary(name, cells)
+    out.print("{printed} printed, {fillable} can be filled, {filled} are filled".format(**told))
     if any(row["ours"] is not None for row in rows):
         out.print("difference: ours − printed; * where the interval leaves the printed figure out", style="dim")
-    if table.fillable:
-        out.print(f"To fill it, with profile {load().name}:")
-        for command in table.summary()["run"]:
-            out.print(f"  {command}", markup=False, soft_wrap=True)
+    if told["fillable"]:
+        lines = [f"To fill it, with profile {load().name}:", *told["run"]]
+        out.print("\n  ".join(lines), markup=False, soft_wrap=True)
 
 
-def _plot(table: PrintedTable, file: Path) -> None:
+def _plot(name: str, cells: Sequence[Cell], file: Path) -> None:
     """Ours with intervals against the print, a panel a benchmark and metric."""
     from evidence_assets.experiment.scores.plots import Point, intervals
 
     points = [
         Point(f"{o.benchmark}, {o.metric}", o.variant, o.metric, o.value, o.low, o.high, cell.figure.fraction)
-        for cell in table.filled
+        for cell in cells
+        if cell.filled
         for o in cell.ours
     ]
     if not points:
-        raise BadInput(f"no score in the lake stands beside {table.name}, so there is nothing to draw")
-    file.write_bytes(intervals(points, f"{table.name}, 95 % interval"))
+        raise BadInput(f"no score in the lake stands beside {name}, so there is nothing to draw")
+    file.write_bytes(intervals(points, f"{name}, 95 % interval"))

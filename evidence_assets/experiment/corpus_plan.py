@@ -1,8 +1,7 @@
 """What a corpus will take before it is made: chunks, time and disk, from a sample that is cut and encoded now.
 
-Documents are counted where their files tell (rows of Parquet, files of text) and reckoned from the first lines where they do
-not (JSON lines); the rest follows from what the sample's documents became. Everything is about; nothing is guessed. What
-stages took where they were measured stands in ``measured_stages.yaml``.
+Documents are counted where their files tell (rows of Parquet, files of text) and estimated from the first lines where
+they do not (JSON lines); the rest follows from what the sample's documents became.
 """
 
 from __future__ import annotations
@@ -10,14 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from itertools import islice
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
 from evidence_assets.benchmarks.corpora import Portion, documents_in
 from evidence_assets.benchmarks.corpus_parts import chunk_rows
@@ -28,22 +23,18 @@ from evidence_assets.profiles import Profile
 from evidence_assets.retrieval.index_building import finished_bytes, kind_for
 
 PORTIONS, DOCUMENTS, ENCODED = 8, 16, 32
-"""Portions that are looked into, documents read of each at most, chunks that are encoded to know the pace."""
+"""Portions that are sampled, documents read of each at most, chunks that are encoded to know the pace."""
 STORED_UP_TO = 2_000_000_000
 """Bytes of token vectors up to which a corpus keeps those of all its chunks; beyond it they are made on demand."""
-ROW_BYTES = 146
-"""Bytes of a row of vectors besides the vector: ids, hash and lineage, as measured."""
-FILE_BYTES = 160
-"""Bytes of a chunk in the files that a corpus is answered from, besides text and vector, as measured."""
-TOKEN_BYTES = 21
-"""Bytes of a token besides its vector."""
+ROW_BYTES, FILE_BYTES, TOKEN_BYTES = 146, 160, 21
+"""Bytes, as measured, of a row of vectors and of a chunk's files besides text and vector, and of a token's row."""
 INDEX_SECONDS = 0.4e-3
-"""Seconds a chunk of what needs no model: rows, files and index, as measured on one core."""
+"""Seconds a chunk of what needs no model (rows, files and index), as measured on one core."""
 
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """What a corpus will take; all numbers are estimates but those of its files."""
+    """What a corpus will take, estimated but for its files; ``disk`` are bytes by what takes them."""
 
     files: int
     bytes: int
@@ -52,7 +43,6 @@ class CorpusPlan:
     tokens: int
     seconds: float
     disk: dict[str, int]
-    """Bytes by what takes them."""
     index: str
     """Kind of the vector index."""
     kept: Tokens
@@ -70,7 +60,8 @@ def plan_corpus(portions: Sequence[Portion], profile: Profile) -> CorpusPlan:
     sample = [document for portion in portions[::step][:PORTIONS] for document in islice(portion.read(), DOCUMENTS)]
     started = time.perf_counter()
     rows = list(chunk_rows(sample, model, profile.chunking.max_tokens))
-    cut_seconds = (time.perf_counter() - started) / max(1, len(rows))
+    n = max(1, len(rows))
+    cut_seconds = (time.perf_counter() - started) / n
     texts = [row["text"] for row in rows[:: max(1, len(rows) // ENCODED)]][:ENCODED]
     started = time.perf_counter()
     model.sentences(texts)
@@ -79,48 +70,21 @@ def plan_corpus(portions: Sequence[Portion], profile: Profile) -> CorpusPlan:
     files = [path for portion in portions for path in portion.files]
     documents = documents_in(files)
     chunks = round(documents * len(rows) / max(1, len(sample)))
-    tokens = round(chunks * sum(row["n_tokens"] for row in rows) / max(1, len(rows)))
-    text = sum(len(row["text"].encode()) for row in rows) / max(1, len(rows))
+    tokens = round(chunks * sum(row["n_tokens"] for row in rows) / n)
     size, d = sum(path.stat().st_size for path in files), model.dimensions
     vectors_of_tokens = tokens * (2 * tokens_model.dimensions + TOKEN_BYTES)
     kept: Tokens = "stored" if vectors_of_tokens <= STORED_UP_TO else "on_demand"
     kind = kind_for(chunks, d, profile.index.bytes) if profile.index.kind == "auto" else profile.index.kind
     index = finished_bytes(chunks, d, kind.partition(",")[2]) if "," in kind else 2 * d * chunks
+    stored = pa.BufferOutputStream()  # chunks are stored twice: by file and by shard
+    pq.write_table(pa.Table.from_pylist(rows, TABLES["chunks"].arrow), stored, compression="zstd")
+    text = sum(len(row["text"].encode()) for row in rows) / n
     disk = {
         "files": size,
-        "chunks": round(2 * chunks * _packed(rows)),
+        "chunks": round(2 * chunks * stored.getvalue().size / n),
         "vectors": chunks * (2 * d + ROW_BYTES),
         "index": round(chunks * (text + 2 * d + FILE_BYTES)) + index,
         "tokens": vectors_of_tokens if kept == "stored" else 0,
     }
-    runs = 2 if kept == "stored" else 1
-    seconds = chunks * (cut_seconds + runs * encode_seconds + INDEX_SECONDS)
+    seconds = chunks * (cut_seconds + (2 if kept == "stored" else 1) * encode_seconds + INDEX_SECONDS)
     return CorpusPlan(len(files), size, documents, chunks, tokens, seconds, disk, kind, kept)
-
-
-def _packed(rows: list[dict[str, object]]) -> float:
-    """Bytes of a chunk's row as it is stored, which it is twice: by file and by shard."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist(rows, TABLES["chunks"].arrow), sink, compression="zstd")
-    return float(sink.getvalue().size) / max(1, len(rows))
-
-
-@cache
-def stated() -> dict[str, Any]:
-    """The figures: a machine, and by place, such as ``corpus`` or ``knowledge/stark_mag``, what was measured by which command."""
-    figures: dict[str, Any] = yaml.safe_load((files(__package__) / "measured_stages.yaml").read_text(encoding="utf-8"))
-    return figures
-
-
-def measured(place: str) -> str:
-    """A sentence on what the stages of a place took elsewhere; empty where nobody measured them."""
-    if place not in stated():
-        return ""
-    of = stated()[place]
-    told = ", ".join(f"{name} {stage['seconds']:,} s" for name, stage in of["stages"].items())
-    memory = max(stage["memory"] for stage in of["stages"].values())
-    besides = f"; {of['besides']}" if "besides" in of else ""
-    return (
-        f"measured elsewhere ({stated()['machine']}; `{of['command']}`) for {of['of']}: {told}, "
-        f"at most {memory:,} MiB of memory{besides}"
-    )

@@ -24,7 +24,7 @@ from evidence_assets.experiment.scores.published_figures import (
 )
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.rows import prepare
-from evidence_assets.reproduction.cells import Cell, Ours, figure_rows
+from evidence_assets.reproduction.cells import Candidate, Cell, Ours, figure_rows
 from evidence_assets.reproduction.derived import Sum, sum_of
 
 BESIDE = r"""
@@ -33,7 +33,7 @@ BESIDE = r"""
         FROM scores
         WHERE scope_kind IN ('benchmark', 'collection') AND published IS NOT NULL AND value IS NOT NULL
     )
-    SELECT DISTINCT printed_for, replace(regexp_replace(made_by, '^scores/[^/]+/', ''), '/', '@') AS variant,
+    SELECT DISTINCT asset, printed_for, replace(regexp_replace(made_by, '^scores/[^/]+/', ''), '/', '@') AS variant,
            scope_id, model_id, s.metric, s.value, low, high, n, reasoner, differs
     FROM compared AS s
     JOIN names ON place = regexp_extract(made_by, '^scores/([^/]+/[^/]+)', 1)
@@ -60,7 +60,7 @@ def scores_beside(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) 
     connection.register("printed", prepare("published_figures", figure_rows(cells)))
     connection.create_function("figure_key", _figure_key)
     found: dict[Key, list[Ours]] = defaultdict(list)
-    for printed_for, *score in connection.execute(BESIDE).fetchall():
+    for _, printed_for, *score in connection.execute(BESIDE).fetchall():
         found[tuple(printed_for.split("|"))].append(Ours(*score))
     return dict(found)
 
@@ -149,11 +149,11 @@ def _declarations(name: str) -> list[dict[str, Any]]:
     return [made.attributes for made in makers if made.attributes.get("name") == name]
 
 
-def data_needed(cells: Sequence[Cell]) -> dict[str, str]:
-    """What filling these cells needs, each with what its files hold and where they are obtained."""
+def data_needed(able: Sequence[Candidate]) -> dict[str, str]:
+    """What these candidates need, each with what its files hold and where they are obtained."""
     needed: dict[str, str] = {}
-    for candidate in {c.benchmark: c for cell in cells for c in cell.candidates}.values():
+    for candidate in {c.benchmark: c for c in able}.values():
         known = declared().get(candidate.benchmark)
         needed |= obtained(known) if known else {candidate.benchmark: candidate.holds}
-    vectors = {f"embeddings/{c.variant.parameters.get('embedding', '')}" for cell in cells for c in cell.candidates}
+    vectors = {f"embeddings/{c.variant.parameters.get('embedding', '')}" for c in able}
     return needed | {files.name: files.holds for files in every_raw_files() if files.name in vectors}

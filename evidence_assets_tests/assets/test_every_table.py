@@ -1,4 +1,4 @@
-"""Every printed cell that claims to be fillable is filled, in miniature, by real assets; no preset names a table in vain."""
+"""Every printed cell that claims to be fillable is filled, in miniature, by real assets."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def published_harvesting(profile: str, folder: Path) -> list[str]:
 
 
 def claimed(every: list[Cell], profile: str, table: str = "") -> list[Cell]:
-    """The cells that claim to be fillable; of the companion papers' profile, those that the published one does not claim."""
+    """The cells that claim to be fillable; of the companions, those that `paper` does not claim."""
     fillable = [cell for cell in every if cell.fillable and table in ("", cell.figure.table)]
     if profile == "paper":
         return fillable

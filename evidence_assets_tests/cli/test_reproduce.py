@@ -27,7 +27,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lake with one score that a figure is printed for, three of four right where 95.40 % is printed."""
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "lake"))
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv(PROFILE_VARIABLE, raising=False)
+    monkeypatch.setenv(PROFILE_VARIABLE, "paper")
     metrics = {"accuracy": accuracy([True, True, True, False])}
     rows = metric_rows("obqa", "uscrake_published", "prompted", SERVED, metrics, [PrintedAs("uscrake", "full")])
     Lake.create(tmp_path / "lake").write("scores/mcqa/uscrake_published", "obqa", {"scores": rows})
@@ -36,7 +36,6 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(*arguments: str) -> str:
     done = CliRunner().invoke(app, ["reproduce", *arguments])
     assert done.exit_code == 0, done.output
-    assert PROFILE_VARIABLE not in os.environ
     return done.output
 
 
@@ -84,7 +83,7 @@ def test_nothing_is_drawn_where_nothing_is_filled(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_what_claims_to_fill_a_table_fills_it(tmp_path: Path) -> None:
-    """The official files in miniature, and a profile in the place of the published one, whose reasoner is extractive."""
+    """The official files in miniature, and a profile in place of the published one, whose reasoner is extractive."""
     profile, raw = tmp_path / "paper.yaml", Lake.create(tmp_path / "lake").raw
     profile.write_text("extends: embedded\nname: paper\nsample: small\n")
     asked = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}

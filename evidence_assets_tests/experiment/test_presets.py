@@ -134,7 +134,9 @@ def test_no_preset_loads_a_variant_without_the_evidence_that_it_reads(
     variants.cache_clear()
 
 
-@pytest.mark.parametrize("profile", profiles.available())
+@pytest.mark.parametrize(
+    "profile", [p if p == "paper" else pytest.param(p, marks=pytest.mark.long) for p in profiles.available()]
+)
 def test_every_preset_loads_and_waits_for_nothing_that_nobody_makes(
     profile: str, other_settings: pytest.MonkeyPatch
 ) -> None:

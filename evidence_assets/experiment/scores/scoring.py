@@ -80,7 +80,7 @@ def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str,
 def evidence_metrics(
     questions: Sequence[dict[str, Any]], evidence: pl.DataFrame, encoder: Encoder | None = None
 ) -> dict[str, Estimate]:
-    """What the evidence is worth, whatever is answered: gold evidence found, by depth; words covered; tokens matched."""
+    """What the evidence is worth, whatever is answered: gold evidence found by depth; words and tokens covered."""
     metrics = {}
     if any(q["gold_evidence"] for q in questions):
         metrics["evidence_recall"] = mean(evidence_recall(questions, evidence))
@@ -107,8 +107,8 @@ def score_rows(
 
     ``tables`` are its questions, predictions, evidence and citations; with ``counterfactuals``, the shares of answers
     that change without the evidence they cite (necessity), and that this evidence alone gives (sufficiency), of those
-    that cite any. ``more`` are metrics that only the variant's family has. With ``encoder``, the tokens of questions are
-    matched with those of their evidence (BERTScore).
+    that cite any. ``more`` are metrics that only the variant's family has. With ``encoder``, the tokens of questions
+    are matched with those of their evidence (BERTScore).
     """
     asked = tables["questions"].sort("question_id").to_dicts()
     answered = {row["question_id"]: row for row in tables["predictions"].to_dicts()}

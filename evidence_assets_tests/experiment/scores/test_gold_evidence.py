@@ -1,20 +1,30 @@
-"""Gold evidence found and cited: counted by hand, and against an independent count over sets."""
+"""Gold evidence found and cited, words covered and tokens matched: counted by hand and against plain loops."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.experiment.scores.gold_evidence import chain_id_of, citation_scores, evidence_recall, recall_curve
+from evidence_assets.experiment.scores.gold_evidence import (
+    chain_id_of,
+    citation_scores,
+    covered_words,
+    evidence_recall,
+    evidence_texts,
+    matched_tokens,
+    recall_curve,
+)
+from evidence_assets.graphs.merge import edge_id, node_id
+from evidence_assets.reasoning.paths import path_locator
+from evidence_assets.text.words import name_key
 from evidence_assets_tests.lake_rows import citation, evidence, prediction, question, stored
-
-
-def frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    return stored(table, rows)
+from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
 
 def gold(text: str, group: str = "") -> dict[str, str]:
@@ -50,13 +60,13 @@ def test_what_the_chosen_chain_cites_is_counted_by_hand() -> None:
         cite(5, 1),
         cite(3, 1, hypothesis="B"),
     ]
-    precision, recall = citation_scores(asked, said, frame("evidence", rows), frame("citations", citations))
+    precision, recall = citation_scores(asked, said, stored("evidence", rows), stored("citations", citations))
     # q1: of three cited rows one is gold (the misquoted one is none); it holds one of the three groups.
     assert precision == [pytest.approx(1 / 3), 0.5]
     assert recall == [pytest.approx(1 / 3), 1.0, 0.0]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(
     wanted=st.sets(st.integers(0, 5), min_size=1),
     picked=st.lists(st.integers(0, 9), max_size=8, unique=True),
@@ -68,17 +78,17 @@ def test_precision_and_recall_are_those_of_sets(wanted: set[int], picked: list[i
     chosen = [picked[place] for place in sorted(cited) if place < len(picked)]
     citations = [cite(1, picked.index(i) + 1) for i in chosen]
     precision, recall = citation_scores(
-        asked, {"q1": prediction(1, "A")}, frame("evidence", rows), frame("citations", citations)
+        asked, {"q1": prediction(1, "A")}, stored("evidence", rows), stored("citations", citations)
     )
     assert recall == [pytest.approx(len(wanted & set(chosen)) / len(wanted))]
     assert precision == ([pytest.approx(len(wanted & set(chosen)) / len(chosen))] if chosen else [])
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=25))
 def test_the_curve_is_the_recall_of_what_stands_above_each_depth(picked: list[int]) -> None:
     asked = [question(1, gold_evidence=[gold(f"<{i}>") for i in (0, 1, 2)])]
-    found = recall_curve(asked, frame("evidence", [evidence(1, r, f"<{i}>") for r, i in enumerate(picked, 1)]))
+    found = recall_curve(asked, stored("evidence", [evidence(1, r, f"<{i}>") for r, i in enumerate(picked, 1)]))
     assert found == {
         k: [pytest.approx(len({0, 1, 2} & set(picked[:k])) / 3)] for k in (1, 2, 3, 5, 10, 20) if k <= len(picked)
     }
@@ -86,5 +96,91 @@ def test_the_curve_is_the_recall_of_what_stands_above_each_depth(picked: list[in
 
 def test_without_evidence_there_is_no_curve_and_nothing_is_found() -> None:
     asked = [question(1, gold_evidence=[gold("x")]), question(2)]
-    assert recall_curve(asked, frame("evidence", [])) == {}
-    assert evidence_recall(asked, frame("evidence", [])) == [0.0]
+    assert recall_curve(asked, stored("evidence", [])) == {}
+    assert evidence_recall(asked, stored("evidence", [])) == [0.0]
+
+
+PATH = [["metformin", "may_treat", "diabetes"], ["Excessive thirsts", "is_associated_with", "diabetes"]]
+TEXT = "metformin may_treat diabetes; excessive thirst is_associated_with diabetes"
+
+
+def edge(head: str, relation: str, tail: str) -> str:
+    return edge_id(node_id(name_key(head)), relation, node_id(name_key(tail)))
+
+
+FIRST, SECOND = edge("Metformin", "may_treat", "diabetes"), edge("excessive thirst", "is_associated_with", "diabetes")
+
+
+def recall(*rows: dict[str, Any]) -> float:
+    gold = {"kind": "path", "source": "graph", "locator": json.dumps(PATH), "text": TEXT, "group": ""}
+    frame = pl.DataFrame(
+        [
+            {"question_id": "q", "source_id": "", "source_kind": "edge", "text": "", "why": None, "rank": 1, **row}
+            for row in rows
+        ],
+        schema=dict.fromkeys(("question_id", "kind", "locator", "source_id", "source_kind", "text", "why"), pl.String)
+        | {"rank": pl.Int32},
+    )
+    (share,) = evidence_recall([{"question_id": "q", "gold_evidence": [gold]}], frame)
+    return share
+
+
+def path(*edges: str) -> dict[str, Any]:
+    return {"kind": "path", "locator": path_locator((e, True) for e in edges)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "share"),
+    [
+        ([path(FIRST, SECOND)], 1),
+        ([path(SECOND), path(FIRST)], 1),
+        ([path(FIRST), {"kind": "triple", "locator": "", "source_id": SECOND}], 1),
+        ([path(FIRST)], 0),
+        ([{"kind": "chunk", "locator": "", "source_kind": "chunk", "source_id": SECOND}, path(FIRST)], 0),
+        ([], 0),
+    ],
+)
+def test_a_gold_path_is_there_if_all_its_edges_are(rows: list[dict[str, Any]], share: float) -> None:
+    assert recall(*rows) == share
+
+
+ASKED = [
+    {"question_id": "q1", "text": "Which drug treats malaria?"},
+    {"question_id": "q2", "text": "Is glass melted sand?"},
+    {"question_id": "q3", "text": "Who?"},
+]
+TEXTS = {"q1": ["Quinine is a drug.", "Malaria is a disease."], "q2": ["Sand becomes glass."]}
+
+
+def test_words_with_content_are_counted_over_all_evidence_of_a_question() -> None:
+    # which, what, who, is and of carry nothing: {drug, treat, malaria} and {glass, melt, sand} are looked for.
+    assert covered_words(ASKED, TEXTS) == [pytest.approx(2 / 3), pytest.approx(2 / 3), 0.0]
+    assert covered_words(ASKED, {}) == [0.0, 0.0, 0.0]
+
+
+def test_each_token_takes_its_nearest_of_any_text() -> None:
+    encoder = PieceEncoder()
+    found = matched_tokens(ASKED[:2], TEXTS, encoder)
+
+    def vectors(text: str) -> np.ndarray:
+        (made,) = encoder.tokens([text])
+        return np.asarray(made.vectors, dtype=float)
+
+    for asked, value in zip(ASKED[:2], found, strict=True):
+        best = []
+        for token in vectors(asked["text"]):
+            cosines = [
+                float(token @ other / (np.linalg.norm(token) * np.linalg.norm(other)))
+                for text in TEXTS[asked["question_id"]]
+                for other in vectors(text)
+            ]
+            best.append(max(cosines))
+        assert value == pytest.approx(sum(best) / len(best), abs=1e-6)
+    assert matched_tokens(ASKED[2:], TEXTS, encoder) == [0.0]
+    assert matched_tokens([], {}, encoder) == []
+
+
+def test_what_a_model_recalled_is_left_out_and_equal_texts_count_once() -> None:
+    recalled = json.dumps({"origin": "model", "triple": ["a", "b", "c"]})
+    rows = [evidence(1, 1, "x"), evidence(1, 2, "x"), evidence(1, 3, "y", kind="triple", why=recalled)]
+    assert evidence_texts(stored("evidence", [*rows, evidence(2, 1, "z")])) == {"q1": ["x"], "q2": ["z"]}

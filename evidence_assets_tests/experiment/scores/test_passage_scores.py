@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,14 +28,6 @@ def rows(number: int, chunks: list[int]) -> list[dict[str, Any]]:
     return [evidence(number, rank, f"t{c}", source_id=f"k{c}", option="") for rank, c in enumerate(chunks, 1)]
 
 
-def frame_of(table: str, made: list[dict[str, Any]]) -> pl.DataFrame:
-    return stored(table, made)
-
-
-def frame(made: list[dict[str, Any]]) -> pl.DataFrame:
-    return frame_of("evidence", made)
-
-
 DOCUMENT_OF = {f"k{c}": f"d{c // 2}" for c in range(24)}
 
 
@@ -45,17 +36,17 @@ def gold(*documents: int) -> list[dict[str, str]]:
 
 
 def test_a_document_stands_where_its_best_chunk_does() -> None:
-    assert ranked_documents(frame(rows(1, [5, 0, 4, 1, 9])), DOCUMENT_OF) == {"q1": ["d2", "d0", "d4"]}
+    assert ranked_documents(stored("evidence", rows(1, [5, 0, 4, 1, 9])), DOCUMENT_OF) == {"q1": ["d2", "d0", "d4"]}
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(
     chunks=st.lists(st.integers(0, 23), max_size=20, unique=True),
     wanted=st.sets(st.integers(0, 11), min_size=1, max_size=5),
 )
 def test_metrics_are_their_definitions(chunks: list[int], wanted: set[int]) -> None:
     asked = [question(1, gold_evidence=gold(*sorted(wanted))), question(2)]
-    found = passage_metrics(asked, frame(rows(1, chunks)), DOCUMENT_OF)
+    found = passage_metrics(asked, stored("evidence", rows(1, chunks)), DOCUMENT_OF)
     order = list(dict.fromkeys(c // 2 for c in chunks))
     relevant = [d in wanted for d in order]
     for k in (2, 5, 10):
@@ -72,18 +63,15 @@ def test_metrics_are_their_definitions(chunks: list[int], wanted: set[int]) -> N
 def test_recall_on_hotpotqa_is_what_other_code_counted(
     dev_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (
-        inputs,
-        corpus_files,
-    ):  # The other code cut words as this; ours keep an apostrophe within a word.
+    for module in (inputs, corpus_files):  # The other code cut words as this; ours keep an apostrophe within a word.
         monkeypatch.setattr(module, "words", lambda text: re.findall(r"\w+", text.lower()))
     folder = dev_data / "hotpotqa-100"
     documents = list(read_passages("hotpotqa", folder, "train"))
     asked = question_rows(read_questions("hotpotqa", folder, "train"), "train", 0, 1)
     texts, titles = [document.text for document in documents], [document.title for document in documents]
     chunks = written_corpus(tmp_path, [f"k{i}" for i in range(len(texts))], texts, titles)
-    picked = evidence_rows("bm25", Bm25Chunks(chunks, 10, "1", titles=True), of_rows(frame_of("questions", asked)))
+    picked = evidence_rows("bm25", Bm25Chunks(chunks, 10, "1", titles=True), of_rows(stored("questions", asked)))
     document_of = {f"k{i}": document.doc_id for i, document in enumerate(documents)}
-    found = passage_metrics(asked, frame_of("evidence", picked.rows), document_of)
+    found = passage_metrics(asked, stored("evidence", picked.rows), document_of)
     assert {k: round(found[f"recall@{k}"].value, 3) for k in (2, 5, 10)} == {2: 0.585, 5: 0.775, 10: 0.895}
     assert found["recall@2"].n == 100
