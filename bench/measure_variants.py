@@ -65,7 +65,7 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
     import dagster as dg
 
     from evidence_assets.benchmarks.declared import benchmarks
-    from evidence_assets.cli.demo import Wanted, batches
+    from evidence_assets.cli.run import Wanted, batches
     from evidence_assets.definitions import defs
 
     if benchmark not in benchmarks():

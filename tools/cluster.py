@@ -73,7 +73,7 @@ def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
     the rest, which waits for a partition of each."""
     import dagster as dg
 
-    from evidence_assets.cli.demo import EVERYTHING, partitions_of
+    from evidence_assets.cli.run import EVERYTHING, partitions_of
     from evidence_assets.definitions import defs
 
     graph = defs().resolve_asset_graph()

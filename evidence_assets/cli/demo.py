@@ -12,10 +12,9 @@ import re
 import resource
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -25,16 +24,34 @@ from rich.console import Console
 
 from evidence_assets.assets.automation import Part
 from evidence_assets.assets.in_process import end_killed_runs, marked_alive, spare_the_disk
-from evidence_assets.assets.partitions import corpus_partitions
 from evidence_assets.assets.placing import set_limits
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import AT_ONCE
-from evidence_assets.benchmarks.declared import Benchmark, benchmarks
-from evidence_assets.cli.beside import Order, SecondProcess, Tell
+from evidence_assets.cli.run import EVERYTHING, Wanted, batches, independent, lacks_input, partitions_of
+from evidence_assets.cli.second_process import Order, Tell, second_process
 from evidence_assets.definitions import defs
 from evidence_assets.lake.housekeeping import sweep
 
 HOME_VARIABLE = "DAGSTER_HOME"
+
+
+def dagster_home() -> Path:
+    """Folder of the Dagster instance: DAGSTER_HOME, else ``.dagster`` beside ``dagster.yaml``; made where absent."""
+    named = os.environ.get(HOME_VARIABLE)
+    root = Path(__file__).resolve().parents[2]
+    home = Path(named) if named else root / ".dagster"
+    home.mkdir(parents=True, exist_ok=True)
+    settings = home / "dagster.yaml"
+    if not settings.exists() and (root / "dagster.yaml").exists():
+        settings.write_bytes((root / "dagster.yaml").read_bytes())
+    os.environ[HOME_VARIABLE] = str(home.resolve())
+    return home
+
+
+def lake_assets() -> list[str]:
+    """Keys of all assets that Dagster loads, as the lake writes them."""
+    graph = defs().resolve_asset_graph()
+    return ["/".join(key.path) for key in graph.materializable_asset_keys]
 
 
 @dataclass(frozen=True)
@@ -44,25 +61,6 @@ class Failure:
     name: str
     partition: str | None
     said: str
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is made: everything, or these assets, and of their partitions by benchmark those of one alone."""
-
-    keys: frozenset[dg.AssetKey] | None = None
-    benchmark: str = ""
-
-    def asset(self, key: dg.AssetKey) -> bool:
-        return self.keys is None or key in self.keys
-
-    def partition(self, name: str) -> bool:
-        """Whether a partition is made: of another benchmark than the one that is wanted it is not."""
-        owner = name.split("|")[0]
-        return not self.benchmark or owner == self.benchmark or owner not in benchmarks()
-
-
-EVERYTHING = Wanted()
 
 
 @dataclass
@@ -98,62 +96,6 @@ def _peak_gib(whose: int) -> float:
     return resource.getrusage(whose).ru_maxrss / 2**20
 
 
-def dagster_home() -> Path:
-    """Folder of the Dagster instance: DAGSTER_HOME, else ``.dagster`` beside ``dagster.yaml``; made where absent."""
-    named = os.environ.get(HOME_VARIABLE)
-    root = Path(__file__).resolve().parents[2]
-    home = Path(named) if named else root / ".dagster"
-    home.mkdir(parents=True, exist_ok=True)
-    settings = home / "dagster.yaml"
-    if not settings.exists() and (root / "dagster.yaml").exists():
-        settings.write_bytes((root / "dagster.yaml").read_bytes())
-    os.environ[HOME_VARIABLE] = str(home.resolve())
-    return home
-
-
-def lake_assets() -> list[str]:
-    """Keys of all assets that Dagster loads, as the lake writes them."""
-    graph = defs().resolve_asset_graph()
-    return ["/".join(key.path) for key in graph.materializable_asset_keys]
-
-
-def batches(graph: Any, wanted: Wanted) -> Iterator[list[dg.AssetKey]]:
-    """Wanted assets in an order in which they can be made: as many with equal partitions at once as need no other first.
-
-    Those whose partitions are found out on the way (one per seed file) come after all that do not need them.
-    """
-
-    def worth(group: list[dg.AssetKey]) -> tuple[bool, int]:
-        known = bool(group) and not isinstance(graph.get(group[0]).partitions_def, dg.DynamicPartitionsDefinition)
-        return known, len(group)
-
-    ordered = (key for level in graph.toposorted_asset_keys_by_level for key in level)
-    left = [key for key in ordered if graph.get(key).is_executable and wanted.asset(key)]
-    while left:
-        groups: dict[Any, list[dg.AssetKey]] = {}
-        for key in left:
-            node = graph.get(key)
-            waiting = {parent for parent in node.parent_keys if parent in left}
-            group = groups.setdefault(node.partitions_def, [])
-            if waiting <= set(group):
-                group.append(key)
-        batch = max(groups.values(), key=worth)
-        if not batch:
-            raise dg.DagsterInvariantViolationError(f"assets wait for one another: {left}")
-        yield batch
-        left = [key for key in left if key not in batch]
-
-
-def independent(graph: Any, batch: Sequence[dg.AssetKey]) -> list[list[dg.AssetKey]]:
-    """The parts of a batch that read nothing of one another, so that several can work on it."""
-    parts: list[list[dg.AssetKey]] = []
-    for key in batch:
-        near = graph.get(key).parent_keys | graph.get(key).child_keys | {key}
-        joined = [part for part in parts if near.intersection(part)]
-        parts = [part for part in parts if part not in joined] + [[*chain.from_iterable(joined), key]]
-    return parts
-
-
 class Unit(NamedTuple):
     """What one run makes: assets in one of their partitions."""
 
@@ -161,12 +103,12 @@ class Unit(NamedTuple):
     partition: str | None
 
 
-Materialize = Callable[[Unit, Tell], tuple[Report, set[dg.AssetKey]]]
+Materialize = Callable[[Unit], tuple[Report, set[dg.AssetKey]]]
 """Makes a unit; says what came of it, and which of its assets are there and right."""
 
 
 def materializer(
-    loaded: dg.Definitions, instance: dg.DagsterInstance, tags: dict[str, str], verbose: bool
+    loaded: dg.Definitions, instance: dg.DagsterInstance, tags: dict[str, str], verbose: bool, *, tell: Tell
 ) -> Materialize:
     """What makes units in this process."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
@@ -174,16 +116,15 @@ def materializer(
     spare_the_disk()
     job = loaded.resolve_implicit_global_asset_job_def()
 
-    def materialize(unit: Unit, tell: Tell) -> tuple[Report, set[dg.AssetKey]]:
+    def on_event(entry: Any) -> None:
+        event = entry.dagster_event
+        if event is not None and event.is_step_materialization:
+            tell(_made(event), True)
+        elif verbose and event is None:
+            tell(entry.user_message, False)
+
+    def materialize(unit: Unit) -> tuple[Report, set[dg.AssetKey]]:
         run_id = str(uuid.uuid4())
-
-        def on_event(entry: Any) -> None:
-            event = entry.dagster_event
-            if event is not None and event.is_step_materialization:
-                tell(_made(event), True)
-            elif verbose and event is None:
-                tell(entry.user_message, False)
-
         instance.add_event_listener(run_id, on_event)
         result = job.execute_in_process(
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
@@ -199,9 +140,9 @@ def materializer(
     return materialize
 
 
-def _beside(tags: dict[str, str], verbose: bool) -> Materialize:
+def _beside(tags: dict[str, str], verbose: bool, *, tell: Tell) -> Materialize:
     """The same in the second process, which loads all for itself."""
-    return materializer(defs(), dg.DagsterInstance.get(), tags, verbose)
+    return materializer(defs(), dg.DagsterInstance.get(), tags, verbose, tell=tell)
 
 
 def run_all(
@@ -223,11 +164,11 @@ def run_all(
     with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
         end_killed_runs(instance, home)
         making = _Making(graph, planned, wanted, instance, console or Console(highlight=False), started)
-        here = materializer(loaded, instance, tags, verbose)
+        here = materializer(loaded, instance, tags, verbose, tell=making.tell)
         if processes > 1:
             set_limits(instance)
-            with ThreadPoolExecutor(1) as thread, SecondProcess(_beside, tags, verbose) as second:
-                other = thread.submit(making.work, second.do)
+            with ThreadPoolExecutor(1) as thread, second_process(_beside, tags, verbose, tell=making.tell) as there:
+                other = thread.submit(making.work, there)
                 making.work(here)
                 other.result()
             making.report.beside_gib = _peak_gib(resource.RUSAGE_CHILDREN)
@@ -250,8 +191,8 @@ class _Making:
         started: float,
     ) -> None:
         self._graph, self._planned, self._wanted, self._instance = graph, planned, wanted, instance
-        self._shown, self._started = shown, started
-        self._unmade, self._done, self._changing = set[Part](), 0, Lock()
+        self._shown, self._started, self._done = shown, started, 0
+        self._unmade, self._changing = set[Part](), Lock()
         self.report = Report(assets=sum(map(wanted.asset, graph.materializable_asset_keys)))
         place = {key: number for number, batch in enumerate(planned) for key in batch}
         parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned]
@@ -262,7 +203,7 @@ class _Making:
         """Make one unit after another until none is left."""
 
         def do(unit: Unit) -> None:
-            said, made = materialize(unit, self._tell)
+            said, made = materialize(unit)
             lacking = [key for key in unit.keys if key not in made]
             told = {failure.name.partition(":")[0] for failure in said.failures}
             with self._changing:
@@ -280,7 +221,7 @@ class _Making:
             keys = []
             with dg.partition_loading_context(dynamic_partitions_store=self._instance):
                 for key in self._planned[number]:
-                    if _lacks_input(self._graph, Part(key, partition), self._unmade):
+                    if lacks_input(self._graph, Part(key, partition), self._unmade):
                         self._unmade.add(Part(key, partition))
                         self.report.left_out.append(_shown("/".join(key.path), partition))
                     else:
@@ -292,7 +233,7 @@ class _Making:
     def _partitions(self, number: int) -> list[str | None]:
         return partitions_of(self._graph, self._planned[number][0], self._instance, self._wanted)
 
-    def _tell(self, text: str, made: bool) -> None:
+    def tell(self, text: str, made: bool) -> None:
         with self._changing:
             if not made:
                 self._shown.print(f"      {text}", markup=False, style="dim")
@@ -304,14 +245,6 @@ class _Making:
             left = elapsed / self._done * (total - self._done)
             so_far = f"{self._done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left"
             self._shown.print(f"{so_far}  {text}", markup=False, soft_wrap=True)
-
-
-def partitions_of(graph: Any, key: dg.AssetKey, instance: dg.DagsterInstance, wanted: Wanted) -> list[str | None]:
-    """The wanted partitions of an asset, as they are known now; None stands for the whole of one without any."""
-    definition = graph.get(key).partitions_def
-    if definition is None:
-        return [None]
-    return [name for name in definition.get_partition_keys(dynamic_partitions_store=instance) if wanted.partition(name)]
 
 
 def _metadata(event: Any) -> dict[str, Any]:
@@ -331,41 +264,6 @@ def _made(event: Any) -> str:
     if "accuracy_95" in metadata:
         parts.append(f"accuracy {metadata['accuracy_95']}")
     return " ".join(parts)
-
-
-def _lacks_input(graph: Any, part: Part, unmade: set[Part]) -> bool:
-    """Whether something that a part is made from was not made.
-
-    What unites benchmarks or relations goes on without one of them; a corpus, or a benchmark, lacks each of its shards.
-    """
-    for key in graph.get(part.key).parent_keys:
-        if not graph.get(key).is_executable or not concerns(key, part.partition):
-            continue
-        if not graph.get(key).is_partitioned:
-            if Part(key, None) in unmade:
-                return True
-            continue
-        mapped = graph.get_parent_partition_keys_for_child(part.partition, key, part.key)
-        lacking = [Part(key, name) in unmade for name in mapped.partitions_subset.get_partition_keys()]
-        unites = part.partition is None and graph.get(key).partitions_def != corpus_partitions()
-        if lacking and (all if unites else any)(lacking):
-            return True
-    return False
-
-
-def concerns(key: dg.AssetKey, partition: str | None) -> bool:
-    """Whether a benchmark is read or answered from an asset; what is no other benchmark's concerns all."""
-    own = benchmarks().get((partition or "").split("|")[0])
-    if own is None:
-        return True
-    name = "/".join(key.path)
-    places = {place for one in benchmarks().values() for place in _places(one)} - _places(own)
-    return not any(name == place or name.startswith(f"{place}/") for place in places)
-
-
-def _places(benchmark: Benchmark) -> set[str]:
-    graphs = {benchmark.graph, benchmark.background_graph, benchmark.taxonomy} - {""}
-    return {benchmark.raw, f"corpus/{benchmark.corpus}", *(f"knowledge/{name}" for name in graphs)}
 
 
 def _shown(name: str, partition: str | None) -> str:

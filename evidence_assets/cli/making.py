@@ -10,10 +10,13 @@ from rich.markup import escape
 
 from evidence_assets.cli.console import LakeOption, out, plain, sentences, table
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.explorer.scores import SCORES, cells
 from evidence_assets.lake.catalogue import connect
+from evidence_assets.lake.places import rows_of
 
 if TYPE_CHECKING:
-    from evidence_assets.cli.demo import Report, Wanted
+    from evidence_assets.cli.demo import Report
+    from evidence_assets.cli.run import Wanted
 
 commands = typer.Typer(rich_markup_mode=None)
 
@@ -111,105 +114,41 @@ def scoreboard(
 ) -> None:
     """Accuracy of every variant on every benchmark, with 95 % intervals, beside the published figure."""
     with sentences(), connect(lake) as connection:
-        rows = connection.execute(
-            """
-            SELECT scope_id,
-                   if(scope_kind = 'collection' OR reasoner = 'recorded', selector,
-                      array_to_string(string_split(asset, '/')[3:], '@')) AS variant,
-                   reasoner, metric, value, low, high, n, supported, right_of_these, published, published_source
-            FROM scores LEFT JOIN (
-                PIVOT (
-                    SELECT asset, scope_id, metric, value FROM scores
-                    WHERE scope_kind = 'benchmark' AND reasoner <> 'recorded'
-                ) ON metric IN ('answered_share' AS supported, 'supported_accuracy' AS right_of_these)
-                USING max(value) GROUP BY asset, scope_id
-            ) USING (asset, scope_id)
-            WHERE metric IN ('accuracy', 'hit@1', 'precision@50') AND scope_kind <> 'relation'
-              AND ($benchmark IS NULL OR scope_id = $benchmark)
-            ORDER BY scope_id, metric, value DESC
-            """,
-            {"benchmark": benchmark},
-        ).fetchall()
-    headers = (
-        "benchmark",
-        "variant",
-        "reasoner",
-        "metric",
-        "value",
-        "95 %",
-        "n",
-        "supported",
-        "right of these",
-        "published",
-        "difference",
-        "printed in",
-    )
-    told = []
-    for scope, variant, reasoner, metric, value, low, high, n, supported, right, published, source in rows:
-        interval = "" if low is None else f"{low:.3f} – {high:.3f}"
-        told.append(
-            (
-                scope,
-                variant,
-                reasoner,
-                metric,
-                "" if value is None else f"{value:.3f}",
-                interval,
-                n,
-                *("" if share is None else f"{share:.0%}" for share in (supported, right)),
-                "" if published is None else f"{published:.3f}",
-                _difference(value, low, high, published),
-                source,
-            )
-        )
-    table(headers, told, title="Scoreboard")
+        rows = [row for row in rows_of(connection, SCORES) if benchmark in (None, row["scope_id"])]
+    headers = "benchmark/variant/reasoner/metric/value/95 %/n/supported/right of these/published/difference/printed in"
+    table(headers.split("/"), map(cells, rows), title="Scoreboard")
     out.print(
         "value: the best option of every question counts; supported: share whose best option the evidence supports",
         style="dim",
     )
-    if any(row[10] is not None for row in rows):
+    if any(row["published"] is not None for row in rows):
         out.print("difference: value − published; * where the interval leaves the published figure out", style="dim")
 
 
-def _difference(value: float | None, low: float | None, high: float | None, published: float | None) -> str:
-    if value is None or published is None:
-        return ""
-    outside = low is not None and high is not None and not low <= published <= high
-    return f"{value - published:+.3f}" + ("*" if outside else "")
+SURE_AND_RIGHT = """
+    WITH best AS (
+        SELECT p.prediction_id, q.task,
+               row_number() OVER (PARTITION BY q.task ORDER BY p.confidence DESC, p.prediction_id) AS place
+        FROM predictions p JOIN questions q USING (question_id)
+        WHERE p.status = 'answered' AND list_contains(q.gold, p.answer) AND len(q.options) > 0
+    )
+    SELECT prediction_id FROM best WHERE place <= 2 ORDER BY place, task LIMIT 3
+"""
 
 
 def _examples() -> None:
+    """Three answers with the evidence that they rest on."""
+    from evidence_assets.explorer.answer_view import view_answer
+    from evidence_assets.explorer.pages import short
+
     with connect() as connection:
-        rows = connection.execute(
-            """
-            WITH best AS (
-                SELECT p.*, q.text, q.options, q.gold, q.task,
-                       row_number() OVER (PARTITION BY q.task ORDER BY p.confidence DESC, p.prediction_id) AS place
-                FROM predictions p JOIN questions q USING (question_id)
-                WHERE p.status = 'answered' AND list_contains(q.gold, p.answer) AND len(q.options) > 0
-            )
-            SELECT prediction_id, text, options, answer, task FROM best WHERE place <= 2 ORDER BY place, task LIMIT 3
-            """
-        ).fetchall()
-        for prediction_id, text, options, answer, task in rows:
-            index = options.index(answer) if task == "verification" else ord(answer) - ord("A")
-            chosen = answer if task == "verification" else f"{answer}. {options[index]}"
-            out.print(f"\n[bold]{escape(plain(text))}[/bold]\n  answer: {escape(plain(chosen))}")
-            cited = connection.execute(
-                """
-                SELECT DISTINCT e.kind, e.locator, e.text, e.source_id, ci.verdict
-                FROM chains c JOIN predictions p ON p.question_id = c.question_id AND p.selector = c.selector
-                     AND p.reasoner = c.reasoner AND p.answer = c.hypothesis
-                     JOIN citations ci USING (chain_id) JOIN evidence e USING (evidence_id)
-                WHERE p.prediction_id = $id ORDER BY ALL LIMIT 3
-                """,
-                {"id": prediction_id},
-            ).fetchall()
-            for kind, locator, evidence_text, source, verdict in cited:
-                shown = " ".join(evidence_text.split())
-                shown = shown if len(shown) <= 240 else shown[:239] + "…"
-                place = f"{kind} {source[:12]} {locator}".strip()
-                out.print(f"  {verdict} evidence ({escape(plain(place))}): {escape(plain(shown))}", style="dim")
+        for (prediction_id,) in connection.execute(SURE_AND_RIGHT).fetchall():
+            view = view_answer(connection, prediction_id)
+            assert view.question is not None
+            out.print(f"\n[bold]{escape(plain(view.question['text']))}[/bold]\n  answer: {escape(plain(view.says))}")
+            for one in [one for one in view.evidence if one.used][:3]:
+                said = f"“{short(one.text)}” in “{one.title}”: {one.where}"
+                out.print(f"  verified evidence: {escape(plain(said))}", style="dim")
             out.print(f"  evidence trace {prediction_id[:12]}", style="dim")
 
 

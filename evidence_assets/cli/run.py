@@ -1,27 +1,44 @@
-"""``evidence run``: all that the answers to one benchmark need, upstream included, and nothing else.
-
-Belongs here: which assets and partitions that is. They are made by the runs of ``cli.demo``, which the Dagster UI shows.
-"""
+"""Which assets and partitions ``evidence demo`` and ``evidence run`` make, and in which order."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import dagster as dg
 
 from evidence_assets import profiles, systems
-from evidence_assets.assets.partitions import benchmark_partitions, question_partitions
+from evidence_assets.assets.automation import Part
+from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
-from evidence_assets.cli.demo import Wanted, concerns, partitions_of
 from evidence_assets.experiment.system import crossings
 from evidence_assets.experiment.variants import VARIABLE, Variant, opted_in, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import KINDS
 from evidence_assets.text.nearest import nearest
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is made: everything, or these assets, and of their partitions by benchmark those of one alone."""
+
+    keys: frozenset[dg.AssetKey] | None = None
+    benchmark: str = ""
+
+    def asset(self, key: dg.AssetKey) -> bool:
+        return self.keys is None or key in self.keys
+
+    def partition(self, name: str) -> bool:
+        """Whether a partition is made: of another benchmark than the one that is wanted it is not."""
+        owner = name.split("|")[0]
+        return not self.benchmark or owner == self.benchmark or owner not in benchmarks()
+
+
+EVERYTHING = Wanted()
 
 
 def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "") -> list[Variant]:
@@ -110,7 +127,7 @@ def _with_parents(
 
 
 @dataclass(frozen=True)
-class Part:
+class PlannedAsset:
     """An asset of a plan: how many partitions of it are wanted, and how many of them lie in the lake already."""
 
     asset: str
@@ -118,7 +135,7 @@ class Part:
     there: int
 
 
-def parts(graph: Any, wanted: Wanted, lake: Lake, instance: dg.DagsterInstance) -> list[Part]:
+def parts(graph: Any, wanted: Wanted, lake: Lake, instance: dg.DagsterInstance) -> list[PlannedAsset]:
     """What will be looked at, in the order in which it is made; what is there is only made again where it has changed."""
     planned, made = [], lake.assets()
     for level in graph.toposorted_asset_keys_by_level:
@@ -131,5 +148,85 @@ def parts(graph: Any, wanted: Wanted, lake: Lake, instance: dg.DagsterInstance) 
                 there = sum(lake.has(str(table), name, partition or "") for partition in names)
             else:
                 there = int(("indexes", name) in made or instance.get_latest_materialization_event(key) is not None)
-            planned.append(Part(name, len(names), there))
+            planned.append(PlannedAsset(name, len(names), there))
     return planned
+
+
+def batches(graph: Any, wanted: Wanted) -> Iterator[list[dg.AssetKey]]:
+    """Wanted assets in an order in which they can be made: as many with equal partitions at once as need no other first.
+
+    Those whose partitions are found out on the way (one per seed file) come after all that do not need them.
+    """
+
+    def worth(group: list[dg.AssetKey]) -> tuple[bool, int]:
+        known = bool(group) and not isinstance(graph.get(group[0]).partitions_def, dg.DynamicPartitionsDefinition)
+        return known, len(group)
+
+    ordered = (key for level in graph.toposorted_asset_keys_by_level for key in level)
+    left = [key for key in ordered if graph.get(key).is_executable and wanted.asset(key)]
+    while left:
+        groups: dict[Any, list[dg.AssetKey]] = {}
+        for key in left:
+            node = graph.get(key)
+            waiting = {parent for parent in node.parent_keys if parent in left}
+            group = groups.setdefault(node.partitions_def, [])
+            if waiting <= set(group):
+                group.append(key)
+        batch = max(groups.values(), key=worth)
+        if not batch:
+            raise dg.DagsterInvariantViolationError(f"assets wait for one another: {left}")
+        yield batch
+        left = [key for key in left if key not in batch]
+
+
+def independent(graph: Any, batch: Sequence[dg.AssetKey]) -> list[list[dg.AssetKey]]:
+    """The parts of a batch that read nothing of one another, so that several can work on it."""
+    parts: list[list[dg.AssetKey]] = []
+    for key in batch:
+        near = graph.get(key).parent_keys | graph.get(key).child_keys | {key}
+        joined = [part for part in parts if near.intersection(part)]
+        parts = [part for part in parts if part not in joined] + [[*chain.from_iterable(joined), key]]
+    return parts
+
+
+def partitions_of(graph: Any, key: dg.AssetKey, instance: dg.DagsterInstance, wanted: Wanted) -> list[str | None]:
+    """The wanted partitions of an asset, as they are known now; None stands for the whole of one without any."""
+    definition = graph.get(key).partitions_def
+    if definition is None:
+        return [None]
+    return [name for name in definition.get_partition_keys(dynamic_partitions_store=instance) if wanted.partition(name)]
+
+
+def lacks_input(graph: Any, part: Part, unmade: set[Part]) -> bool:
+    """Whether something that a part is made from was not made.
+
+    What unites benchmarks or relations goes on without one of them; a corpus, or a benchmark, lacks each of its shards.
+    """
+    for key in graph.get(part.key).parent_keys:
+        if not graph.get(key).is_executable or not concerns(key, part.partition):
+            continue
+        if not graph.get(key).is_partitioned:
+            if Part(key, None) in unmade:
+                return True
+            continue
+        mapped = graph.get_parent_partition_keys_for_child(part.partition, key, part.key)
+        lacking = [Part(key, name) in unmade for name in mapped.partitions_subset.get_partition_keys()]
+        unites = part.partition is None and graph.get(key).partitions_def != corpus_partitions()
+        if lacking and (all if unites else any)(lacking):
+            return True
+    return False
+
+
+def concerns(key: dg.AssetKey, partition: str | None) -> bool:
+    """Whether a benchmark is read or answered from an asset; what is no other benchmark's concerns all."""
+    own = benchmarks().get((partition or "").split("|")[0])
+    if own is None:
+        return True
+    name = "/".join(key.path)
+    places = {place for one in benchmarks().values() for place in _places(one)} - _places(own)
+    return not any(name == place or name.startswith(f"{place}/") for place in places)
+
+
+def _places(benchmark: Benchmark) -> set[str]:
+    graphs = {benchmark.graph, benchmark.background_graph, benchmark.taxonomy} - {""}
+    return {benchmark.raw, f"corpus/{benchmark.corpus}", *(f"knowledge/{name}" for name in graphs)}

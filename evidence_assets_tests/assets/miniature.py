@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.records import CLAIM_LABELS
-from evidence_assets.cli.demo import Wanted, batches
-from evidence_assets.cli.run import harvested, needed
+from evidence_assets.cli.run import Wanted, batches, harvested, needed
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM

@@ -14,8 +14,7 @@ import pytest
 from evidence_assets.benchmarks.declarations import declarations
 from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.cli.add_corpus import add_corpus, name_of
-from evidence_assets.cli.demo import EVERYTHING, batches, independent
-from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
+from evidence_assets.cli.run import EVERYTHING, batches, benchmark_named, chosen_variants, independent, needed
 from evidence_assets.definitions import defs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake

@@ -13,29 +13,10 @@ from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import Page
+from evidence_assets.explorer.scores import SCORES, difference, is_headline
 from evidence_assets.lake.store import Lake
 
 RUNS = 10
-HEADLINES = {"search": "hit@1", "retrieval": "recall@5"}
-"""The metric of task families that are not judged by accuracy."""
-SCORES = """
-WITH supported AS (
-    SELECT asset, scope_id, model_id, any_value(value) FILTER (metric = 'answered_share') AS supported_share,
-           any_value(value) FILTER (metric = 'supported_accuracy') AS supported_accuracy
-    FROM scores WHERE scope_kind = 'benchmark' GROUP BY ALL
-)
-SELECT scope_id AS benchmark, reasoner, supported_share, supported_accuracy,
-       if(reasoner = 'recorded', regexp_extract(asset, '^scores/([^/]+/)', 1) || selector, replace(asset, 'scores/', '')) AS variant,
-       model_id, metric, value, low, high, n,
-       published, published_source
-FROM scores LEFT JOIN supported USING (asset, scope_id, model_id)
-WHERE scope_kind = 'benchmark' AND metric IN ('accuracy', 'hit@1', 'recall@5')
-ORDER BY benchmark, metric, value DESC, variant
-"""
-HARVESTS = """
-SELECT scope_kind, scope_id, selector, metric, value, low, high, n, published, published_source FROM scores
-WHERE scope_kind <> 'benchmark' AND metric = 'precision@50' ORDER BY ALL
-"""
 
 
 def home(reader: Reader, asked: Mapping[str, str]) -> Page:
@@ -46,11 +27,11 @@ def home(reader: Reader, asked: Mapping[str, str]) -> Page:
     )
     by_benchmark: dict[str, list[Row]] = {}
     for row in rows:
-        if row["metric"] == HEADLINES.get(row["variant"].partition("/")[0], "accuracy"):
-            by_benchmark.setdefault(row["benchmark"], []).append(row | {"off": _off(row)})
+        if row["scope_kind"] == "benchmark" and is_headline(row):
+            by_benchmark.setdefault(row["scope_id"], []).append(row | {"off": difference(row)})
     shown = {
         "scores": by_benchmark,
-        "harvests": reader.rows(HARVESTS, ["scores"]),
+        "harvests": [row for row in rows if row["scope_kind"] != "benchmark" and is_headline(row)],
         "counts": counts,
         "asked_one_by_one": ASKED,
         "states": _states(reader.opened.lake),
@@ -58,14 +39,6 @@ def home(reader: Reader, asked: Mapping[str, str]) -> Page:
         "relations": reader.rows("SELECT DISTINCT relation_id FROM relation_seeds ORDER BY 1", ["relation_seeds"]),
     }
     return Page("home.html", "Scores", shown)
-
-
-def _off(row: Row) -> str:
-    """How far a value is from the printed one, marked where the interval leaves it out."""
-    if row["published"] is None or row["value"] is None:
-        return ""
-    outside = row["low"] is not None and not row["low"] <= row["published"] <= row["high"]
-    return f"{row['value'] - row['published']:+.3f}" + ("*" if outside else "")
 
 
 def _states(lake: Lake) -> list[dict[str, str]]:

@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.cli.beside import Order, SecondProcess, Tell
+from evidence_assets.cli.second_process import Order, Tell, second_process
 
 
 @st.composite
@@ -27,6 +27,7 @@ def needs_and_sizes(draw: st.DrawFn) -> tuple[list[set[int]], list[int]]:
     return needs, sizes
 
 
+@settings(max_examples=40, deadline=None)
 @given(needs_and_sizes(), st.integers(1, 3))
 def test_each_piece_is_done_once_and_after_all_that_its_group_needs(
     world: tuple[list[set[int]], list[int]], workers: int
@@ -74,8 +75,8 @@ def test_where_one_fails_nothing_more_is_begun() -> None:
     assert waiting == []
 
 
-def doubling(factor: int) -> Callable[[int, Tell], int]:
-    def do(piece: int, tell: Tell) -> int:
+def doubling(factor: int, *, tell: Tell) -> Callable[[int], int]:
+    def do(piece: int) -> int:
         if piece < 0:
             os.kill(os.getpid(), signal.SIGKILL)
         if piece > 99:
@@ -88,31 +89,30 @@ def doubling(factor: int) -> Callable[[int, Tell], int]:
 
 def test_a_second_process_tells_what_it_does_and_gives_what_comes_of_it() -> None:
     told: list[str] = []
-    with SecondProcess(doubling, 2) as second:
-        assert [second.do(n, lambda text, made: told.append(text)) for n in (1, 4)] == [2, 8]
+    with second_process(doubling, 2, tell=lambda text, made: told.append(text)) as do:
+        assert [do(n) for n in (1, 4)] == [2, 8]
     assert told == ["1 comes", "4 comes"]
 
 
-def test_a_second_process_that_was_killed_is_an_error_and_not_a_wait() -> None:
-    with pytest.raises(ChildProcessError, match="ended early"), SecondProcess(doubling, 2) as second:
-        second.do(-1, lambda text, made: None)
-
-
-def test_an_interruption_there_is_one_here() -> None:
-    with pytest.raises(KeyboardInterrupt), SecondProcess(doubling, 2) as second:
-        second.do(100, lambda text, made: None)
+@pytest.mark.parametrize(("piece", "error"), [(-1, ChildProcessError), (100, KeyboardInterrupt)])
+def test_a_second_process_that_was_killed_or_interrupted_is_an_error_and_not_a_wait(
+    piece: int, error: type[BaseException]
+) -> None:
+    with pytest.raises(error), second_process(doubling, 2, tell=lambda text, made: None) as do:
+        do(piece)
 
 
 STARTS_AND_WORKS = """
-from evidence_assets.cli.beside import SecondProcess
-from evidence_assets_tests.cli.test_beside import busy
+from evidence_assets.cli.second_process import second_process
+from evidence_assets_tests.cli.test_second_process import busy
 if __name__ == "__main__":
-    SecondProcess(busy).do(0, lambda text, made: print(text, flush=True))
+    with second_process(busy, tell=lambda text, made: print(text, flush=True)) as do:
+        do(0)
 """
 
 
-def busy() -> Callable[[int, Tell], None]:
-    def do(piece: int, tell: Tell) -> None:
+def busy(*, tell: Tell) -> Callable[[int], None]:
+    def do(piece: int) -> None:
         tell(str(os.getpid()), False)
         time.sleep(600)
 

@@ -1,0 +1,58 @@
+"""Scores beside the printed figures, as the terminal and the explorer's first page list them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evidence_assets.explorer.answers import Row
+
+SCORES = """
+WITH supported AS (
+    SELECT asset, scope_id, any_value(value) FILTER (metric = 'answered_share') AS supported_share,
+           any_value(value) FILTER (metric = 'supported_accuracy') AS supported_accuracy
+    FROM scores WHERE scope_kind = 'benchmark' AND reasoner <> 'recorded' GROUP BY ALL
+)
+SELECT scope_kind, scope_id, string_split(asset, '/')[2] AS family,
+       if(scope_kind = 'collection' OR reasoner = 'recorded', selector, array_to_string(string_split(asset, '/')[3:], '@'))
+           AS label,
+       if(reasoner = 'recorded', regexp_extract(asset, '^scores/([^/]+/)', 1) || selector, replace(asset, 'scores/', ''))
+           AS variant,
+       reasoner, model_id, metric, value, low, high, n, supported_share, supported_accuracy, published, published_source
+FROM scores LEFT JOIN supported USING (asset, scope_id)
+WHERE metric IN ('accuracy', 'hit@1', 'recall@5', 'precision@50') AND scope_kind <> 'relation'
+ORDER BY scope_id, metric, value DESC, variant
+"""
+HEADLINES = {"search": "hit@1", "retrieval": "recall@5", "knowledge": "precision@50"}
+"""The metric of task families that are not judged by accuracy."""
+
+
+def is_headline(row: Row) -> bool:
+    """Whether a score is the one by which its family is judged."""
+    return bool(row["metric"] == HEADLINES.get(row["family"], "accuracy"))
+
+
+def difference(row: Row) -> str:
+    """How far a value is from the printed one, marked where the interval leaves that out."""
+    value, low, high, published = (row[name] for name in ("value", "low", "high", "published"))
+    if published is None or value is None:
+        return ""
+    outside = low is not None and high is not None and not low <= published <= high
+    return f"{value - published:+.3f}" + ("*" if outside else "")
+
+
+def cells(row: Row) -> list[Any]:
+    """A score as the terminal's table shows it."""
+    shares = (row["supported_share"], row["supported_accuracy"])
+    return [
+        row["scope_id"],
+        row["label"],
+        row["reasoner"],
+        row["metric"],
+        "" if row["value"] is None else f"{row['value']:.3f}",
+        "" if row["low"] is None else f"{row['low']:.3f} – {row['high']:.3f}",
+        row["n"],
+        *("" if share is None else f"{share:.0%}" for share in shares),
+        "" if row["published"] is None else f"{row['published']:.3f}",
+        difference(row),
+        row["published_source"],
+    ]
