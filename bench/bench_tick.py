@@ -46,14 +46,14 @@ def main() -> None:
 
 def measure(instance: dg.DagsterInstance) -> None:
     """Record, tick, and compare what is asked for with what should be."""
-    from evidence_assets.assets import relations
+    from evidence_assets.assets import seeds
     from evidence_assets.assets.automation import READ_UP_TO, READ_VERSION, Part, Records, follow
     from evidence_assets.definitions import defs
 
     started = time.perf_counter()
     repository = defs().get_repository_def()
     graph = repository.asset_graph
-    instance.add_dynamic_partitions(str(relations.RELATIONS.name), RELATIONS)
+    instance.add_dynamic_partitions(str(seeds.RELATIONS.name), RELATIONS)
     parts, plan = [], Records(repository, instance)
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
@@ -103,8 +103,8 @@ def measure(instance: dg.DagsterInstance) -> None:
     cursor = tick("questions, knowledge and evidence made again with the same content", cursor, set())
     cursor = tick("the tick after it", cursor, set())
     cursor = tick("nothing was made", cursor, set())
-    record([Part(relations.SEEDS, RELATIONS[7])], "2")
-    expected = {part for part in parts if part.partition == RELATIONS[7] and part.key != relations.SEEDS}
+    record([Part(seeds.SEEDS, RELATIONS[7])], "2")
+    expected = {part for part in parts if part.partition == RELATIONS[7] and part.key != seeds.SEEDS}
     tick("one seed has changed", cursor, expected)
     tick("one seed has changed, no cursor", None, expected)
 

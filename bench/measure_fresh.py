@@ -104,7 +104,7 @@ def edit(seed: Path) -> None:
 def measure(world: Path, relation: str, patience: float = 600) -> Fresh:
     """Edit a seed file below a running daemon, and wait until nothing is to be made any more."""
     from evidence_assets.assets.automation import follow
-    from evidence_assets.assets.relations import requests
+    from evidence_assets.assets.seeds import requests
     from evidence_assets.definitions import defs
     from evidence_assets.lake.store import Lake
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.relations import MOST
+from evidence_assets.assets.seeds import MOST
 from evidence_assets.definitions import defs
 from evidence_assets.lake.schemas import TABLES
 

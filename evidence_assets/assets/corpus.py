@@ -6,10 +6,16 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.encoders import encoding, further_encoders, tags_of, version_of_encoder
-from evidence_assets.assets.partitions import EVERY, corpus_partitions
-from evidence_assets.assets.placing import over_workers
+from evidence_assets.assets.partitions import (
+    EVERY,
+    corpus_partitions,
+    encoding,
+    further_encoders,
+    tags_of,
+    version_of_encoder,
+)
 from evidence_assets.assets.raw_files import raw_assets
+from evidence_assets.assets.resources import over_workers
 from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
 from evidence_assets.benchmarks import corpus_parts
 from evidence_assets.benchmarks.corpora import Portion, portions

@@ -13,8 +13,8 @@ import dagster as dg
 from evidence_assets import profiles
 from evidence_assets.assets.automation import Models, calls_left, follow, rationed
 from evidence_assets.assets.in_process import ALIVE, UNFINISHED, end_killed_runs, marked_alive, spare_the_disk
-from evidence_assets.assets.relations import RELATIONS, requests
 from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.seeds import RELATIONS, requests
 from evidence_assets.lake.store import Lake
 
 WITHIN = "evidence/within"

@@ -1,17 +1,130 @@
-"""The resources that assets ask for: the lake, and the IO manager that joins Dagster to it."""
+"""The lake as a resource, its IO manager, and where steps run: processes of this machine or jobs of a Ray cluster."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import pickle  # nosec B403
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypedDict
 
 import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.placing import executor
 from evidence_assets.lake.catalogue import find_lake
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import history_rows
 from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import Needs
+from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
+
+LOST = 2
+"""Times that a step begins again whose machine is gone."""
+STEP_VARIABLE = "DAGSTER_RUN_STEP_KEY"
+"""What a Ray job has in its environment that is a step."""
+
+
+def _on_ray() -> bool:
+    return profiles.load().executor == "ray"
+
+
+def _is_job() -> bool:
+    """Whether this process is a step that works as a Ray job."""
+    return _on_ray() and STEP_VARIABLE in os.environ
+
+
+def _needs(pool: str | None) -> Needs:
+    needs = profiles.load().needs
+    return {"gpu": needs.gpu, "llm": needs.llm}.get(pool or "", needs.other)
+
+
+def _stated(needs: Needs) -> dict[str, float | int]:
+    """What is asked of Ray, in the words of a task or an actor."""
+    return {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": profiles.in_bytes(needs.memory)}
+
+
+class Placing(TypedDict, total=False):
+    """Arguments of an asset or a check."""
+
+    pool: str
+    op_tags: Mapping[str, Any]
+    retry_policy: dg.RetryPolicy
+
+
+def placed(pool: str | None = None, *, hands_out: bool = False) -> Placing:
+    """What Dagster is told of where the step of an asset or a check works.
+
+    ``pool``: The pool that it waits for.
+    ``hands_out``: Whether its work is done by actors (`over_workers`): it waits, and holds no processor or card meanwhile.
+    """
+    told: Placing = {"pool": pool} if pool else {}
+    if not _on_ray():
+        return told
+    stated = _stated(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
+    told["op_tags"] = {"dagster-ray/config": {name: value for name, value in stated.items() if value}}
+    if not _is_job():
+        # Only who watches over steps begins one again: a machine that is gone takes it along, a wrong input stays wrong.
+        told["retry_policy"] = dg.RetryPolicy(max_retries=LOST)
+    return told
+
+
+def executor() -> dg.ExecutorDefinition | None:
+    """What carries the steps of a run out; Dagster's own where none is given."""
+    if not _on_ray():
+        return None
+    try:
+        from dagster_ray import ray_executor
+    except ImportError as error:
+        raise BadInput("executor: ray needs packages: pip install 'evidence-assets[ray]'") from error
+    made: dg.ExecutorDefinition = ray_executor
+    return made
+
+
+def over_workers() -> OverBlocks:
+    """How blocks of texts are encoded: one after another here, or in a Ray job by actors wherever there is room."""
+    return _by_actors if _is_job() else map
+
+
+class _Actor:
+    """Encodes blocks; the model is loaded with the first."""
+
+    def __init__(self, encode: EncodeBlock) -> None:
+        self._encode = encode
+
+    def __call__(self, row: Mapping[str, Any]) -> dict[str, bytes]:
+        return {"encoded": pickle.dumps(self._encode([str(text) for text in row["texts"]]))}
+
+
+def _by_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any]:
+    """The same blocks through a pipeline of Ray Data, in their order; one whose machine is gone is encoded by another."""
+    import ray
+    import ray.data
+
+    rows = [{"texts": block} for block in blocks]
+    if not rows:
+        return
+    ray.init(address="auto", ignore_reinit_error=True)
+    ray.data.DataContext.get_current().execution_options.preserve_order = True
+    needs, there = _needs("gpu"), ray.cluster_resources()
+    room = [there.get(kind, 0) / asked for kind, asked in (("CPU", needs.cpus), ("GPU", needs.gpus)) if asked]
+    actors = min(len(rows), max(1, int(min(room, default=len(rows)))))
+    data = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
+        _Actor,
+        fn_constructor_args=(encode,),
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors),
+        **_stated(needs),
+    )
+    for row in data.iter_rows():  # pickled by our own actors
+        yield pickle.loads(row["encoded"])  # nosec B301
+
+
+def set_limits(instance: dg.DagsterInstance) -> dict[str, int]:
+    """Let an instance run as many steps at once as the profile allows, whatever runs they are of; the limits by pool."""
+    limits = profiles.load().pools.model_dump()
+    for pool, limit in limits.items():
+        instance.event_log_storage.set_concurrency_slots(pool, limit)
+    return limits
+
 
 # Tables whose rows a later reader compares between runs; vectors and chunks are too many and say nothing to a person.
 HISTORY_TABLES = {"evidence", "chains", "predictions", "triples", "scores"}

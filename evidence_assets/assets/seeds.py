@@ -1,22 +1,191 @@
-"""Seed files as assets: the folder, the seeds of each relation, and the weekly look at all."""
+"""Seed files: the folder, its partitions (one relation a file), and the seeds of each relation as assets.
 
-from collections.abc import Iterator
+A partition is named by its file. A file that cannot be read keeps its partition and rows and is reported; a file that is
+gone takes its partition and everything made of it along.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.following import follow_apart, follow_data
+from evidence_assets.assets.automation import DATA_VERSION
 from evidence_assets.assets.raw_files import raw_asset
-from evidence_assets.assets.relations import FOLDER, RELATIONS, SEEDS, look, settle
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.table_asset import OWNER, sound_check, table_asset
 from evidence_assets.experiment.stage import StageContext, StageOutput
+from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.schemas import TABLES
+from evidence_assets.lake.store import Lake
 from evidence_assets.systems.kbloom.references import references
 from evidence_assets.systems.kbloom.rows import seed_rows
+from evidence_assets.systems.kbloom.seeds import Relation, collection_folder, read_seed_folder, seed_files
 
-WEEKLY = "30 3 * * 1"
+RELATIONS = dg.DynamicPartitionsDefinition(name="relations")
+SEEDS = dg.AssetKey(["knowledge", "seeds"])
+FOLDER = dg.AssetKey(["raw", "seeds"])
+MOST = 64
+"""Relations that one lake may hold: what merges them reads all, and Dagster stops tracking staleness at 100."""
+ATTEMPTS = 3
+"""Times that the same content is asked for before it is left to people."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_PLACED = ".placed.json"
+_FILE, _CHANGE = "evidence/seed_file", "evidence/seed_change"
+_BY_RELATION = ("relation_seeds", "prompts")
+"""Tables that only assets partitioned by relation write."""
+
+
+@dataclass(frozen=True)
+class SeedFiles:
+    """What lies in the folders: relations by partition, errors, and every partition whose file is there."""
+
+    relations: dict[str, Relation]
+    errors: tuple[BadInput, ...]
+    present: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        """Changes when a file comes or goes, or when what is wrong with one changes."""
+        return content_id(self.present, [str(error) for error in self.errors])
+
+
+def look(lake: Lake) -> SeedFiles:
+    """Read every seed file; those of the sample and of the packaged collections are put into place before."""
+    harvesting = profiles.load().harvesting
+    own = lake.raw_place("seeds")
+    own.mkdir(parents=True, exist_ok=True)
+    _place(lake.raw_place("sample/seeds"), own, harvesting.sample_relations)
+    for collection in harvesting.relations:
+        packaged = collection_folder(collection)
+        _place(packaged, own, [path.stem for path in seed_files(packaged)])
+    folders = [own, *(lake.raw_place(name) for name in harvesting.seed_folders)]
+    found = read_seed_folder(*folders)
+    errors = list(found.errors)
+    relations: dict[str, Relation] = {}
+    for relation in found.relations:
+        path = found.files[relation.id]
+        if not _NAME.fullmatch(path.stem):
+            errors.append(BadInput("the file's name may hold only letters, digits, '_', '-', '+' and '.'", file=path))
+        elif path.stem in relations:
+            errors.append(BadInput("another folder has a seed file of this name; give it another", file=path))
+        elif len(relations) == MOST:
+            errors.append(BadInput(f"a lake holds at most {MOST} relations; use another lake for more", file=path))
+        else:
+            relations[path.stem] = relation
+    present = {path.stem for folder in folders for path in seed_files(folder)}
+    return SeedFiles(relations, tuple(errors), tuple(sorted(present)))
+
+
+def _place(rendered: Path, own: Path, wanted: Iterable[str]) -> None:
+    """Copy these of the files, each once in the life of the lake: edits and deletions of the user's stay."""
+    state = own / _PLACED
+    placed = set(json.loads(state.read_text())) if state.exists() else set()
+    new = [name for name in wanted if name not in placed and (rendered / f"{name}.yaml").exists()]
+    if not new:
+        return
+    for name in new:
+        if not (own / f"{name}.yaml").exists():
+            with replacing_file(own / f"{name}.yaml") as temporary:
+                shutil.copyfile(rendered / f"{name}.yaml", temporary)
+    with replacing_file(state) as temporary:
+        temporary.write_text(json.dumps(sorted(placed | set(new)), indent=1) + "\n")
+
+
+def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
+    """Let partitions and rows follow the folder; returns the partitions that were retired.
+
+    Partitions of new files are added. Those whose file is gone are removed, their rows are deleted from every table,
+    and every asset that had some is told that it has nothing there any more, so that a file that comes back is
+    harvested anew.
+    """
+    name = str(RELATIONS.name)
+    if new := sorted(set(files.relations) - set(instance.get_dynamic_partitions(name))):
+        instance.add_dynamic_partitions(name, new)
+    gone = retired(files, lake, instance)
+    owners = {asset for table, asset in lake.assets() if table in _BY_RELATION}
+    # the seeds first: what is retired after them does not take their end for a change that it has to follow
+    for asset in sorted(owners, key=lambda name: (name != "/".join(SEEDS.path), name)):
+        key = dg.AssetKey(asset.split("/"))
+        for partition in gone:
+            for table in TABLES:
+                lake.delete(table, asset, partition)
+            if instance.get_latest_data_version_record(key, partition_key=partition) is not None:
+                instance.report_runless_asset_event(
+                    dg.AssetMaterialization(
+                        key,
+                        partition=partition,
+                        description="Retired: its seed file is gone.",
+                        tags={DATA_VERSION: "retired"},
+                    )
+                )
+    for partition in gone:
+        instance.delete_dynamic_partition(name, partition)
+    return gone
+
+
+def retired(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
+    """Partitions, or rows of them, whose file is gone."""
+    known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
+    known |= {path.stem for table in _BY_RELATION for path in lake.files(table)}
+    return sorted(known - set(files.present))
+
+
+def requests(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunRequest], list[str]]:
+    """What is asked for, and the partitions to add: the relations whose content is not what was materialized last.
+
+    The comparison is with what the instance recorded, so that nothing is lost while no daemon runs. While a run that
+    was asked for is on its way, nothing more is asked for the same file: what that run reads is seen when it is done.
+    """
+    files = look(lake)
+    asked: list[dg.RunRequest] = []
+    for partition, relation in sorted(files.relations.items()):
+        version, event = _recorded(instance, SEEDS, partition)
+        if version != relation.seed_hash:
+            asked += _request(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
+    _, event = _recorded(instance, FOLDER)
+    if files.present or event:
+        gone = retired(files, lake, instance)
+        if gone or _recorded_state(instance) != files.state:
+            asked += _request(instance, FOLDER, None, f"{files.state}:{content_id(gone)}:{event}")
+    known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
+    return asked, sorted(set(files.relations) - known)
+
+
+def _request(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str) -> list[dg.RunRequest]:
+    """One request for a change, unless it is under way or failed so often that only a person can help.
+
+    The change names the content and the event that it replaces, so that content that comes back later is asked for again.
+    """
+    file = f"{key.path[0]}:{partition or ''}"
+    runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
+    if any(not run.is_finished for run in runs):
+        return []
+    if sum(run.tags.get(_CHANGE) == change and not run.is_success for run in runs) >= ATTEMPTS:
+        return []
+    return [dg.RunRequest(partition_key=partition, asset_selection=[key], tags={_FILE: file, _CHANGE: change})]
+
+
+def _recorded(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:
+    """Data version and event number of what was materialized last; ("", 0) where nothing was."""
+    record = instance.get_latest_data_version_record(key, partition_key=partition)
+    if record is None or record.asset_materialization is None:
+        return "", 0
+    return (record.asset_materialization.tags or {}).get(DATA_VERSION, ""), record.storage_id
+
+
+def _recorded_state(instance: dg.DagsterInstance) -> str:
+    event = instance.get_latest_materialization_event(FOLDER)
+    found = event.asset_materialization.metadata.get("state") if event and event.asset_materialization else None
+    return str(found.value) if found else ""
 
 
 @dg.asset(
@@ -74,28 +243,12 @@ def _make_seeds(step: StageContext) -> StageOutput:
     raise dg.Failure(f"there is no seed file {step.partition}.yaml (any more)", allow_retries=False)
 
 
-@dg.schedule(
-    name="weekly",
-    # A job has one kind of partitions: passages have those of a corpus.
-    target=dg.AssetSelection.assets(FOLDER, SEEDS)
-    | dg.AssetSelection.key_prefixes(["knowledge"]) - dg.AssetSelection.key_substring("/passages"),
-    cron_schedule=WEEKLY,
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Looks at every seed file and every harvest again; what is unchanged is taken over.",
-)
-def weekly(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-    moment = context.scheduled_execution_time.isoformat()
-    yield dg.RunRequest(run_key=f"{moment}:folder", asset_selection=[FOLDER])
-    graph = context.repository_def.asset_graph
-    by_relation = [key for key in graph.materializable_asset_keys if graph.get(key).partitions_def == RELATIONS]
-    for partition in context.instance.get_dynamic_partitions(str(RELATIONS.name)):
-        yield dg.RunRequest(run_key=f"{moment}:{partition}", partition_key=partition, asset_selection=by_relation)
-
-
 class Seeds(dg.Component, dg.Model, dg.Resolvable):
     """Makes ``raw/seeds`` and ``relation_seeds``, and follows what changes, their folder included."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        from evidence_assets.assets.following import follow_apart, follow_data  # they look at seed files themselves
+
         seeds = table_asset(
             "/".join(SEEDS.path),
             "relation_seeds",
@@ -114,5 +267,4 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
             assets=[seed_folder, seeds, *compared],
             asset_checks=[seed_files_check, sound_check(seeds)],
             sensors=[follow_data, follow_apart],
-            schedules=[weekly],
         )

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import dagster as dg
 
 from evidence_assets import systems
-from evidence_assets.assets.partitions import BY_BENCHMARK, EVERY, benchmark_partitions, question_partitions
-from evidence_assets.assets.relations import RELATIONS
+from evidence_assets.assets.partitions import BY_BENCHMARK, EVERY, MODEL_TAG, benchmark_partitions, question_partitions
+from evidence_assets.assets.seeds import RELATIONS
 from evidence_assets.assets.table_asset import dep, sound_check, table_asset
 from evidence_assets.experiment.stage import Partitions, Read, Stage
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.reasoning.templates import PACKAGED
 
-TAG, MODEL_TAG = "preset/", "model/"
+TAG = "preset/"
 
 
 def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None:  # type: ignore[type-arg]

@@ -14,8 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets.assets.pace import pace, pace_of
-from evidence_assets.assets.placing import placed
-from evidence_assets.assets.resources import LakeResource, asset_name
+from evidence_assets.assets.resources import LakeResource, asset_name, placed
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.coded import plain

@@ -24,8 +24,7 @@ from rich.console import Console
 
 from evidence_assets.assets.automation import Part
 from evidence_assets.assets.in_process import end_killed_runs, marked_alive, spare_the_disk
-from evidence_assets.assets.placing import set_limits
-from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.resources import LakeResource, set_limits
 from evidence_assets.assets.table_asset import AT_ONCE
 from evidence_assets.cli.run import EVERYTHING, Wanted, batches, independent, lacks_input, partitions_of
 from evidence_assets.cli.second_process import Order, Tell, second_process

@@ -158,7 +158,7 @@ def limits() -> None:
     with sentences():
         from dagster import DagsterInstance
 
-        from evidence_assets.assets.placing import set_limits
+        from evidence_assets.assets.resources import set_limits
         from evidence_assets.cli.demo import dagster_home
 
         dagster_home()

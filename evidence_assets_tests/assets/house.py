@@ -12,7 +12,7 @@ import dagster as dg
 import polars as pl
 import yaml
 
-from evidence_assets.assets import relations
+from evidence_assets.assets import seeds
 from evidence_assets.assets.automation import Records, follow
 from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.system import variant_defs
@@ -121,7 +121,7 @@ class House:
 
     def tick_seeds(self) -> list[dg.RunRequest]:
         """One look at the seed files; partitions are added as the sensors have it done."""
-        asked, new = relations.requests(self.instance, self.lake)
+        asked, new = seeds.requests(self.instance, self.lake)
         self.instance.add_dynamic_partitions("relations", new)
         return asked
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.questions import Questions
+from evidence_assets.assets.benchmark import Questions
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.benchmarks.info import datasets

@@ -9,7 +9,7 @@ from typing import cast
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.declared import Declared
+from evidence_assets.assets.benchmark import Declared
 from evidence_assets.benchmarks.declarations import declarations, instances
 from evidence_assets.lake.errors import BadInput
 

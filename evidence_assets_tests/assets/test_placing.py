@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets import placing, resources
+from evidence_assets.assets import resources
 from evidence_assets.assets.following import _here
-from evidence_assets.assets.placing import STEP_VARIABLE, executor, over_workers, placed
+from evidence_assets.assets.resources import STEP_VARIABLE, executor, over_workers, placed
 from evidence_assets.definitions import defs
 from evidence_assets.experiment import corpus_making
 from evidence_assets.lake.errors import BadInput
@@ -44,7 +44,7 @@ def test_what_a_step_takes_is_the_profiles_by_its_pool(monkeypatch: pytest.Monke
     for one in [*(defs().assets or []), *(defs().asset_checks or [])]:
         assert isinstance(one, dg.AssetsDefinition)
         stated[one.op.name] = json.loads(one.op.tags.get(TAG, "null"))
-        assert stated[one.op.name] is None or one.op.retry_policy == dg.RetryPolicy(max_retries=placing.LOST)
+        assert stated[one.op.name] is None or one.op.retry_policy == dg.RetryPolicy(max_retries=resources.LOST)
     assert stated["evidence__mcqa__uscrake"] == {"num_cpus": 2, "num_gpus": 0.5, "memory": 3_000_000_000}
     assert stated["evidence__mcqa__bm25"] == {"num_cpus": 1, "memory": 2_000_000_000}
     assert stated["corpus__sample__embeddings"] == {"memory": 3_000_000_000}, "its actors have the card"
@@ -88,7 +88,7 @@ def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch
     """One worker has room for all that is asked, so that blocks wait for one another."""
     monkeypatch.setattr(embedding, "TOGETHER", 8)
     monkeypatch.setenv(STEP_VARIABLE, "a_step")
-    monkeypatch.setattr(placing, "_stated", lambda needs: {"num_cpus": 1})
+    monkeypatch.setattr(resources, "_stated", lambda needs: {"num_cpus": 1})
     settings = profiles.load().encoder
     model, texts = encoder(settings), [f"Sentence {i} says " + "that " * (i % 9) + "much." for i in range(60)]
     chunks = pl.DataFrame(
@@ -113,7 +113,7 @@ def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch
 def test_tokens_are_the_same_bytes_over_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(token_cache, "SEGMENT_TEXTS", 8)
     monkeypatch.setenv(STEP_VARIABLE, "a_step")
-    monkeypatch.setattr(placing, "_stated", lambda needs: {"num_cpus": 1})
+    monkeypatch.setattr(resources, "_stated", lambda needs: {"num_cpus": 1})
     settings = profiles.load().token_encoder
     model, texts = encoder(settings), [f"Sentence {i} says " + "that " * (i % 9) + "much." for i in range(60)]
     files = []

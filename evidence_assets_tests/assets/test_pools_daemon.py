@@ -9,7 +9,7 @@ import pytest
 
 from bench.measure_fresh import daemon
 from evidence_assets import profiles
-from evidence_assets.assets.placing import set_limits
+from evidence_assets.assets.resources import set_limits
 from evidence_assets_tests.conftest import World
 
 RUNS, SLOTS = 5, 2

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from bench.measure_variants import paired
-from evidence_assets.assets import questions as question_assets
+from evidence_assets.assets import benchmark as question_assets
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.system import variant_defs
 from evidence_assets.benchmarks import declared as benchmark

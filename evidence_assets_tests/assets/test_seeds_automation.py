@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 
-import dagster as dg
 import polars as pl
 import pytest
 
-from evidence_assets.assets import relations
+from evidence_assets.assets import seeds
 from evidence_assets.systems.kbloom import methods as kbloom
 from evidence_assets_tests.assets.house import COLLECTION, RELATIONS, House, write_seed
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
@@ -273,23 +271,6 @@ def test_weights_that_are_no_numbers_fail_the_relation(house: House) -> None:
     assert house.triples(HARVEST, "leads_to") == there
 
 
-def test_the_weekly_schedule_looks_at_everything_and_takes_over_what_is_unchanged(house: House) -> None:
-    schedule = house.repository.get_schedule_def("weekly")
-    monday = datetime(2026, 1, 5, 3, 30, tzinfo=UTC)
-    with dg.build_schedule_context(
-        house.instance, repository_def=house.repository, scheduled_execution_time=monday
-    ) as context:
-        requests = schedule.evaluate_tick(context).run_requests or []
-    asked = {("/".join(key.path), r.partition_key) for r in requests for key in r.asset_selection or ()}
-    assert asked == {("raw/seeds", None), *((name, p) for name in (SEEDS, HARVEST) for p in RELATIONS)}
-    house.queue += [house._queued(request) for request in requests]
-    house.work()
-    for name in RELATIONS:
-        numbers = house.last_metadata(HARVEST, name)
-        assert numbers["rows_computed"] == 0 and numbers["rows_reused"] > 0 and not numbers["file_changed"]
-    assert house.tick() == []
-
-
 def test_the_sample_is_put_in_place_once_and_a_lake_holds_so_many_relations(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,10 +281,10 @@ def test_the_sample_is_put_in_place_once_and_a_lake_holds_so_many_relations(
     (rendered / "may_cause.yaml").write_text(house.seed("may_cause", [["hiv", "aids"]]).read_text())
     (house.lake.raw / "seeds/may_cause.yaml").unlink()
     own = (house.lake.raw / "seeds/may_treat.yaml").read_text()
-    assert set(relations.look(house.lake).relations) == {*RELATIONS, "may_cause"}
+    assert set(seeds.look(house.lake).relations) == {*RELATIONS, "may_cause"}
     assert (house.lake.raw / "seeds/may_treat.yaml").read_text() == own, "a file of the user's is never replaced"
     (house.lake.raw / "seeds/may_cause.yaml").unlink()
-    assert set(relations.look(house.lake).relations) == set(RELATIONS), "what was deleted stays deleted"
-    monkeypatch.setattr(relations, "MOST", 2)
-    found = relations.look(house.lake)
+    assert set(seeds.look(house.lake).relations) == set(RELATIONS), "what was deleted stays deleted"
+    monkeypatch.setattr(seeds, "MOST", 2)
+    found = seeds.look(house.lake)
     assert len(found.relations) == 2 and "at most 2 relations" in str(found.errors[0])

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.assets.graph import Graph
-from evidence_assets.assets.knowledge_base import KnowledgeBase
+from evidence_assets.assets.graph import Graph, KnowledgeBase
 from evidence_assets.benchmarks import declarations as declared
 from evidence_assets.benchmarks.declared import declared as benchmarks
 from evidence_assets.benchmarks.graphs.formats import tab_separated

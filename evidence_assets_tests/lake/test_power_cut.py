@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.assets.raw_files import copy_sample
-from evidence_assets.assets.relations import look
+from evidence_assets.assets.seeds import look
 from evidence_assets.lake.atomic import replacing_file, replacing_folder
 from evidence_assets.lake.store import Lake
 
