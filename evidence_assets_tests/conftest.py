@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy
+from click.testing import Result
+from typer.testing import CliRunner
 
 SMALL_PROFILE = """\
 extends: embedded
@@ -101,6 +103,17 @@ class World:
             timeout=timeout,
             check=False,
         )
+
+    def invoke(self, *command: str) -> Result:
+        """Run the command line in this process, in this world."""
+        from evidence_assets.cli import app
+        from evidence_assets_tests.assets.small_worlds import forget  # here, as most tests need no Dagster
+
+        forget()
+        try:
+            return CliRunner().invoke(app, list(command), env=dict(self.environment))
+        finally:
+            forget()
 
     def data(self) -> dict[str, str]:
         """Content hash of every data file: what a rerun must reproduce. History is what differs between runs."""

@@ -60,12 +60,12 @@ def test_make_targets_exist(command: str) -> None:
 def test_evidence_commands_run(command: str, made_world: World, request: pytest.FixtureRequest) -> None:
     # what is asked is kept in the lake, so it is asked of a copy
     world = request.getfixturevalue("changed_world") if " ask " in command else made_world
-    done = world.run(*shlex.split(command)[1:])
-    assert done.returncode == 0, done.stderr
+    done = world.invoke(*shlex.split(command)[1:])
+    assert done.exit_code == 0, done.output
     assert done.stdout.strip()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("command", [c for c in commands() if c.startswith(".venv/bin/dagster")])
 def test_dagster_commands_run(command: str, changed_world: World) -> None:
     done = subprocess.run(

@@ -78,6 +78,10 @@ class Reader:
         self.note(sql, **parameters)
         return rows_of(self.connection, sql, **parameters)
 
+    def ids(self, sql: str, tables: Sequence[str], **parameters: Any) -> list[str]:
+        """The only column of such rows."""
+        return [next(iter(row.values())) for row in self.rows(sql, tables, **parameters)]
+
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a query over ``answers``, every prediction with whether it is right, and ``asked``, every question."""
         shown = filled(sql, parameters)

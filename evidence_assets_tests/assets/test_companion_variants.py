@@ -45,6 +45,7 @@ def opted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
         yield world
 
 
+@pytest.mark.long
 def test_the_tuned_classifier_is_another_model_and_learns_from_the_other_half(opted: SmallWorld) -> None:
     row = opted.rows("models", "models/relevance_classifier").to_dicts()[0]
     assert (row["task"], row["sentences"] > 0) == ("relevance classifier", True)

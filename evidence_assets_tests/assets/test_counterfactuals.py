@@ -39,6 +39,7 @@ def lake(made_world: World, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("place", "benchmark"), ASKED_AGAIN)
 def test_every_answer_is_asked_again_and_what_comes_of_it_is_scored(lake: Lake, place: str, benchmark: str) -> None:
     partition = f"{benchmark}|0"

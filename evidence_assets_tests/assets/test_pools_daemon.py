@@ -12,6 +12,7 @@ from evidence_assets import profiles
 from evidence_assets.assets.resources import set_limits
 from evidence_assets_tests.conftest import World
 
+pytestmark = pytest.mark.long
 RUNS, SLOTS = 5, 2
 USERS = f"""
 import os, time
@@ -47,7 +48,6 @@ defs = dg.Definitions(jobs=[user], sensors=[users])  # without it, Dagster takes
 """
 
 
-@pytest.mark.slow
 def test_runs_queue_by_step_and_not_by_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that have a place in the pool keep it until all have begun: did a run wait for one, none would end."""
     notes, code, profile = (world.root / name for name in ("notes", "users.py", "pools.yaml"))

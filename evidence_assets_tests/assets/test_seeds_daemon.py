@@ -10,7 +10,7 @@ import pytest
 from bench.measure_fresh import LIMIT, measure
 from evidence_assets_tests.conftest import World
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 EDITED = "may_treat"
 
 

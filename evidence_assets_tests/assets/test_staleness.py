@@ -72,6 +72,7 @@ def test_everything_is_fresh_after_a_whole_run(world: World) -> None:
     assert changed(instance) == set()
 
 
+@pytest.mark.long
 def test_the_same_content_made_again_makes_nothing_stale_and_other_content_what_reads_it(world: World) -> None:
     instance = dg.DagsterInstance.get()
     job = defs().resolve_implicit_global_asset_job_def()
@@ -87,6 +88,7 @@ def test_the_same_content_made_again_makes_nothing_stale_and_other_content_what_
     assert found == shown_stale(world, "--module-name", "evidence_assets.definitions")
 
 
+@pytest.mark.long
 def test_a_new_code_version_marks_that_asset_and_what_stands_on_it(world: World) -> None:
     code = world.root / "changed_code.py"
     code.write_text(CHANGED_CODE.format(path=["evidence", "mcqa", "bm25"]))

@@ -18,6 +18,7 @@ from evidence_assets.retrieval.corpus import open_corpus
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.models.tiny import make_encoder
 
+pytestmark = pytest.mark.long
 PARTITION = "sample_mcqa|0"
 TABLES = ("evidence", "chains", "predictions", "citations")
 

@@ -52,6 +52,7 @@ def test_what_is_declared_and_opted_in() -> None:
     assert sorted(DECLARED) == sorted([*grid, *js, *ablations, *main, "ucret_k3", "ucret_k4"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DECLARED)
 def test_every_variant_gives_cells_and_an_answer_for_each_claim(made: SmallWorld, name: str) -> None:
     evidence = made.rows("evidence", f"evidence/table/{name}")
@@ -65,6 +66,7 @@ def test_every_variant_gives_cells_and_an_answer_for_each_claim(made: SmallWorld
     assert set(own["kind"]) == ({"column", "cell", "caption"} | ({"chunk"} if name == "ucret_bridge" else set()))
 
 
+@pytest.mark.long
 def test_settings_of_a_grid_reach_the_selection(made: SmallWorld) -> None:
     def rules(name: str) -> list[str]:
         return made.rows("evidence", f"evidence/table/{name}").sort("question_id", "locator")["why"].to_list()
@@ -73,6 +75,7 @@ def test_settings_of_a_grid_reach_the_selection(made: SmallWorld) -> None:
     assert rules("ucret_js_temperature02") != rules("ucret_js_published")
 
 
+@pytest.mark.long
 def test_without_explanations_no_chain_is_written_and_answers_rest_on_the_cells(made: SmallWorld) -> None:
     for name, with_chains in (
         ("without_explanations", "ucret_published"),
@@ -89,6 +92,7 @@ def test_without_explanations_no_chain_is_written_and_answers_rest_on_the_cells(
         assert {"evidence", "question"} == set(edges["parent_kind"])
 
 
+@pytest.mark.long
 def test_the_bridge_brings_passages_that_are_marked_as_outside(made: SmallWorld) -> None:
     rows = made.rows("evidence", "evidence/table/ucret_bridge")
     outside = rows.filter(pl.col("kind") == "chunk")
@@ -99,6 +103,7 @@ def test_the_bridge_brings_passages_that_are_marked_as_outside(made: SmallWorld)
     assert (later["rank"] > later["last"]).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALSO_ASKED)
 def test_scores_are_made_of_the_answers(made: SmallWorld, name: str) -> None:
     scores = {row["metric"]: row for row in made.rows("scores", f"scores/table/{name}").to_dicts()}

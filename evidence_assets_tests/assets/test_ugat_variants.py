@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from typer.testing import CliRunner
 
-from evidence_assets.cli import app
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 
+pytestmark = pytest.mark.long
 PARTITION = "sample_graph|0"
 GRAPH = tuple(f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors"))
 HOPS = {"ugat_published_1_hop": 1, "ugat_published_2_hops": 2, "ugat_published": 3, "ugat_published_4_hops": 4}
@@ -51,12 +50,3 @@ def test_the_hops_decide_what_is_scored(world: SmallWorld) -> None:
 
     found = [relevance(name) for name in HOPS]
     assert found[0] != found[1] != found[2]
-
-
-def test_one_command_compares_all_of_them(world: SmallWorld) -> None:
-    others = [name for name in VARIANTS if name != "ugat_published"]
-    done = CliRunner().invoke(app, ["compare", "ugat_published", *others, "--json", "--lake", str(world.lake.root)])
-    assert done.exit_code == 0, done.output
-    rows = {row["b"]: row for row in json.loads(done.output)}
-    assert set(rows) == set(others) and len({row["n"] for row in rows.values()}) == 1
-    assert rows["closed_book"]["accuracy_b"] <= rows["ugat"]["accuracy_b"]

@@ -85,6 +85,7 @@ def test_every_variant_of_the_method_is_declared_and_answered() -> None:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DECLARED)
 def test_every_variant_gives_evidence_of_its_kind_that_exists(made: SmallWorld, name: str) -> None:
     rows = made.rows("evidence", f"evidence/mcqa/{name}")
@@ -104,6 +105,7 @@ def test_every_variant_gives_evidence_of_its_kind_that_exists(made: SmallWorld, 
         assert group.height <= most[kind]
 
 
+@pytest.mark.long
 def test_other_costs_find_other_chunks(made: SmallWorld) -> None:
     names = [n for n in DECLARED if n.endswith("_chunks") and n != "uscrake_chunks"]
     found = {
@@ -113,6 +115,7 @@ def test_other_costs_find_other_chunks(made: SmallWorld) -> None:
     assert len(set(found.values())) == len(names)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ANSWERED)
 def test_with_chains_and_without_every_question_is_answered(made: SmallWorld, name: str) -> None:
     predictions = made.rows("predictions", f"predictions/mcqa/{name}")
@@ -137,6 +140,7 @@ def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone(made: SmallWor
     assert (for_each.graph, for_each.joined_graph) == ("medical", "conceptnet") and not lacking(ugat, for_each)
 
 
+@pytest.mark.long
 def test_the_token_encoder_is_a_setting_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = make_encoder(tmp_path / "tiny")
     profile = ["name: small", POOL, PRESETS, f"token_encoder: {{name: '{folder}'}}", "chunking: {max_tokens: 24}"]

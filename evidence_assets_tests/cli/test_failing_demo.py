@@ -13,6 +13,7 @@ from evidence_assets.lake import connect
 from evidence_assets_tests.cli.test_add_benchmark import CLAIM
 from evidence_assets_tests.conftest import REPOSITORY, World
 
+pytestmark = pytest.mark.long
 CHOICE = {"source_id": "1", "text": "Which animal buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
 ASKED = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
 ANSWERS = {
@@ -75,7 +76,6 @@ def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -
     return world, done.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "said",
     [
@@ -94,7 +94,6 @@ def test_what_failed_is_told_with_its_file(failing_world: tuple[OwnWorld, str], 
     assert said.format(raw=world.root / "data_lake" / "raw") in output
 
 
-@pytest.mark.slow
 def test_everything_else_was_made(failing_world: tuple[OwnWorld, str], made_world: World) -> None:
     world, output = failing_world
     sql = "SELECT DISTINCT benchmark FROM predictions"
@@ -117,20 +116,3 @@ def test_everything_else_was_made(failing_world: tuple[OwnWorld, str], made_worl
     ):
         assert name in left_out
     assert "[good|0]" not in left_out and "sample_" not in left_out and "scoreboard" not in left_out
-
-
-@pytest.mark.slow
-def test_what_was_mended_is_made_by_the_next_run(failing_world: tuple[OwnWorld, str]) -> None:
-    world, _ = failing_world
-    raw = world.root / "data_lake" / "raw"
-    for name in ("odd_prompt", "odd_seed", "no_yaml"):
-        (raw / "seeds" / f"{name}.yaml").unlink()
-    (raw / "benchmarks/bad_question/questions.jsonl").write_text(json.dumps(CHOICE) + "\n")
-    (raw / "benchmarks/bad_document/corpus/bees.txt").write_text("Bees buzz.")
-    shutil.rmtree(raw / "benchmarks/bad_table")
-    done = world.run("demo", timeout=600)
-    assert "bad_question" in done.stdout and "bad_document" in done.stdout
-    with connect(world.root / "data_lake") as connection:
-        rows = connection.execute("SELECT DISTINCT benchmark FROM predictions WHERE benchmark LIKE 'bad%'").fetchall()
-    assert sorted(rows) == [("bad_document",), ("bad_question",)]
-    assert done.returncode == 1 and "bad_table" in done.stdout.partition("These failed")[2]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -18,26 +20,67 @@ from evidence_assets.cli.run import EVERYTHING, batches, benchmark_named, chosen
 from evidence_assets.definitions import defs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.conftest import World
+from evidence_assets_tests.conftest import World, new_world
+
+COMMAND = ("run", "sample_mcqa", "--variants", "bm25")
 
 
-@pytest.mark.slow
-def test_a_benchmark_is_made_with_all_that_it_needs_and_nothing_else(world: World) -> None:
-    planned = world.run("run", "sample_mcqa", "--variants", "bm25", "--plan")
-    assert planned.returncode == 0 and "scores/mcqa/bm25" in planned.stdout, planned.stderr
-    lake = Lake(world.root / "data_lake")
-    assert not lake.files("scores"), "a plan makes nothing"
-    done = world.run("run", "sample_mcqa", "--variants", "bm25")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Scoreboard" in done.stdout and "accuracy" in done.stdout
+@pytest.fixture(scope="module")
+def killed_world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A world whose run was killed in the middle and then run again; what that said lies in ``again.txt``."""
+    world = new_world(tmp_path_factory.mktemp("killed") / "world")
+    command = [sys.executable, "-m", "evidence_assets.cli", *COMMAND]
+    environment = {**os.environ, **world.environment}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if line.lstrip().startswith("3/"))
+        process.kill()
+    again = world.invoke(*COMMAND)
+    assert again.exit_code == 0, again.output
+    (world.root / "again.txt").write_text(again.output)
+    return world
+
+
+def test_a_benchmark_is_made_with_all_that_it_needs_and_nothing_else(killed_world: World) -> None:
+    said, lake = (killed_world.root / "again.txt").read_text(), Lake(killed_world.root / "data_lake")
+    assert "Scoreboard" in said and "accuracy" in said
     assert {asset for table, asset in lake.assets() if table == "scores"} == {"scores/mcqa/bm25"}
     assert [path.parent.name for path in lake.files("questions")] == ["sample_mcqa"]
     assert not lake.files("kg_edges") and not lake.files("prompts"), "no graph is read by bm25"
-    again = world.run("run", "sample_mcqa", "--variants", "bm25")
-    counts = {word: int(n.replace(",", "")) for word, n in re.findall(r"(reused|computed) ([\d,]+)", again.stdout)}
-    assert counts["reused"] > counts["computed"], again.stdout
-    with dg.DagsterInstance.from_config(str(world.root / "dagster_home")) as instance:
+    with dg.DagsterInstance.from_config(str(killed_world.root / "dagster_home")) as instance:
         assert instance.get_runs_count() > 3, "the runs are those that the UI shows"
+
+
+def test_what_a_killed_run_left_is_finished_with_the_bytes_of_an_undisturbed_one(
+    killed_world: World, made_world: World
+) -> None:
+    undisturbed, finished = made_world.data(), killed_world.data()
+    assert len(finished) > 20
+    assert {name: undisturbed.get(name) for name in finished} == finished
+
+
+def test_a_plan_makes_nothing(world: World) -> None:
+    planned = world.invoke(*COMMAND, "--plan")
+    assert planned.exit_code == 0 and "scores/mcqa/bm25" in planned.stdout, planned.output
+    assert not Lake(world.root / "data_lake").assets()
+
+
+def test_a_second_run_reuses_what_is_unchanged(killed_world: World) -> None:
+    before, again = killed_world.data(), killed_world.invoke(*COMMAND)
+    counts = {word: int(n.replace(",", "")) for word, n in re.findall(r"(reused|computed) ([\d,]+)", again.stdout)}
+    assert counts["reused"] > counts["computed"], again.output
+    assert killed_world.data() == before
+
+
+def test_what_fails_is_told_and_what_reads_it_left_out(world: World) -> None:
+    with (world.root / "small.yaml").open("a") as profile:
+        profile.write(f"encoder: {{name: '{world.root}/no_such_model'}}\n")
+    done = world.invoke("run", "sample_mcqa", "--variants", "cosine")
+    assert done.exit_code == 1 and "Scoreboard" in done.stdout
+    failed, left_out = (done.stdout.partition(f"\n{words}")[2] for words in ("These failed", "Left out"))
+    assert "corpus/sample/chunks [0]: " in failed and "no_such_model" in failed
+    assert "evidence/mcqa/cosine [sample_mcqa|0]" in left_out and "questions/mcqa" not in left_out
+    assert "run `evidence run sample_mcqa` again" in done.stdout and "Traceback" not in done.output
 
 
 def test_what_a_benchmark_needs_leaves_out_what_concerns_others() -> None:

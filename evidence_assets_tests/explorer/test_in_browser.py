@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.cli import app
 from evidence_assets.experiment.corpus_making import make_corpus
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.explorer.test_site import files
@@ -51,19 +53,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = Lake.create(place / "data_lake", question_shards=1, corpus_shards=1)
     make_corpus(lake, "notes", portions(place / "notes"), lambda text: None)
     for question, options in QUESTIONS.items():
-        command = [
-            sys.executable,
-            "-m",
-            "evidence_assets.cli",
-            "ask",
-            question,
-            "--options",
-            *options,
-            "--lake",
-            str(lake.root),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
+        done = CliRunner().invoke(app, ["ask", question, "--options", *options, "--lake", str(lake.root)])
+        assert done.exit_code == 0, done.output
     return lake.root
 
 

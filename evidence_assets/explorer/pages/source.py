@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,27 +54,19 @@ def _resting(reader: Reader, asked: Mapping[str, str], found: Found) -> dict[str
         **found.parameters,
     )
     more, every = len(every) > MOST, sorted(every[:MOST], key=_order)
-    counts = {
-        selector: [row for row in every if row["selector"] == selector]
-        for selector in sorted({r["selector"] for r in every})
-    }
+    questions: dict[str, list[str]] = {}
+    for row in sorted(every, key=lambda row: row["selector"]):
+        questions.setdefault(row["selector"], []).append(row["question_id"])
     pager = Pager.of(asked.get("page", ""), len(every))
     rows, gone = every[pager.offset : pager.offset + PER_PAGE], _gone(reader, every)
     texts = reader.texts([row["question_id"] for row in (*rows, *gone)])
-    cited = (
-        {
-            row["evidence_id"]
-            for row in reader.rows(
-                "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT unnest($ids))",
-                ["citations"],
-                ids=[row["evidence_id"] for row in rows],
-            )
-        }
-        if rows
-        else set()
+    cited = reader.ids(
+        "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT unnest($ids))",
+        ["citations"],
+        ids=[row["evidence_id"] for row in rows],
     )
     return {
-        "counts": {name: (len(own), len({row["question_id"] for row in own})) for name, own in counts.items()},
+        "counts": {name: (len(own), len(set(own))) for name, own in questions.items()},
         "more": more,
         "pager": pager,
         "rows": [
@@ -104,10 +96,10 @@ def _gone(reader: Reader, own: list[Row]) -> list[Row]:
     )
 
 
-def _of_chunks(ids: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The condition that evidence stands in one of some chunks, written so that what cannot hold them is left unread."""
+def _of_chunks(ids: Sequence[str]) -> dict[str, Any]:
+    """How evidence is found that stands in one of some chunks, written so that what cannot hold them is left unread."""
     names = {f"c{number:04d}": chunk for number, chunk in enumerate(ids)}
-    return f"source_id IN ({', '.join(f'${name}' for name in names)})", dict(names)
+    return {"condition": f"source_id IN ({', '.join(f'${name}' for name in names)})", "parameters": names}
 
 
 def _of_edges(ids: Sequence[str]) -> dict[str, Any]:
@@ -117,9 +109,14 @@ def _of_edges(ids: Sequence[str]) -> dict[str, Any]:
 
 def _one(reader: Reader, table: str, column: str, identifier: str) -> Row:
     rows = reader.rows(f'SELECT * FROM "{table}" WHERE "{column}" = $id LIMIT 1', [table], id=identifier)
+    return _some(rows, table.rstrip("s"), identifier)[0]
+
+
+def _some(rows: list[Row], what: str, identifier: str) -> list[Row]:
+    """The rows of something that the lake holds."""
     if not rows:
-        raise Missing(f"there is no {table.rstrip('s')} {identifier!r} in the lake")
-    return rows[0]
+        raise Missing(f"there is no {what} {identifier!r} in the lake")
+    return rows
 
 
 def _chunk(reader: Reader, identifier: str) -> Found:
@@ -132,11 +129,10 @@ def _chunk(reader: Reader, identifier: str) -> Found:
             "characters": f"{row['char_start']}–{row['char_end']}",
             "corpus": _owner(row),
         },
-        [{"head": "", "text": row["text"], "id": ""}],
-        None,
-        [(link("source", "document", row["doc_id"]), "the whole document")],
-        "source_id = $id",
-        {"id": identifier},
+        texts=[{"head": "", "text": row["text"], "id": ""}],
+        links=[(link("source", "document", row["doc_id"]), "the whole document")],
+        condition="source_id = $id",
+        parameters={"id": identifier},
     )
 
 
@@ -145,49 +141,39 @@ def _owner(row: Row) -> str:
 
 
 def _document(reader: Reader, identifier: str) -> Found:
-    rows = reader.rows(
-        f"SELECT * FROM chunks WHERE doc_id = $id ORDER BY asset, ordinal LIMIT {MOST}", ["chunks"], id=identifier
-    )
-    if not rows:
-        raise Missing(f"there is no document {identifier!r} in the lake")
-    texts = [{"head": f"chunk {row['ordinal'] + 1}", "text": row["text"], "id": row["chunk_id"]} for row in rows]
+    sql = f"SELECT * FROM chunks WHERE doc_id = $id ORDER BY asset, ordinal LIMIT {MOST}"
+    rows = _some(reader.rows(sql, ["chunks"], id=identifier), "document", identifier)
     return Found(
         rows[0]["title"] or identifier,
         {"document": identifier, "file": rows[0]["source"], "chunks": len(rows), "corpus": _owner(rows[0])},
-        texts,
-        None,
-        [(link("source", "file", rows[0]["source"]), "the whole file")],
-        *_of_chunks([row["chunk_id"] for row in rows]),
+        texts=[{"head": f"chunk {row['ordinal'] + 1}", "text": row["text"], "id": row["chunk_id"]} for row in rows],
+        links=[(link("source", "file", rows[0]["source"]), "the whole file")],
+        **_of_chunks([row["chunk_id"] for row in rows]),
     )
 
 
 def _file(reader: Reader, identifier: str) -> Found:
     documents = reader.rows(
-        "SELECT doc_id, any_value(title) AS title, count(*) AS chunks, list(chunk_id) AS ids FROM chunks WHERE source = $id "
+        "SELECT doc_id, any_value(title) AS title, list(chunk_id) AS ids FROM chunks WHERE source = $id "
         f"GROUP BY doc_id ORDER BY doc_id LIMIT {MOST}",
         ["chunks"],
         id=identifier,
     )
-    triples = reader.rows(
-        "SELECT count(*) AS n FROM triples WHERE source = $id OR starts_with(source, $id || ':')",
-        ["triples"],
-        id=identifier,
-    )[0]["n"]
-    if not documents and not triples:
-        raise Missing(f"there is no file {identifier!r} in the lake")
-    links = [(link("source", "document", d["doc_id"]), d["title"] or d["doc_id"]) for d in documents[:PER_PAGE]]
-    facts = {"file": identifier, "documents": len(documents), "triples stated": triples}
+    stated = "SELECT count(*) AS n FROM triples WHERE source = $id OR starts_with(source, $id || ':')"
+    [triples] = reader.rows(stated, ["triples"], id=identifier)
+    if not triples["n"]:
+        _some(documents, "file", identifier)
+    facts = {"file": identifier, "documents": len(documents), "triples stated": triples["n"]}
     if documents:
+        links = [(link("source", "document", d["doc_id"]), d["title"] or d["doc_id"]) for d in documents[:PER_PAGE]]
         ids = [chunk for d in documents for chunk in d["ids"]][:MOST]
-        return Found(identifier, facts, [], None, links, *_of_chunks(ids))
-    edges = [
-        row["edge_id"]
-        for row in reader.rows(
-            f"SELECT edge_id FROM kg_edges WHERE len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MOST}",
-            ["kg_edges"],
-            id=identifier,
-        )
-    ]
+        return Found(identifier, facts, links=links, **_of_chunks(ids))
+    edges = reader.ids(
+        "SELECT edge_id FROM kg_edges WHERE "
+        f"len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MOST}",
+        ["kg_edges"],
+        id=identifier,
+    )
     return Found(identifier, facts, **_of_edges(edges))
 
 
@@ -196,11 +182,9 @@ def _table(reader: Reader, identifier: str) -> Found:
     return Found(
         row["caption"] or identifier,
         {"table": identifier, "benchmark": row["benchmark"], "rows": row["n_rows"], "columns": len(row["header"])},
-        [],
-        grid_of(row, [], ()),
-        [],
-        "source_kind = 'table' AND source_id = $id",
-        {"id": identifier},
+        grid=grid_of(row, [], ()),
+        condition="source_kind = 'table' AND source_id = $id",
+        parameters={"id": identifier},
     )
 
 
@@ -222,26 +206,20 @@ def _cell(reader: Reader, identifier: str) -> Found:
     return Found(
         f"{row['caption'] or table}, {place}",
         {"table": table, "place": place},
-        [],
-        grid_of(row, [{"locator": p, "evidence_id": place} for p in places], (place,)),
-        [(link("source", "table", table), "the whole table")],
-        f"source_kind = 'table' AND source_id = $id AND {condition}",
-        parameters,
+        grid=grid_of(row, [{"locator": p, "evidence_id": place} for p in places], (place,)),
+        links=[(link("source", "table", table), "the whole table")],
+        condition=f"source_kind = 'table' AND source_id = $id AND {condition}",
+        parameters=parameters,
     )
 
 
 def _edge(reader: Reader, identifier: str) -> Found:
     row = _one(reader, "kg_edges", "edge_id", identifier)
-    names = {
-        n["node_id"]: n["name"]
-        for n in reader.rows(
-            "SELECT node_id, name FROM kg_nodes WHERE node_id IN (SELECT unnest($ids))",
-            ["kg_nodes"],
-            ids=[row["head_id"], row["tail_id"]],
-        )
-    }
-    head, tail = (str(names.get(row[end], row[end])) for end in ("head_id", "tail_id"))
-    links = [(link("source", "node", row["head_id"]), head), (link("source", "node", row["tail_id"]), tail)]
+    ends = [row["head_id"], row["tail_id"]]
+    sql = "SELECT node_id, name FROM kg_nodes WHERE node_id IN (SELECT unnest($ids))"
+    names = {node["node_id"]: node["name"] for node in reader.rows(sql, ["kg_nodes"], ids=ends)}
+    head, tail = (str(names.get(end, end)) for end in ends)
+    links = [(link("source", "node", end), name) for end, name in zip(ends, (head, tail), strict=True)]
     links += [(link("source", "triple", triple), f"triple {triple[:12]}") for triple in row["triple_ids"]]
     facts = {
         "head": head,
@@ -264,47 +242,31 @@ def _node(reader: Reader, identifier: str) -> Found:
         ["kg_edges", "kg_nodes"],
         id=identifier,
     )
-    links = [(link("source", "edge", e["edge_id"]), f"{e['head']} — {e['relation']} → {e['tail']}") for e in edges]
-    texts = [{"head": "", "text": row["document"], "id": ""}] if row["document"] else []
-    condition = OF_EDGES + " OR (source_kind = 'node' AND source_id = $id)"
-    parameters = {"ids": [e["edge_id"] for e in edges], "id": identifier}
+    resting = _of_edges([e["edge_id"] for e in edges])
+    resting["condition"] = f"({resting['condition']} OR (source_kind = 'node' AND source_id = $id))"
+    resting["parameters"]["id"] = identifier
     return Found(
         row["name"],
         {"name": row["name"], "other names": ", ".join(row["aliases"]), "type": row["type"]},
-        texts,
-        None,
-        links,
-        f"({condition})",
-        parameters,
-        ("evidence", "lineage_edges"),
+        texts=[{"head": "", "text": row["document"], "id": ""}] if row["document"] else [],
+        links=[(link("source", "edge", e["edge_id"]), f"{e['head']} — {e['relation']} → {e['tail']}") for e in edges],
+        **resting,
     )
 
 
 def _triple(reader: Reader, identifier: str) -> Found:
-    rows = reader.rows(
-        "SELECT DISTINCT ON (origin, source) * FROM triples WHERE triple_id = $id ORDER BY origin, source, asset",
-        ["triples"],
-        id=identifier,
-    )
-    if not rows:
-        raise Missing(f"there is no triple {identifier!r} in the lake")
+    sql = "SELECT DISTINCT ON (origin, source) * FROM triples WHERE triple_id = $id ORDER BY origin, source, asset"
+    rows = _some(reader.rows(sql, ["triples"], id=identifier), "triple", identifier)
     row = rows[0]
-    edges = reader.rows(
-        "SELECT edge_id FROM kg_edges WHERE list_contains(triple_ids, $id)", ["kg_edges"], id=identifier
-    )
-    links = [(link("source", "edge", e["edge_id"]), f"edge {e['edge_id'][:12]}") for e in edges]
+    edges = reader.ids("SELECT edge_id FROM kg_edges WHERE list_contains(triple_ids, $id)", ["kg_edges"], id=identifier)
+    links = [(link("source", "edge", edge), f"edge {edge[:12]}") for edge in edges]
     facts: dict[str, Any] = {}
     for number, r in enumerate(rows, 1):
-        mark = f" ({number})" if len(rows) > 1 else ""
         scores = {name: r[name] for name in ("semantic", "fluency", "score", "rank", "agreement")}
-        facts |= {
-            f"origin{mark}": r["origin"],
-            f"stands in{mark}": r["source"],
-            f"licence{mark}": r["licence"],
-            f"model{mark}": r["model_id"],
-            f"flags{mark}": ", ".join(r["flags"]),
-        }
-        facts |= {f"{name}{mark}": f"{value:.4g}" for name, value in scores.items() if value is not None}
+        stated = {"origin": r["origin"], "stands in": r["source"], "licence": r["licence"], "model": r["model_id"]}
+        stated |= {"flags": ", ".join(r["flags"])}
+        stated |= {name: f"{value:.4g}" for name, value in scores.items() if value is not None}
+        facts |= {f"{name} ({number})" if len(rows) > 1 else name: value for name, value in stated.items()}
     prompts = reader.rows(
         """
         SELECT DISTINCT p.text, p.weight FROM lineage_edges t
@@ -319,32 +281,22 @@ def _triple(reader: Reader, identifier: str) -> Found:
         facts["prompts that found it"] = "; ".join(f"{p['text']} ({p['weight']:.3f})" for p in prompts)
     if row["relation_id"]:
         links.append((link("relation", row["relation_id"]), f"relation {row['relation_id']}: its seeds and prompts"))
-    title = f"{row['head']} — {row['relation']} → {row['tail']}"
-    return Found(title, facts, links=links, **_of_edges([e["edge_id"] for e in edges]))
+    return Found(f"{row['head']} — {row['relation']} → {row['tail']}", facts, links=links, **_of_edges(edges))
 
 
 def _seed(reader: Reader, identifier: str) -> Found:
     row = _one(reader, "relation_seeds", "seed_id", identifier)
-    counts = reader.rows(
-        "SELECT count(*) AS n FROM triples WHERE relation_id = $id", ["triples"], id=row["relation_id"]
+    harvested = "FROM triples WHERE relation_id = $id"
+    [count] = reader.rows(f"SELECT count(*) AS n {harvested}", ["triples"], id=row["relation_id"])
+    edges = reader.ids(
+        f"SELECT edge_id FROM kg_edges WHERE list_has_any(triple_ids, (SELECT list(triple_id) {harvested})) LIMIT {MOST}",
+        ["kg_edges", "triples"],
+        id=row["relation_id"],
     )
-    edges = [
-        e["edge_id"]
-        for e in reader.rows(
-            f"SELECT edge_id FROM kg_edges WHERE list_has_any(triple_ids, (SELECT list(triple_id) FROM triples WHERE relation_id = $id)) LIMIT {MOST}",
-            ["kg_edges", "triples"],
-            id=row["relation_id"],
-        )
-    ]
-    facts = {
-        "relation": row["relation_id"],
-        "head": row["head"],
-        "tail": row["tail"],
-        "prompt": row["prompt"],
-        "triples harvested": counts[0]["n"],
-    }
+    facts = {"relation": row["relation_id"], "head": row["head"], "tail": row["tail"], "prompt": row["prompt"]}
     links = [(link("relation", row["relation_id"]), f"relation {row['relation_id']}")]
-    return Found(f"seed: {row['head']}, {row['tail']}", facts, links=links, **_of_edges(edges))
+    title = f"seed: {row['head']}, {row['tail']}"
+    return Found(title, facts | {"triples harvested": count["n"]}, links=links, **_of_edges(edges))
 
 
 def _model(reader: Reader, identifier: str) -> Found:
@@ -353,15 +305,15 @@ def _model(reader: Reader, identifier: str) -> Found:
         "SELECT benchmark, variant, count(*) AS n FROM answers WHERE model_id = $id GROUP BY ALL ORDER BY ALL",
         id=identifier,
     )
-    triples = reader.rows("SELECT count(*) AS n FROM triples WHERE model_id = $id", ["triples"], id=identifier)[0]["n"]
-    if not known and not answered and not triples:
-        raise Missing(f"there is no model {identifier!r} in the lake")
-    facts = {"model": identifier, "triples harvested from it": triples, "answers": sum(row["n"] for row in answered)}
-    facts |= {
-        name: value
-        for name, value in (known[0] if known else {}).items()
-        if value is not None and name not in ("model_id", "asset", "input_hash")
+    [triples] = reader.rows("SELECT count(*) AS n FROM triples WHERE model_id = $id", ["triples"], id=identifier)
+    if not answered and not triples["n"]:
+        _some(known, "model", identifier)
+    facts = {
+        "model": identifier,
+        "triples harvested from it": triples["n"],
+        "answers": sum(row["n"] for row in answered),
     }
+    facts |= {name: value for name, value in (known[0] if known else {}).items() if name not in facts | _OF_A_ROW}
     facts["made rows of"] = ", ".join(sorted({row["asset"] for row in known}))
     links = [
         (
@@ -373,7 +325,10 @@ def _model(reader: Reader, identifier: str) -> Found:
     return Found(identifier, facts, links=links)
 
 
-_KINDS = {
+_OF_A_ROW = dict.fromkeys(("model_id", "asset", "input_hash"))
+
+
+_KINDS: dict[str, Callable[[Reader, str], Found]] = {
     "chunk": _chunk,
     "document": _document,
     "file": _file,
