@@ -1,7 +1,6 @@
 """When an asset is asked for again: ticks over a small graph of assets."""
 
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets import following
-from evidence_assets.assets.automation import KILLS, READ_VERSION, Models, Part, Records, calls_left, follow
+from evidence_assets.assets.automation import KILLS, Models, calls_left, follow
 from evidence_assets.assets.following import carry_through
 from evidence_assets.assets.in_process import ALIVE, KILLED_BEFORE, end_killed_runs
 from evidence_assets.assets.resources import LakeResource
@@ -163,18 +162,6 @@ def test_of_partitions_only_what_reads_the_changed_one_is_made_again() -> None:
     assert ticker.tick() == {"each[b]"}, "what reads all waits"
     ticker.make("each", partition="b")
     assert ticker.tick() == {"all_of_it"}
-
-
-def test_data_versions_taken_together_are_those_that_dagster_records() -> None:
-    ticker = Ticker(parted())
-    for partition in ("a", "b"):
-        ticker.make("source", "each", partition=partition)
-    ticker.make("all_of_it")
-    records = Records(ticker.loaded.get_repository_def(), ticker.instance)
-    for part in (Part(dg.AssetKey("each"), "a"), Part(dg.AssetKey("all_of_it"), None)):
-        for key, read in groupby(records.parents(part), lambda parent: parent.key):
-            recorded = records.tags(part.key)[part.partition][READ_VERSION + key.to_user_string()]
-            assert records.version_of(list(read)) == recorded
 
 
 def chain(pool: str | None = None) -> dg.Definitions:

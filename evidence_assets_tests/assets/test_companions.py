@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,15 +59,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
         yield world
 
 
-def test_by_default_one_variant_and_one_baseline_of_each_system(made: SmallWorld) -> None:
-    keys = {key.to_user_string() for key in made.graph.materializable_asset_keys}
-    for family, names in (
-        ("search", ["fourstepfocus", "vector_search"]),
-        ("graph", ["a2q", "a2q_paths", "kg_graph", "nearest_triples"]),
-    ):
-        assert sorted(k.split("/")[-1] for k in keys if k.startswith(f"predictions/{family}/")) == names
-
-
 def test_ranked_nodes_have_the_ids_of_their_base_and_of_the_gold(made: SmallWorld) -> None:
     nodes = set(made.rows("kg_nodes", BASE[0])["node_id"])
     gold = set(made.rows("questions", "questions/search")["gold"].explode(empty_as_null=True))
@@ -120,30 +110,6 @@ def _below(node: dict[str, object]) -> set[tuple[str, str]]:
     for child in children:
         found |= {(child["kind"], child["id"])} | _below(child)
     return found
-
-
-def data(world: SmallWorld) -> dict[str, str]:
-    """Content hashes of all rows; history is what differs between runs."""
-    return {
-        str(path.relative_to(world.lake.root)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in world.lake.root.rglob("*.parquet")
-        if not {"history", ".locks"} & set(path.parts)
-    }
-
-
-def test_made_again_nothing_is_computed_and_made_anew_the_bytes_are_the_same(made: SmallWorld) -> None:
-    before = data(made)
-    keys = [*variant("search", "fourstepfocus"), BASE[3]]
-    passages = made.make(BASE[3])
-    again = made.make(*keys[:2], partition="sample_skb|0")
-    for result in (passages, again):
-        for event in result.get_asset_materialization_events():
-            metadata = event.step_materialization_data.materialization.metadata
-            assert metadata["rows_computed"].value == 0, event
-    for table in ("evidence", "predictions"):
-        made.lake.delete(table, f"{table}/search/fourstepfocus")
-    made.make(*keys[:2], partition="sample_skb|0")
-    assert data(made) == before
 
 
 # Language models, scripted ------------------------------------------------------------------------------------------
@@ -233,19 +199,6 @@ def test_prose_and_unknown_types_end_as_failed_rows_with_their_reason(scripted: 
     assert set(rows["model_id"].str.split("+").list.first()) == {"scripted@1"}
     evidence = scripted.rows("evidence", "evidence/search/fourstepfocus")
     assert set(evidence["question_id"]) == set(rows["question_id"][2:])
-
-
-def test_the_four_cases_and_their_origins(scripted: SmallWorld) -> None:
-    kinds = {name: set(scripted.rows("evidence", f"evidence/graph/{name}")["source_kind"].to_list()) for name in CASES}
-    assert kinds == {"kg_graph": {"edge"}, "kg_background": {"triple"}, "kg_both": {"edge", "triple"}, "kg_none": set()}
-    triples = scripted.rows("triples", "triples/graph/background")
-    assert set(triples["origin"]) == {"background"}
-    assert set(triples["model_id"]) == {"scripted@1"}
-    none = scripted.rows("predictions", "predictions/graph/kg_none")
-    assert set(none["status"]) == {"insufficient"}
-    both = scripted.rows("predictions", "predictions/graph/kg_both").filter(pl.col("status") == "answered")
-    assert set(both["answer"]) == {"garlic"}
-    assert set(both["supported_answers"].list.len()) == {0}, "no source says garlic"
 
 
 def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(scripted: SmallWorld) -> None:

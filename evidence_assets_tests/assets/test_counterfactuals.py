@@ -62,16 +62,6 @@ def test_every_answer_is_asked_again_and_what_comes_of_it_is_scored(lake: Lake, 
         assert value[metric] == (pytest.approx(told.cast(pl.Float64).mean()) if len(told) else None)
 
 
-@pytest.mark.parametrize("again", [True, False])
-@pytest.mark.parametrize("place", ["table/bm25", "graph/nearest_triples", "search/vector_search"])
-def test_a_line_of_yaml_asks_any_kind_of_variant_again(place: str, again: bool) -> None:
-    made = variant_defs(VARIANTS[place].model_copy(update={"counterfactual": again}))
-    specs = {spec.key.path[0]: spec for asset in made.assets or [] for spec in asset.specs}  # type: ignore[union-attr]
-    assert ("counterfactuals" in specs) is again
-    read = {dep.asset_key.path[0] for dep in specs["scores"].deps}
-    assert ("counterfactuals" in read) is again
-
-
 def test_answers_that_cite_nothing_are_not_asked_again() -> None:
     with pytest.raises(BadInput, match="explains nothing and so cites nothing"):
         variant_defs(VARIANTS["mcqa/uscrake_no_chains"])

@@ -14,9 +14,7 @@ from evidence_assets.assets.graph import Graph, GraphFiles
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.evidence import sources as inputs
-from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.lineage import dangling
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets import small_worlds
 from evidence_assets_tests.benchmarks.graphs import test_readers as readers
@@ -85,20 +83,6 @@ def test_two_sources_meet_in_one_edge_that_keeps_both_licences(lake: Lake) -> No
     assert opened.linker.link("Fevers").names == ("fever",)
 
 
-def test_the_same_files_give_the_same_bytes(lake: Lake) -> None:
-    def content() -> dict[str, bytes]:
-        return {
-            str(path): path.read_bytes()
-            for path in sorted(lake.root.rglob("*"))
-            if path.suffix in (".parquet", ".npy", ".json") and not {"history", ".locks"} & set(path.parts)
-        }
-
-    assert materialize(lake, graph_of()).success
-    before = content()
-    assert materialize(lake, graph_of()).success
-    assert content() == before and len(before) > 10
-
-
 def test_harvested_triples_are_merged_up_to_a_rank(lake: Lake) -> None:
     harvested(lake)
     result = materialize(lake, graph_of(harvested=(HARVEST,), best_harvested=2))
@@ -128,15 +112,6 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
         ("Aspirin", "interacts_with", "Warfarin"),
         ("quinine", "may_treat", "malaria"),
     } < {(names[head], relation, names[tail]) for head, relation, tail in edges}
-
-
-def test_an_edge_whose_triple_is_gone_fails_the_blocking_check(lake: Lake) -> None:
-    harvested(lake)
-    assert materialize(lake, graph_of(harvested=(HARVEST,))).success
-    lake.delete("triples", HARVEST)
-    with connect(lake.root) as connection:
-        lost = dangling(connection, lake.path("lineage_edges", "knowledge/small/edges"))
-    assert {edge["parent_kind"] for edge in lost} == {"triple"} and len(lost) == 2
 
 
 def test_arrays_older_than_the_rows_are_not_used_and_vectors_refused(lake: Lake) -> None:

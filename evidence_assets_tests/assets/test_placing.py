@@ -20,7 +20,7 @@ from evidence_assets.definitions import defs
 from evidence_assets.experiment import corpus_making
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.in_use import encoder, model_key
-from evidence_assets.retrieval import embedding, token_cache, token_store
+from evidence_assets.retrieval import embedding
 from evidence_assets.retrieval.embedding import embed
 
 ON_RAY = "extends: embedded\nname: on_ray\nexecutor: ray\nneeds: {gpu: {cpus: 2, gpus: 0.5, memory: 3GB}}\n"
@@ -31,10 +31,6 @@ TAG = "dagster-ray/config"
 def on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "on_ray.yaml").write_text(ON_RAY)
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(tmp_path / "on_ray.yaml"))
-
-
-def test_nothing_is_said_of_ray_where_the_profile_does_not() -> None:
-    assert placed("gpu") == {"pool": "gpu"} and placed() == {} and executor() is None and over_workers() is map
 
 
 @pytest.mark.usefixtures("on_ray")
@@ -106,24 +102,3 @@ def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch
         embed(chunks, nothing, model, model_key(model), encode=encode, over=over)[0] for over in (map, over_workers())
     )
     assert len(alone) == 60 and alone.equals(together)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("on_ray", "two_workers")
-def test_tokens_are_the_same_bytes_over_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_cache, "SEGMENT_TEXTS", 8)
-    monkeypatch.setenv(STEP_VARIABLE, "a_step")
-    monkeypatch.setattr(resources, "_stated", lambda needs: {"num_cpus": 1})
-    settings = profiles.load().token_encoder
-    model, texts = encoder(settings), [f"Sentence {i} says " + "that " * (i % 9) + "much." for i in range(60)]
-    files = []
-    for name, known, over in (("alone", 0, map), ("together", 0, over_workers()), ("again", 30, over_workers())):
-        for some in filter(None, (known, 60)):  # first some of them, where these are to be taken over
-            encode = partial(corpus_making._tokens, settings)
-            _, reused = token_store.build(
-                tmp_path / name, [texts[:some]], model, model_key(model), "v", encode=encode, over=over
-            )
-        assert reused == known
-        made = sorted(path for path in (tmp_path / name).rglob("*") if path.is_file())
-        files.append({path.relative_to(tmp_path / name): path.read_bytes() for path in made})
-    assert files[0] == files[1] == files[2] and len(files[0]) > 8

@@ -82,15 +82,6 @@ def test_one_call_a_question_gives_chain_answer_and_citations(world: tuple[Small
     assert set(again["necessary"]) == {False}, "this one says A to everything"
 
 
-def test_a_closed_book_is_asked_once_and_explains_nothing(world: tuple[SmallWorld, Doctor]) -> None:
-    made, doctor = world
-    doctor.asked.clear()
-    made.make(f"evidence/{CLOSED}", *(f"{table}/{CLOSED}" for table in TABLES), partition=PARTITION)
-    assert len(doctor.asked) == made.rows("questions", "questions/mcqa").height
-    assert made.rows("chains", f"chains/{CLOSED}").is_empty()
-    assert set(made.rows("predictions", f"predictions/{CLOSED}")["status"]) == {"answered"}
-
-
 def test_what_is_shown_is_what_is_sent(world: tuple[SmallWorld, Doctor]) -> None:
     made, doctor = world
     made.make(f"evidence/{CASES}", partition=CLAIMS)

@@ -78,8 +78,3 @@ def test_a_declaration_does_not_lead_out_of_the_raw_folder(name: str) -> None:
         raw_assets(FromRaw(), "raw/benchmarks/mine", [name])
     with pytest.raises(BadInput, match="leads out"):
         raw_assets(FromRaw(source="raw/sample"), "raw/benchmarks/mine", [name])
-
-
-def test_what_reads_declarations_without_dagster_stays_below_raw(lake: Lake) -> None:
-    with pytest.raises(BadInput, match="leads out of the lake's raw folder"):
-        lake.raw_place("../elsewhere")

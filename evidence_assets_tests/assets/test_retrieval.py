@@ -57,15 +57,6 @@ class Collection:
         materialize(self.lake, self._defined, *keys, partition_key=partition)
 
 
-def test_gold_documents_are_found_and_counted(declared: Benchmark, tmp_path: Path) -> None:
-    variant = Variant(system="baselines", family="retrieval", name="bm25", method="bm25", parameters={"k": 3})
-    lake = Collection(tmp_path, DOCUMENTS, [variant]).lake
-    assert {row["doc_id"] for row in lake.read("chunks").to_dicts()} == set(DOCUMENTS)
-    scores = {row["metric"]: (row["value"], row["n"]) for row in lake.read("scores").to_dicts()}
-    assert scores["recall@2"] == scores["ndcg@10"] == scores["mrr"] == scores["hit@1"] == (1.0, 2)
-    assert "evidence_recall" not in scores, "no gold sentence is named"
-
-
 def test_each_ground_cost_is_served_with_its_own_ranking(declared: Benchmark, tmp_path: Path) -> None:
     """What is stored, and so scored, is the order of the cost, not that of a judge that reads after it."""
     stated = {"parts": "chunks", "grain": "chunk", "titles": False, "k": 9, "judge": 1}

@@ -141,29 +141,6 @@ def test_a_deleted_file_takes_its_partition_and_its_triples_along_and_may_come_b
 
 
 @pytest.mark.long
-def test_a_run_that_is_late_for_a_deleted_relation_leaves_nothing(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = kbloom.mine
-
-    def deleted_meanwhile(*arguments: object) -> object:
-        (house.root / "data_lake/raw/seeds/leads_to.yaml").unlink()
-        assert house.tick() == [("raw/seeds", None)]
-        house.work()
-        return real(*arguments)  # type: ignore[arg-type]
-
-    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
-    house.tick()
-    house.work()
-    assert house.tick() == [(HARVEST, "leads_to")]
-    monkeypatch.setattr(kbloom, "mine", deleted_meanwhile)
-    [said] = house.work(failing=[(HARVEST, "leads_to")])
-    assert "leads_to" in said
-    assert house.tick() == MERGED
-    assert "leads_to" not in house.partitions() | set(house.lake.read("prompts")["relation_id"])
-
-
-@pytest.mark.long
 def test_an_edit_while_its_relation_is_harvested_is_harvested_after_and_nothing_twice(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,18 +169,6 @@ def test_an_edit_while_its_relation_is_harvested_is_harvested_after_and_nothing_
     assert house.runs(HARVEST, "leads_to") == before + 2
     lineage = house.lake.read("lineage_edges", HARVEST, "leads_to").filter(pl.col("parent_kind") == "seed")
     assert set(lineage["parent_version"]) == set(house.lake.read("relation_seeds", SEEDS, "leads_to")["seed_hash"])
-
-
-@pytest.mark.long
-def test_what_changed_while_no_daemon_ran_is_found_by_one_that_knows_nothing(house: House) -> None:
-    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
-    house.seed("leads_to", [["epilepsy", "hiv"]])
-    house.seed("may_treat", [["colchicine", "gout"]])
-    later = House.open(house.root)
-    assert later.tick() == [(SEEDS, "leads_to"), (SEEDS, "may_treat")]
-    later.work()
-    latest = House.open(house.root)
-    assert latest.settle(MERGED) == [[(HARVEST, "leads_to"), (HARVEST, "may_treat")], MERGED]
 
 
 def test_a_bad_file_fails_its_check_by_file_line_and_field_and_the_others_go_on(house: House) -> None:

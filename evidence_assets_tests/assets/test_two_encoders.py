@@ -14,7 +14,6 @@ from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import impact, trace
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder
-from evidence_assets.retrieval.corpus import open_corpus
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.models.tiny import make_encoder
 
@@ -90,21 +89,6 @@ def test_the_second_encoder_ranks_otherwise_and_overwrites_nothing(world: SmallW
     kept = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
     vector = kept.filter(pl.col("chunk_id") == best["source_id"])["vector"][0].to_numpy().astype(np.float32)
     assert best["score"] == pytest.approx(float(vector @ query), abs=1e-3), "its vectors are compared with each other"
-
-
-def test_vectors_are_those_of_the_encoder_also_where_a_chunk_is_too_long_for_it(world: SmallWorld) -> None:
-    rows = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
-    models = world.rows("models", "corpus/sample/embeddings/tiny_b")
-    assert set(rows["model_id"]) == set(models["model_id"]) and models["task"].to_list() == ["encoder"]
-    assert world.rows("chunks", "corpus/sample/chunks")["n_tokens"].max() > 104
-    both = [open_corpus(world.lake, "sample", name) for name in ("", "tiny_b")]
-    assert both[1].index.meta.model_id == rows["model_id"][0] != both[0].index.meta.model_id
-    assert [len(c) for c in both] == [rows.height] * 2
-    ids = both[1].ids(range(3))
-    assert ids == both[0].ids(range(3)), "one order of chunks"
-    kept = rows.filter(pl.col("chunk_id") == ids[0])["vector"][0].to_numpy().astype(np.float32)
-    scores, _ = both[1].index.search(kept[None, :], 1)
-    assert scores[0, 0] == pytest.approx(1, abs=1e-2)
 
 
 def test_lineage_leads_to_the_encoder_and_its_revision_and_back(world: SmallWorld) -> None:

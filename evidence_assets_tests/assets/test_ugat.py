@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -53,21 +52,6 @@ def test_a_name_is_looked_up_in_the_graph_of_the_benchmark(tmp_path: Path) -> No
         lake.write(f"knowledge/{graph}/edges", "", {"kg_edges": edges})
     assert facts_named(lake, "sample", {"e", "unknown"}) == {"e": Fact(*fact.values(), "Cat", "pet")}
     assert facts_named(lake, "other", {"e"})["e"].head == "CAT"
-
-
-def test_why_names_the_nodes_their_relevance_and_the_attention_of_the_edges(lake: Lake) -> None:
-    for row in lake.read("evidence", "evidence/mcqa/ugat", PARTITION).to_dicts():
-        why = json.loads(row["why"])
-        edges = {edge for edge, _ in json.loads(row["locator"])}
-        assert set(why["attention"]) <= edges and len(why["nodes"]) >= 2
-        assert why["links"][-1]["rule"] in ("exact", "normalised", "fuzzy", "embedding")
-
-
-def test_a_benchmark_without_a_graph_or_without_a_corpus_has_no_evidence(lake: Lake) -> None:
-    for selector, benchmark in (("ugat", "sample_mcqa"), ("bm25", "sample_graph"), ("cosine", "sample_graph")):
-        path = lake.path("evidence", f"evidence/mcqa/{selector}", f"{benchmark}|0")
-        assert path.exists() and not lake.read("evidence", f"evidence/mcqa/{selector}", f"{benchmark}|0").height
-    assert lake.read("predictions", "predictions/mcqa/bm25", PARTITION).height
 
 
 def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:

@@ -106,16 +106,6 @@ def test_every_variant_gives_evidence_of_its_kind_that_exists(made: SmallWorld, 
 
 
 @pytest.mark.long
-def test_other_costs_find_other_chunks(made: SmallWorld) -> None:
-    names = [n for n in DECLARED if n.endswith("_chunks") and n != "uscrake_chunks"]
-    found = {
-        name: tuple(made.rows("evidence", f"evidence/mcqa/{name}").sort("question_id", "option", "rank")["source_id"])
-        for name in names
-    }
-    assert len(set(found.values())) == len(names)
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("name", ANSWERED)
 def test_with_chains_and_without_every_question_is_answered(made: SmallWorld, name: str) -> None:
     predictions = made.rows("predictions", f"predictions/mcqa/{name}")

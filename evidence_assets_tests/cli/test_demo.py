@@ -92,23 +92,6 @@ def test_every_row_of_lineage_leads_somewhere(made_world: World) -> None:
             assert dangling(connection, path) == [], path
 
 
-def test_a_prediction_leads_to_its_sources_and_a_source_to_its_predictions(made_world: World) -> None:
-    with connect(made_world.root / "data_lake") as connection:
-        prediction_id, chunk = connection.execute(
-            """
-            SELECT p.prediction_id, e.source_id FROM citations ci JOIN chains c USING (chain_id)
-            JOIN evidence e USING (evidence_id)
-            JOIN predictions p ON (p.question_id, p.selector, p.reasoner) = (c.question_id, c.selector, c.reasoner)
-            WHERE e.kind = 'chunk' AND ci.verdict = 'verified' ORDER BY ALL LIMIT 1
-            """
-        ).fetchall()[0]
-    up = json.loads(asked_of(made_world, "trace", prediction_id, "--json").stdout)
-    down = asked_of(made_world, "impact", chunk, "--json").stdout
-    kinds = set(re.findall(r'"kind": "(\w+)"', json.dumps(up)))
-    assert {"prediction", "chain", "evidence", "question"} <= kinds
-    assert prediction_id in down
-
-
 def test_questions_in_all_output_formats(made_world: World) -> None:
     sql = "SELECT benchmark, count(*) AS n FROM questions GROUP BY 1 ORDER BY 1"
     as_json = json.loads(asked_of(made_world, "query", sql, "--format", "json").stdout)

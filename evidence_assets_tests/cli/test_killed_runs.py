@@ -75,14 +75,3 @@ def test_a_run_says_who_asked_and_one_of_another_machine_is_left_alone(
         for host, ended in (("another machine", 0), (tags[HOST], 1)):
             instance.create_run_for_job(work, tags=tags | {HOST: host, ALIVE: "no such process"})
             assert end_killed_runs(instance, tmp_path) == ended
-
-
-def test_the_mark_of_a_process_that_was_killed_before_its_first_run_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    (tmp_path / "alive").mkdir()
-    (tmp_path / "alive" / "of a killed one").touch()
-    with dg.DagsterInstance.get() as instance, marked_alive(tmp_path) as tags:
-        assert end_killed_runs(instance, tmp_path) == 0
-        assert [path.name for path in (tmp_path / "alive").iterdir()] == [tags[ALIVE]]

@@ -136,17 +136,6 @@ def test_by_keyboard_from_a_search_to_a_document_and_back_to_another_answer(page
     assert page.locator("h1").text_content() == "Which animal sleeps long?"
 
 
-def test_filters_and_the_sql_of_a_page(page: Any) -> None:
-    page.goto("/questions")
-    assert "3 answers" in page.content()
-    page.get_by_label("Status").select_option("failed")
-    page.get_by_role("button", name="Filter").click()
-    page.wait_for_url("**status=failed*")
-    assert "None fits." in page.content()
-    page.get_by_text("SQL of this page").click()
-    assert "a.status = 'failed'" in page.locator("pre").first.text_content()
-
-
 def test_text_that_means_harm_stays_text(page: Any) -> None:
     page.goto("/search?q=hoot")
     for _ in range(2):

@@ -150,11 +150,6 @@ def test_an_edge_that_the_lake_lost_is_left_out(lake: Lake) -> None:
     assert [edge.edge_id for edges in found.values() for edge in edges] == ["e1"]
 
 
-def test_without_a_file_the_command_prints_the_text(lake: Lake) -> None:
-    done = CliRunner().invoke(app, ["card", "p-s", "--lake", str(lake.root)])
-    assert done.exit_code == 0 and "metformin —may treat→" in done.output
-
-
 def test_graphs_are_counted_with_their_sources_and_licences(lake: Lake) -> None:
     with connect(lake.root) as connection:
         (found,) = graph_sizes(connection)

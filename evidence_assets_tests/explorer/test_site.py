@@ -7,7 +7,7 @@ import re
 import socket
 from html import unescape
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 import polars as pl
 import pytest
@@ -355,10 +355,3 @@ def test_cells_columns_and_captions_have_pages_of_their_own(lake: Lake) -> None:
         assert page.status == 200 and "question/q2" in page.html, place
     for place in ("x", "r1", "c", "r1c"):
         assert site.reply(f"{table}:{place}", {}).status == 404
-
-
-def test_addresses_survive_the_way_to_a_page_and_back(lake: Lake) -> None:
-    site = Site(OpenLake(lake.root))
-    page = site.reply("/source/chunk/k1", {}).html
-    [address] = {unescape(found) for found in re.findall(r'href="(/source/document/[^"]*)"', page)}
-    assert site.reply(urlsplit(address).path, dict(parse_qsl(urlsplit(address).query))).status == 200
