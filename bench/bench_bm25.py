@@ -1,7 +1,9 @@
-"""BM25 of a corpus on disk: seconds to build, bytes a text on disk and in memory, time of a query, beside ``bm25s`` in memory.
+"""BM25 of a corpus on disk: seconds to build, bytes a text on disk and in memory, time of a query, beside ``bm25s`` in
+memory.
 
-The corpus is made of real sentences put together anew (`EVIDENCE_DEV_DATA`); queries are HotpotQA's questions. Scores are
-asserted to be those that ``bm25s`` gives where it builds the index its own way, times the factor k1 + 1 that it leaves out.
+The corpus is made of real sentences put together anew (`EVIDENCE_DEV_DATA`); queries are HotpotQA's questions. Scores
+are asserted to be those that ``bm25s`` gives where it builds the index its own way, times the factor k1 + 1 that it
+leaves out.
 
     python bench/bench_bm25.py --texts 200000
 """

@@ -2,8 +2,8 @@
 
 Every neighbourhood (3 hops, hub cap, edges among what was found) is checked: its nodes against the plain expansion for
 the first seeds, its edges against a look at all edges of the graph. Seeds are drawn twice: evenly over the nodes, and
-by degree, as the concepts of questions are rather hubs. Wall time is what is asked for; processor time is printed beside it, for
-a machine that others use as well.
+by degree, as the concepts of questions are rather hubs. Wall time is what is asked for; processor time is printed
+beside it, for a machine that others use as well.
 
 Run: python bench/bench_graph.py [--nodes 1000000 --edges 10000000 --questions 100]
 """

@@ -3,8 +3,8 @@
 Both sides: 4 heads, 2 layers, fused Adam, the same first values, and the published scale 1/√d (TransformerConv divides
 by the width of a head, so its queries are made from h/√K). The two are run in turn, the scores must agree to 1e-3.
 
-The share of the floating-point peak is the operations of the batch's dense products (attention over neighbours, Adam and
-everything else count as none) per second of its whole run, against one large float32 product measured in the same
+The share of the floating-point peak is the operations of the batch's dense products (attention over neighbours, Adam
+and everything else count as none) per second of its whole run, against one large float32 product measured in the same
 process.
 
 Run: python bench/bench_graph_attention.py [--device cpu|cuda --questions 64 --steps 50 10 --repeats 3]

@@ -1,8 +1,9 @@
 """One question of five options with pools of R chunks of 410 tokens: seconds, and memory beside what files are mapped.
 
-Chunks are made: each has one of ``--distinct`` texts, whose tokens are random unit vectors, as if an encoder had been asked;
-of vectors alone none are kept twice, so that a pool of any size can be measured on a small disk. What is ranked is as large
-as it would be. Memory is that of pages of no file (RssAnon), at its highest, less what the process had before the question.
+Chunks are made: each has one of ``--distinct`` texts, whose tokens are random unit vectors, as if an encoder had been
+asked; of vectors alone none are kept twice, so that a pool of any size can be measured on a small disk. What is ranked
+is as large as it would be. Memory is that of pages of no file (RssAnon), at its highest, less what the process had
+before the question.
 
     python bench/bench_pool.py --R 20000 --costs fusion maxsim cosine jsd
 """

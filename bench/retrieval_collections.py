@@ -1,4 +1,5 @@
-"""Retrieval collections in BEIR's layout, written from EVIDENCE_DEV_DATA and the sample for ``bench/worlds/collections.yaml``.
+"""Retrieval collections in BEIR's layout, written from EVIDENCE_DEV_DATA and the sample for
+``bench/worlds/collections.yaml``.
 
 The first half of a collection's queries is its split ``dev``, on which settings are chosen, the second its ``test``.
 """

@@ -115,8 +115,8 @@ class GraphArrays:
                 raise ValueError(f"edge {edge} has {name} {int(ends[edge])}, but nodes are numbered 0 to {n_nodes - 1}")
         index = np.int32 if max(n_nodes, 2 * len(heads)) < 2**31 else np.int64
         heads, tails = heads.astype(index, copy=False), tails.astype(index, copy=False)
-        # An edge is seen from its head, then from its tail, a self-loop once: in this order edge ids ascend, and a stable sort
-        # by neighbour, then by node leaves them so.
+        # An edge is seen from its head, then from its tail, a self-loop once: in this order edge ids ascend, and a
+        # stable sort by neighbour, then by node leaves them so.
         seen = np.column_stack([np.ones(len(heads), np.bool_), heads != tails])
         owners, neighbours = np.column_stack([heads, tails])[seen], np.column_stack([tails, heads])[seen]
         slots: IntArray = np.flatnonzero(seen).astype(index)
@@ -277,7 +277,7 @@ class GraphArrays:
 
 
 def counted_order(values: IntArray, below: int) -> IntArray:
-    """Where the values stand in ascending order, equal ones as they came: counted, as there are few, and not compared."""
+    """Where the values stand in ascending order, equal ones as they came: counted and not compared."""
     places = np.arange(len(values), dtype=values.dtype)
     counted = csr_array((np.ones(len(values), np.bool_), (values, places)), shape=(below, len(values)))
     order: IntArray = counted.indices

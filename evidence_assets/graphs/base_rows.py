@@ -57,7 +57,7 @@ def node_rows(nodes: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
 
 
 def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") -> pa.Table:
-    """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, held as codes; see ``lake.coded``."""
+    """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, as codes; see ``lake.coded``."""
     prefix = node_id(name, "")
     columns = {c: _named(edges[c], "" if c == "relation" else prefix) for c in ENDS}
     columns["edge_id"] = edge_ids(*columns.values())

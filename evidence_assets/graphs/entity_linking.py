@@ -1,8 +1,6 @@
 """Linking of concepts to the nodes of a graph by name.
 
-Belongs here: deciding which nodes a phrase names, by which rule and how surely, and finding names in a text.
-Does not belong here: which phrases of a text are concepts (``keyphrases``), the graph itself, or any model: vectors
-come through a callable.
+Which phrases of a text are concepts is decided in ``keyphrases``; vectors come through a callable.
 
 Four rules are tried in order and the first that finds a node decides:
 
@@ -12,8 +10,8 @@ Four rules are tried in order and the first that finds a node decides:
 3. ``fuzzy``: the names of largest ``1 − indel / (|a| + |b|)`` at or above a threshold;
 4. ``embedding``: the names of largest cosine at or above a threshold, where vectors are at hand.
 
-One look-up answers the first two, because equal surface forms have equal keys. Names lie in Arrow and keys are known by 64 bits
-of their hash, so that a name takes its letters and some bytes and no Python object.
+One look-up answers the first two, because equal surface forms have equal keys. Names lie in Arrow and keys are known by
+64 bits of their hash, so that a name takes its letters and some bytes and no Python object.
 """
 
 from __future__ import annotations
@@ -184,7 +182,8 @@ class EntityLinker:
         return spans
 
     def fuzzy(self, concept: str) -> tuple[float, list[int]]:
-        """The best similarity at or above the threshold and the numbers of the keys that reach it; (0, []) if there is none.
+        """The best similarity at or above the threshold and the numbers of the keys that reach it; (0, []) if there is
+        none.
 
         Exactly the best of a scan over all keys. A signature of 64 bits a key counts letters in unary, so that an
         inserted or deleted letter changes at most one bit: ``popcount(xor) ≤ indel ≤ (1−t)(|a|+|b|)`` leaves few keys

@@ -1,9 +1,5 @@
 """Attention over a graph's neighbourhoods: the stages of Attention2Query that need no trained model.
 
-Belongs here: expansion around a phrase, the choice of nodes by attention, bridges between disconnected parts, and
-neighbours for a phrase that no node is named after; vectors and integer nodes in and out. Does not belong here:
-linking, wording of triples, or their grading (``systems.a2q.selection``).
-
 Attention is scaled dot product with identity projections: a head is a slice of the vector, nothing is trained.
 """
 
@@ -87,9 +83,9 @@ def expand(
     The start's neighbours are scored ``s = α − λ·distance``; then the best-scored node that was not expanded yet is
     expanded in turn, until θ is met. The start has score 1.
 
-    ``counted="layers"`` takes θ as the layers of neighbours around the start: the first node that lies θ steps away ends
-    the expansion, so that λ decides how much of the nearer layers is seen before. ``counted="nodes"`` takes it as how
-    many nodes are expanded in all, the start among them, wherever they lie.
+    ``counted="layers"`` takes θ as the layers of neighbours around the start: the first node that lies θ steps away
+    ends the expansion, so that λ decides how much of the nearer layers is seen before. ``counted="nodes"`` takes it as
+    how many nodes are expanded in all, the start among them, wherever they lie.
 
     ``score="softmax"`` takes α as the softmax over the neighbours seen in one step, as the formula reads; α then
     shrinks with the number of neighbours while λ·distance does not, so that nearness decides alone.

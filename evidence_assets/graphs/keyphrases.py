@@ -1,8 +1,5 @@
 """The concepts of a text: phrases that stand for it, told apart from each other, without any training.
 
-Belongs here: candidates, their scores, and the choice among them. Does not belong here: what a concept means in a
-graph (``entity_linking``), or the encoder: vectors come through a callable.
-
 KeyBERT's recipe (Grootendorst 2020): a phrase is as good as its vector is near the vector of the text, and maximal
 marginal relevance keeps the chosen phrases apart.
 """

@@ -1,9 +1,4 @@
-"""A knowledge graph: nodes and edges by number, seen as arrays, names, types, facts and vectors.
-
-Belongs here: the one object that every system reads a graph through, and its making from rows of ``kg_nodes`` and
-``kg_edges``. Nodes are numbered in the order of their ids, edges in the order of theirs, relations and types in the
-order of their names, wherever a graph comes from. Does not belong here: where a graph lies in the lake (``stored``).
-"""
+"""A knowledge graph: nodes and edges by number, seen as arrays, names, types, facts and vectors."""
 
 from __future__ import annotations
 
@@ -51,7 +46,7 @@ class Shape(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """Every name and alias with the number of its node: first the name of each node, in their order, then the aliases."""
+    """Every name and alias with the number of its node: first the names in the order of nodes, then the aliases."""
 
     texts: pl.Series
     owners: NDArray[np.int64]
@@ -62,7 +57,8 @@ class GraphVectors:
     """Vectors of a graph's names and passages, each opened when it is first asked for.
 
     ``encode`` gives vectors of texts of any length in their space, ``read_forms`` a row for each of the graph's forms,
-    ``open_names`` an index over these, ``read_passages`` rows of ``kg_passages``, ``open_passages`` those of nodes in files.
+    ``open_names`` an index over these, ``read_passages`` rows of ``kg_passages``, ``open_passages`` those of nodes in
+    files.
     """
 
     encode: Encode
@@ -248,7 +244,7 @@ class KnowledgeGraph:
 
     @cached_property
     def node_vectors(self) -> FloatArray:
-        """One row a node: the vector of its name; as they lie on disk, so that who asks reads the rows that it needs."""
+        """One row a node: the vector of its name; memory-mapped, so that only rows asked for are read."""
         return self.vectors.forms[: len(self)]
 
     def nearness_to(self, vector: FloatArray) -> Callable[[IntArray], FloatArray]:
@@ -294,8 +290,8 @@ def shape_of(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> Shape:
             found = block.select(side).join(numbers, left_on=side, right_on="id", how="left", maintain_order="left")
             if found["number"].null_count():
                 raise StaleInput(
-                    f"{found['number'].null_count()} edges end at nodes that the graph lacks: materialize nodes and edges "
-                    "together"
+                    f"{found['number'].null_count()} edges end at nodes that the graph lacks: materialize nodes "
+                    "and edges together"
                 )
             parts[side].append(found["number"].to_numpy())
         codes, names = codes_of(block["relation"])

@@ -1,4 +1,5 @@
-"""The passages of a graph's nodes in files: their vectors, whose they are, and indexes over them, opened without being read.
+"""The passages of a graph's nodes in files: their vectors, whose they are, and indexes over them, opened without being
+read.
 
 =================== ====================================================================================
 ``vectors.npy``     n × d float16, one row a passage, in the order of the stored rows
@@ -9,9 +10,6 @@
 ``index.faiss``     the index over the passages
 ``means``           the same over one vector a node, the mean of its passages
 =================== ====================================================================================
-
-Belongs here: writing these files in one pass over the rows of ``kg_passages``, and nearest nodes by them. Which of a node's
-texts are passages is for those who cut them.
 """
 
 from __future__ import annotations

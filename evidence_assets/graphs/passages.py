@@ -1,8 +1,4 @@
-"""Texts that stand for the nodes and edges of a graph, and their vectors as rows of ``kg_passages``.
-
-Belongs here: which text stands for what, and taking over the vectors of texts that did not change. How the passages of
-a node's document are cut is said in ``node_search``.
-"""
+"""Texts that stand for the nodes and edges of a graph, and their vectors as rows of ``kg_passages``."""
 
 from __future__ import annotations
 
@@ -63,8 +59,8 @@ def passage_table(
 ) -> tuple[pa.Table, int]:
     """Rows of ``kg_passages``, vectors of unchanged texts taken over; and how many were.
 
-    Passages of one owner follow one another and are numbered in the order given. Of them ``TEXTS_AT_ONCE`` are Python objects at
-    a time, the rest lie in Arrow; what was made since is put into ``blocks`` when a block is due.
+    Passages of one owner follow one another and are numbered in the order given. Of them ``TEXTS_AT_ONCE`` are Python
+    objects at a time, the rest lie in Arrow; what was made since is put into ``blocks`` when a block is due.
     """
     known = Known(previous["input_hash"].to_numpy().astype("S32"), matrix(previous["vector"]))
     made, reused, kept, owner, ordinal = [typed("kg_passages", [])], 0, 1, ("", ""), -1

@@ -1,8 +1,4 @@
-"""A graph in the lake: its arrays and the vectors of its names in folders, and all of it opened as one object.
-
-Belongs here: what is written beside the rows, what each folder remembers of the rows that it was built from, and the
-one place where a graph of the lake is opened.
-"""
+"""A graph in the lake: its arrays and the vectors of its names in folders, and all of it opened as one object."""
 
 from __future__ import annotations
 
@@ -72,7 +68,7 @@ def tables_version(lake: Lake, name: str, *parts: str) -> str:
 
 
 def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
-    """Write the graph in compressed rows, with the columns ``MAPPED``; numbers are those of the stored tables' order."""
+    """Write the graph in compressed rows, with the columns ``MAPPED``; numbered as the stored tables are."""
     place = f"knowledge/{name}"
     folder = lake.index_folder(f"{place}/csr")
     with replacing_folder(folder) as temporary:
@@ -179,7 +175,7 @@ class Known:
 def vectors_of(
     texts: Sequence[str], model_id: str, known: Known, encode: Encode, into: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.bytes_], int]:
-    """Write the vector of each text, block by block, those of known hashes taken over; its hashes, and how many were."""
+    """Write the vector of each text, block by block, known ones taken over; the hashes, and how many were."""
     hashes = np.array([content_id("embedding", text, model_id) for text in texts], dtype="S32")
     rows = known.rows(hashes)
     for start in range(0, len(texts), TEXTS_AT_ONCE):
@@ -198,8 +194,8 @@ def open_graph(lake: Lake, name: str, encoder: Encoder, of: str = "") -> Knowled
     """The graph of this name, read as it is asked for and shared by all who ask in this process.
 
     Arrays are memory-mapped where the lake has them of these very rows, and built from the rows where it has not;
-    vectors of other rows or of another model are refused. ``of`` is what the profile calls the encoder, where it is not its
-    first.
+    vectors of other rows or of another model are refused. ``of`` is what the profile calls the encoder, where it is not
+    its first.
     """
     place = f"knowledge/{name}"
     tables = (("kg_nodes", f"{place}/nodes"), ("kg_edges", f"{place}/edges"))

@@ -1,9 +1,4 @@
-"""Substitution of variables in triplets by the nodes of a typed graph: the filter of 4StepFocus.
-
-Belongs here: the narrowing of candidate sets over integer nodes, and the edges that support one candidate. Does not
-belong here: triplets as a model writes them (``systems.four_step_focus.triplets``), or what a constant's words mean
-(``entity_linking``).
-"""
+"""Substitution of variables in triplets by the nodes of a typed graph: the filter of 4StepFocus."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The chunks of a corpus and their vectors: as rows of the lake, and opened for answering.
 
-Vectors and index of a further encoder have its name after their keys; where none is named, those of the profile's first are
-meant.
+Vectors and index of a further encoder have its name after their keys; where none is named, those of the profile's first
+are meant.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@
 ``corpus.json``         number of chunks, dimensions, version of these files
 ======================= ===================================================================================
 
-The order is shard by shard, within a shard by chunk id: all files are the shards' rows end to end, so they are written in
-one pass. An open corpus holds no Python object for a chunk; what is asked for is read by position, many at once. Keys are the
-128 bits by which contents are known everywhere in a lake.
+The order is shard by shard, within a shard by chunk id: all files are the shards' rows end to end, so they are written
+in one pass. An open corpus holds no Python object for a chunk; what is asked for is read by position, many at once.
+Keys are the 128 bits by which contents are known everywhere in a lake.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,8 +60,8 @@ Vectors = npt.NDArray[np.floating[Any]]
 class Shard:
     """One shard of a corpus, row by row: what a chunk says, and its vector.
 
-    Both are read once, side by side, in blocks of any size; ``chunks`` have at least the columns ``COLUMNS`` and ascend by
-    chunk id.
+    Both are read once, side by side, in blocks of any size; ``chunks`` have at least the columns ``COLUMNS`` and ascend
+    by chunk id.
     """
 
     chunks: Iterable[pa.RecordBatch]
@@ -216,11 +216,6 @@ class CorpusFiles:
     def sentences(self, positions: Sequence[int] | Ints) -> list[list[tuple[int, int]]]:
         """Sentences, by the characters of the chunk's text."""
         return [[(s["start"], s["end"]) for s in row] for row in self.column("sentence_offsets", positions)]
-
-    def blocks(self, name: str) -> Iterator[list[Any]]:
-        """A whole column, block by block, in order."""
-        for batch in self._batches:
-            yield batch.column(name).to_pylist()
 
     def text_keys(self, positions: Sequence[int] | Ints) -> npt.NDArray[np.bytes_]:
         """What the tokens of texts are kept under."""

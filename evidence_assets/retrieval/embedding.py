@@ -107,8 +107,8 @@ def _named(chunks: pl.DataFrame, bad: Sequence[int], model_id: str) -> str:
     )
     more = f" and {len(bad) - NAMED:,} more" if len(bad) > NAMED else ""
     return (
-        f"{model_id} gives vectors that are not numbers for {told}{more}; all other chunks are encoded and kept: change these "
-        "texts, or load the encoder with dtype: float32, and make the embeddings again"
+        f"{model_id} gives vectors that are not numbers for {told}{more}; all other chunks are encoded and kept: "
+        "change these texts, or load the encoder with dtype: float32, and make the embeddings again"
     )
 
 

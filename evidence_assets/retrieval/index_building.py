@@ -1,8 +1,8 @@
 """Builds vector indexes within a stated memory, from vectors that lie in a file.
 
 The vectors are read in blocks and never held together: an index is trained on a sample, filled block by block, and its
-recall measured against an exact search that reads the file once more. Beside the finished index, memory holds the sample
-while it is trained, then one block.
+recall measured against an exact search that reads the file once more. Beside the finished index, memory holds the
+sample while it is trained, then one block.
 
 =========== ==================== =============================================================================
 kind        bytes a vector       when

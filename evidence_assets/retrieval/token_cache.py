@@ -12,9 +12,9 @@ uncompressed Arrow file of one batch, memory-mapped when it is read:
 ``counts``  tokens            how often the text holds that form
 =========== ================= =====================================================================
 
-A text without any token keeps one of zeros, so that every text has a row; it is far from everything. Processes share a folder
-without a lock: segments appear whole and vanish whole, and what a process has opened stays readable when its file is gone.
-Where the folder grows past its limit, the segments go that were used least recently.
+A text without any token keeps one of zeros, so that every text has a row; it is far from everything. Processes share a
+folder without a lock: segments appear whole and vanish whole, and what a process has opened stays readable when its
+file is gone. Where the folder grows past its limit, the segments go that were used least recently.
 """
 
 from __future__ import annotations
@@ -95,9 +95,8 @@ class Segment:
         [batch] = opened(path, mapped_batches, remedy)
         stated = dict(batch.schema.metadata or {})
         if stated != _stated(model, dimensions):
-            raise StaleInput(
-                f"{path} holds tokens of {stated.get(b'model', b'another encoder').decode()}, not of {model}: {remedy} again"
-            )
+            other = stated.get(b"model", b"another encoder").decode()
+            raise StaleInput(f"{path} holds tokens of {other}, not of {model}: {remedy} again")
         column = {name: batch.column(name) for name in batch.schema.names}
         self.keys: Keys = np.frombuffer(column["key"].buffers()[1], dtype=KEY, count=len(batch))
         self.offsets = column["vectors"].offsets.to_numpy().astype(np.int64)
@@ -285,7 +284,9 @@ class TokenCache:
                 yield self._open[path]
 
     def _touch(self, segments: Sequence[Segment]) -> None:
-        """Remember that segments of the cache are in use, for every process that shares it; an asset's stay as they are."""
+        """Remember that segments of the cache are in use, for every process that shares it; an asset's stay as they
+        are.
+        """
         now = time.time()
         for segment in segments:
             if segment.path.parent == self._folder and now - segment.used > TOUCHED_EVERY:

@@ -1,4 +1,5 @@
-"""What a corpus says of its tokens, and the tokens themselves: those of the whole corpus, or of what was asked for so far.
+"""What a corpus says of its tokens, and the tokens themselves: those of the whole corpus, or of what was asked for so
+far.
 
 =============== =============================================================================================
 ``pieces/``     BM25 over the surface forms of the encoder's tokens (``bm25``)
@@ -7,9 +8,9 @@
 ``meta.json``   what the store was built from
 =============== =============================================================================================
 
-Of a corpus whose vectors would not fit there are no ``segments``: what a ranking asks for is encoded then, and kept in a cache
-beside the lake's other caches, which also holds what other views of the encoder give. Both ways give the same numbers. The
-store is refused when the corpus or the encoder has changed since.
+Of a corpus whose vectors would not fit there are no ``segments``: what a ranking asks for is encoded then, and kept in
+a cache beside the lake's other caches, which also holds what other views of the encoder give. Both ways give the same
+numbers. The store is refused when the corpus or the encoder has changed since.
 """
 
 from __future__ import annotations
@@ -87,9 +88,9 @@ def build(
 ) -> tuple[StoreMeta, int]:
     """Write the store of ``texts``, given in the corpus's order in blocks of any size, in place of what is there.
 
-    Tokens of texts that the store held before are taken over where the encoder is the same; the second number returned says
-    how many texts these are. ``encode`` gives the tokens of a block (`encoded`) and ``over`` is how blocks are encoded, where
-    another process works.
+    Tokens of texts that the store held before are taken over where the encoder is the same; the second number returned
+    says how many texts these are. ``encode`` gives the tokens of a block (`encoded`) and ``over`` is how blocks are
+    encoded, where another process works.
 
     Raises BadInput where the encoder cannot say what its tokens are, or gives a number that float16 cannot hold.
     """

@@ -1,7 +1,7 @@
 """FAISS indexes on disk: what they are, what they were built from, and how they are searched.
 
-Building them is for :mod:`index_building`. An index is opened memory-mapped; it is searched on a card where it fits there,
-and on the processor otherwise, with the same result.
+Building them is for :mod:`index_building`. An index is opened memory-mapped; it is searched on a card where it fits
+there, and on the processor otherwise, with the same result.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def why_not_on_card(kind: str, code_bytes: int, size: int, free: int) -> str:
 
 
 def on_card(library: Any, index: Any, meta: IndexMeta, free: int | None = None) -> tuple[Any, str]:
-    """A copy of the index on the card, with half-precision tables; or None and the reason why there is none, which is said
+    """A copy of the index on the card, with half-precision tables; or None and the reason why there is none, which is
+    said
     where there is a card."""
     if not cards(library):
         return None, "there is no card, or this FAISS is built for the processor alone"

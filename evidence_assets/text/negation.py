@@ -1,4 +1,6 @@
-"""Words that deny: in what a clause states, in what a reply says of options, and in what a question asks for. English only."""
+"""Words that deny: in what a clause states, in what a reply says of options, and in what a question asks for. English
+only.
+"""
 
 from __future__ import annotations
 

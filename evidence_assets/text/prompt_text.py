@@ -1,7 +1,4 @@
-"""Prompts with slots for a head and a tail: filling them, their own words, the words that an entity may be made of.
-
-Belongs here: rules on strings that prompt mining, tuple search and triple scoring share. Nothing here asks a model.
-"""
+"""Prompts with slots for a head and a tail: filling them, their own words, the words that an entity may be made of."""
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections import Counter
 
+from evidence_assets.text.words import word_lists
+
 Span = tuple[int, int]
 """Start and end within a text."""
 
@@ -15,7 +17,8 @@ _ABBREVIATION_LIST = """
 """
 _ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
 """A full stop after one of these does not end a sentence."""
-# Tried once a run of marks and without going back in it: a line of dots that fills a page would take the square of its length.
+# Tried once a run of marks and without going back in it: a line of dots that fills a page would take the square of its
+# length.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’）]*+|\n\s*\n")
 _WORD_BEFORE = re.compile(r"([\w.]+)\.$")
 
@@ -64,18 +67,7 @@ def clauses(sentence: str) -> list[str]:
     return [clause for clause in _CLAUSE_END.split(sentence) if clause.strip()]
 
 
-_SMALL_WORDS = {
-    "English": "the of and to is in that it was for on are with as at be this have from by which what who how does do can an a they when or not where why much many long often has had did will would should must been there their its i you he she we if could about into than then so but no",
-    "German": "der die das und ist von den nicht mit ein eine zu im für auf dem des sich welche welches welcher wer wie kann warum wo wann viel viele lange oft hat haben hatte wird werden wurde sind war bei nach aus als auch gibt können soll muss ihre seine dieser diese",
-    "French": "le la les des est et une un dans que qui pour pas sur du au avec ce quel quelle quels comment peut sont il où quand pourquoi combien longtemps souvent a ont était être avoir par plus se cette ces aux doit peuvent",
-    "Spanish": "el la los las de que en un una es por con para como del se qué cuál quién puede son no su al lo dónde cuándo cuánto cuántos cuánta cuántas cuáles tiene tienen ser fue más pueden debe hay este esta sus",
-    "Italian": "il lo la gli le di che è un una per con del della nel sono quale quali chi come può non si da dei dove quando quanto quanti quanta quante perché ha hanno essere fu più possono deve questo questa alla nella",
-    "Portuguese": "o a os as de que e do da em um uma é para com não qual quais quem como pode são no na dos onde quando quanto quantos quanta quantas porque tem têm ser foi mais podem deve este esta pela pelo ao",
-    "Dutch": "de het een van en is dat niet op te met voor welke wie hoe kan zijn er aan om door wat bij uit waar wanneer waarom veel hoeveel vaak lang heeft hebben wordt worden waren naar ook deze dit kunnen moet",
-    "Polish": "i w na z do nie się jest to że jak który która które kto czy może od po są przez dla gdzie kiedy dlaczego ile długo często ma mają był była być przy oraz jako tym tego można musi",
-    "Swedish": "och att det är som en ett på för med av inte vilken vilket vem hur kan den till om har var när varför mycket många länge ofta hade blir vara från också denna detta kunna måste",
-}
-_WORDS = {language: frozenset(words.split()) for language, words in _SMALL_WORDS.items()}
+_WORDS = word_lists("small_words.txt")
 _SCRIPTS = {
     "CYRILLIC": "Cyrillic script",
     "GREEK": "Greek",
@@ -89,7 +81,9 @@ _SCRIPTS = {
     "THAI": "Thai",
 }
 LEAST, LEAD = 2, 1.5
-"""Small words that a text must hold (one is enough in a question of four or five), and by how often the most fitting language must hold more than the next."""
+"""Small words that a text must hold (one is enough in a question of four or five), and by how often the most fitting
+language must hold more than the next.
+"""
 
 
 def language_of(text: str) -> str:

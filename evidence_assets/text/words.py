@@ -1,8 +1,4 @@
-"""Words and the normal form of names: how two ways of writing the same thing are recognised without any model.
-
-Belongs here: which words say nothing, word splitting, the one documented key under which names are compared, and stems, by
-which texts are compared. Which node a concept means is decided elsewhere (``entity_linking``).
-"""
+"""Words and the normal form of names: how two ways of writing the same thing are recognised without any model."""
 
 from __future__ import annotations
 
@@ -16,14 +12,15 @@ from threading import Lock
 from typing import Any
 
 
-def _lists() -> dict[str, frozenset[str]]:
-    text = (resources.files(__package__) / "stop_words.txt").read_text(encoding="utf-8")
+def word_lists(file: str) -> dict[str, frozenset[str]]:
+    """The lists of words in a file beside this one, by their headings."""
+    text = (resources.files(__package__) / file).read_text(encoding="utf-8")
     text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
     _, *parts = re.split(r"^\[(\w+)\]$", text, flags=re.MULTILINE)
     return {name: frozenset(words.split()) for name, words in zip(parts[::2], parts[1::2], strict=True)}
 
 
-_LISTS = _lists()
+_LISTS = word_lists("stop_words.txt")
 STOP_WORDS = _LISTS["stop"]
 """English words that carry nothing of their own."""
 TABLE_WORDS = _LISTS["tables"]
@@ -32,7 +29,8 @@ GENERIC_TERMS = _LISTS["generic"]
 """Nouns and adjectives that name nothing that a graph could be asked about."""
 NUMBER_WORDS = _LISTS["numbers"]
 
-# Whatever is neither space nor punctuation is part of a name's word: Python's \w would cut words at combining vowel signs.
+# Whatever is neither space nor punctuation is part of a name's word: Python's \w would cut words at combining vowel
+# signs.
 _NAME_WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+")
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _APOSTROPHES = "'\u2019"

@@ -1,8 +1,4 @@
-"""Optimal transport between texts as measures over their tokens: exact distances, plans and the exact k nearest.
-
-What belongs here: measures, pools, ground costs, exact solving and pruned search. How tokens get their weights is in
-:mod:`evidence_assets.retrieval.bm25`. A ground cost is one class in a file of :mod:`.costs` and nothing else.
-"""
+"""Optimal transport between texts as measures over their tokens: exact distances, plans and the exact k nearest."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ The right side is therefore a lower bound of the optimum, whatever u is (weak du
 by any matrix below it. Texts of one pool want much the same u, so the potentials of a few solved texts serve all.
 
 The matrix below C is the ground cost's own (:meth:`~.ground_cost.GroundCost.lower`), in float32 with its rounding taken
-off. A processor and a CUDA device run the same code, a processor in small blocks on all threads, a device in large ones;
-the pool streams there block by block. Only one number a text comes back; exact solving stays on the processor.
+off. A processor and a CUDA device run the same code, a processor in small blocks on all threads, a device in large
+ones; the pool streams there block by block. Only one number a text comes back; exact solving stays on the processor.
 """
 
 from __future__ import annotations

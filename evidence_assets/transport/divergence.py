@@ -1,7 +1,4 @@
-"""The Jensen–Shannon divergence between distributions, in nats and in float64.
-
-What belongs here: the divergence alone, on rows of arrays. Transport over it is :mod:`.costs.jsd`.
-"""
+"""The Jensen–Shannon divergence between distributions, in nats and in float64."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a ground cost is, and the register of all that there are.
-
-Belongs here: the contract of a cost, what its bound is computed with, and how a cost is found by its name. Each cost is
-one class in a file of :mod:`evidence_assets.transport.costs`, which registers it; nothing else names one.
-"""
+"""What a ground cost is, and the register of all that there are."""
 
 from __future__ import annotations
 
@@ -78,9 +74,9 @@ class GroundCost(ABC):
 
     The transport cost of two texts with masses a, b is :math:`\min_T \langle C, T \rangle` over the plans T with these
     marginals; a ground cost says what C is. It has three parts: the points that are compared (:meth:`vectors`,
-    :meth:`factors`, :meth:`points`), their exact matrix in float64 (:meth:`matrix`), and a lower bound of that matrix in float32
-    (:meth:`features`, :meth:`lower`), by which the search leaves out texts unsolved. The docstring of a cost states its
-    formula and why its bound is one; the contract test runs over every cost that is registered.
+    :meth:`factors`, :meth:`points`), their exact matrix in float64 (:meth:`matrix`), and a lower bound of that matrix
+    in float32 (:meth:`features`, :meth:`lower`), by which the search leaves out texts unsolved. The docstring of a cost
+    states its formula and why its bound is one; the contract test runs over every cost that is registered.
 
     ``name``: What settings call it.
     ``symmetric``: Whether C(x, y) = C(y, x).
@@ -100,7 +96,7 @@ class GroundCost(ABC):
         return layers[:, -1]
 
     def factors(self, weights: Array, temperature: float) -> Array | None:
-        """If given, the point of a token is made of factor · vector (:meth:`points`); if not, it is the vector itself."""
+        """If given, the point of a token is made of factor · vector (:meth:`points`); else it is the vector."""
         return None
 
     def points(self, scaled: Array) -> Array:

@@ -1,8 +1,4 @@
-"""Many texts as one block of token vectors that may lie in a memory-mapped file.
-
-What belongs here: the layout of a pool, how a text of it becomes a measure, and what may stand for a pool that no memory
-holds. Searching it is in :mod:`.search`.
-"""
+"""Many texts as one block of token vectors that may lie in a memory-mapped file."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ contrastive
     ConceptNet and UMLS subgraphs it does: after 50 steps the scores of a question spread by about 1e-4.
 walk
     The scores of `contrastive` as the place to which a random walk over the subgraph returns, see `visits`: text and
-    structure together. On the same subgraphs it is the only one that ranks nodes better than their number of edges does.
+    structure together. On the same subgraphs it is the only one that ranks nodes better than their number of edges
+    does.
 
 Only scoring belongs here. Which nodes are looked at is decided in `graph`, what is done with the scores in `paths`.
 """
@@ -160,8 +161,8 @@ def train_batch(
 ) -> list[NodeScores]:
     """Score many subgraphs, each with parameters of its own, so that its scores do not hang on which others are asked.
 
-    On a CPU questions are trained side by side on the threads that torch may use. Training holds value, gradient and two
-    moments of 3 L + 1 square matrices, and about 16 activations of each layer: 64 L d bytes a node.
+    On a CPU questions are trained side by side on the threads that torch may use. Training holds value, gradient and
+    two moments of 3 L + 1 square matrices, and about 16 activations of each layer: 64 L d bytes a node.
 
     Raises ValueError where the vectors do not fit each other, the width is no multiple of the number of heads, or a
     query is zero.
@@ -260,9 +261,9 @@ MOST_STEPS = 500
 def visits(scores: FloatArray | Array, heads: IntArray, tails: IntArray, temperature: float, follow: float) -> Array:
     """How often a walk is at each node, as a share of the most visited one.
 
-    With r = softmax(scores / τ), and W the step along an edge chosen evenly among those that touch a node, the visits are
-    the fixed point of p = α W p + (1 − α) r (Page et al. 1999, with the restart of Haveliwala 2002). α = 0 leaves the
-    scores, in another scale; α → 1 the number of edges.
+    With r = softmax(scores / τ), and W the step along an edge chosen evenly among those that touch a node, the visits
+    are the fixed point of p = α W p + (1 − α) r (Page et al. 1999, with the restart of Haveliwala 2002). α = 0 leaves
+    the scores, in another scale; α → 1 the number of edges.
 
     ``scores``: One a node; larger is nearer to the question.
     ``heads``, ``tails``: Positions of the ends of each edge; direction makes no difference, parallel edges count each,

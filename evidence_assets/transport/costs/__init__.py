@@ -1,4 +1,6 @@
-"""The ground costs. Each file registers its own, one or several that share a bound; all files of this folder are loaded."""
+"""The ground costs. Each file registers its own, one or several that share a bound; all files of this folder are
+loaded.
+"""
 
 from importlib import import_module
 from pkgutil import iter_modules
