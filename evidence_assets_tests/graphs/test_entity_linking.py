@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz import fuzz, process
 
-from evidence_assets.graphs import entity_linking
-from evidence_assets.graphs.entity_linking import LEAST_LIKENESS, EntityLinker, NameVectors, _signatures
+from evidence_assets.graphs.entity_linking import LEAST_LIKENESS, EntityLinker, NameVectors
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.text import words
 from evidence_assets.text.words import name_key, variant_keys, words_with_offsets
 
 SHORT_WORDS = st.text(alphabet="abcde sé文", min_size=1, max_size=9)
@@ -80,7 +77,7 @@ def test_equal_concepts_are_encoded_once_in_one_call() -> None:
 
 
 @given(st.lists(SHORT_WORDS, min_size=1, max_size=25), SHORT_WORDS)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_fuzzy_equals_a_scan_over_all_keys(names: list[str], concept: str) -> None:
     linker = EntityLinker(names)
     keys = list(dict.fromkeys(key for key in map(name_key, names) if key))
@@ -93,20 +90,11 @@ def test_fuzzy_equals_a_scan_over_all_keys(names: list[str], concept: str) -> No
     assert (score, sorted(linker.keys.gather(ids))) == (matches[0][1] / 100 if matches else 0.0, best)
 
 
-@given(SHORT_WORDS, SHORT_WORDS)
-@settings(max_examples=150, deadline=None)
-def test_signatures_never_differ_in_more_bits_than_letters(a: str, b: str) -> None:
-    from rapidfuzz.distance import Indel
-
-    left, right = _signatures([a, b])
-    assert int(np.bitwise_count(left ^ right)) <= Indel.distance(a, b)
-
-
 @given(
     st.lists(st.sampled_from(["new york", "york", "new", "dog", "hot dog", "dogs run"]), min_size=1, unique=True),
     st.lists(st.sampled_from(["New", "York", "dogs", "hot", "run", "xyz,", "-"]), max_size=9),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_spans_equal_a_search_by_word_windows(names: list[str], words: list[str]) -> None:
     text, keys = " ".join(words), {name_key(name) for name in names}
     found, position = [], 0
@@ -178,8 +166,3 @@ def test_normal_forms() -> None:
     assert "run" in set(variant_keys("running"))
     assert "walk dog" in set(variant_keys("walking dogs"))
     assert list(variant_keys("dog")) == []
-
-
-def test_examples_in_the_documentation_hold() -> None:
-    for module in (words, entity_linking):
-        assert doctest.testmod(module).failed == 0

@@ -61,7 +61,7 @@ def test_expansion_follows_the_best_score_and_pays_for_distance() -> None:
 
 
 def test_theta_counts_layers_or_expanded_nodes() -> None:
-    """With λ = 0.3 the nearer node 2 comes before 3: three nodes are expanded, and none three steps away is seen yet."""
+    """With λ = 0.3 the nearer node 2 comes before 3: three nodes are expanded, none three steps away is seen yet."""
     by = {
         counted: expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.3, theta=3, counted=counted, heads=1)
         for counted in ("nodes", "layers")
@@ -71,9 +71,9 @@ def test_theta_counts_layers_or_expanded_nodes() -> None:
 
 
 @given(st.integers(2, 14), st.lists(st.tuples(st.integers(0, 13), st.integers(0, 13)), max_size=28), st.integers(1, 4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_layers_are_those_of_networkx(n: int, edges: list[tuple[int, int]], theta: int) -> None:
-    """Where distance alone decides, the layers before the last are whole, and the last holds what one node brought in."""
+    """Where distance alone decides, the layers before the last are whole; the last holds what one node brought in."""
     edges = [(a % n, b % n) for a, b in edges]
     whole = networkx.Graph(edges)
     whole.add_nodes_from(range(n))
@@ -133,7 +133,7 @@ def graphs_and_nodes(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[
 
 
 @given(graphs_and_nodes(), st.integers(1, 8))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_bridges_are_a_minimum_spanning_tree_of_the_parts(
     world: tuple[int, list[tuple[int, int]], list[int]], max_length: int
 ) -> None:

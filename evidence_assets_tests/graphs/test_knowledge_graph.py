@@ -56,7 +56,7 @@ def worlds(draw: st.DrawFn) -> World:
     return World(draw(st.lists(st.integers(0, len(TYPES) - 1), min_size=size, max_size=size)), edges)
 
 
-EACH = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+EACH = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 
 
 class GraphContract:
@@ -109,6 +109,82 @@ class GraphContract:
             assert numbers_of(ids.reverse()).tolist() == list(range(len(ids)))[::-1]
             with pytest.raises(StaleInput, match="materialize again"):
                 numbers_of(["zz"])
+
+
+class TestMergedTriples(GraphContract):
+    isolated = typed = False
+
+    def make(self, folder: Path, world: World) -> KnowledgeGraph:
+        return graph_of_rows("merged", *merged(folder, world.triples))
+
+
+def of_files(files: BaseFiles) -> KnowledgeGraph:
+    return graph_of_rows(
+        "base", node_rows(files.nodes, "base", "here"), edge_rows(files.edges, "base", "here/edges.tsv", "CC0")
+    )
+
+
+class TestOwnFolder(GraphContract):
+    def make(self, folder: Path, world: World) -> KnowledgeGraph:
+        nodes = [
+            {"node_id": str(i), "type": TYPES[kind], "name": name}
+            for i, (name, kind) in enumerate(zip(world.names, world.types, strict=True))
+        ]
+        (folder / "nodes.jsonl").write_text("".join(json.dumps(node) + "\n" for node in nodes), encoding="utf-8")
+        edges = "".join(f"{h}\t{RELATIONS[r]}\t{t}\n" for h, r, t in world.edges)
+        (folder / "edges.tsv").write_text(edges * 2, encoding="utf-8")
+        return of_files(read_knowledge_base(folder))
+
+
+class TestStarkLayout(GraphContract):
+    def make(self, folder: Path, world: World) -> KnowledgeGraph:
+        dictionaries = {
+            "node_info": {str(i): {"name": name} for i, name in enumerate(world.names)},
+            "node_type_dict": dict(enumerate(TYPES)),
+            "edge_type_dict": dict(enumerate(RELATIONS)),
+        }
+        for name, value in dictionaries.items():
+            (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
+        heads, kinds, tails = torch.tensor(world.edges, dtype=torch.int64).reshape(-1, 3).T
+        for name, tensor in (
+            ("node_types", torch.tensor(world.types)),
+            ("edge_index", torch.stack([heads, tails])),
+            ("edge_types", kinds),
+        ):
+            torch.save(tensor.clone(), folder / f"{name}.pt")
+        return of_files(read_stark(folder, "prime"))
+
+
+class TestLake(GraphContract):
+    """From rows of the lake alone, as knowledge bases lie there."""
+
+    arrays = False
+
+    def make(self, folder: Path, world: World) -> KnowledgeGraph:
+        files = TestOwnFolder().make(folder, world)
+        nodes = {name: files.node_column(name) for name in ("node_id", "name", "aliases", "type", "document")}
+        edges = {
+            name: files.edge_column(name)
+            for name in ("edge_id", "head_id", "relation", "tail_id", "triple_ids", "sources", "licences")
+        }
+        lake = Lake.create(folder / "lake")
+        lake.write("knowledge/base/nodes", "", {"kg_nodes": pl.DataFrame(nodes)})
+        lake.write("knowledge/base/edges", "", {"kg_edges": pl.DataFrame(edges)})
+        if self.arrays:
+            build_arrays(lake, "base", tables_version(lake, "base", "nodes", "edges"))
+        graph = open_graph(lake, "base", WordEncoder())
+        assert isinstance(graph.arrays.heads, np.memmap) == self.arrays
+        for column in (graph.node_ids, graph.names, graph.documents, graph.node_types, graph.forms, graph.edge_ids):
+            assert len(column) is not None, "everything is read while the folder is there"
+        return graph
+
+
+class TestLakeWithArrays(TestLake):
+    """From rows and memory-mapped arrays, as merged graphs lie in the lake; what the arrays say is held against
+    networkx.
+    """
+
+    arrays = True
 
     @given(world=worlds(), data=st.data())
     @EACH
@@ -195,80 +271,6 @@ class GraphContract:
         assert [less.triple(edge) for edge in range(less.arrays.n_edges)] == [graph.triple(edge) for edge in kept]
         assert less.edge_ids.to_list() == [graph.edge_ids[edge] for edge in kept]
         assert (less.version, len(less)) == (graph.version, len(graph))
-
-
-class TestMergedTriples(GraphContract):
-    isolated = typed = False
-
-    def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        return graph_of_rows("merged", *merged(folder, world.triples))
-
-
-def of_files(files: BaseFiles) -> KnowledgeGraph:
-    return graph_of_rows(
-        "base", node_rows(files.nodes, "base", "here"), edge_rows(files.edges, "base", "here/edges.tsv", "CC0")
-    )
-
-
-class TestOwnFolder(GraphContract):
-    def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        nodes = [
-            {"node_id": str(i), "type": TYPES[kind], "name": name}
-            for i, (name, kind) in enumerate(zip(world.names, world.types, strict=True))
-        ]
-        (folder / "nodes.jsonl").write_text("".join(json.dumps(node) + "\n" for node in nodes), encoding="utf-8")
-        edges = "".join(f"{h}\t{RELATIONS[r]}\t{t}\n" for h, r, t in world.edges)
-        (folder / "edges.tsv").write_text(edges * 2, encoding="utf-8")
-        return of_files(read_knowledge_base(folder))
-
-
-class TestStarkLayout(GraphContract):
-    def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        dictionaries = {
-            "node_info": {str(i): {"name": name} for i, name in enumerate(world.names)},
-            "node_type_dict": dict(enumerate(TYPES)),
-            "edge_type_dict": dict(enumerate(RELATIONS)),
-        }
-        for name, value in dictionaries.items():
-            (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
-        heads, kinds, tails = torch.tensor(world.edges, dtype=torch.int64).reshape(-1, 3).T
-        for name, tensor in (
-            ("node_types", torch.tensor(world.types)),
-            ("edge_index", torch.stack([heads, tails])),
-            ("edge_types", kinds),
-        ):
-            torch.save(tensor.clone(), folder / f"{name}.pt")
-        return of_files(read_stark(folder, "prime"))
-
-
-class TestLake(GraphContract):
-    """From rows of the lake alone, as knowledge bases lie there."""
-
-    arrays = False
-
-    def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        files = TestOwnFolder().make(folder, world)
-        nodes = {name: files.node_column(name) for name in ("node_id", "name", "aliases", "type", "document")}
-        edges = {
-            name: files.edge_column(name)
-            for name in ("edge_id", "head_id", "relation", "tail_id", "triple_ids", "sources", "licences")
-        }
-        lake = Lake.create(folder / "lake")
-        lake.write("knowledge/base/nodes", "", {"kg_nodes": pl.DataFrame(nodes)})
-        lake.write("knowledge/base/edges", "", {"kg_edges": pl.DataFrame(edges)})
-        if self.arrays:
-            build_arrays(lake, "base", tables_version(lake, "base", "nodes", "edges"))
-        graph = open_graph(lake, "base", WordEncoder())
-        assert isinstance(graph.arrays.heads, np.memmap) == self.arrays
-        for column in (graph.node_ids, graph.names, graph.documents, graph.node_types, graph.forms, graph.edge_ids):
-            assert len(column) is not None, "everything is read while the folder is there"
-        return graph
-
-
-class TestLakeWithArrays(TestLake):
-    """From rows and memory-mapped arrays, as merged graphs lie in the lake."""
-
-    arrays = True
 
 
 def test_a_cut_file_of_names_is_named(tmp_path: Path) -> None:

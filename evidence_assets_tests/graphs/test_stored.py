@@ -1,4 +1,4 @@
-"""What lies beside the rows of a graph: vectors taken over, folders of other rows not used, long texts encoded whole."""
+"""What lies beside the rows of a graph: vectors taken over, folders of other rows unused, long texts encoded whole."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def graph_of(world: tuple[list[int], list[tuple[int, int, int]]]) -> TypedRows:
 
 
 @given(st.data(), st.booleans(), st.booleans())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_corrected_equals_brute_force_on_trees(data: st.DataObject, typed: bool, directed: bool) -> None:
     world = data.draw(graphs())
     patterns, target = data.draw(queries(len(world[0]), tree=True))
@@ -98,7 +98,7 @@ def test_corrected_equals_brute_force_on_trees(data: st.DataObject, typed: bool,
 
 
 @given(st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_corrected_loses_nothing_on_cycles(data: st.DataObject) -> None:
     world = data.draw(graphs())
     patterns, target = data.draw(queries(len(world[0]), tree=False))
@@ -143,7 +143,7 @@ def test_printed_form_intersects_the_wrong_side() -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_printed_equals_its_words_in_sets(data: st.DataObject) -> None:
     node_types, edges = data.draw(graphs())
     patterns, target = data.draw(queries(len(node_types), tree=False))

@@ -1,4 +1,6 @@
-"""BM25 against plain loops written from the formula: weights to the last digits, rankings as float32 tells scores apart."""
+"""BM25 against plain loops written from the formula: weights to the last digits, rankings as float32 tells scores
+apart.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def index_of(folder: Path, texts: Texts, at_once: int = 100, *, postings: bool =
     return TermIndex(folder / "index")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(TEXTS, QUERY, st.integers(1, 5), st.integers(1, 4))
 def test_an_index_on_disk_weighs_and_ranks_as_the_formula_says(
     tmp_path_factory: pytest.TempPathFactory, texts: Texts, query: list[str], at_once: int, block: int

@@ -1,4 +1,6 @@
-"""A corpus opened from a lake: its shards in order, shared by threads, refused where it is older than what it was made from."""
+"""A corpus opened from a lake: its shards in order, shared by threads, refused where it is older than what it was made
+from.
+"""
 
 from __future__ import annotations
 

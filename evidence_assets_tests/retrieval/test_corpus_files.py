@@ -1,4 +1,6 @@
-"""The files of a corpus: every chunk where its shard put it, found by id, and no file that is damaged or of another corpus."""
+"""The files of a corpus: every chunk where its shard put it, found by id, and no file that is damaged or of another
+corpus.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,6 @@ def test_chunks_lie_shard_by_shard_and_are_found_by_position_and_by_id(
         assert corpus.titles(positions) == [r["title"] or "" for r in rows]
         assert corpus.sentences(positions) == [[(0, 9), (10, 19)] for _ in rows]
         assert corpus.find([*expected, "no such id"]).tolist() == [*range(len(expected)), -1]
-        assert [i for block in corpus.blocks("chunk_id") for i in block] == expected
         lengths = [len(part) for part in parts]
         rows_of = [np.arange(n * 3).reshape(-1, 3) / 7 for n in lengths]
         if expected:

@@ -1,4 +1,4 @@
-"""Indexes: the most exact that fits into a memory, built in blocks, with a recall that is measured and not hoped for."""
+"""Indexes: the most exact that fits into a memory, built in blocks, with a recall that is measured."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class GroundCostContract:
         if cost.zero_on_itself:
             assert cost.matrix(x, x).diagonal() == pytest.approx(0, abs=1e-12 * scale)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(
         seed=st.integers(0, 10**6),
         d=st.sampled_from([2, 5, 64, 384]),
@@ -139,7 +139,7 @@ class GroundCostContract:
                 sharper = dual_bound(query.masses, text.masses, part, potential[None])
                 assert sharper <= true + 1e-9 * (1 + exact.max())
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=8, deadline=None)
     @given(
         seed=st.integers(0, 10**6),
         d=st.sampled_from([2, 3, 17, 64]),
@@ -157,15 +157,15 @@ class GroundCostContract:
         for query, found in zip(queries, top_k(queries, pool, k, cost, threads=2), strict=True):
             assert_nearest(found, naive_distances(cost, query, pool), k)
 
-    @pytest.mark.parametrize("kind", ["flat", "peaky", "mixed"])
-    def test_wide_points_are_compared_exactly(self, cost: GroundCost, kind: str) -> None:
+    def test_wide_points_are_compared_exactly(self, cost: GroundCost) -> None:
         rng = np.random.default_rng(5)
-        pool = random_measures(rng, 40, 1024, 60, kind)
-        (query,) = random_measures(rng, 1, 1024, 60, kind)
+        pool = random_measures(rng, 30, 1024, 40, "mixed")
+        (query,) = random_measures(rng, 1, 1024, 40, "mixed")
         reference = np.array([distance(query, y, cost) for y in pool])
         found = top_k([query], pool, 5, cost)[0]
         assert found.indices.tolist() == np.argsort(reference, kind="stable")[:5].tolist()
-        # On some processors the last digit of a product over so many dimensions depends on how many rows are multiplied.
+        # On some processors the last digit of a product over so many dimensions depends on how many rows are
+        # multiplied.
         np.testing.assert_allclose(found.distances, reference[found.indices], rtol=1e-13)
 
     def test_a_memory_mapped_half_precision_store_is_searched_with_few_texts_solved(

@@ -1,0 +1,22 @@
+"""The examples in docstrings hold."""
+
+from __future__ import annotations
+
+import doctest
+from importlib import import_module
+from pkgutil import walk_packages
+
+import pytest
+
+from evidence_assets import graphs, retrieval, text, transport
+
+MODULES = [
+    module.name
+    for package in (graphs, retrieval, text, transport)
+    for module in walk_packages(package.__path__, f"{package.__name__}.")
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_hold(name: str) -> None:
+    assert doctest.testmod(import_module(name)).failed == 0
