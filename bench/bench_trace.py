@@ -1,7 +1,8 @@
 """How long a trace of one prediction takes in a large lake, beside scanning the views for every step.
 
-A lake is generated, one partition after another in bounded memory: each prediction has four chains, each chain five rows
-of evidence, each of them a chunk. Then random predictions are traced both ways, interleaved, and must give the same rows.
+A lake is generated, one partition after another in bounded memory: each prediction has four chains, each chain five
+rows of evidence, each of them a chunk. Then random predictions are traced both ways, interleaved, and must give the
+same rows.
 
     python bench/bench_trace.py --predictions 100000
 """
@@ -190,7 +191,8 @@ def main() -> None:
             connection.close()
     ms = [1000 * statistics.median(values[1:]) for values in (ours, base, opening, cpu)]
     print(
-        f"trace of one prediction, the lake opened for it, median of {chosen.traces}: {ms[0]:.0f} ms (worst {1000 * max(ours[1:]):.0f} ms), {ms[3]:.0f} ms of CPU"
+        f"trace of one prediction, the lake opened for it, median of {chosen.traces}: {ms[0]:.0f} ms "
+        f"(worst {1000 * max(ours[1:]):.0f} ms), {ms[3]:.0f} ms of CPU"
     )
     print(f"of these {ms[2]:.0f} ms to open the lake; scanning the views {ms[1]:.0f} ms; ratio {ms[1] / ms[0]:.1f}")
 

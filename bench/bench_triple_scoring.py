@@ -1,8 +1,8 @@
 """Scoring of K-Bloom's candidates: 4,000 of a relation against 5 seeds, in batches and one pair at a time.
 
 The baseline computes one cost matrix and calls ``ot.emd2`` for each candidate and seed. Both must give the same
-distances. Sentences have four to nine words with vectors of 768 dimensions, of which the template's words carry no mass,
-as in filled prompts. What the masked model takes comes on top.
+distances. Sentences have four to nine words with vectors of 768 dimensions, of which the template's words carry no
+mass, as in filled prompts. What the masked model takes comes on top.
 
     python bench/bench_triple_scoring.py [--candidates 4000] [--seeds 5] [--relations 20]
 """

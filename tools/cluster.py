@@ -1,16 +1,18 @@
-"""The topology of a cluster as processes of this machine: Postgres, an S3 server, a Ray head with two workers of one core each,
-code location, webserver and daemon.
+"""The topology of a cluster as processes of this machine: Postgres, an S3 server, a Ray head with two workers of one
+core each, code location, webserver and daemon.
 
-    python -m tools.cluster --folder FOLDER [--benchmark sample_tables] [--variants bm25,…] [--drill postgres --drill worker …]
+    python -m tools.cluster --folder FOLDER [--benchmark sample_tables] [--variants bm25,…] [--drill postgres --drill
+    worker …]
 
-The whole sample, or a benchmark with all that it is made from, is materialized in ``s3://lake/main`` by backfills that the
-webserver is asked for and the daemon carries out with ``deploy/dagster.yaml``; each step is a Ray job. Then the lake is compared
-with one that `evidence demo`, or `evidence run`, makes in a folder: each Parquet file must hold the same bytes. Drills harm the work meanwhile: Postgres is
-restarted in mid-run; a Ray worker is killed at a step; the store is away for a minute; a run is cancelled and its backfill
-asked for again; two backfills of the same partitions are asked for at once; ten people ask for steps of one pool.
+The whole sample, or a benchmark with all that it is made from, is materialized in ``s3://lake/main`` by backfills
+that the webserver is asked for and the daemon carries out with ``deploy/dagster.yaml``; each step is a Ray job. Then
+the lake is compared with one that `evidence demo`, or `evidence run`, makes in a folder: each Parquet file must hold
+the same bytes. Drills harm the work meanwhile: Postgres is restarted in mid-run; a Ray worker is killed at a step;
+the store is away for a minute; a run is cancelled and its backfill asked for again; two backfills of the same
+partitions are asked for at once; ten people ask for steps of one pool.
 
-It needs Postgres' programs on this machine and the extras ``cloud``, ``deploy``, ``ray`` and ``dev``. What is started ends with
-it.
+It needs Postgres' programs on this machine and the extras ``cloud``, ``deploy``, ``ray`` and ``dev``. What is started
+ends with it.
 """
 
 from __future__ import annotations
@@ -69,8 +71,8 @@ def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> l
 
 
 def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
-    """All that the profile loads, as backfills are asked for: what is known at once, or, once the seed files are looked at,
-    the rest, which waits for a partition of each."""
+    """All that the profile loads, as backfills are asked for: what is known at once, or, once the seed files are
+    looked at, the rest, which waits for a partition of each."""
     import dagster as dg
 
     from evidence_assets.cli.run import EVERYTHING, partitions_of
@@ -92,7 +94,8 @@ def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
 
 
 def parquet(root: Path) -> dict[str, str]:
-    """The hash of each Parquet file of a lake's tables by its name; what runs of other days are called is no part of it."""
+    """The hash of each Parquet file of a lake's tables by its name; what runs of other days are called is no part of
+    it."""
     files = (
         path
         for table in sorted(root.glob("[a-z]*"))
@@ -139,7 +142,8 @@ def carried_out(cluster: Cluster, backfill_id: str, drill: Callable[[Sequence[Ma
 
 
 def ten_at_once(cluster: Cluster, wanted: Sequence[Mapping[str, Any]]) -> bool:
-    """Ask for ten backfills of steps of a pool at once; whether all end, and never two of them work at the same time."""
+    """Ask for ten backfills of steps of a pool at once; whether all end, and never two of them work at the same
+    time."""
     asked = [backfill(cluster, wanted, f"person{number}") for number in range(10)]
     ended = {carried_out(cluster, one, lambda running: None) for one in asked}
     runs = [run["runId"] for one in asked for run in cluster.ask(STATE, id=one)["runs"]]
@@ -274,7 +278,8 @@ def compared(cluster: Cluster, local: Path) -> int:
 
 
 def told(ours: Mapping[str, str], theirs: Mapping[str, str], address: str) -> int:
-    """Say which files of the folder are other ones in the store; what only the store has was made by the daemon's sensors."""
+    """Say which files of the folder are other ones in the store; what only the store has was made by the daemon's
+    sensors."""
     differing = sorted(name for name in theirs if ours.get(name) != theirs[name])
     more = sorted(ours.keys() - theirs.keys())
     print(f"{len(theirs)} Parquet files in the folder, {len(theirs) - len(differing)} the same bytes at {address}")

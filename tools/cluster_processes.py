@@ -1,7 +1,8 @@
 """The processes of a cluster on this machine: what is started, how it is asked, killed and ended.
 
-Belongs here: Postgres, an S3 server, a Ray head with two workers of one core each, code location, webserver and daemon, each
-with a log of its own. What is asked of them, and the drills that harm their work, are in ``tools.cluster``.
+Belongs here: Postgres, an S3 server, a Ray head with two workers of one core each, code location, webserver and
+daemon, each with a log of its own. What is asked of them, and the drills that harm their work, are in
+``tools.cluster``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ NAME = "CLUSTER_PROCESS"
 WORKERS = ("worker1", "worker2")
 STEPS = """
 query ($id: ID!) { runOrError(runId: $id) {
-  __typename ... on Run { stepStats { stepKey status startTime endTime attempts { startTime } } } ... on PythonError { message } } }
+  __typename ... on Run { stepStats { stepKey status startTime endTime attempts { startTime } } }
+  ... on PythonError { message } } }
 """
 
 

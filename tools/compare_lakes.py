@@ -1,9 +1,10 @@
 """Compare two lakes by what their rows say: which rows both hold, which only one, and which differ in what.
 
-Rows meet by their natural key (asset, question, option …) and are compared in every other column. Ids and hashes that may
-change with the code's versions are not compared: where one points to another row, what that row says stands in its place.
-So two lakes that give the same answers for the same reasons are equal, whoever computed the ids. Nothing of the package is
-imported and nothing is written: a lake of another release can be compared, and one that may not be touched.
+Rows meet by their natural key (asset, question, option …) and are compared in every other column. Ids and hashes that
+may change with the code's versions are not compared: where one points to another row, what that row says stands in
+its place. So two lakes that give the same answers for the same reasons are equal, whoever computed the ids. Nothing
+of the package is imported and nothing is written: a lake of another release can be compared, and one that may not be
+touched.
 
     python tools/compare_lakes.py OLD NEW [--table evidence …] [--tolerance 1e-9] [--show 3] [--json]
 

@@ -51,7 +51,8 @@ def reworded(prompt: str, pairs: Sequence[Pair], paraphrase: Paraphrase, most: i
 
 
 def distinct(candidates: Iterable[str], taken: Sequence[str] = ()) -> list[str]:
-    """``taken`` and those candidates that are less than 75 % alike to every prompt taken before them, the shortest first.
+    """``taken`` and those candidates that are less than 75 % alike to every prompt taken before them, the shortest
+    first.
 
     Alike is the share of letters in common, as ``difflib`` counts them.
     """

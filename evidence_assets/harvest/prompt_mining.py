@@ -126,8 +126,8 @@ Likeness = Callable[[str], npt.NDArray[np.floating]]
 class MiningModels:
     """What Stage 1 asks of models.
 
-    ``vocabulary`` and ``slot_log_probs`` are of the model that proposes substitutes; where it knows of ``likeness``, that
-    counts as much as what fits the place.
+    ``vocabulary`` and ``slot_log_probs`` are of the model that proposes substitutes; where it knows of ``likeness``,
+    that counts as much as what fits the place.
     """
 
     vocabulary: Sequence[str]

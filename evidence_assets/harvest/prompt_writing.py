@@ -1,7 +1,7 @@
 """Writes candidate prompts out of keywords: by a keyword-to-sentence model, or by a masked one that stands in for it.
 
-For a masked model a sentence is laid out as its keywords with gaps of a few masked words between them, filled left to right
-with the words likeliest for all pairs together, so that a connective fits the relation rather than one pair.
+For a masked model a sentence is laid out as its keywords with gaps of a few masked words between them, filled left to
+right with the words likeliest for all pairs together, so that a connective fits the relation rather than one pair.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ def reference_accuracy(
 ) -> Spread:
     """Percentage of generated tuples that are like the reference's tuples of the relation.
 
-    Each of 200 rounds draws 100 reference tuples without replacement (all where there are fewer). A tuple is right when
-    its cosine with at least half of them exceeds 0.75 (``share``), or with any (``maximum``, the rule printed for tuples
-    that the baseline did not find). Mean and standard deviation over the rounds.
+    Each of 200 rounds draws 100 reference tuples without replacement (all where there are fewer). A tuple is right
+    when its cosine with at least half of them exceeds 0.75 (``share``), or with any (``maximum``, the rule printed
+    for tuples that the baseline did not find). Mean and standard deviation over the rounds.
 
     ``generated``, ``reference``: One vector a tuple, n × d; scaled to unit length here.
     """
@@ -118,8 +118,8 @@ def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float
 def ranked_agreement(log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable]) -> list[tuple[int, ...]]:
     """Which prompts would find each candidate by themselves.
 
-    A prompt finds a candidate that is in the likelier half of its shape under that prompt alone; likelihoods of different
-    shapes cannot be compared.
+    A prompt finds a candidate that is in the likelier half of its shape under that prompt alone; likelihoods of
+    different shapes cannot be compared.
 
     ``log_likelihoods``: Candidates × prompts.
     """

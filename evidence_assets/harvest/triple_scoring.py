@@ -133,9 +133,10 @@ def nearness(distances: Array, seeds: int, ground: Ground = "cosine") -> Array:
 def final_scores(near: Array, fluent: Array, form: FinalForm = "printed", distance: Array | None = None) -> Array:
     """Combine nearness and fluency; larger is better.
 
-    ``printed``: σ(s)·s + σ(f)·f with the nearness s, so that larger is better; ``distance``: with the distance in its place,
-    to the letter of equation 5.20, which prefers far pairs. ``rank_normalised``: the mean of the two rank shares, so that neither unit outweighs
-    the other. ``fluency``: the fluency alone, for a model whose word vectors say little.
+    ``printed``: σ(s)·s + σ(f)·f with the nearness s, so that larger is better; ``distance``: with the distance in its
+    place, to the letter of equation 5.20, which prefers far pairs. ``rank_normalised``: the mean of the two rank
+    shares, so that neither unit outweighs the other. ``fluency``: the fluency alone, for a model whose word vectors
+    say little.
     """
     near, fluent = np.asarray(near, dtype=np.float64), np.asarray(fluent, dtype=np.float64)
     if form == "distance":

@@ -108,7 +108,8 @@ def mapped_batches(path: Path) -> list[pa.RecordBatch]:
 def distinct(values: Array) -> Array:
     """The distinct values of an array of numbers, ascending.
 
-    ``np.unique`` puts them into a hash table first, which takes ten to a hundred times as long from a thousand values on.
+    ``np.unique`` puts them into a hash table first, which takes ten to a hundred times as long from a thousand values
+    on.
     """
     ascending = np.sort(values)
     first = np.ones(len(ascending), np.bool_)

@@ -40,8 +40,8 @@ def keeper_of(path: Path) -> Keeper | None:
 def replacing_file(path: Path, *, fetched: bool = False) -> Iterator[Path]:
     """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not.
 
-    Its lock says that someone writes it; the lock of a killed writer is gone with it. What is ``fetched`` from where the lake
-    is kept is neither put there again nor waited for until it is on the disk.
+    Its lock says that someone writes it; the lock of a killed writer is gone with it. What is ``fetched`` from where
+    the lake is kept is neither put there again nor waited for until it is on the disk.
     """
     _make_folder(path.parent)
     for stale in path.parent.glob(f".{path.name}.*.tmp"):

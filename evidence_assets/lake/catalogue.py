@@ -51,8 +51,9 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """A connection with a view for every table of the lake; a table that nothing has written is an empty view.
 
-    Each view has the table's columns and, last, ``asset``: which asset a row belongs to. Making a view opens every file of
-    its table; with ``lazily`` that waits until ``need`` asks for the table, because following one row takes few of them.
+    Each view has the table's columns and, last, ``asset``: which asset a row belongs to. Making a view opens every
+    file of its table; with ``lazily`` that waits until ``need`` asks for the table, because following one row takes
+    few of them.
 
     ``unsafe``: DuckDB whole: any file, any extension, any setting.
     ``memory``: What a query may take, such as ``2GB``; beyond it the query fails, because nothing is written to make

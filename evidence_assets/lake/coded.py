@@ -1,8 +1,8 @@
 """Columns of a table that are held shorter than they lie in the lake: forty million edges would take 5 GB as texts.
 
-A text, or a list of texts, may be a code with a dictionary, and an id, which is declared as 32 digits, its 16 bytes; texts that
-no one array can hold are held with wider offsets. They are written out block by block where rows are hashed and written, so that
-nothing that lies in the lake shows how they were held.
+A text, or a list of texts, may be a code with a dictionary, and an id, which is declared as 32 digits, its 16 bytes;
+texts that no one array can hold are held with wider offsets. They are written out block by block where rows are
+hashed and written, so that nothing that lies in the lake shows how they were held.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def held(values: pa.ChunkedArray, declared: pa.Field) -> pa.ChunkedArray:
 
 
 def _is_coded(values: pa.ChunkedArray, declared: pa.Field) -> bool:
-    """Whether values stand for the declared ones and may stay as they are held: what `blocks` writes out as if it were whole.
+    """Whether values stand for the declared ones and may stay as they are held: what `blocks` writes out as if it
+    were whole.
 
     None may be empty; of lists all must be the same one.
     """
@@ -105,7 +106,8 @@ def blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
 
 
 def _short(texts: pa.LargeStringArray) -> pa.StringArray:
-    """Texts that an array of the declared type holds; copied, as a slice keeps the offsets of all and they may not fit."""
+    """Texts that an array of the declared type holds; copied, as a slice keeps the offsets of all and they may not
+    fit."""
     return texts.take(pa.array(np.arange(len(texts)))).cast(pa.string())
 
 

@@ -1,9 +1,11 @@
-"""Files of a lake, wherever it is: they are brought up to date before they are read, and uploaded when they are finished.
+"""Files of a lake, wherever it is: they are brought up to date before they are read, and uploaded when they are
+finished.
 
 For a lake in a folder the functions here do what their names say and no more. A lake in an object store
-(``s3://bucket/prefix``, or a folder that machines share) has a folder on this machine with the same names, because DuckDB,
-memory maps and FAISS read files: a cache that can be deleted at any time. ``lake.atomic`` uploads each finished file before it
-takes its place here, so a failed upload changes nothing anywhere. obstore lists, downloads, uploads in parts and retries.
+(``s3://bucket/prefix``, or a folder that machines share) has a folder on this machine with the same names, because
+DuckDB, memory maps and FAISS read files: a cache that can be deleted at any time. ``lake.atomic`` uploads each
+finished file before it takes its place here, so a failed upload changes nothing anywhere. obstore lists, downloads,
+uploads in parts and retries.
 
 - A copy is good where its size and its modification time are the object's: the store's own time, with a hash of the
   object's tag as its fraction of a second, so that clocks of machines do not matter.

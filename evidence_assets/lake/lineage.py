@@ -92,7 +92,7 @@ def find(connection: Connection, identifier: str) -> tuple[str, str]:
     tables = [TABLES[name] for name in _SHOWN]
     need(connection, *_SHOWN)
     union = " UNION ".join(
-        f'SELECT \'{t.kind}\' AS kind, "{t.row_id}" AS id FROM "{t.name}" WHERE "{t.row_id}" >= $low AND "{t.row_id}" < $high'
+        f"""SELECT '{t.kind}' AS kind, {t.row_id} AS id FROM "{t.name}" WHERE {t.row_id} >= $low AND {t.row_id} < $high"""
         for t in tables
     )
     rows = connection.execute(
@@ -117,7 +117,8 @@ Edge = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class _Reader:
-    """Contents and lineage of rows: from the partition that they should lie in, and from the whole lake what is not there.
+    """Contents and lineage of rows: from the partition that they should lie in, and from the whole lake what is not
+    there.
 
     ``connection``: Over the lake.
     ``near``: The partition of the question that the rows belong to, where it is known.
@@ -254,9 +255,9 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
             SELECT DISTINCT asset, partition FROM a INTERSECT SELECT DISTINCT asset, partition FROM b
         )
         SELECT coalesce(a.asset, b.asset) AS asset, coalesce(a.partition, b.partition) AS partition,
-               coalesce(a.row_id, b.row_id) AS row_id,
-               CASE WHEN a.row_id IS NULL THEN 'added' WHEN b.row_id IS NULL THEN 'removed' ELSE 'changed' END AS change,
-               a.answer AS answer_before, b.answer AS answer_after, a.status AS status_before, b.status AS status_after
+               coalesce(a.row_id, b.row_id) AS row_id, CASE WHEN a.row_id IS NULL THEN 'added' WHEN b.row_id IS NULL
+               THEN 'removed' ELSE 'changed' END AS change, a.answer AS answer_before, b.answer AS answer_after,
+               a.status AS status_before, b.status AS status_after
         FROM a FULL JOIN b ON a.asset = b.asset AND a.partition = b.partition AND a.row_id = b.row_id
         WHERE (coalesce(a.asset, b.asset), coalesce(a.partition, b.partition)) IN
               (SELECT (asset, partition) FROM both_touched)

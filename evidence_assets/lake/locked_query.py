@@ -1,7 +1,8 @@
 """SQL that someone else wrote, run so that it can only read the lake's tables.
 
-Belongs here: what a statement may be and how much it may take. ``catalogue.connect`` keeps it from other files, extensions
-and settings; here it is kept to one SELECT without functions that act, because DuckDB may write where it may read.
+Belongs here: what a statement may be and how much it may take. ``catalogue.connect`` keeps it from other files,
+extensions and settings; here it is kept to one SELECT without functions that act, because DuckDB may write where it
+may read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """In which files a row and its lineage lie, so that following one answer opens a few files and not the whole lake.
 
-Rows that belong to a question (evidence, chains, predictions, citations) lie in the partition of their question, and an
-asset's lineage beside the rows that it explains: ``predictions/asset=A/b/0.parquet`` is explained by
-``lineage_edges/asset=A/b/0.parquet``. Lineage is sorted by the child's id, so that of a file only the row groups are read
-that can hold it.
+Rows that belong to a question (evidence, chains, predictions, citations) lie in the partition of their question, and
+an asset's lineage beside the rows that it explains: ``predictions/asset=A/b/0.parquet`` is explained by
+``lineage_edges/asset=A/b/0.parquet``. Lineage is sorted by the child's id, so that of a file only the row groups are
+read that can hold it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Connection = duckdb.DuckDBPyConnection
 OF_A_QUESTION = ("prediction", "chain", "evidence", "citation")
 """Kinds of rows that lie in the partition of their question."""
 LONG_ENOUGH = 12
-"""From this many characters on (48 bit), the beginning of an id stands for it if one row of a question alone begins so."""
+"""From this many characters on (48 bit), the beginning of an id stands for it if one row of a question alone begins
+so."""
 WHOLE = 32
 """Characters of a whole id; only a whole one can be looked up in the Bloom filters of the files."""
 LAST = "\U0010ffff"
@@ -46,7 +47,8 @@ class Places:
         return sorted(folder.glob(f"asset=*/{self.partition}"))
 
     def lineage(self, kind: str) -> list[Path]:
-        """Files with the lineage of rows of this kind: those of this partition, or all that explain no question's rows."""
+        """Files with the lineage of rows of this kind: those of this partition, or all that explain no question's
+        rows."""
         if kind in OF_A_QUESTION:
             # What a chain or an answer cites is told where its citations are checked.
             checked = self.rows("citation") if kind in ("chain", "prediction") else []
@@ -68,8 +70,9 @@ def _explaining(root: Path, files: Iterable[Path]) -> list[Path]:
 def row_of_a_question(connection: Connection, identifier: str) -> tuple[str, str, Places] | None:
     """Kind, full id and partition of the row of a question whose id begins so.
 
-    A whole id is looked for in the tables, whose Bloom filters tell which files do not hold it; a beginning in the lineage,
-    which is sorted by id. None where the beginning is too short to be sure, or where not exactly one row has it.
+    A whole id is looked for in the tables, whose Bloom filters tell which files do not hold it; a beginning in the
+    lineage, which is sorted by id. None where the beginning is too short to be sure, or where not exactly one row has
+    it.
     """
     root = root_of(connection)
     if root is None or len(identifier) < LONG_ENOUGH:
@@ -105,6 +108,7 @@ def rows_of(connection: Connection, sql: str, **parameters: Any) -> list[dict[st
 
 
 def among(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The condition that a column is one of these ids, and its parameters; constants, so that row groups are skipped."""
+    """The condition that a column is one of these ids, and its parameters; constants, so that row groups are
+    skipped."""
     parameters = {f"id{number}": identifier for number, identifier in enumerate(ids)}
     return f"{column} IN ({', '.join(f'${name}' for name in parameters)})", parameters

@@ -1,7 +1,7 @@
 """Rows and the Parquet files that they lie in: checked against their table's schema, sorted, hashed, written and read.
 
-Belongs here: one table's rows, wherever they lie. Which file is whose, and how several change as one, is the business of
-``lake.store``.
+Belongs here: one table's rows, wherever they lie. Which file is whose, and how several change as one, is the business
+of ``lake.store``.
 """
 
 from __future__ import annotations
@@ -212,8 +212,8 @@ def count_in_order(table: str, path: Path) -> tuple[int, bool]:
 def write_rows(table: str, rows: pa.Table, path: Path) -> None:
     """Rows as Parquet, with a Bloom filter a row group on the ids that they are looked up by.
 
-    Ids are hashes, so the ranges of row groups say little where rows are sorted by something else; the filter tells that a
-    group does not hold an id without reading it.
+    Ids are hashes, so the ranges of row groups say little where rows are sorted by something else; the filter tells
+    that a group does not hold an id without reading it.
     """
     group = SMALL_GROUPS.get(table, ROW_GROUP)
     each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": FALSE_POSITIVES}

@@ -1,7 +1,7 @@
 """Sources that no table lists, as rows tell of them themselves: documents, files and cells of tables.
 
-A chunk names its document and its file, an imported triple and an edge of a knowledge base their file, evidence from a table its
-cell. They are told from these columns when somebody asks, so that a lake made before has them, too.
+A chunk names its document and its file, an imported triple and an edge of a knowledge base their file, evidence from
+a table its cell. They are told from these columns when somebody asks, so that a lake made before has them, too.
 """
 
 from __future__ import annotations
@@ -50,13 +50,15 @@ _CONTENTS = {
     "cell": ("evidence", _CELL, {"text": "any_value(text)"}),
 }
 _ENDS = {("chunks", "document"): "doc_id", ("chunks", "file"): "source"}
-"""The column that such an id ends with, behind its corpus: rows are looked for by it, which leaves most of a large corpus unread."""
+"""The column that such an id ends with, behind its corpus: rows are looked for by it, which leaves most of a large
+corpus unread."""
 
 
 def implied_edges(
     connection: Connection, kind: str, ids: Sequence[str], relation: str, near: Places | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
-    """Edges from these rows to their sources, or from these sources to rows: the columns that stored edges are read with.
+    """Edges from these rows to their sources, or from these sources to rows: the columns that stored edges are read
+    with.
 
     ``near`` is the partition of the question that the rows belong to, where it is known.
     """

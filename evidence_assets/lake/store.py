@@ -15,8 +15,8 @@ temporary file a writer finds was left by a killed one and is removed.
 A table's schema may grow by a nullable column: what was written before has it empty for every reader, and the format
 stays. Any other change of a schema, or of this layout, raises ``FORMAT``; a lake of another format is refused.
 
-A lake at an address such as ``s3://bucket/prefix`` has the same layout there. Its root here is a folder that holds what this
-machine has asked for; every door below brings that up to date first, see ``lake.fetching``.
+A lake at an address such as ``s3://bucket/prefix`` has the same layout there. Its root here is a folder that holds
+what this machine has asked for; every door below brings that up to date first, see ``lake.fetching``.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ class Lake:
             if name in lake.frozen and lake.frozen[name] != value:
                 raise LakeVersionError(
                     f"the lake at {lake.address} was made with {name} = {lake.frozen[name]}, this profile says {value}; "
+                    f""
                     "use the profile it was made with, or another folder (EVIDENCE_LAKE)"
                 )
         return lake
@@ -304,8 +305,8 @@ class Lake:
     def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, Written]:
         """Replace one asset's partition in one or more tables: all temporary files first, then all renames.
 
-        Files are marked with what each of them says, so that ``is_whole`` can tell when a process was killed between two
-        renames, or a person removed one, and ``written_version`` what lies there.
+        Files are marked with what each of them says, so that ``is_whole`` can tell when a process was killed between
+        two renames, or a person removed one, and ``written_version`` what lies there.
         """
         prepared = {table: prepare(table, rows) for table, rows in tables.items()}
         versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}

@@ -80,8 +80,8 @@ class GeneratorSettings(_Strict):
     timeout_seconds: float = Field(300, gt=0, description="For openai: longest that one reply may take as a whole.")
     constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
         "json_schema",
-        description="How replies are held to their shape. For openai: by response_format, by vLLM's own field, or not at "
-        "all; none holds no other backend's replies either.",
+        description="How replies are held to their shape. For openai: by response_format, by vLLM's own field, or not "
+        "at all; none holds no other backend's replies either.",
     )
     four_bit: bool = Field(False, description="For transformers: load weights in 4 bit (bitsandbytes).")
     folder: str = Field("", description="For replay: folder of recorded answers.")
@@ -126,13 +126,13 @@ class Harvesting(_Strict):
     prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
     fluency: Literal["printed", "corrected", "probability", ""] = Field(
         "",
-        description="How fluent a triple's sentence is, where a variant does not say; else probability with the sample's "
-        "own model, corrected with others.",
+        description="How fluent a triple's sentence is, where a variant does not say; else probability with the "
+        "sample's own model, corrected with others.",
     )
     final: Literal["printed", "rank_normalised", "fluency", ""] = Field(
         "",
-        description="What triples are ranked by, where a variant does not say; else fluency with the sample's own model, "
-        "printed with others.",
+        description="What triples are ranked by, where a variant does not say; else fluency with the sample's own "
+        "model, printed with others.",
     )
     sample_relations: tuple[str, ...] = Field((), description="Seed files of the sample that are put into raw/seeds.")
     relations: tuple[str, ...] = Field(
@@ -156,8 +156,8 @@ class Harvesting(_Strict):
     )
     paraphraser: Literal["infilling", "generator"] = Field(
         "infilling",
-        description="Who rewords prompts for the baseline: generator asks the profile's first language model, infilling "
-        "leaves it what was written for K-Bloom.",
+        description="Who rewords prompts for the baseline: generator asks the profile's first language model, "
+        "infilling leaves it what was written for K-Bloom.",
     )
     likelihood: ModelSettings | None = Field(
         None,
@@ -274,7 +274,8 @@ class Profile(_Strict):
         if name not in self.names(kind):
             near = nearest(name, self.names(kind))
             raise BadInput(
-                f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}? It has {', '.join(self.names(kind))}",
+                f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}? "
+                f"It has {', '.join(self.names(kind))}",
                 field=KINDS[kind],
             )
         return name

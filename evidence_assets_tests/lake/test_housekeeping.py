@@ -36,7 +36,8 @@ def test_what_a_killed_writer_left_is_swept_up_and_what_is_being_written_is_not(
 
 def test_two_writers_of_one_file_do_not_take_each_others_away(tmp_path: Path) -> None:
     waits = "import sys\nfrom pathlib import Path\nfrom evidence_assets.lake.atomic import replacing_file\n"
-    waits += "with replacing_file(Path(sys.argv[1])) as f:\n f.write_text('other'); print('on', flush=True); sys.stdin.read()"
+    waits += "with replacing_file(Path(sys.argv[1])) as f:\n"
+    waits += " f.write_text('other'); print('on', flush=True); sys.stdin.read()"
     target = tmp_path / "x.parquet"
     other = subprocess.Popen(
         [sys.executable, "-c", waits, str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,5 @@
-"""What a power cut would lose: nothing that was put in its place, because the disk has the content and the name first."""
+"""What a power cut would lose: nothing that was put in its place, because the disk has the content and the name
+first."""
 
 from __future__ import annotations
 

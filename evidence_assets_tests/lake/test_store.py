@@ -169,7 +169,8 @@ from evidence_assets_tests.lake.test_store import citation
 lake = Lake(sys.argv[1])
 print("ready", flush=True)
 while True:
-    lake.write("citations/x", "b|0", {"citations": [citation(i, sys.argv[2]) for i in range(3000)], "lineage_edges": []})
+    citations = [citation(i, sys.argv[2]) for i in range(3000)]
+    lake.write("citations/x", "b|0", {"citations": citations, "lineage_edges": []})
 """
 
 

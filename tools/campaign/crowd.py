@@ -1,7 +1,7 @@
 """Two `evidence demo` and two backfills at once on one lake, which must end as one demo alone leaves it.
 
-The commands are those that people give: two processes of the command line, and a webserver that is asked for two backfills
-of the same partitions, which a daemon carries out.
+The commands are those that people give: two processes of the command line, and a webserver that is asked for two
+backfills of the same partitions, which a daemon carries out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Processes killed at random while they make the lake, and what is left when the work is then done to its end.
 
 A round begins with an empty lake, one from which random tables were removed, or one whose seeds, documents, questions
-or tables were edited; is killed one to three times, in time or at a write, with or without a power cut; and must end with
-the bytes of a run that nobody disturbed.
+or tables were edited; is killed one to three times, in time or at a write, with or without a power cut; and must end
+with the bytes of a run that nobody disturbed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Ways to spoil a file: its bytes, its encoding, its nesting, its sizes and numbers, its packing, its name, its place."""
+"""Ways to spoil a file: its bytes, its encoding, its nesting, its sizes and numbers, its packing, its name, its
+place."""
 
 from __future__ import annotations
 

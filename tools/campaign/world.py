@@ -226,8 +226,9 @@ def _watch(world: World, moment: Moment) -> list[int]:
 def cut_power(world: World, since: float, chance: random.Random) -> int:
     """What the disk may hold after a power cut; how many files and renames were lost.
 
-    A file is safe as it was when it was last flushed (another time alone makes it no less safe), a rename when its folder
-    was flushed after it. Of the renames that are not safe a file system may have lost the last ones, never one before another that it kept.
+    A file is safe as it was when it was last flushed (another time alone makes it no less safe), a rename when its
+    folder was flushed after it. Of the renames that are not safe a file system may have lost the last ones, never one
+    before another that it kept.
     """
     noted: list[list[Any]] = []
     for line in (world.root / "notes.jsonl").read_text().splitlines():

@@ -3,8 +3,8 @@
 The store refuses rows that do not fit; asset checks, Dagster's column schemas and the documentation are made from
 what stands here. A method that needs another column adds it to its table's file and nowhere else.
 
-A column is ``name: [type, sentence]``, with ``may be empty`` as a third where it may. Types are the words of ``TYPES``, ``[type]``
-for a list and ``{name: type}`` for a record.
+A column is ``name: [type, sentence]``, with ``may be empty`` as a third where it may. Types are the words of
+``TYPES``, ``[type]`` for a list and ``{name: type}`` for a record.
 """
 
 from __future__ import annotations

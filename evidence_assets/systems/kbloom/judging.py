@@ -1,4 +1,5 @@
-"""What a language model is asked of one triple, put as a statement by its relation's template, and how its reply is read."""
+"""What a language model is asked of one triple, put as a statement by its relation's template, and how its reply is
+read."""
 
 from __future__ import annotations
 

@@ -123,7 +123,8 @@ class _Stages:
                 self.harvest,
                 "triples",
                 self._harvested,
-                "Triples of one relation, from its prompt and seed pairs, with the prompts and candidates that led to them.",
+                "Triples of one relation, from its prompt and seed pairs, with the prompts and candidates that led "
+                "to them.",
                 [Read(SEEDS), model, *kinds],
                 f"{VERSION}:{settings.harvests}{self._written_by}",
                 partitions="relations",
@@ -136,7 +137,8 @@ class _Stages:
                 f"{self.variant.place}/{collection}",
                 "triples",
                 partial(self._merged, collection),
-                f"Harvested triples of all relations of {collection}, best first in each, flagged by what their reverse says.",
+                f"Harvested triples of all relations of {collection}, best first in each, flagged by what "
+                "their reverse says.",
                 [Read(self.harvest, "every"), ALL_SEEDS, Read(FOLDER)],
                 VERSION,
                 partitions="",
@@ -170,8 +172,8 @@ class _Stages:
         judges, rated = _judges(), profiles.load().harvesting.likelihood
         if judges or rated is not None:
             about = (
-                "What language models say of the harvest: judged precision and noise, agreement of two judges, likelihood "
-                "of the statements."
+                "What language models say of the harvest: judged precision and noise, agreement of two judges, "
+                "likelihood of the statements."
             )
             asked = [asking_version(one, JUDGE, words=self.variant.words) for one in judges]
             asked += [f"{rated.name}@{rated.revision}"] if rated else []
@@ -337,7 +339,8 @@ def judge_first(variant: Variant, settings: HarvestSettings, step: StageContext)
 
 
 def scored_on(settings: HarvestSettings) -> list[Scope]:
-    """The collections that harvests of these settings are scored for, and the references that they are compared with."""
+    """The collections that harvests of these settings are scored for, and the references that they are compared
+    with."""
     judged = {"kappa", "exact_agreement"} if len(_judges()) > 1 else set[str]()
     if _judges():
         best = f"correct_of_{scores.BEST}:{scores.LOOKED_AT}"

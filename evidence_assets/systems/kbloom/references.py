@@ -1,7 +1,8 @@
-"""References that harvests are compared with outside the sample, read from a user's files of ConceptNet, LAMA or UMLS; and recorded
-harvests of BertNet, counted as ours are: ``<set>/<setting>/<model>/<relation>/ent_tuples.json``, each a list of ``[[head, tail],
-score]``, best first. The set is ``conceptnet`` or ``lama``, of which the first twenty relations of its own list count; the setting
-says how many prompts were used, and whether they are the initial ones."""
+"""References that harvests are compared with outside the sample, read from a user's files of ConceptNet, LAMA or
+UMLS; and recorded harvests of BertNet, counted as ours are: ``<set>/<setting>/<model>/<relation>/ent_tuples.json``,
+each a list of ``[[head, tail], score]``, best first. The set is ``conceptnet`` or ``lama``, of which the first twenty
+relations of its own list count; the setting says how many prompts were used, and whether they are the initial
+ones."""
 
 from __future__ import annotations
 

@@ -150,9 +150,9 @@ def harvest_rows(
 def in_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, origin: str) -> pl.DataFrame:
     """Triples of one origin of the relations that belong to a collection now, flagged by what their reverse says.
 
-    ``both_ways``: a symmetric relation that was harvested in both directions; ``by_inverse``: the inverse relation was
-    harvested and says the same; ``reversed``: a relation that is not symmetric was harvested in both directions, so that
-    one of the two is doubtful.
+    ``both_ways``: a symmetric relation that was harvested in both directions; ``by_inverse``: the inverse relation
+    was harvested and says the same; ``reversed``: a relation that is not symmetric was harvested in both directions,
+    so that one of the two is doubtful.
     """
     members = relations_of(seeds.filter(pl.col("collection") == collection))
     rows = triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in members]))

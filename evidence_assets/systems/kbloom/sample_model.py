@@ -44,7 +44,8 @@ def names_of(graphs: Sequence[Path]) -> set[str]:
 
 
 def train(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
-    """Train into ``folder``, or leave what lies there where it was trained on the same; returns columns of ``models``."""
+    """Train into ``folder``, or leave what lies there where it was trained on the same; returns columns of
+    ``models``."""
     settings = TrainingSettings(steps=steps)
     wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
     kept = folder / REPORT

@@ -38,7 +38,8 @@ from evidence_assets.systems.kbloom.seeds import Relation
 Row = dict[str, Any]
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
 MOST_REFERENCES = 20_000
-"""Tuples of a relation that rounds draw from: as many as 200 rounds of 100 could draw; a larger reference is thinned."""
+"""Tuples of a relation that rounds draw from: as many as 200 rounds of 100 could draw; a larger reference is
+thinned."""
 LOOKED_AT, BEST = "UsedFor", 10
 """The relation, and how many of its best tuples, that are printed one by one."""
 
@@ -96,7 +97,8 @@ def sizes(triples: pl.DataFrame, facts: str, reference: set[str] | None = None) 
 
 
 def size_rows(harvested: Harvested) -> list[Row]:
-    """``tuples``, ``fact_count`` (twice as many), ``diversity`` (distinct entities, case kept) and mean ``agreement``."""
+    """``tuples``, ``fact_count`` (twice as many), ``diversity`` (distinct entities, case kept) and mean
+    ``agreement``."""
     return [
         row
         for collection, members in harvested.collections.items()
@@ -110,10 +112,10 @@ def reference_rows(
 ) -> list[Row]:
     """How a harvest compares with the tuples that a reference states of the same relations.
 
-    ``novelty``: share of the distinct entities that are none of the reference's. ``accuracy``: share of the tuples that are
-    like at least half of a hundred drawn ones of the relation, mean over 200 draws; ``accuracy_maximum``: like one of them at
-    least. ``novel_only_precision``: the latter over what no other variant found. Intervals hold 95 % of the draws.
-    Relations that the reference does not state count for novelty and the harvest's size alone.
+    ``novelty``: share of the distinct entities that are none of the reference's. ``accuracy``: share of the tuples
+    that are like at least half of a hundred drawn ones of the relation, mean over 200 draws; ``accuracy_maximum``:
+    like one of them at least. ``novel_only_precision``: the latter over what no other variant found. Intervals hold
+    95 % of the draws. Relations that the reference does not state count for novelty and the harvest's size alone.
     """
     known = entities(pair for pairs in stated.values() for pair in pairs)
     theirs = {
@@ -175,8 +177,8 @@ def _together(parts: Sequence[tuple[int, Spread]]) -> Estimate:
 def judged_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likelihood | None = None) -> list[Row]:
     """What models say of the statements of each relation and each collection, seeds left out.
 
-    * ``precision`` and ``noisy_percent`` by each judge, and ``precision_novel`` over what the other variants did not find. A
-      statement without a usable verdict counts neither way; ``n`` says how many have one.
+    * ``precision`` and ``noisy_percent`` by each judge, and ``precision_novel`` over what the other variants did not
+      find. A statement without a usable verdict counts neither way; ``n`` says how many have one.
     * ``kappa`` (Cohen's) and ``exact_agreement`` of the first two judges, over the statements that both judged.
     * ``likelihood`` of a relation: mean log-probability of the statement after the relation's seed statements, with its
       interval over the triples.

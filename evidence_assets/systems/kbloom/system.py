@@ -211,8 +211,8 @@ def mine(
 ) -> list[MinedPrompt]:
     """Stage 1 for one relation: K-Bloom's, or the baseline's own.
 
-    The baseline rewords the prompt where a model for it is named; it else weighs what K-Bloom would have to choose from,
-    which ``written`` spares it to write again.
+    The baseline rewords the prompt where a model for it is named; it else weighs what K-Bloom would have to choose
+    from, which ``written`` spares it to write again.
     """
     prompt, pairs = relation.prompt, relation.pairs
     if settings.variant == "bertnet":
@@ -295,7 +295,8 @@ def check_kinds(relation: Relation, kinds: Kinds | None) -> None:
     for field, allowed in (("head_kinds", relation.head_kinds), ("tail_kinds", relation.tail_kinds)):
         if allowed:
             raise BadInput(
-                f"relation {relation.id!r} allows only {', '.join(allowed)}, but this harvest does not know of what kind "
+                f"relation {relation.id!r} allows only {', '.join(allowed)}, but this harvest does not know of what "
+                f"kind "
                 "an entity is; name a graph with typed nodes as `kinds` of the component, or leave the field out",
                 field=field,
             )

@@ -1,4 +1,5 @@
-"""K-Bloom outside the sample: packaged relations, references of a user's files, and what a collection's harvest is worth."""
+"""K-Bloom outside the sample: packaged relations, references of a user's files, and what a collection's harvest is
+worth."""
 
 from __future__ import annotations
 
