@@ -92,7 +92,7 @@ def find(connection: Connection, identifier: str) -> tuple[str, str]:
     tables = [TABLES[name] for name in _SHOWN]
     need(connection, *_SHOWN)
     union = " UNION ".join(
-        f"""SELECT '{t.kind}' AS kind, {t.row_id} AS id FROM "{t.name}" WHERE {t.row_id} >= $low AND {t.row_id} < $high"""
+        f"SELECT '{t.kind}' AS kind, {t.row_id} AS id FROM {t.name} WHERE {t.row_id} >= $low AND {t.row_id} < $high"
         for t in tables
     )
     rows = connection.execute(

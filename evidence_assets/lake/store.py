@@ -127,8 +127,8 @@ class Lake:
         for name, value in frozen.items():
             if name in lake.frozen and lake.frozen[name] != value:
                 raise LakeVersionError(
-                    f"the lake at {lake.address} was made with {name} = {lake.frozen[name]}, this profile says {value}; "
-                    f""
+                    f"the lake at {lake.address} was made with {name} = {lake.frozen[name]}, this profile says "
+                    f"{value}; "
                     "use the profile it was made with, or another folder (EVIDENCE_LAKE)"
                 )
         return lake
