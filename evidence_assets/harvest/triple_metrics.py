@@ -86,18 +86,6 @@ def novel_only(pairs: Sequence[Pair], baseline: Iterable[Pair]) -> list[int]:
     return [position for position, pair in enumerate(pairs) if pair not in known]
 
 
-def judge_precision(verdicts: Sequence[bool | None]) -> tuple[float, float]:
-    """Precision and noisy percentage of judged tuples: 100 × share judged correct, and its complement to 100.
-
-    None is a tuple that the judge gave no usable verdict on; it is left out.
-    """
-    judged = [verdict for verdict in verdicts if verdict is not None]
-    if not judged:
-        return float("nan"), float("nan")
-    precision = 100 * sum(judged) / len(judged)
-    return precision, 100 - precision
-
-
 def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
     """(p_o − p_e) / (1 − p_e): agreement of two judges beyond chance; NaN where chance alone explains everything.
 

@@ -19,7 +19,6 @@ from evidence_assets.harvest.triple_metrics import (
     diversity,
     entities,
     extracted_facts,
-    judge_precision,
     novel_only,
     novelty,
     ranked_agreement,
@@ -38,8 +37,6 @@ def test_size_diversity_novelty() -> None:
 
 
 def test_judges() -> None:
-    assert judge_precision([True, None, False, True, True]) == (75, 25)
-    assert math.isnan(judge_precision([None])[0])
     with pytest.raises(ValueError, match="same items"):
         cohens_kappa([1], [1, 0])
     assert math.isnan(cohens_kappa([1, 1], [1, 1]))

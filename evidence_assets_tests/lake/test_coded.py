@@ -53,7 +53,7 @@ def edge_frames(draw: st.DrawFn) -> pl.DataFrame:
     return frame.cast(pl.Enum(list(dict.fromkeys([*ends, *relations])))) if draw(st.booleans()) else frame
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edges=edge_frames(), licence=st.sampled_from(["", "CC0"]))
 def test_edges_are_the_rows_the_version_and_the_bytes_of_edges_written_one_by_one(
     edges: pl.DataFrame, licence: str, tmp_path_factory: pytest.TempPathFactory

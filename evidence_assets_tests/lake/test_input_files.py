@@ -53,9 +53,8 @@ BASE = "type: x.KnowledgeBase\nattributes: {name: b, folder: f, '': ''}\n"
         (b"a: \xff\n", ":1: is not UTF-8"),
         (b"a: 2020-13-45\n", ""),
         (b"a: " + b"9" * 5000, ""),
-        (b"a: " + b"[" * 20_000, "nested too deeply|is not valid YAML|must"),
+        (b"a: " + b"[" * 4_000, "nested too deeply|is not valid YAML|must"),
         (b"- a\n", "must"),
-        (b"x\n", "must"),
         (b"\x00", "YAML"),
     ],
 )
@@ -135,11 +134,11 @@ def test_a_profile_that_extends_what_is_not_there_or_itself_is_named(tmp_path: P
 
 def test_an_archive_that_expands_a_thousandfold_is_refused_and_one_in_proportion_is_read(tmp_path: Path) -> None:
     bomb, plain = tmp_path / "bomb.jsonl.gz", tmp_path / "plain.jsonl.gz"
-    bomb.write_bytes(gzip.compress(b"\n" * 50_000_000))
-    plain.write_bytes(gzip.compress("".join(f'{{"id": {i}}}\n' for i in range(200_000)).encode()))
+    bomb.write_bytes(gzip.compress(b"\n" * 20_000_000))
+    plain.write_bytes(gzip.compress("".join(f'{{"id": {i}}}\n' for i in range(50_000)).encode()))
     with pytest.raises(BadInput, match=rf"bomb\.jsonl\.gz: unpacks to more than {MOST_EXPANDED} times its size"):
         list(text_lines(bomb))
-    assert sum(1 for _ in text_lines(plain)) == 200_000
+    assert sum(1 for _ in text_lines(plain)) == 50_000
 
 
 def test_a_number_of_thousands_of_digits_is_no_number(tmp_path: Path) -> None:

