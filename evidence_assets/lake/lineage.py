@@ -11,9 +11,18 @@ import duckdb
 
 from evidence_assets.lake.catalogue import need, quoted, rows_in
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.places import LAST, OF_A_QUESTION, Places, among, row_of_a_question, rows_of
+from evidence_assets.lake.places import (
+    LAST,
+    OF_A_QUESTION,
+    Places,
+    among,
+    contents_of,
+    implied_edges,
+    row_of_a_question,
+    rows_of,
+    sources_called,
+)
 from evidence_assets.lake.schemas import KINDS, TABLES
-from evidence_assets.lake.sources import contents_of, implied_edges, sources_called
 
 Connection = duckdb.DuckDBPyConnection
 

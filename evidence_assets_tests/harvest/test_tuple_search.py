@@ -184,10 +184,6 @@ def test_impossible_words_are_never_formed() -> None:
     assert found and not any("b" in f"{pair.head} {pair.tail}".split() for pair in found)
 
 
-def test_empty_vocabulary_finds_nothing() -> None:
-    assert search_tuples(lambda queries: np.empty((len(queries), 0)), (), (1.0,), n=3) == []
-
-
 @pytest.mark.parametrize("weights", [(), (0.0, 0.0), (-1.0, 2.0), (float("nan"),)])
 def test_bad_weights_are_refused(weights: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="prompt weights"):

@@ -269,7 +269,7 @@ DEEDS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds=DEEDS)
 def test_machines_that_take_turns_see_what_one_folder_would_hold(
     deeds: list[Deed], machine: Machine, tmp_path: Path
