@@ -1,12 +1,12 @@
-"""What the answers of materialized variants are worth against simple baselines, and the weights that the answers rest on.
+"""What the answers of materialized variants are worth against simple baselines, and the weights they rest on.
 
     python bench/measure_answers.py LAKE:obqa_book:uscrake_chunks LAKE:arc_book:uscrake_chunks [--fit]
 
 Questions are halved by their ids. Printed are, for the second half of each benchmark, the accuracy of the stored
 predictions, of those that the evidence supports and of the surest quarter and half, beside baselines: the longest
-option, the option nearest to the question, the option whose nearest statement is nearest, and the most frequent label;
-with the paired difference to the best of them. ``--fit`` fits the weights of ``reasoning/extractive.py`` by conditional
-logistic regression on the first halves, and those of ``reasoning/extractive.py`` where the options are yes, no and maybe.
+option, the option nearest to the question, the one whose nearest statement is nearest, and the most frequent label;
+with the paired difference to the best of them. ``--fit`` fits the weights of ``reasoning/extractive.py`` by
+conditional logistic regression on the first halves, and those of its labels where the options are yes, no and maybe.
 """
 
 from __future__ import annotations

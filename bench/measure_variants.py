@@ -3,12 +3,12 @@
     python bench/measure_variants.py sample_mcqa uscrake uscrake_published bm25
     python bench/measure_variants.py hotpotqa_100 bm25 cosine uscrake --world bench/worlds/hotpotqa.yaml
 
-Everything lies in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
+Everything is in a temporary folder, or in ``--lake``, where a later call finds its corpora, graphs and evidence again.
 Presets need not be opted in. Graphs are built without harvested triples unless ``--harvest`` is given. ``--split dev``
-asks the half that settings are chosen on. A world is YAML: its first document links folders and files of EVIDENCE_DEV_DATA, or
-collections that ``retrieval_collections.py`` writes, into the lake's ``raw``, the others declare corpora, graphs and
-benchmarks as ``evidence_assets/defs`` does, or state ``variants``
-of a ``system`` as its ``variants.yaml`` does.
+asks the half that settings are chosen on. A world is YAML: its first document links folders and files of
+EVIDENCE_DEV_DATA, or collections that ``retrieval_collections.py`` writes, into the lake's ``raw``, the others declare
+corpora, graphs and benchmarks as ``evidence_assets/defs`` does, or state ``variants`` of a ``system`` as its
+``variants.yaml`` does.
 
 Printed are the metrics of each variant with their 95 % intervals, questions a minute, the difference of the first
 variant to each other with its paired bootstrap interval (of every metric where passages are retrieved, else of accuracy
@@ -61,7 +61,7 @@ def project(root: Path, world: Path | None, benchmark: str, split: str | None) -
 
 
 def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator[tuple[list[str], float, float]]:
-    """Make the scores of the variants and all that they rest on; yields a run's assets, its seconds, and those in assets."""
+    """Make the scores of the variants with all upstream; yields a run's assets, its seconds, and those in assets."""
     import dagster as dg
 
     from evidence_assets.benchmarks.declared import benchmarks

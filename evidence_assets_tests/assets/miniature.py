@@ -1,5 +1,5 @@
-"""A miniature of the published set-up: official files of a few rows for every benchmark, graph and corpus that a table is
-printed for, and language models under the printed names that are none."""
+"""A miniature of the published set-up: official files of a few rows for every benchmark, graph and corpus that a table
+is printed for, and language models under the printed names that are none."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def official_files(raw: Path) -> None:
 
 
 def recorded_files(lake: Lake, candidates: Iterable[Candidate]) -> None:
-    """What systems of others answered, under the names that their figures are printed for: to each question something."""
+    """What systems of others answered, under the names that their figures are printed for, to each question."""
     for candidate in candidates:
         (printed,), benchmark = candidate.variant.published, benchmarks()[candidate.benchmark]
         name = "+".join(filter(None, (printed.system, printed.variant))) + (
@@ -226,7 +226,7 @@ LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION"
 
 
 HARVEST = ("knowledge/kbloom", "knowledge/seeds", "raw/seeds", "models/masked_lm", "corpus/sample")
-"""The sample's harvest, which adds to the sample's graph; the classifier that is tuned on questions to it does without."""
+"""The sample's harvest, which adds to the sample's graph; the classifier tuned on questions to it does without."""
 
 
 def make(world: SmallWorld, runs: Mapping[str, Iterable[Variant]]) -> None:
