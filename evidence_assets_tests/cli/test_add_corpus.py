@@ -26,9 +26,9 @@ from evidence_assets.lake.store import Lake
 def files(tmp_path: Path) -> list[Path]:
     folder = tmp_path / "dumps"
     folder.mkdir()
-    texts = [f"Bee number {i} buzzes in the garden. It sleeps in hive {i % 7}." for i in range(300)]
+    texts = [f"Bee number {i} buzzes in the garden. It sleeps in hive {i % 7}." for i in range(60)]
     pq.write_table(
-        pa.table({"id": [f"p{i}" for i in range(300)], "title": ["Bees"] * 300, "text": texts}), folder / "a.parquet"
+        pa.table({"id": [f"p{i}" for i in range(60)], "title": ["Bees"] * 60, "text": texts}), folder / "a.parquet"
     )
     lines = [json.dumps({"doc_id": f"j{i}", "text": text}) for i, text in enumerate(texts)]
     (tmp_path / "b.jsonl").write_text("\n".join(lines) + "\n")
@@ -44,8 +44,8 @@ def test_a_plan_is_near_what_comes_of_it(files: list[Path], lake: Lake) -> None:
     told: list[CorpusPlan] = []
     added = add_corpus(lake, "bees", files, told.append)
     [plan] = told
-    assert added.documents == 600 and plan.documents == pytest.approx(600, rel=0.05) and plan.files == 2
-    assert plan.chunks == pytest.approx(600, rel=0.05) and plan.seconds > 0 and plan.index == "flat"
+    assert added.documents == 120 and plan.documents == pytest.approx(120, rel=0.05) and plan.files == 2
+    assert plan.chunks == pytest.approx(120, rel=0.05) and plan.seconds > 0 and plan.index == "flat"
     assert plan.kept == added.tokens == "stored" and plan.disk_bytes == sum(plan.disk.values()) > plan.bytes
     assert sorted(p.relative_to(added.raw).as_posix() for p in added.raw.rglob("*.*")) == ["b.jsonl", "dumps/a.parquet"]
 
@@ -78,7 +78,7 @@ def test_a_large_corpus_makes_token_vectors_on_demand(
     assert declared.attributes["tokens"] == "on_demand"
     files[1].write_text('{"doc_id": "x", "text": "Only one."}\n')
     again = add_corpus(lake, "bees", files)
-    assert again.changed and again.tokens == "on_demand" and again.documents == 301
+    assert again.changed and again.tokens == "on_demand" and again.documents == 61
 
 
 def test_nothing_changes_where_a_file_is_bad(files: list[Path], lake: Lake) -> None:
@@ -90,7 +90,7 @@ def test_nothing_changes_where_a_file_is_bad(files: list[Path], lake: Lake) -> N
     with pytest.raises(BadInput) as raised:
         add_corpus(lake, "bees", files)
     assert (raised.value.file, raised.value.line, raised.value.field) == (files[1], 1, "text")
-    assert (before.raw / "b.jsonl").read_text().count("\n") == 300
+    assert (before.raw / "b.jsonl").read_text().count("\n") == 60
 
 
 def test_files_that_cannot_be_together_or_are_not_there(files: list[Path], tmp_path: Path, lake: Lake) -> None:
@@ -117,12 +117,12 @@ def test_the_command_plans_builds_and_is_asked(files: list[Path], lake: Lake) ->
     run = CliRunner().invoke
     arguments = ["add", "corpus", "bees", *map(str, files), "--lake", str(lake.root)]
     planned = run(app, [*arguments, "--plan"])
-    assert planned.exit_code == 0 and "2 files of 0.00 GB, about 600 documents, 600 chunks" in planned.output, (
+    assert planned.exit_code == 0 and "2 files of 0.00 GB, about 120 documents, 120 chunks" in planned.output, (
         planned.output
     )
     assert not (lake.root / "raw").exists()
     made = run(app, arguments)
-    assert made.exit_code == 0 and "bees: 600 documents" in made.output, made.output
+    assert made.exit_code == 0 and "bees: 120 documents" in made.output, made.output
     assert (lake.root / "indexes" / "asset=corpus.bees.index" / "index.faiss").exists()
-    assert corpus_told("bees", lake.root).startswith("corpus bees: 600 chunks, index flat of 0.4 MiB, recall exact")
+    assert corpus_told("bees", lake.root).startswith("corpus bees: 120 chunks, index flat of 0.1 MiB, recall exact")
     assert "bugs: not made here" in corpus_told("bugs", lake.root)
