@@ -45,7 +45,7 @@ import pyarrow.parquet as pq
 from evidence_assets.benchmarks.checks import Located, SeenIds, some, unique_questions
 from evidence_assets.benchmarks.checks import question as checked_question
 from evidence_assets.benchmarks.official.tables import cell_row, cell_rows
-from evidence_assets.benchmarks.reading import Row, delimited
+from evidence_assets.benchmarks.reading import Row, delimited, open_bytes
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, Question, Table, option_labels
 from evidence_assets.lake.errors import BadInput
@@ -206,7 +206,7 @@ def read_table_file(path: Path, benchmark: str = "own") -> Table:
 def _delimiter(path: Path) -> str:
     if path.suffix.lower() == ".tsv":
         return "\t"
-    with path.open("rb") as stream:
+    with open_bytes(path) as stream:
         sample = stream.read(8192).decode("utf-8-sig", errors="replace")
     try:
         return csv.Sniffer().sniff(sample, delimiters=",;\t|").delimiter

@@ -195,6 +195,9 @@ def test_table_files(tmp_path: Path) -> None:
     first, second = read_table_file(tmp_path / "a.csv"), read_table_file(tmp_path / "b.parquet")
     assert (first.header, first.rows) == (("name", "price"), (("Tea", "3,50"), ("Coffee", "4")))
     assert second.rows == (("x", "1"), ("", "2"))
+    for name in ("none.csv", "none.parquet"):
+        with pytest.raises(BadInput, match=name):
+            read_table_file(tmp_path / name)
 
 
 def test_odd_files(tmp_path: Path) -> None:
