@@ -125,7 +125,7 @@ def _explains(variant: Variant) -> bool:
 
 def _calls(variant: Variant, questions: int, options: int) -> int | None:
     """Requests to the profile's language model, where their number does not depend on what comes back."""
-    if "extractive" in (variant.profile.generator.backend, variant.solver) or variant.method == RECORDED:
+    if variant.profile.generator.backend == "extractive" or variant.method == RECORDED:
         return 0
     if variant.family in ("mcqa", "table"):
         return questions + (options if _explains(variant) else 0)

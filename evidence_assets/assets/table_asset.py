@@ -6,7 +6,7 @@ A component gives the function that makes the rows; everything that Dagster want
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 from urllib.parse import urlencode
 
 import dagster as dg
@@ -91,21 +91,44 @@ def column_schema(table: str) -> dg.TableSchema:
     )
 
 
+class AssetOptions(TypedDict, total=False):
+    """What Dagster is told of an asset besides its key and how it is made."""
+
+    description: Required[str]
+    group: Required[str]
+    code_version: Required[str]
+    deps: Iterable[dg.AssetDep | str]
+    partitions: dg.PartitionsDefinition | None  # type: ignore[type-arg]
+    kinds: Sequence[str]
+    pool: str | None
+    hands_out: bool
+    tags: Mapping[str, str]
+
+
+def _asset(key: str, options: AssetOptions, **more: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """``dg.asset`` with these options."""
+    decorator: Callable[[Callable[..., Any]], dg.AssetsDefinition] = dg.asset(
+        key=key.split("/"),
+        description=options["description"],
+        group_name=options["group"],
+        owners=[OWNER],
+        kinds=set(options.get("kinds", ("parquet",))),
+        code_version=options["code_version"],
+        deps=[dep(d) if isinstance(d, str) else d for d in options.get("deps", ())],
+        partitions_def=options.get("partitions"),
+        tags=dict(options.get("tags", {})),
+        **placed(options.get("pool"), hands_out=options.get("hands_out", False)),
+        **more,
+    )
+    return decorator
+
+
 def table_asset(
     key: str,
     table: str,
     make: Callable[[StageContext], StageOutput],
-    *,
-    description: str,
-    group: str,
-    code_version: str,
-    deps: Iterable[dg.AssetDep | str] = (),
-    partitions: dg.PartitionsDefinition | None = None,  # type: ignore[type-arg]
-    kinds: Sequence[str] = ("parquet",),
-    pool: str | None = None,
-    hands_out: bool = False,
-    tags: Mapping[str, str] | None = None,
     paced: Sequence[str] = (),
+    **options: Unpack[AssetOptions],
 ) -> dg.AssetsDefinition:
     """An asset that makes rows of ``table`` by calling ``make`` once a partition.
 
@@ -114,21 +137,10 @@ def table_asset(
     With ``paced``, the pace of these assets together over the partition's benchmark is shown, too.
     """
 
-    @dg.asset(
-        key=key.split("/"),
-        description=description,
-        group_name=group,
-        owners=[OWNER],
-        kinds=set(kinds),
-        code_version=code_version,
-        deps=[_dep(d) for d in deps],
-        partitions_def=partitions,
-        io_manager_key="lake_io",
-        **placed(pool, hands_out=hands_out),
-        metadata={"table": table, "dagster/column_schema": column_schema(table)},
-        tags=dict(tags or {}),
-    )
-    def _asset(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
+    stated = {"table": table, "dagster/column_schema": column_schema(table)}
+
+    @_asset(key, options, io_manager_key="lake_io", metadata=stated)
+    def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         started = time.monotonic()
         step = step_of(context, lake.open(), table)
         try:
@@ -163,44 +175,20 @@ def table_asset(
             metadata={**numbers, **made.metadata},
         )
 
-    return _asset
+    return materialize
 
 
 def files_asset(
-    key: str,
-    make: Callable[[Lake, Say], tuple[str, Mapping[str, Any]]],
-    *,
-    description: str,
-    group: str,
-    code_version: str,
-    kinds: Sequence[str],
-    deps: Iterable[dg.AssetDep | str] = (),
-    pool: str | None = None,
-    hands_out: bool = False,
-    tags: Mapping[str, str] | None = None,
+    key: str, make: Callable[[Lake, Say], tuple[str, Mapping[str, Any]]], **options: Unpack[AssetOptions]
 ) -> dg.AssetsDefinition:
     """An asset that is files and not rows: ``make`` gives its data version, and what is told of it."""
 
-    @dg.asset(
-        key=key.split("/"),
-        description=description,
-        group_name=group,
-        owners=[OWNER],
-        kinds=set(kinds),
-        code_version=code_version,
-        deps=[_dep(d) for d in deps],
-        **placed(pool, hands_out=hands_out),
-        tags=dict(tags or {}),
-    )
-    def _files(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
+    @_asset(key, options)
+    def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         version, metadata = make(lake.open(), context.log.info)
         return dg.MaterializeResult(data_version=dg.DataVersion(version), metadata=metadata)
 
-    return _files
-
-
-def _dep(dep: dg.AssetDep | str) -> dg.AssetDep:
-    return dg.AssetDep(dep.split("/")) if isinstance(dep, str) else dep
+    return materialize
 
 
 def dep(key: str, mapping: dg.PartitionMapping | None = None) -> dg.AssetDep:

@@ -131,10 +131,10 @@ class Plan:
         picked = ":".join(filter(None, (self.system.version_with(self.settings), asked)))
         if table == "evidence":
             return picked
-        checked = f"{VERSION}:{picked}:{variant.solver}:{variant.explain}"
+        checked = f"{VERSION}:{picked}:{variant.explain}"
         if table == "citations":
             return checked
-        who = reasoning_version(variant.solver, variant.family, variant.profile, self.style, variant.words)
+        who = reasoning_version(variant.family, variant.profile, self.style, variant.words)
         calibrated = f":{self.temperature}" if table == "predictions" and self.explained else ""
         return f"{checked}:{who}{calibrated}"
 

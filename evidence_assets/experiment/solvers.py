@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.in_use import encoder, load_generator
@@ -31,8 +30,6 @@ from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.reasoning.templates import PACKAGED, Words
 from evidence_assets.retrieval.corpus import open_corpus
-
-SOLVERS = ("extractive", "generator")
 
 
 @lru_cache
@@ -78,13 +75,13 @@ def pool_of(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)
     return "gpu" if set(kinds) - {"generator"} else None
 
 
-def reasoning_version(name: str, family: str, profile: Profile, style: Style = OURS, words: Words = PACKAGED) -> str:
+def reasoning_version(family: str, profile: Profile, style: Style = OURS, words: Words = PACKAGED) -> str:
     """Who reasons in a task family, for the code version of chains and predictions."""
     settings, encoding = profile.generator, profile.encoder
     if family == "graph":
         asked = asking_version(settings, SHORT_ANSWER, words=words)
         return f"{SHORT_VERSION}:{asked or f'{encoding.name}@{encoding.revision}'}"
-    if name == "generator" and (asked := asking_version(settings, *style.tasks, words=words)):
+    if family in ("mcqa", "table") and (asked := asking_version(settings, *style.tasks, words=words)):
         return f"{PROMPTED_VERSION}:{asked}"
     if family == "table":
         return TableSolver.version
@@ -102,31 +99,25 @@ def _documents(step: StageContext, chunks: Sequence[str]) -> dict[str, str]:
     return {chunk: document for (chunk, _), document in zip(known, documents, strict=True)}
 
 
-def solver_named(name: str, family: str, step: StageContext, style: Style = OURS) -> Solver:
-    """The solver ``name`` for one task family: ``extractive``, or ``generator`` for the profile's language model.
-
-    A profile without a language model reasons extractively there, too, and the table says so.
-    """
-    settings = step.profile.generator
-    if name == "extractive" or (name == "generator" and not has_model(step)):
-        if family == "table":
-            return TableSolver()
-        return ExtractiveSolver(
-            encoder(step.profile.encoder),
-            documents=lambda chunks: _documents(step, chunks),
-            on_progress=step.progress("tasks"),
-        )
-    if name == "generator":
-        return PromptedSolver(language_model(step, settings), style)
-    raise BadInput(f"there is no solver {name!r}; known: {', '.join(SOLVERS)}")
+def solver_of(family: str, context: StageContext, style: Style = OURS) -> Solver:
+    """The solver of one task family: the profile's language model; the extractive one where the profile has none."""
+    if model := reader_of_profile(context):
+        return PromptedSolver(model, style)
+    if family == "table":
+        return TableSolver()
+    return ExtractiveSolver(
+        encoder(context.profile.encoder),
+        documents=lambda chunks: _documents(context, chunks),
+        on_progress=context.progress("tasks"),
+    )
 
 
-def chooser(name: str, family: str, step: StageContext, style: Style = OURS, *, explained: bool) -> Solver:
+def chooser(family: str, context: StageContext, style: Style = OURS, *, explained: bool) -> Solver:
     """Who names the answer: the solver itself, or for options that it did not explain, whoever can do without.
 
     A language model and the reasoner on tables read the evidence then; of text, the best found option wins.
     """
-    solver = solver_named(name, family, step, style)
+    solver = solver_of(family, context, style)
     return solver if explained or not isinstance(solver, ExtractiveSolver) else BestFound()
 
 

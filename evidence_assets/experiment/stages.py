@@ -24,7 +24,7 @@ from evidence_assets.experiment.evidence.sources import encoded_by, lacking
 from evidence_assets.experiment.plan import Plan
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.metrics import Estimate
-from evidence_assets.experiment.solvers import chooser, has_model, language_model, short_answers, solver_named
+from evidence_assets.experiment.solvers import chooser, has_model, language_model, short_answers, solver_of
 from evidence_assets.experiment.stage import Over, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import OwnStages, System, answers_by_model, crossings
 from evidence_assets.experiment.variants import Variant
@@ -65,7 +65,7 @@ def explain_options(plan: Plan, context: StageContext) -> StageOutput:
         return once.chains(plan.selector, context.before)
     if not plan.variant.explain or (_prompted(plan, context) and plan.style.explain is None):
         return StageOutput([])
-    solver = solver_named(plan.variant.solver, plan.variant.family, context, plan.style)
+    solver = solver_of(plan.variant.family, context, plan.style)
     questions, evidence = asked(context.input("questions")), context.input("evidence")
     return chain_rows(solver, plan.selector, questions, evidence, context.before)
 
@@ -79,7 +79,7 @@ def answerer_of(plan: Plan, context: StageContext) -> Answerer:
         if once := _one_call(plan, context, chains):
             return once
         # Only a solver that explains can be asked for explanations again; without any, the evidence alone is weighed.
-        solver = chooser(variant.solver, variant.family, context, plan.style, explained=variant.explain)
+        solver = chooser(variant.family, context, plan.style, explained=variant.explain)
         return WeighsOptions(solver, questions, evidence, chains, plan.temperature)
     if method.answerer:
         return method.answerer(context, plan.settings, evidence)
@@ -128,7 +128,7 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
     rows = scoring.score_rows(
         benchmark,
         plan.selector,
-        predictions["reasoner"][0] if predictions.height else variant.solver,
+        predictions["reasoner"][0] if predictions.height else "",
         predictions["model_id"][0] if predictions.height else "",
         tables,
         variant.published,

@@ -159,7 +159,7 @@ class System:
 
 def answers_by_model(variant: Variant) -> bool:
     """Whether a language model answers what was picked, where the profile has one."""
-    return variant.family == "graph" or (variant.family in ("mcqa", "table") and variant.solver == "generator")
+    return variant.family in ("graph", "mcqa", "table")
 
 
 def crossings(system: System, variant: Variant, opted: frozenset[str] | None = None) -> list[Variant]:

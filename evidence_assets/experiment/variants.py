@@ -123,8 +123,6 @@ class Variant(BaseModel):
     """What differs from the defaults of the method's settings."""
     evidence: str = ""
     """Variant of the same family whose evidence it reads; its own where none is named."""
-    solver: Literal["generator", "extractive"] = "generator"
-    """Who reasons: the profile's language model, the extractive reasoner where it has none; or that one always."""
     explain: bool = True
     """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
     asks: Literal["", "ours", "published"] = ""

@@ -122,11 +122,6 @@ def test_an_answer_that_falls_without_its_only_evidence() -> None:
     assert found["q"]["needed"] == found["q"]["cited"] != []
 
 
-def test_an_answer_that_stands_without_it() -> None:
-    found, _, _, _ = world([PLAIN], evidence(("q", "A", "one"), ("q", "A", "two")))
-    assert (found["q"]["necessary"], found["q"]["sufficient"], found["q"]["needed"]) == (False, True, [])
-
-
 def test_a_fact_leaves_every_option_that_it_was_picked_for() -> None:
     rows = evidence(("q", "A", "shared"), ("q", "A", "own"), ("q", "B", "shared"))
     found, _, _, _ = world([PLAIN], rows)
@@ -137,14 +132,6 @@ def test_the_exception_rests_on_what_the_others_cite() -> None:
     asked = Asked("q", "b", "mcqa", "Which not?", ("x", "y"), negated=True)
     found, _, _, _ = world([asked], evidence(("q", "A", "fact")))
     assert (found["q"]["answer"], found["q"]["without_cited"], found["q"]["necessary"]) == ("B", "insufficient", True)
-
-
-def test_only_answers_are_asked_again_and_nothing_cited_is_no_verdict() -> None:
-    asked = [PLAIN, Asked("tie", "b", "mcqa", "What?", ("x", "y")), Asked("odd", "b", "mcqa", "?", ("x", "y"))]
-    found, _, _, _ = world(asked, evidence(("q", "A", "fact"), ("tie", "A", "a"), ("tie", "B", "b")))
-    assert set(found) == {"q"}
-    found, solver, _, _ = world([], evidence())
-    assert found == {} and solver.explained == 0
 
 
 def test_what_was_asked_before_is_taken_over_and_other_evidence_asks_anew() -> None:

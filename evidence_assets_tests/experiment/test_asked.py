@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.cli.ask import clearest, variant_for, variants_for
+from evidence_assets.cli.ask import variant_for, variants_for
 from evidence_assets.experiment import ad_hoc_questions as asked
 from evidence_assets.experiment.ad_hoc_questions import Answered, Source
 from evidence_assets.experiment.corpus_making import make_corpus
@@ -104,25 +103,6 @@ def test_without_options_the_graph_is_asked_before_the_texts() -> None:
     assert asked_of("graph", both) == ["a2q_paths", "uscrake"]
     assert asked_of("graph", both, "uscrake") == asked_of("graph", Source("notes")) == ["uscrake"]
     assert asked_of("mcqa", both) == ["uscrake"]
-
-
-def test_of_several_answers_the_one_that_the_evidence_decides_is_told() -> None:
-    made = []
-
-    def told(*statuses: str) -> str:
-        made.clear()
-
-        def answers() -> Iterator[Answered]:
-            for status in statuses:
-                made.append(status)
-                yield Answered("q", "a", {"status": status}, None, frozenset(), frozenset(), {})
-
-        return str(clearest(answers()).prediction["status"])
-
-    assert told("answered", "insufficient") == "answered" and made == ["answered"]
-    assert told("ambiguous", "answered") == "answered"
-    assert told("ambiguous", "insufficient") == told("insufficient", "ambiguous") == "ambiguous"
-    assert told("failed") == "failed"
 
 
 def test_a_table_is_asked_with_options_with_none_and_as_a_claim(lake: Lake) -> None:

@@ -93,6 +93,7 @@ for most in map(int, sys.argv[3:]):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_disk_that_fills_in_any_stage_leaves_the_old_corpus(tmp_path: Path) -> None:
     """Files may not grow beyond a limit, which each stage meets at another size, as a full disk does."""
     folder = tmp_path / "raw"

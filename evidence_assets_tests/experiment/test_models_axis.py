@@ -71,14 +71,6 @@ def test_what_is_wrong_with_the_models_of_a_profile_is_told(lines: str, says: st
         profiles.load(str(file))
 
 
-def test_a_profile_that_names_its_models_takes_none_over(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text("extends: paper\nname: mine\ngenerator: {backend: extractive}\nencoder: {device: cpu}\n")
-    profile = profiles.load(str(file))
-    assert profile.names("generator") == ["extractive"]
-    assert (profile.encoder.name, profile.encoder.device) == ("BAAI/bge-m3", "cpu"), "one stated alike is changed"
-
-
 def test_keys_stay_as_they_are_until_a_preset_is_opted_in(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [f"{table}/mcqa/z" for table in ("evidence", "chains", "predictions", "citations", "scores")]
     assert keys(of_preset()) == plain
@@ -91,14 +83,6 @@ def test_a_variant_says_its_models_itself_whichever_presets_are_opted_in() -> No
     assert keys(of_preset(models={"generator": ("qwen",)}))[:2] == ["evidence/mcqa/z", "chains/mcqa/z/qwen"]
     with pytest.raises(BadInput, match="no generator 'gwen'"):
         crossings(load("baselines"), of_preset(models={"generator": ("gwen",)}))
-
-
-def test_who_works_with_no_model_of_a_kind_is_not_crossed_with_them() -> None:
-    every = {"generator": "all", "encoder": "all", "masked_model": "all"}
-    retrieval = Variant(system="baselines", family="retrieval", name="z", method="bm25", models=every)
-    extractive = Variant(system="baselines", family="mcqa", name="z", method="bm25", solver="extractive", models=every)
-    for variant in (retrieval, extractive):
-        assert [v.using for v in crossings(load("baselines"), variant)] == [{}]
 
 
 def test_evidence_picked_by_a_model_is_that_models_and_rows_say_so() -> None:

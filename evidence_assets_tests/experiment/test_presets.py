@@ -45,14 +45,6 @@ def test_a_variant_is_loaded_without_presets_or_with_one_that_is_opted_in(monkey
     assert opted_in() == set(presets())
 
 
-def test_a_profile_opts_in_and_adds_to_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    profile = tmp_path / "mine.yaml"
-    profile.write_text("extends: embedded\nname: mine\npresets: [kaping_cases]\n")
-    monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(profile))
-    monkeypatch.setenv(VARIABLE, "a2q_main")
-    assert opted_in() == {"kaping_cases", "a2q_main"}
-
-
 def test_an_unknown_preset_is_refused_with_its_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "uscrake_cost")
     with pytest.raises(BadInput, match="did you mean 'uscrake_costs'"):
@@ -90,9 +82,9 @@ def test_a_typing_error_in_a_variant_that_is_not_opted_in_is_found_all_the_same(
     wrong = Variant(
         system="baselines", family="mcqa", name="z", method="bm25", parameters={"kk": 1}, presets=("uscrake_costs",)
     )
-    monkeypatch.setattr(system, "variants_of", lambda name: (wrong,))
+    monkeypatch.setattr(system, "variants", lambda: (wrong,))
     with pytest.raises(BadInput, match="has no parameter 'kk'; did you mean 'k'"):
-        system.System(name="baselines").build_defs(None)  # type: ignore[arg-type]
+        system.Systems().build_defs(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -122,16 +114,6 @@ def test_a_variant_like_another_takes_over_its_method_and_parameters(tmp_path: P
     _, y, z = variants(variants_in(tmp_path, text))
     assert (y.method, y.parameters, y.presets) == ("bm25", {"k": 3}, ())
     assert (z.method, z.parameters) == ("bm25", {"k": 4})
-
-
-@pytest.mark.parametrize("preset", ["", *sorted(presets())])
-def test_no_preset_loads_a_variant_without_the_evidence_that_it_reads(
-    preset: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(VARIABLE, preset)
-    variants.cache_clear()
-    assert variants()
-    variants.cache_clear()
 
 
 @pytest.mark.parametrize(

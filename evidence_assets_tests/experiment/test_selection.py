@@ -11,8 +11,7 @@ from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment import rows as row_writers
 from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, evidence_rows
 from evidence_assets.experiment.stage import Before
-from evidence_assets.lake.errors import SchemaMismatch
-from evidence_assets.lake.rows import prepare, typed
+from evidence_assets.lake.rows import prepare
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.system import CollapsedTable
 from evidence_assets_tests.lake_rows import stored
@@ -57,13 +56,6 @@ def test_only_what_has_changed_is_selected_anew() -> None:
     assert (made.reused, made.rows.num_rows, made.lineage.num_rows) == (6, 10, 20)
     changed = Picks("2")
     assert evidence_rows("picks", changed, QUESTIONS, before).reused == 0 and len(changed.asked) == 5
-
-
-def test_rows_are_checked_as_they_are_typed() -> None:
-    with pytest.raises(SchemaMismatch, match="no column 'colour'"):
-        typed("evidence", [{"colour": "red"}])
-    with pytest.raises(SchemaMismatch, match="evidence"):
-        typed("evidence", [{"rank": "first"}])
 
 
 def test_a_question_without_a_known_table_has_no_cells() -> None:

@@ -61,10 +61,9 @@ def check_cost(name: str) -> None:
         raise ValueError(f"there is no cost {name!r}; known: {', '.join(sorted(known))}; did you mean {near!r}?")
 
 
-def query_measure(query: Query, cost: str, weighs: Weighs, temperature: float) -> TokenMeasure:
+def query_measure(query: Query, cost: str, weighs: Weighs) -> TokenMeasure:
     """The query as a measure under a ground cost."""
-    weights = weighs.token_weights(query.tokens.tokens)
-    return ground_cost(cost).measure(query.tokens.vectors, weights, temperature)
+    return ground_cost(cost).measure(query.tokens.vectors, weighs.token_weights(query.tokens.tokens))
 
 
 def transported(query: Query, texts: Texts, weighs: Weighs, chosen: Sequence[int]) -> Array:
@@ -73,7 +72,7 @@ def transported(query: Query, texts: Texts, weighs: Weighs, chosen: Sequence[int
     The same as ``transport.distance`` text by text, but costs to all their tokens are one product.
     """
     some = texts.some(chosen)
-    measure, masses = query_measure(query, "cosine", weighs, 1.0), some.masses()
+    measure, masses = query_measure(query, "cosine", weighs), some.masses()
     costs = np.clip(1.0 - unit_rows(measure.points) @ unit_rows(some.vectors.astype(np.float64)).T, 0.0, 2.0)
     rows = [slice(int(a), int(b)) for a, b in pairwise(some.offsets)]
     return np.array([solve(measure.masses, masses[own], costs[:, own]).value for own in rows], dtype=np.float64)
@@ -100,33 +99,22 @@ def fused(query: Query, texts: Texts, weighs: Weighs, deep: int, nearest: Cosine
     return scores
 
 
-def scores_of(
-    queries: Sequence[Query],
-    texts: Texts,
-    weighs: Weighs,
-    cost: str,
-    k: int,
-    temperature: float = 1.0,
-    deep: int | None = None,
-) -> list[Array]:
-    """Score of every text for each query; minus infinity for texts that are proved not to be among the best k.
-
-    ``deep`` is how many ``fusion`` ranks, by default all.
-    """
+def scores_of(queries: Sequence[Query], texts: Texts, weighs: Weighs, cost: str, k: int) -> list[Array]:
+    """Score of every text for each query; minus infinity for texts that are proved not to be among the best k."""
     if not len(texts):
         return [np.zeros(0) for _ in queries]
     if cost in RANKINGS:
         nearest = nearest_of([q.tokens.vectors for q in queries], texts)
         if cost == "maxsim":
             return [late_interaction(each) for each in nearest]
-        return [fused(q, texts, weighs, deep or len(texts), n) for q, n in zip(queries, nearest, strict=True)]
-    measures = [query_measure(q, cost, weighs, temperature) for q in queries]
-    made = []
-    for found in top_k(measures, texts, k, cost, temperature, device=device_of("auto")):
+        return [fused(q, texts, weighs, len(texts), n) for q, n in zip(queries, nearest, strict=True)]
+    measures = [query_measure(q, cost, weighs) for q in queries]
+    all_scores = []
+    for result in top_k(measures, texts, k, cost, device=device_of("auto")):
         scores = np.full(len(texts), -np.inf)
-        scores[found.indices] = -found.distances
-        made.append(scores)
-    return made
+        scores[result.indices] = -result.distances
+        all_scores.append(scores)
+    return all_scores
 
 
 def best(scores: Array, k: int) -> list[int]:
@@ -216,7 +204,6 @@ def sentence_scores(
     chunks: TokenPool,
     weighs: Weighs,
     cost: str,
-    temperature: float,
 ) -> Array:
     """The mean of a sentence's own score under the cost and of that of its chunk."""
     if not sentences:
@@ -224,7 +211,7 @@ def sentence_scores(
     rows = np.concatenate([s.rows for s in sentences])
     offsets = np.concatenate([[0], np.cumsum([len(s.rows) for s in sentences])]).astype(np.int64)
     texts = TokenPool(chunks.vectors[rows], offsets, chunks.weights[rows])
-    own = scores_of([query], texts, weighs, cost, len(sentences), temperature)[0]
+    own = scores_of([query], texts, weighs, cost, len(sentences))[0]
     return np.asarray((own + chunk_scores[[s.chunk for s in sentences]]) / 2)
 
 
@@ -243,7 +230,7 @@ def _telling(word: str) -> bool:
 
 
 def aligned_words(
-    query: Query, text: str, chunk: TokenPool, tokens: TextTokens, weighs: Weighs, cost: str, temperature: float
+    query: Query, text: str, chunk: TokenPool, tokens: TextTokens, weighs: Weighs, cost: str
 ) -> list[dict[str, Any]]:
     """The words that make a chunk, the only text of its pool, near: the heaviest cells of the transport plan.
 
@@ -258,8 +245,8 @@ def aligned_words(
         found = [(int(i), int(nearest[i]), None, 1 - float(similar[i, nearest[i]])) for i in order]
     else:
         ground = "cosine" if cost == "fusion" else cost
-        measure = query_measure(query, ground, weighs, temperature)
-        pairs = strongest_pairs(measure, chunk.measure(0, ground, temperature), ground, limit=4 * PAIRS_SHOWN)
+        measure = query_measure(query, ground, weighs)
+        pairs = strongest_pairs(measure, chunk.measure(0, ground), ground, limit=4 * PAIRS_SHOWN)
         found = [(p.source, p.target, p.mass, p.cost) for p in pairs]
     shown: dict[tuple[str, int], dict[str, Any]] = {}
     for source, target, mass, price in found:

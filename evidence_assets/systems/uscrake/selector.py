@@ -15,9 +15,8 @@ reasons say whether it entails, contradicts or only mentions the option. Equal s
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -41,10 +40,8 @@ from evidence_assets.systems.uscrake.passages import Passages, SeenPassages
 from evidence_assets.systems.uscrake.settings import Settings
 from evidence_assets.transport import Texts
 
-BLOCK = 256
-"""Questions whose tokens and candidates are held in memory together."""
-POOLED = 1 << 16
-"""Places of the pools of such questions, at most but for one question that has more."""
+QUESTIONS_TOGETHER, PLACES_TOGETHER = 256, 1 << 16
+"""Questions whose tokens and candidates are held in memory together, and places in their pools; one question may have more."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,6 @@ class Uscrake:
         self._encoder, self._tokens, self._judge = encoder, token_encoder, judge
         self._view = settings.view(token_encoder)
         self._graph = graph if settings.parts != "chunks" and settings.s else None
-        self._counts: Counter[str] = Counter()
         self.version = content_id(
             "uscrake",
             VERSION,
@@ -92,42 +88,20 @@ class Uscrake:
         )
 
     @property
-    def notes(self) -> dict[str, Any]:
-        """Numbers of the selections made so far, for the asset's metadata."""
-        notes: dict[str, Any] = {
-            "text_evidence": "used" if self._passages else "none: no corpus is named, or the variant leaves it out",
-            "graph_evidence": "used" if self._graph else "none: no graph is named, or the variant leaves it out",
-        }
-        options = self._counts["options"]
-        if options and self._passages:
-            notes["pool_mean"] = round(self._counts["pool"] / options, 2)
-        if options and self._graph:
-            notes["options_linked_share"] = round(self._counts["linked"] / options, 4)
-            notes["triples_found"] = self._counts["triples_found"]
-            notes["triples_dropped_by_cap"] = self._counts["triples_dropped"]
-        return notes
+    def notes(self) -> dict[str, str]:
+        """Optional metadata of the asset."""
+        said = {True: "used", False: "none: the benchmark names none, or the variant leaves it out"}
+        return {"text_evidence": said[self._passages is not None], "graph_evidence": said[self._graph is not None]}
 
     def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
         """Evidence of each question, best first within each option."""
-        for block in self._blocks(questions):
-            yield from self._select(block)
-
-    def _blocks(self, questions: Sequence[Asked]) -> Iterator[list[Asked]]:
-        """Questions that are held in memory together: few where their pools are large."""
-        block: list[Asked] = []
-        places = 0
-        for question in questions:
-            block.append(question)
-            places += len(question.hypotheses) * self._settings.R
-            if len(block) == BLOCK or places >= POOLED:
-                yield block
-                block, places = [], 0
-        if block:
-            yield block
+        places = self._settings.R * max((len(question.hypotheses) for question in questions), default=1)
+        together = max(1, min(QUESTIONS_TOGETHER, PLACES_TOGETHER // places))
+        for start in range(0, len(questions), together):
+            yield from self._select(questions[start : start + together])
 
     def _select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         options = self._options(questions)
-        self._counts["options"] += len(options)
         texts: list[list[Item]] = [[] for _ in options]
         if self._passages is not None:
             texts = self._texts(self._passages, options)
@@ -187,7 +161,6 @@ class Uscrake:
             for i, option in enumerate(options):
                 positions, _ = passages.store.pieces.top_k(option.plain.tokens.tokens, size)
                 pools[i] = np.union1d(pools[i], positions)
-        self._counts["pool"] += sum(len(pool) for pool in pools)
         return pools
 
     def _text_items(self, seen: SeenPassages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
@@ -202,7 +175,7 @@ class Uscrake:
         if settings.cost == "fusion":
             all_scores = self._fused(seen, union, queries, texts)
         else:
-            all_scores = ranking.scores_of(queries, texts, seen, settings.cost, settings.k, settings.temperature)
+            all_scores = ranking.scores_of(queries, texts, seen, settings.cost, settings.k)
         for i, scores in zip(able, all_scores, strict=True):
             kept = ranking.best(scores, settings.k)
             made[i] = self._items(seen, options[i], union[kept], scores[kept])
@@ -221,55 +194,44 @@ class Uscrake:
 
     def _items(self, seen: SeenPassages, option: _Option, chunks: Ints, scores: Array) -> list[Item]:
         """The kept chunks, nearest first, as evidence: whole, or their best sentences."""
-        settings, read = self._settings, seen.chunks(chunks)
-        ids, texts = seen.corpus.ids(chunks), seen.corpus.texts(chunks)
-        # The judge reads the encoder's own tokens, so that what is ranked by other ones is judged by its text.
-        unread = self._viewed or self._graph is None
-        reasons = []
-        for number, score in enumerate(scores.tolist()):
-            words = ranking.aligned_words(
-                option.query,
-                texts[number],
-                read.pool.some([number]),
-                read.tokens[number],
-                seen,
-                settings.cost,
-                settings.temperature,
-            )
-            reasons.append(
-                {"cost": settings.cost, "chunk_rank": number + 1, "chunk_score": round(score, 9), "aligned": words}
-            )
-        if settings.grain == "chunk":
+        cost, read = self._settings.cost, seen.chunks(chunks)
+        ids, texts, pools = (
+            seen.corpus.ids(chunks),
+            seen.corpus.texts(chunks),
+            [read.pool.some([n]) for n in range(len(chunks))],
+        )
+        # The judge reads the encoder's own tokens, so what is ranked by other tokens is judged by its text.
+        judged_by_text = self._viewed or self._graph is None
+        reasons: list[dict[str, Any]] = []
+        for n, score in enumerate(scores.tolist()):
+            aligned = ranking.aligned_words(option.query, texts[n], pools[n], read.tokens[n], seen, cost)
+            reasons.append({"cost": cost, "chunk_rank": n + 1, "chunk_score": round(score, 9), "aligned": aligned})
+        if self._settings.grain == "chunk":
             return [
-                _item(
-                    option.label,
-                    "chunk",
-                    ids[n],
-                    "",
-                    texts[n],
-                    None if unread else read.pool.some([n]).vectors,
-                    score,
-                    reasons[n],
+                _item(Pick(option.label, "chunk", (Parent("chunk", chunk, chunk),), "", text, score), why, vectors)
+                for chunk, text, score, why, vectors in zip(
+                    ids,
+                    texts,
+                    scores.tolist(),
+                    reasons,
+                    [None if judged_by_text else pool.vectors for pool in pools],
+                    strict=True,
                 )
-                for n, score in enumerate(scores.tolist())
             ]
         sentences: list[Sentence] = []
-        for number, spans in enumerate(seen.corpus.sentences(chunks)):
-            rows = np.arange(read.pool.offsets[number], read.pool.offsets[number + 1])
-            sentences += ranking.sentences_in(number, rows, read.tokens[number].spans[:, 0], spans)
-        own = ranking.sentence_scores(
-            option.query, sentences, scores, read.pool, seen, settings.cost, settings.temperature
-        )
-        made = []
-        for p in ranking.best(own, settings.sentences or 2 * settings.k):
-            sentence = sentences[p]
+        for n, spans in enumerate(seen.corpus.sentences(chunks)):
+            rows = np.arange(read.pool.offsets[n], read.pool.offsets[n + 1])
+            sentences += ranking.sentences_in(n, rows, read.tokens[n].spans[:, 0], spans)
+        own = ranking.sentence_scores(option.query, sentences, scores, read.pool, seen, cost)
+        items = []
+        for place in ranking.best(own, 2 * self._settings.k):
+            sentence, score = sentences[place], float(own[place])
+            parents = (Parent("chunk", ids[sentence.chunk], ids[sentence.chunk]),)
             text = texts[sentence.chunk][sentence.start : sentence.end]
-            score = float(own[p])
+            pick = Pick(option.label, "sentence", parents, f"{sentence.start}:{sentence.end}", text, score)
             why = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
-            locator = f"{sentence.start}:{sentence.end}"
-            vectors = None if unread else read.pool.vectors[sentence.rows]
-            made.append(_item(option.label, "sentence", ids[sentence.chunk], locator, text, vectors, score, why))
-        return made
+            items.append(_item(pick, why, None if judged_by_text else read.pool.vectors[sentence.rows]))
+        return items
 
     # Graph ----------------------------------------------------------------------------------------------------
 
@@ -281,9 +243,6 @@ class Uscrake:
         return [self._triples_of(self._graph, o.label, c) for o, c in zip(options, found, strict=True)]
 
     def _triples_of(self, graph: ConceptTriples, label: str, candidates: Candidates) -> list[Item]:
-        self._counts["linked"] += bool(candidates.links)
-        self._counts["triples_found"] += candidates.found
-        self._counts["triples_dropped"] += candidates.dropped
         made: dict[str, Item] = {}
         for c in candidates.triples:
             pick = pick_fact(
@@ -309,11 +268,7 @@ class Uscrake:
         order = np.argsort(-scores.round(9), kind="stable").tolist()
         triples = [i for i in order if picks[i].kind == "triple"][: self._settings.s]
         kept = [i for i in order if picks[i].kind != "triple" or i in triples]
-        return [
-            Pick(p.option, p.kind, p.parents, p.locator, p.text, float(scores[i]), _with_stance(option, p))
-            for i in kept
-            for p in (picks[i],)
-        ]
+        return [replace(picks[i], score=float(scores[i]), why=_with_stance(option, picks[i])) for i in kept]
 
 
 def joined(own: Array, judged: Array, texts: int, share: float) -> Array:
@@ -336,15 +291,5 @@ def _with_stance(option: _Option, pick: Pick) -> str:
     return json.dumps({**json.loads(pick.why or "{}"), "says": says}, ensure_ascii=False, sort_keys=True)
 
 
-def _item(
-    label: str,
-    kind: str,
-    chunk_id: str,
-    locator: str,
-    text: str,
-    vectors: npt.NDArray[Any] | None,
-    score: float,
-    why: dict[str, Any],
-) -> Item:
-    reason = json.dumps(why, ensure_ascii=False, sort_keys=True)
-    return Item(Pick(label, kind, (Parent("chunk", chunk_id, chunk_id),), locator, text, score, reason), vectors)
+def _item(pick: Pick, why: Mapping[str, Any], vectors: npt.NDArray[Any] | None) -> Item:
+    return Item(replace(pick, why=json.dumps(why, ensure_ascii=False, sort_keys=True)), vectors)

@@ -20,8 +20,7 @@ class Settings:
     ``R``, ``k``, ``s``: Chunks of the coarse pool, chunks kept, triples kept, each for a question and option.
     ``coarse``: ``dense`` is the index alone, ``hybrid`` joins its pool with that of BM25.
     ``parts``: Evidence from ``chunks``, from the ``graph``, or ``both``.
-    ``grain``, ``sentences``: Whether sentences or whole chunks are evidence, and how many sentences an option gets at
-        most; twice k where 0 is stated.
+    ``grain``: Whether sentences or whole chunks are evidence; an option gets at most 2k sentences.
     ``titles``: Whether the words of its title are ranked as words of each chunk; the published ranking knows no titles.
     ``links``: How much ``fusion`` raises a chunk whose title a better one names (``chunk_ranking.TitleLinks``); 0 for
         not at all.
@@ -31,7 +30,6 @@ class Settings:
         0 for text in its own order. Text that stands alone is never judged.
     ``triples_judged``: Triples that the judge reads for each that is kept; the others are dropped by the words they
         share.
-    ``temperature``: T of the softmax, under costs that take one.
     ``tokens``: Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of
         theirs.
     ``weights``: Masses of tokens: BM25 within the own ``text``; summed over the ``corpus``, the other reading of
@@ -45,13 +43,11 @@ class Settings:
     coarse: Literal["dense", "hybrid"] = "dense"
     parts: Literal["both", "chunks", "graph"] = "both"
     grain: Literal["sentence", "chunk"] = "sentence"
-    sentences: int = 0
     titles: bool = True
     links: float = 2.0
     transported: int = 100
     judge: float = 0.0
     triples_judged: int = 10
-    temperature: float = 1.0
     tokens: Literal["pieces", "words"] = "pieces"
     weights: Literal["text", "corpus", "idf"] = "text"
 
@@ -60,8 +56,8 @@ class Settings:
         for name in ("R", "k", "transported", "triples_judged"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: keep at least one")
-        if self.s < 0 or self.sentences < 0 or self.links < 0 or not self.temperature > 0:
-            raise ValueError("s, sentences and links must not be negative, and the temperature must be above 0")
+        if self.s < 0 or self.links < 0:
+            raise ValueError("s and links must not be negative")
         if not 0 <= self.judge <= 1:
             raise ValueError(f"judge is {self.judge}: give its share, from 0 to 1")
         ground = self.ground

@@ -90,12 +90,6 @@ def test_disconnected_parts_are_bridged_unless_switched_off() -> None:
     assert len(alone) < len(bridged)
 
 
-def test_without_a_classifier_attention_alone_ranks() -> None:
-    picks = a2q(reranker=None).select([asked("Where is a pizzeria?")])[0]
-    assert all(json.loads(p.why or "")["grade"] == 1.0 for p in picks)
-    assert [p.score for p in picks] == pytest.approx([json.loads(p.why or "")["attention"] for p in picks], abs=1e-5)
-
-
 def test_a_missing_phrase_takes_its_nearest_nodes_and_a_definition_takes_its_place() -> None:
     question = asked("Where is a trattoria?")
     anywhere = a2q(replace(SETTINGS, theta=1, least_similarity=-1.0)).select([question])[0]
@@ -105,19 +99,6 @@ def test_a_missing_phrase_takes_its_nearest_nodes_and_a_definition_takes_its_pla
         [question]
     )[0]
     assert {"pizzeria"} <= {end for head, _, tail in triples(told) for end in (head, tail)}
-
-
-@pytest.mark.parametrize("text", ["What is it?", "", "?!"])
-def test_a_question_of_stop_words_gives_nothing(text: str) -> None:
-    assert a2q().select([asked(text)]) == [[]]
-
-
-def test_an_option_that_links_to_nothing_and_another_language() -> None:
-    picks = a2q().select([asked("Where is a pizzeria?", "zzz", "the"), asked("Où est la pizzeria?"), asked("東京")])
-    assert picks[1], "the name in a foreign sentence is found"
-    assert any("pizzeria" in (head, tail) for head, _, tail in triples(picks[1]))
-    assert picks[2] == []
-    assert triples(picks[0]) == triples(a2q().select([asked("Where is a pizzeria?")])[0])
 
 
 def test_an_empty_graph_gives_nothing() -> None:
@@ -168,16 +149,6 @@ def test_baselines_are_told_the_options_where_asked_to() -> None:
     nearest = NearestTriples(GRAPH, ENCODER, TripleSettings(options=True))
     assert nearest.select([question]) == NearestTriples(GRAPH, ENCODER).select([joined])
     assert nearest.version != NearestTriples(GRAPH, ENCODER).version
-
-
-def test_the_version_follows_what_decides_the_picks() -> None:
-    versions = {
-        a2q().version,
-        a2q(reranker=None).version,
-        a2q(replace(SETTINGS, penalty=0.3)).version,
-        a2q(definitions={"a": "b"}).version,
-    }
-    assert len(versions) == 4
 
 
 def test_the_entities_that_a_dataset_states_are_looked_around() -> None:

@@ -157,18 +157,6 @@ def test_prose_in_any_prompt_fails_that_question_alone(stage: str) -> None:
     assert "is unusable" in stored.failed[BAD.question_id]
 
 
-def test_no_model_knowledge_without_what_was_recalled() -> None:
-    with pytest.raises(ValueError, match="no recalled triples"):
-        BackgroundKnowledge(GRAPH, WordEncoder(), BackgroundSettings(recall="recalled"))
-
-
-def test_a_text_in_place_of_a_fact_is_unusable() -> None:
-    def long(request: Request) -> str:
-        return f"Switzerland | has | {'a' * 500}" if "Make triples" in request.user else reply(request)
-
-    assert stored_background(recalled(by=long)[0]).failed.keys() == {"q1"}
-
-
 def test_an_empty_graph() -> None:
     bk = BackgroundKnowledge(graph_of([], [], []), WordEncoder(), BackgroundSettings())
     assert bk.select([QUESTION]) == [[]]

@@ -51,19 +51,6 @@ def test_nested_and_joined_descriptions() -> None:
     )
 
 
-def test_the_reading_with_more_forms_wins_over_the_longer_phrase() -> None:
-    forms = [
-        Form("a sign of the illness suggested by {}", "long", "head"),
-        Form("a sign of {}", "shows", "head"),
-        Form("the illness suggested by {}", "shows", "tail"),
-    ]
-    assert [t.edge_type for t in FormParser(forms).parse("a sign of the illness suggested by tophi").triplets] == [
-        "shows",
-        "shows",
-    ]
-    assert FormParser(forms[:2]).parse("a sign of the illness suggested by tophi").triplets[0].edge_type == "long"
-
-
 NAMES = st.lists(st.sampled_from(["gout", "salt", "red eye", "oil and vinegar"]), min_size=2, max_size=3, unique=True)
 
 
@@ -92,16 +79,6 @@ def test_other_questions_are_refused(question: str) -> None:
     with pytest.raises(UnusableReply, match="none of the known forms"):
         PARSER.parse(question)
     assert isinstance(PARSER.read([question])[0][0], Failure)
-
-
-def test_an_unknown_type_is_named() -> None:
-    with pytest.raises(UnusableReply, match="'planet' is no node type"):
-        PARSER.parse("Which planet is at once a typical sign of gout and a typical sign of flu?")
-
-
-def test_forms_without_one_slot_are_refused() -> None:
-    with pytest.raises(ValueError, match="needs one slot"):
-        FormParser([Form("a medicine", "treats", "head")])
 
 
 def test_without_forms_each_question_is_refused_with_what_to_do() -> None:

@@ -26,7 +26,6 @@ from evidence_assets.systems.four_step_focus.ranking import FourStepFocus, NodeR
 from evidence_assets.systems.four_step_focus.settings import FocusSettings
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
 from evidence_assets_tests.graphs.small_graph import graph_of, vectors_of, with_vectors
-from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
 
@@ -122,13 +121,6 @@ def test_a_node_that_the_question_names_is_not_its_answer_unless_printed() -> No
     assert ask(focus(PARSER), question)[0].supported == ("n1",)
     kept = ask(focus(PARSER, FocusSettings(exclude_mentioned=False)), question)[0]
     assert set(kept.supported) == {"n0", "n1"}
-
-
-def test_symmetric_edges_hold_both_ways() -> None:
-    assert ask(focus(PARSER), "Name a rival of aspirin.")[0].supported == ()
-    symmetric = focus(PARSER, symmetric=frozenset({"interacts with"}))
-    assert ask(symmetric, "Name a rival of aspirin.")[0].supported == ("n1",)
-    assert [p.kind for p in ask(symmetric, "Name a rival of aspirin.")[0].picks][:1] == ["triple"]
 
 
 def test_printed_form_leaves_nothing_between_variables() -> None:
@@ -254,8 +246,6 @@ def test_replies_that_cannot_be_used_fail_or_leave_vector_search(reply: str, rea
 
 PARAPHRASES = (
     "My knee is swollen with gout. Which pill would you give me?",
-    "Gout and fever at the same time: what can be taken?",
-    "a remedy against gout",
     "Which drug treats gout?",
     "Was hilft gegen Gicht?",
 )
@@ -268,40 +258,6 @@ def test_other_words_for_a_known_question_are_never_guessed_at(question: str) ->
     assert failed.error == "the question is written in none of the known forms"
     searched = ask(focus(PARSER, FocusSettings(fallback=True)), question)[0]
     assert (searched.status, searched.supported, len(searched.nodes)) == ("answered", (), 7)
-
-
-def test_a_constant_that_names_ten_thousand_nodes() -> None:
-    n = 10_000
-    base = graph_of(
-        ["John Smith"] * n + [f"paper {i}" for i in range(n)],
-        ["wrote"],
-        [(i, 0, n + i) for i in range(n)],
-        types=["author"] * n + ["paper"] * n,
-    )
-    rows = [
-        {
-            "passage_id": node,
-            "owner_kind": "node",
-            "owner_id": node,
-            "ordinal": 0,
-            "char_start": -1,
-            "char_end": -1,
-            "text": "",
-            "vector": [1.0] + [0.0] * 63,
-            "model_id": "words@1",
-            "input_hash": "",
-        }
-        for node in base.node_ids
-    ]
-    base = replace(base, stored_vectors=vectors_of(base, WordEncoder().sentences, lambda: stored("kg_passages", rows)))
-    reader = PromptedTriplets(
-        LanguageModel(Scripted(lambda _: reply_of("?p", {"p": "paper"}, ("John Smith", "wrote", "?p")))),
-        schema_of(base),
-    )
-    system = focus(reader, base=base)
-    ranking = ask(system, "Papers by John Smith?")[0]
-    assert ranking.candidates == n
-    assert [node.node_id for node in ranking.nodes[:2]] == base.node_ids[n : n + 2].to_list()
 
 
 EMPTY = with_vectors(graph_of([], [], []))
@@ -357,15 +313,3 @@ def test_a_node_without_a_passage_is_refused() -> None:
     lost = vectors_of(short, WordEncoder().sentences, lambda: short.vectors.passages.filter(pl.col("owner_id") != "n2"))
     with pytest.raises(StaleInput, match="has no passage"):
         NodeSearch(replace(short, stored_vectors=lost))
-
-
-def test_the_version_follows_what_decides_the_ranking() -> None:
-    versions = {
-        focus(PARSER).version,
-        focus(None).version,
-        focus(PARSER, PRINTED).version,
-        focus(PARSER, base=base_of((*NAMES[:-1], "podagra"))).version,
-        focus(PARSER, symmetric=frozenset({"treats"})).version,
-    }
-    assert len(versions) == 5
-    assert focus(PARSER).version == focus(PARSER).version

@@ -7,9 +7,7 @@ import json
 import pytest
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.systems.four_step_focus.triplets import (
-    PromptedTriplets,
     Schema,
     Term,
     Triplet,
@@ -18,7 +16,6 @@ from evidence_assets.systems.four_step_focus.triplets import (
     parse_triplets,
     triplet_request,
 )
-from evidence_assets_tests.systems.small_models import Scripted
 
 SCHEMA = Schema(("drug", "disease", "gene/protein"), ("treats", "targets"), (("drug", "treats", "disease"),))
 
@@ -63,16 +60,12 @@ def test_a_good_reply_alone_or_fenced() -> None:
     ("reply", "reason"),
     [
         ("Aspirin treats fever, so the answer is aspirin.", "not valid JSON.*Aspirin treats"),
-        ('{"target": "?d"', "not valid JSON"),
-        ("[1]", "no JSON object"),
         (json.dumps(GOOD) + " I hope this helps.", "not valid JSON"),
         (changed(answer="aspirin"), "unknown key 'answer'"),
         (changed(variables=variables(d="medicine", g="drug")), "'medicine' is no node type"),
         (changed(triplets=triplets(("?d", "treat", "gout"))), "'treat' is no edge type.*did you mean 'treats'"),
         (changed(target=None), "no target is named"),
-        (changed(target=""), "no target is named"),
         (changed(target="?z"), r"target '\?z' is no variable of the triplets"),
-        (changed(target="gout"), "is no variable"),
         (changed(triplets=triplets(("aspirin", "treats", "gout"))), "all ends are constants"),
         (changed(triplets=triplets(("?x", "treats", "gout"))), r"variable '\?x' of triplet 1 has no type"),
         (changed(triplets=[]), "no list of triplets"),
@@ -80,7 +73,6 @@ def test_a_good_reply_alone_or_fenced() -> None:
         (changed(triplets=triplets(("?d", "treats", " "))), "triplet 1 has a field that is no text"),
         (changed(triplets=triplets(*(("?d", "treats", f"c{i}") for i in range(21)))), "21 triplets are more than 20"),
         (changed(variables={"?d": "drug"}), "no list of variables"),
-        (changed(variables=["?d"]), "variable 1 is not an object of name, type"),
         (changed(variables=[*variables(d="drug"), *variables(d="disease")]), "has two types"),
         (changed(variables=[{"name": "d", "type": "drug"}]), "does not begin with a question mark"),
     ],
@@ -95,19 +87,9 @@ def test_variables_that_meet_no_constant_are_named() -> None:
     assert read(reply).adrift == ("?d", "?g")
 
 
-def test_contradictory_triplets_are_read_as_they_stand() -> None:
-    query = read(changed(triplets=triplets(("?d", "treats", "gout"), ("?d", "treats", "flu"))))
-    assert len(query.triplets) == 2
-
-
 def test_the_question_and_the_types_are_in_the_request_as_data() -> None:
     request = triplet_request(TripletTask('Ignore this. "What"?', SCHEMA))
     assert json.dumps('Ignore this. "What"?') in request.user
     assert all(name in request.user for name in ("gene/protein", "targets", "drug | treats | disease"))
     listed = json.loads(request.json_schema)["properties"]["variables"]["items"]
     assert listed["properties"]["type"]["enum"][0] == "drug"
-
-
-def test_a_base_without_types_is_refused() -> None:
-    with pytest.raises(ValueError, match="nothing to ask in"):
-        PromptedTriplets(LanguageModel(Scripted(lambda _: "")), Schema((), ()))

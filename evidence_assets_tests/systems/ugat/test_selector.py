@@ -111,14 +111,6 @@ def test_an_empty_graph_gives_no_evidence(tmp_path: Path) -> None:
     assert select(small_graph(tmp_path, []), THIRST) == [[]]
 
 
-def test_the_version_changes_with_what_decides_the_picks(graph: KnowledgeGraph) -> None:
-    versions = {
-        GraphPaths(graph, {}, load(), settings).version
-        for settings in (SETTINGS, UgatSettings(D=2), UgatSettings(scorer="gcn"))
-    }
-    assert len(versions) == 3
-
-
 def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None:
     asked = [THIRST, Asked("q2", "b", "mcqa", "Why so?", ("fever",))]
     narrow = Expansion(3, 1, 3)
@@ -151,11 +143,9 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
     ("text", "stated"),
     [
         ("Which of these is NOT something that metformin treats or belongs to?", False),
-        ("Metformin treats or belongs to all of these except", False),
-        ("To which of these is metformin least related?", False),
         ("Which of these has metformin to do with?", True),
     ],
-    ids=["not", "except", "least", "stated by the benchmark"],
+    ids=["not", "stated by the benchmark"],
 )
 def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(
     graph: KnowledgeGraph, text: str, stated: bool

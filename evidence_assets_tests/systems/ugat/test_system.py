@@ -154,16 +154,6 @@ def test_no_path_starts_at_another_option() -> None:
     assert starts and not starts & {NODE[name] for of in options.values() for name in of}
 
 
-def test_attention_is_kept_for_edges_of_the_scored_subgraph() -> None:
-    found = relevant_paths(QUESTION)
-    assert found.scores is not None
-    weight = dict(zip(found.subgraph.edges.tolist(), found.scores.attention.tolist(), strict=True))
-    passage = found.passages["C"][0]
-    assert passage.attention and all(0 < there < 1 and 0 < back < 1 for _, there, back in passage.attention)
-    for edge, there, back in passage.attention:
-        assert [there, back] == weight[int(edge[1:])]
-
-
 def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
     found = relevant_paths(asking(["aspirin"], {"A": ["fever"]}))
     (passage,) = found.passages["A"]
@@ -177,14 +167,7 @@ def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
     assert not relevant_paths(QUESTION).passages["C"][0].contradictory
 
 
-def test_a_subgraph_of_one_node_with_a_self_loop() -> None:
-    found = relevant_paths(asking(["cell"], {"A": ["cell"], "B": ["fever"]}))
-    assert found.subgraph.nodes.tolist() == [NODE["cell"]] and found.scores is not None
-    assert found.scores.rule == "top"
-    assert found.passages == {"A": (), "B": ()}
-
-
-@pytest.mark.parametrize("variant", ["gat", "gcn", "cosine", "contrastive", "walk", "none"])
+@pytest.mark.parametrize("variant", ["gat", "walk", "none"])
 def test_every_variant_and_many_questions_at_once(variant: str) -> None:
     settings = replace(SETTINGS, scorer=variant)  # type: ignore[arg-type]
     questions = [
@@ -204,23 +187,13 @@ def test_every_variant_and_many_questions_at_once(variant: str) -> None:
     assert relevant_paths_batch(GRAPH, load(), [], settings) == []
 
 
-def test_five_thousand_concepts_stay_within_the_caps() -> None:
-    rng, n = np.random.default_rng(0), 6_000
-    edges = zip(*(rng.integers(0, most, 12_000).tolist() for most in (n, 2, n)), strict=True)
-    graph = random_vectors(graph_of([f"n{i}" for i in range(n)], ["may_cause", "may_treat"], list(edges)))
-    question = around("many", range(5_000), {"A": (5_500,)}, graph, 50)
-    (found,) = relevant_paths_batch(graph, load(), [question], SETTINGS)
-    assert len(found.subgraph.nodes) == 50
-    assert len(found.passages["A"]) <= SETTINGS.passages
-
-
 def drawn_graph(nodes: int, edges: int, seed: int = 0) -> KnowledgeGraph:
     ends = np.random.default_rng(seed).integers(0, nodes, (edges, 2)).tolist()
     names = [f"name {node:04}" for node in range(nodes)]
     return random_vectors(graph_of(names, RELATIONS, sorted({(a, 0, b) for a, b in ends})))
 
 
-@pytest.mark.parametrize("D", [1, 2, 3, 4])
+@pytest.mark.parametrize("D", [1, 3])
 def test_a_whole_subgraph_is_all_within_d_steps_as_networkx_finds_it(D: int) -> None:
     graph = drawn_graph(300, 500)
     question = around("q", [3, 8], {"A": (20,), "B": (299,)}, graph, max_nodes=10)
