@@ -30,7 +30,7 @@ PREVIEW_ROWS = 5
 RETRIES, FIRST_WAIT = 3, 30.0
 """Times that a step is tried again whose model may be there soon, and seconds before the first; doubled each time."""
 AT_ONCE = "evidence/at_once"
-"""Tag of runs that somebody waits for at a terminal: what is not there now is said now, and a second run goes on from there."""
+"""Tag of runs that somebody waits for at a terminal: they fail immediately instead of retrying."""
 PREVIEW_WIDTH = 160
 CALLS, CALLED = "evidence/calls", "evidence/called/"
 """Tags of a run that automation asked for: how often each of its steps may ask language models, and did."""
@@ -203,9 +203,9 @@ def sound_check(
 ) -> dg.AssetChecksDefinition:
     """The blocking check that every table asset has: what lies in the lake is what its schema and lineage promise.
 
-    It reads the file anew, a block of rows after another: declared columns and types, unique keys, sorted rows, and no lineage
-    parent that is absent or of another version. ``extra`` adds what a table must fulfil besides, ``against`` what only the rest of the lake can
-    tell; they are given all rows and return what is wrong.
+    It reads the file anew, a block of rows after another: declared columns and types, unique keys, sorted rows, and
+    no lineage parent that is absent or of another version. ``extra`` adds what a table must fulfil besides,
+    ``against`` what only the rest of the lake can tell; they are given all rows and return what is wrong.
     """
     key = asset.key
     table = str(asset.metadata_by_key[key]["table"])

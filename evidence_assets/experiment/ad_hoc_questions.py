@@ -1,7 +1,7 @@
 """Single questions: one row of the benchmark ``asked``, answered by the stages of a variant as the assets are.
 
-Each question is a partition ``asked|<question_id>`` of the assets of its family, so that two questions never write the same
-file, and trace, impact and cards know it like any other. Which variant answers is chosen by the caller.
+Each question is a partition ``asked|<question_id>`` of the assets of its family, so that two questions never write
+the same file, and trace, impact and cards know it like any other. Which variant answers is chosen by the caller.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class AskedStep(StageContext):
 
 @dataclass(frozen=True)
 class Answered:
-    """A question that was answered: the row of its prediction, the one before where there was one, and seconds by part."""
+    """A question that was answered: its prediction, the one before where there was one, and seconds by stage."""
 
     question_id: str
     asset: str
@@ -175,8 +175,8 @@ def source_in(lake: Lake, corpus: str, graph: str, table: str = "") -> Source:
     if not corpus and not graph and not table:
         if not known:
             raise BadInput(
-                "the lake holds no corpus to ask of: name a folder of documents by --folder, a table by --table, or make "
-                "the sample with `evidence demo`"
+                "the lake holds no corpus to ask of: name a folder of documents by --folder, a table by --table, "
+                "or make the sample with `evidence demo`"
             )
         if len(known) > 1:
             raise BadInput(
@@ -209,7 +209,7 @@ def store(lake: Lake, question: Question, table: Table | None = None) -> None:
 
 
 def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Iterable[Stage], inform: Say) -> Answered:
-    """Run the stages that answer, for this question alone; what has not changed since it was last asked is taken over."""
+    """Run the stages that answer, for this question alone; unchanged rows are reused."""
     partition, seconds = partition_of(question_id), dict[str, float]()
 
     def make(table: str, key: str, made_by: Any) -> tuple[pl.DataFrame, StageOutput]:

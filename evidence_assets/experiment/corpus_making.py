@@ -1,7 +1,7 @@
 """A corpus made of documents: chunks, vectors, index and token store, each by one function that knows no Dagster.
 
-Belongs here: what the four assets of a corpus do. ``assets.corpus`` makes assets of them; ``make_corpus`` calls them one
-after another, for whoever wants to ask of a folder of documents at once.
+Belongs here: what the four assets of a corpus do. ``assets.corpus`` makes assets of them; ``make_corpus`` calls them
+one after another, for whoever wants to ask of a folder of documents at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def parts_of(lake: Lake, name: str) -> Parts:
 
 
 def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent) -> tuple[Parts, int]:
-    """The chunks of all shards, by portion; what has not changed is not cut again. The number says how many portions were."""
+    """The chunks of all shards by portion, and how many portions were cut anew because they changed."""
     profile = profiles.load()
     model = encoder(profile.encoder)
     parts = parts_of(lake, name)
@@ -75,7 +75,8 @@ def chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> StageO
 def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOutput:
     """One vector a chunk of the step's shard; those of unchanged texts are taken over, those of a killed step, too.
 
-    Chunks are cut to what the profile's first encoder reads; of one that is too long for another, its pieces are encoded.
+    Chunks are cut to what the profile's first encoder reads; of one that is too long for another, its pieces are
+    encoded.
     """
     settings = on_a_card(step.profile.encoder, step.shard)
     model = encoder(settings)
@@ -129,7 +130,7 @@ def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
 
 
 def index(lake: Lake, name: str, inform: Say = silent, of: str = "") -> IndexMeta:
-    """The files that the corpus is answered from, with the index over all shards of the vectors of the encoder ``of``."""
+    """Write the files that answers read, with the index over all shards of the vectors of the encoder ``of``."""
     settings = profiles.load()
     partitions, vectors = rows.partitions_of(lake, name, of), rows.embeddings_key(name, of)
     models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]

@@ -1,4 +1,5 @@
-"""What a language model would be sent for one question, without sending it: the steps of a variant, run on that question.
+"""What a language model would be sent for one question, without sending it: the steps of a variant, run on that
+question.
 
 The same code that asks puts its requests into a list here, so that nothing shown can differ from what is sent. Where a
 prompt holds replies, those that the lake has stand in it, else a place such as ``[reply 1]``.
@@ -30,7 +31,8 @@ class Shown:
 
 
 def prompts(system: System, variant: Variant, lake: Lake, question: str = "") -> list[Shown]:
-    """Every request that the steps of a variant would send for a question; the first that has evidence where none is named.
+    """Every request that the steps of a variant would send for a question; the first that has evidence where none is
+    named.
 
     A system that asks about something else than questions shows what it asks about the first of these.
 
@@ -66,7 +68,7 @@ def prompts(system: System, variant: Variant, lake: Lake, question: str = "") ->
 
 
 def _question(family: str, evidence: list[str], lake: Lake, beginning: str) -> tuple[str, str]:
-    """The id and the partition of a question that is named by the beginning of its id, or of the first with evidence."""
+    """Id and partition of the question whose id begins so, or of the first with evidence."""
     missing = next((key for key in evidence if not lake.files("evidence", key)), "")
     if missing:
         raise BadInput(f"there is no evidence to ask from: materialize {missing} first")

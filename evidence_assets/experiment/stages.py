@@ -1,7 +1,7 @@
 """The stages of a variant: from questions to evidence, chains, predictions, citations and scores, by task family.
 
-Each stage is a function of the variant's plan and of the context that it runs in; ``PIPELINES`` says which a family has,
-and what each reads. A stage reads what it declares and nothing else (``StageContext.input``).
+Each stage is a function of the variant's plan and of the context that it runs in; ``PIPELINES`` says which a family
+has, and what each reads. A stage reads what it declares and nothing else (``StageContext.input``).
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ PIPELINES: Mapping[str, Sequence[StageKind]] = {
     "retrieval": (EVIDENCE, PASSAGE_SCORES),
 }
 """The stages of each task family in order: options are explained one by one and then chosen; questions on a graph are
-answered in a few words; of a knowledge base nodes are ranked; of a retrieval collection the evidence alone is scored."""
+answered in a few words; nodes of a knowledge base are ranked; of a retrieval collection only evidence is scored."""
 
 
 def stages(system: System, variant: Variant) -> list[Stage]:

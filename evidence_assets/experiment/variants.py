@@ -1,4 +1,5 @@
-"""Variants of systems, each stated once in ``systems/<system>/variants.yaml`` under ``family/name``, and presets of them.
+"""Variants of systems, each stated once in ``systems/<system>/variants.yaml`` under ``family/name``, and presets of
+them.
 
 All are read without Dagster and without importing a system. What a method's parameters are is said by its settings
 (``experiment.system``), what a variant's stages are in ``experiment.stages``.
@@ -46,7 +47,7 @@ class Preset(BaseModel):
     relations: int = 0
     """Relations of the table, where it is about harvests."""
     models: Models = {}
-    """Models that its variants are crossed with, each that works with one of the kind; the profile's first where none."""
+    """Models that its variants are crossed with, by kind; the profile's first where none is named."""
 
 
 @lru_cache
@@ -126,14 +127,14 @@ class Variant(BaseModel):
     explain: bool = True
     """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
     asks: Literal["", "ours", "published"] = ""
-    """How a language model is asked and its answer is taken: in our own way, or as the paper does, where the method has one.
-    Left out, as the paper does where figures are ``published`` for it."""
+    """How a language model is asked and its answer is taken: in our own way, or as the paper does, where the method
+    has one. Left out, as the paper does where figures are ``published`` for it."""
     prompts: str = ""
-    """Folder with prompts in words of one's own, beside the file that states it or absolute; the profile's come after it."""
+    """Folder with prompts of one's own, beside the file that states it or absolute; the profile's come after it."""
     tokens: dict[str, int] = Field(default_factory=dict)
     """Most tokens of a model's reply, by the name of the prompt, where it is another number than the prompt's own."""
     temperature: float = 0.0
-    """Of what a language model is asked: at 0 the likeliest word each time, above it words are drawn from a fixed seed."""
+    """Of a language model's replies: at 0 the likeliest word each time, above it words are drawn from a fixed seed."""
     counterfactual: bool = False
     """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
     a question."""
@@ -144,7 +145,7 @@ class Variant(BaseModel):
     published: Annotated[
         tuple[PrintedAs, ...], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
     ] = ()
-    """Under which name the figures that it is compared with are printed, or a list of them: a run may stand in several."""
+    """The names under which figures are printed that it is compared with, one or a list."""
     timed: tuple[TimedAs, ...] = ()
     """Under which names what its steps take is printed."""
     differs: str = ""

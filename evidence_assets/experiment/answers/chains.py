@@ -170,10 +170,11 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole: bool =
 def answer_citation_rows(
     predictions: pl.DataFrame, used: pl.DataFrame, evidence: pl.DataFrame, names: Mapping[str, str]
 ) -> StageOutput:
-    """What answers without chains rest on: rows that they were read from in which stands what is answered, with the verdict.
+    """What answers without chains rest on: rows that they were read from in which stands what is answered, with the
+    verdict.
 
-    ``used``: Lineage of the predictions. ``names``: What answers that are nodes are called. What the evidence carries of an answer
-    is looked for: its supported answers, or its node's name; it is misquoted where no row holds it.
+    ``used``: Lineage of the predictions. ``names``: What answers that are nodes are called. What the evidence carries
+    of an answer is looked for: its supported answers, or its node's name; it is misquoted where no row holds it.
     """
     items = evidence_items(
         evidence.filter(pl.Series([is_sourced(row) for row in evidence.iter_rows(named=True)], dtype=pl.Boolean))

@@ -58,7 +58,7 @@ class Verdict:
 def check_batch(
     answer: Callable[[Sequence[tuple[str, tuple[str, ...]]]], Sequence[Label]], cases: Sequence[Case]
 ) -> list[Verdict]:
-    """Necessity and sufficiency of what answers cite: `answer` takes (question id, evidence ids) pairs, each asked once."""
+    """Necessity and sufficiency of citations: `answer` takes (question id, evidence ids) pairs, each asked once."""
     plans = [_plan(case) for case in cases]
     requests = list(
         dict.fromkeys((case.question_id, ids) for case, plan in zip(cases, plans, strict=True) for ids in plan)

@@ -1,7 +1,7 @@
 """One call a question that gives answer and explanation, as some papers ask: its chain, and the answer that it holds.
 
-Belongs here: the writer of such chains, and who answers from them. The chain is the call: a prediction is read from it, so
-that nothing is asked twice.
+Belongs here: the writer of such chains, and who answers from them. The chain is the call: a prediction is read from
+it, so that nothing is asked twice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VERSION = "1"
 
 
 class AnswersOnce:
-    """A language model that answers a question in one call; what it cites it says in the explanation beside the answer."""
+    """A language model that gives answer and explanation, with its citations, in one call."""
 
     name = "prompted"
 

@@ -44,7 +44,7 @@ class UsedRow:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is answered to one question; ``ranked`` are options or nodes, with ``probabilities`` where they are known."""
+    """The answer to one question; ``ranked`` are options or nodes, with ``probabilities`` where they are known."""
 
     answer: str | None
     status: str

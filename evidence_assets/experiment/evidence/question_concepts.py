@@ -30,7 +30,7 @@ VERSION = "5"
 PHRASES = 8
 """Key phrases of a question that are linked where no name stands in the text."""
 NOT_REACHED = -1
-"""Stands for the distance of an option's node that lies out of reach, or that a cap cut off: it is kept all the same."""
+"""The distance of an option's node that is out of reach or cut off by a cap: it is kept all the same."""
 DEPTH = 4
 """Steps that are expanded at the least; who asks for fewer reads the nodes that are so near."""
 

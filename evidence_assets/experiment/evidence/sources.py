@@ -136,12 +136,12 @@ def make_subgraphs(context: StageContext) -> StageOutput:
 
 
 LINKS = "links"
-"""Folder below ``raw`` of what other linkers found, and name of its asset: ``links/<benchmark>/<linker>.jsonl``, a question a
-line with its id in the official files and its entities, ``{"id": "12", "entities": ["Paris"]}``."""
+"""Folder below ``raw`` of what other linkers found, and name of its asset: ``links/<benchmark>/<linker>.jsonl``, a
+question a line with its id in the official files and its entities, ``{"id": "12", "entities": ["Paris"]}``."""
 
 
 class LinkedElsewhere:
-    """A selector whose topic entities are what another linker found in each question; none where its file has no line."""
+    """A selector whose topic entities are those that another linker found, by a user's file."""
 
     def __init__(self, selector: Selector, context: StageContext, linker: str) -> None:
         file = context.lake.raw_place(f"{LINKS}/{context.benchmark.whole}/{linker}.jsonl")

@@ -56,9 +56,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         picks = picker.select([Asked(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
         pairs = labelled_triples(questions, picks)
         if not pairs:
-            raise BadInput(
-                f"no triple of the split {settings.split!r} of {source.name} holds an answer: there is nothing to tune on"
-            )
+            raise BadInput(f"no triple of the split {settings.split!r} of {source.name} holds an answer to tune on")
         name = context.profile.rerankers.get(settings.base, context.profile.reranker).name
         base = EMBEDDED if name == MAXSIM else name
         folder = context.lake.index_folder(RELEVANCE_CLASSIFIER)

@@ -1,4 +1,5 @@
-"""Vectors that Attention2Query compares other than a text encoder's: of words, from a user's file, and of a graph's nodes.
+"""Vectors that Attention2Query compares other than a text encoder's: of words, from a user's file, and of a graph's
+nodes.
 
 Belongs here: where such vectors come from, and what they make of a text. All are normalised; a text of which nothing is
 known is a zero, which is near to nothing.
@@ -116,7 +117,7 @@ def _binary(file: Path, wanted: set[str]) -> Iterator[tuple[str, FloatArray]]:
 
 
 class WalkVectors:
-    """Vectors of a graph's nodes by where random walks from them lead; a text has the mean of the nodes that it names."""
+    """Vectors of a graph's nodes by random walks from them; a text has the mean of the nodes that it names."""
 
     def __init__(self, graph: KnowledgeGraph, dimensions: int = 64) -> None:
         self._graph, self.nodes = graph, walk_vectors(graph.arrays, dimensions)

@@ -1,7 +1,7 @@
 """Attention2Query (Chaudhary et al.): triples of a graph for a question, by attention over neighbourhoods.
 
-Belongs here: the stages in their order, and the direct retrieval that the paper compares with. The attention itself is in
-``graphs.expansion``.
+Belongs here: the stages in their order, and the direct retrieval that the paper compares with. The attention itself
+is in ``graphs.expansion``.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class A2Q:
 
 
 def graded(scores: NDArray[np.float32]) -> list[float]:
-    """Each triple on the printed scale from 1 to 10, whatever stands beside it: ``1 + 9 · σ(s)`` of what the classifier says."""
+    """Each triple on the printed scale from 1 to 10: ``1 + 9 · σ(s)`` of the classifier's score."""
     return [1 + 9 / (1 + math.exp(-float(s))) for s in scores]
 
 

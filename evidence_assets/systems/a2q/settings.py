@@ -10,9 +10,9 @@ from evidence_assets.graphs.expansion import Counted, Score
 
 @dataclass(frozen=True)
 class A2QSettings:
-    """λ is ``penalty``; θ is ``theta`` layers of neighbours around a phrase, as printed where the setting is discussed, or as many
-    expanded nodes (``theta_counts: nodes``), as the printed steps can be read. The paper leaves heads and numbers of nodes
-    open, those are ours.
+    """λ is ``penalty``; θ is ``theta`` layers of neighbours around a phrase, as printed where the setting is
+    discussed, or as many expanded nodes (``theta_counts: nodes``), as the printed steps can be read. The paper leaves
+    heads and numbers of nodes open, those are ours.
 
     A phrase that names no node starts from its nearest nodes, unless none is as near as ``least_similarity``: it then
     links to nothing and brings nothing in.
@@ -60,8 +60,8 @@ class TripleSettings:
     those around the nodes that it names.
 
     With ``options`` the question is read as followed by its options, so that it is told what Attention2Query is told.
-    With ``topics`` the nodes are those of the entities that the dataset itself states, with ``links`` those that the linker
-    of this name found, in a user's file (``experiment.evidence.sources.LINKS``).
+    With ``topics`` the nodes are those of the entities that the dataset itself states, with ``links`` those that the
+    linker of this name found, in a user's file (``experiment.evidence.sources.LINKS``).
     """
 
     top_n: int = 10
@@ -73,8 +73,8 @@ class TripleSettings:
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """Tuned on ``triples`` triples, best by attention, of each of the first ``questions`` of a ``split`` that is never the
-    one reported; from the profile's reranker ``base`` where it names one so, else from its first."""
+    """Tuned on ``triples`` triples, best by attention, of each of the first ``questions`` of a ``split`` that is
+    never the one reported; from the profile's reranker ``base`` where it names one so, else from its first."""
 
     benchmark: str
     split: str = "dev"

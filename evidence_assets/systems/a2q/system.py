@@ -40,7 +40,7 @@ def _more_reads(variant: Variant, settings: A2QSettings) -> Sequence[Read]:
 
 
 def _tuned_on(profile: Profile) -> Mapping[str, Any]:
-    """What the classifier learns from: the train split of CSQA, or where that is not answered the sample's questions."""
+    """What the classifier learns from: the train split of CSQA, else the sample's questions."""
     if declared()["csqa"].runs_in():
         return {"benchmark": "csqa", "split": "train"}
     return {"benchmark": "sample_kgqa", "epochs": 4, "rate": 5e-5}

@@ -51,8 +51,8 @@ class BackgroundSettings:
     """The four published cases: the ``graph``'s triples, those that the variant ``recall`` recalled, both, or none.
 
     Triples of the graph lie within ``D`` steps of the topic entities (published: 1); ``max_triples`` caps them before
-    they are encoded, nearer steps, then lower edge numbers stay. The ``top_k`` nearest to the question are kept; K is not
-    stated there, 10 is ours. ``links``: the linker whose entities are the topics, in a user's file
+    they are encoded, nearer steps, then lower edge numbers stay. The ``top_k`` nearest to the question are kept; K is
+    not stated there, 10 is ours. ``links``: the linker whose entities are the topics, in a user's file
     (``experiment.evidence.sources.LINKS``); ours where none is named.
     """
 
@@ -65,7 +65,8 @@ class BackgroundSettings:
 
 
 class BackgroundKnowledge:
-    """Picks triples for questions: the top K of both origins, nearest to the question first; none where recalling failed.
+    """Picks triples for questions: the top K of both origins, nearest to the question first; none where recalling
+    failed.
 
     ``graph``: Its linker finds the topic entities.
     ``recalled``: What a model recalled for the questions. None is allowed where it is not asked for.

@@ -1,18 +1,18 @@
 """Systems of others, scored from what they once answered or retrieved, by the code that scores ours.
 
-In the lake, ``raw/recorded/<benchmark>/<name>.jsonl`` holds a question a line, under its id in the official files, with what the system
-has of these::
+In the lake, ``raw/recorded/<benchmark>/<name>.jsonl`` holds a question a line, under its id in the official files,
+with what the system has of these::
 
     {"id": "7-980", "answer": "B", "ranked": ["n5", "n9"], "triples": [["bee", "is a", "insect"]]}
 
-``answer`` is the label of an option or claim, or a short answer; ``ranked`` are nodes of a knowledge base, or short answers,
-best first; ``triples`` are what was retrieved, best first. ``<name>`` is what the figures are printed for that it is
-compared with: the system, ``+`` and the variant where one is named, ``@`` and the model where one is.
+``answer`` is the label of an option or claim, or a short answer; ``ranked`` are nodes of a knowledge base, or short
+answers, best first; ``triples`` are what was retrieved, best first. ``<name>`` is what the figures are printed for
+that it is compared with: the system, ``+`` and the variant where one is named, ``@`` and the model where one is.
 
-For `evidence replay`, a folder with ``index.tsv`` (``path, dataset, question_id, model, mode, gold, question, A, B, C, D``;
-unquoted, tabs and line ends of texts written as spaces) and one file an answer: a JSON list with one string, the
-model's reply, which is meant to be JSON itself and often is not. A reply that cannot be used is a failed row with its
-reason and counts as wrong; a file that is no such list is bad input.
+For `evidence replay`, a folder with ``index.tsv`` (``path, dataset, question_id, model, mode, gold, question, A, B,
+C, D``; unquoted, tabs and line ends of texts written as spaces) and one file an answer: a JSON list with one string,
+the model's reply, which is meant to be JSON itself and often is not. A reply that cannot be used is a failed row with
+its reason and counts as wrong; a file that is no such list is bad input.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The two simple selectors that every system is compared with, BM25 and embedding cosine; and recorded answers of others.
+"""The two simple selectors that every system is compared with, BM25 and embedding cosine; and recorded answers of
+others.
 
 Over a corpus they pick chunks, over a table its cells.
 """

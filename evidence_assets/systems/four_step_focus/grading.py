@@ -117,7 +117,8 @@ class PromptedGrader:
 class RerankerGrader:
     """Grades by a reranker: scores on its own scale, good for ordering.
 
-    A card is read in passages of at most ``tokens`` and is worth its best one, so that none is too long for the reranker.
+    A card is read in passages of at most ``tokens`` and is worth its best one, so that none is too long for the
+    reranker.
     """
 
     def __init__(self, reranker: Reranker, count_tokens: CountTokens, tokens: int = 128) -> None:

@@ -1,7 +1,7 @@
 """Vector search over the nodes of a semi-structured knowledge base, whole or among candidates.
 
-Belongs here: the passages that stand for a node, and the nearest nodes to a question. A node's document and relations are cut
-into passages that the encoder reads whole; nothing is lost to its length limit.
+Belongs here: the passages that stand for a node, and the nearest nodes to a question. A node's document and relations
+are cut into passages that the encoder reads whole; nothing is lost to its length limit.
 """
 
 from __future__ import annotations

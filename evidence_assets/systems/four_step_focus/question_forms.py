@@ -1,7 +1,7 @@
 """Triplets of a question without any model: questions written in known forms, taken apart by those forms.
 
-The sample's questions name what they ask for by phrases of their relations ("a medicine prescribed for gout"), one inside
-the other or joined ("Which drug is at once …, … and …?"). A question in other words is refused with a reason.
+The sample's questions name what they ask for by phrases of their relations ("a medicine prescribed for gout"), one
+inside the other or joined ("Which drug is at once …, … and …?"). A question in other words is refused with a reason.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class FormParser:
         """The triplets of a question; :class:`UnusableReply` where no form fits."""
         if not self._forms:
             raise UnusableReply(
-                "nobody says in which forms these questions are written: name a language model under `generator` in the "
-                "profile to read them"
+                "nobody says in which forms these questions are written: name a language model under `generator` "
+                "in the profile to read them"
             )
         text = " ".join(question.split()).rstrip(" .?!")
         node_type, rest = ANY_TYPE, text

@@ -12,9 +12,9 @@ from evidence_assets.systems.four_step_focus.grading import Scale
 class FocusSettings:
     """How the nodes of a knowledge base are ranked.
 
-    Published are 20 nodes reranked, one vector a node, edge types ignored, no node taken out; the other settings are ours.
-    Triplets are read by the profile's language model; a profile without one reads them by the forms in which the base's
-    questions are written, and the column ``reasoner`` then says ``form_parser``.
+    Published are 20 nodes reranked, one vector a node, edge types ignored, no node taken out; the other settings are
+    ours. Triplets are read by the profile's language model; a profile without one reads them by the forms in which
+    the base's questions are written, and the column ``reasoner`` then says ``form_parser``.
 
     ``triplets``: How triplets narrow the nodes (see ``graphs.substitution``); none where empty, which is the baselines.
     ``edge_types``, ``direction``: Whether an edge must be of its triplet's type, and run from the triplet's head to its

@@ -14,13 +14,13 @@ CANDIDATES = 3
 
 @dataclass(frozen=True)
 class UgatSettings:
-    """Parameters of the stages; how wide a stored neighbourhood is, is said in `experiment.evidence.question_concepts.Expansion`.
+    """Parameters of the stages; `experiment.evidence.question_concepts.Expansion` says how wide stored subgraphs are.
 
     ``scorer``: How nodes are scored; `gat` is the published one. `none` keeps every node of the subgraph and ranks by
         the cosine to the question (the published ablation).
     ``D``: Depth: most steps from the concepts; 3 is the published best.
-    ``whole``: Whether a subgraph is all that lies within D steps, as printed, without the caps of the stored ones: the best
-        by name of ``most_nodes`` in all, the nearer first. That number bounds the memory; see `train_batch`.
+    ``whole``: Whether a subgraph is all that lies within D steps, as printed, without the caps of the stored ones:
+        the best by name of ``most_nodes`` in all, the nearer first. That number bounds the memory; see `train_batch`.
     ``rank``: What paths are ordered by, and their score: the mean relevance of their ``nodes`` (as printed), or the
         cosine of their ``words`` to the question, for the best `CANDIDATES` times ``passages`` paths of an option by
         relevance.

@@ -1,7 +1,7 @@
 """UGAT-MedQA, stages 3 to 5: from the part of the graph around a question to paths put into words.
 
-Stages 1 and 2 are worked out once a question, in `experiment.evidence.question_concepts`; stage 6 (the answer) is a reasoning task.
-Options are only what paths lead to, so that no candidate draws evidence to itself.
+Stages 1 and 2 are worked out once a question, in `experiment.evidence.question_concepts`; stage 6 (the answer) is a
+reasoning task. Options are only what paths lead to, so that no candidate draws evidence to itself.
 """
 
 from __future__ import annotations

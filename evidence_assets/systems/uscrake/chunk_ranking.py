@@ -26,7 +26,7 @@ from evidence_assets.transport import Texts, TokenMeasure, TokenPool, ground_cos
 from evidence_assets.transport.exact import solve
 
 RANKINGS = ("fusion", "maxsim")
-"""Ways to rank texts that are no ground cost: ``fusion`` joins late interaction and transport, ``maxsim`` is the first alone."""
+"""Rankings that are no ground cost: ``fusion`` joins late interaction and transport, ``maxsim`` is the first alone."""
 PAIRS_SHOWN = 5
 SHORTEST_TITLE = 3
 
@@ -84,7 +84,8 @@ def late_interaction(nearest: Cosines) -> Array:
 
 
 def fused(query: Query, texts: Texts, weighs: Weighs, deep: int, nearest: Cosines) -> Array:
-    r"""The mean of two similarities of a text, of which one looks for each word of the query, the other for all together.
+    r"""The mean of two similarities of a text, of which one looks for each word of the query, the other for all
+    together.
 
     .. math:: S(y) = \tfrac{1}{2}\Bigl(\tfrac{1}{|q|}\sum_i \max_j \cos(q_i, y_j) + 1 - \mathrm{OT}_{\cos}(q, y)\Bigr)
 
@@ -163,9 +164,9 @@ class TitleLinks:
         .. math:: S'(y) = \max_{x \to y,\, S(x) > S(y)} \min\Bigl(S(x),\,
             S(y) + w \tfrac{1}{|q|} \sum_i \max\bigl(0, n_i(y) - n_i(x)\bigr)\Bigr)
 
-        n_i is the cosine of the query's token i with its nearest one of a text (``nearest``). So a question in two steps,
-        whose first page names the second, is answered by both; a page that says nothing new of the question stays where
-        it is, and none passes the page that names it, least of all the first.
+        n_i is the cosine of the query's token i with its nearest one of a text (``nearest``). So a question in two
+        steps, whose first page names the second, is answered by both; a page that says nothing new of the question
+        stays where it is, and none passes the page that names it, least of all the first.
         """
         made = scores.copy()
         better = scores[self.sources] > scores[self.targets]

@@ -67,11 +67,11 @@ class SeenPassages:
         return self._cache.keep(self.corpus.text_keys(positions), lambda asked: self.corpus.texts(positions[asked]))
 
     def fill(self, positions: Ints) -> None:
-        """Encode what is not kept yet of these chunks and their titles: many together are sooner done than one by one."""
+        """Encode what is not kept yet of these chunks and their titles, many together."""
         self.texts(positions)
 
     def texts(self, positions: Ints) -> TokenTexts:
-        """Some of the chunks, each with its title before it where titles are ranked; what is not kept yet is encoded."""
+        """Some of the chunks, each behind its title where titles are ranked; what is not kept yet is encoded."""
         kept = self._kept(positions)
         if not self.titles:
             return TokenTexts.each(kept, self.terms, self.reading, self.dimensions)

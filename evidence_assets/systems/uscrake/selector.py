@@ -4,7 +4,8 @@
    joined, so that a chunk's tokens are read once for all of them; no option's own pool is cut by that.
 2. Fine: the chunks of the pool are ranked under a named cost and the best k kept (``chunk_ranking``).
 3. The graph's triples around linked concepts are gathered and capped (``concept_triples``).
-4. Text stands in the order of its own ranking. Where there is a graph, text and triples of an option are judged together
+4. Text stands in the order of its own ranking. Where there is a graph, text and triples of an option are judged
+together
    against question ⊕ option, the best s triples stay beside the text, and all are ranked in one list, in which the
    judge has the share that the settings give it.
 
@@ -41,7 +42,7 @@ from evidence_assets.systems.uscrake.settings import Settings
 from evidence_assets.transport import Texts
 
 QUESTIONS_TOGETHER, PLACES_TOGETHER = 256, 1 << 16
-"""Questions whose tokens and candidates are held in memory together, and places in their pools; one question may have more."""
+"""Questions held in memory together, and places in their pools; one question may have more."""
 
 
 @dataclass(frozen=True)
