@@ -62,13 +62,13 @@ class Harvested:
         return str(self.triples["model_id"][0]) if self.triples.height else ""
 
     def of(self, origin: str, relations: Sequence[Relation]) -> pl.DataFrame:
-        """Triples of one origin and these relations, best first."""
+        """Triples of one origin and these relations."""
         chosen = (pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in relations])
-        return self.triples.filter(chosen).sort("rank")
+        return self.triples.filter(chosen)
 
     def pairs(self, origin: str, relation: Relation) -> list[Pair]:
         """Head and tail of one origin's triples of a relation, best first."""
-        return list(self.of(origin, [relation]).select("head", "tail").iter_rows())
+        return list(self.of(origin, [relation]).sort("rank").select("head", "tail").iter_rows())
 
     def unseeded(self, origin: str, relation: Relation) -> list[Pair]:
         """The pairs that are no seeds of the relation, however they are capitalised."""
