@@ -47,9 +47,6 @@ _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 _ROWS_PER_BATCH = {"cpu": 64, "cuda": 1024}
 _LEAST_TOKENS = 16
 """A smaller float32 product takes another kernel on a CPU, which rounds differently; measured: below 6."""
-_ROWS_AT_ONCE, _MANY_INPUTS = 128, 512
-"""A bfloat16 product over many inputs is summed in an order that depends on its number of rows on a CPU with AMX, so that
-it is made of so many rows at a time; measured: of 1,536 inputs, not of 384."""
 _PROBE = ("fever", "Aspirin may treat a headache, and what it treats else is not said here.", "the pain of it " * 20)
 """Texts whose vectors tell one machine's kernels from another's: of few tokens, of some and of many."""
 
@@ -96,11 +93,14 @@ def load_encoder(
 
 
 def _native_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 in hardware; emulated it is slower than float32."""
+    """Whether this CPU multiplies bfloat16 in hardware, row by row; emulated it is slower than float32.
+
+    With AMX the sum over many inputs depends on the number of rows: float32 is taken there.
+    """
     import torch
 
     able = torch.cpu.get_capabilities()
-    return bool(able.get("avx512_bf16") or able.get("amx_bf16"))
+    return bool(able.get("avx512_bf16")) and not able.get("amx_bf16")
 
 
 def _load_model(name: str, local: Path | None, revision: str | None, device: str, dtype: torch.dtype) -> Any:
@@ -118,40 +118,23 @@ def _load_model(name: str, local: Path | None, revision: str | None, device: str
     for module in list(model)[1:]:
         module.float()  # pooling sums over tokens, which bfloat16 rounds away
     if device == "cpu":
-        _pack_weights(model[0].auto_model)
+        _pad_products(model[0].auto_model)
     return model
 
 
-def _pack_weights(network: Any) -> None:
-    """Store the weights of every linear layer as oneDNN multiplies them.
-
-    Torch brings them into that order anew for every product in bfloat16, and multiplies float32 with MKL, which
-    `bench/bench_encoder.py` measures at little more than half of oneDNN's speed on a CPU that is not Intel's.
-    """
+def _pad_products(network: Any) -> None:
+    """Let every linear layer multiply a round number of rows; see :func:`step_of`."""
     import torch
 
-    onednn = torch.ops.mkldnn
-    if not (torch.backends.mkldnn.is_available() and hasattr(onednn, "_reorder_linear_weight")):  # type: ignore[no-untyped-call]
-        return
-
-    class PackedLinear(torch.nn.Module):
-        def __init__(self, linear: torch.nn.Linear) -> None:
-            super().__init__()
-            self.weight, self.bias = onednn._reorder_linear_weight(linear.weight.detach()), linear.bias
-            self.in_blocks = linear.weight.dtype == torch.bfloat16 and linear.in_features > _MANY_INPUTS
-
+    class PaddedLinear(torch.nn.Linear):
         def forward(self, inputs: torch.Tensor) -> torch.Tensor:
             rows = inputs.flatten(0, -2)
-            step = _ROWS_AT_ONCE if self.in_blocks else step_of(len(rows))
-            filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % step))
-            blocks = torch.split(filled, _ROWS_AT_ONCE) if self.in_blocks else (filled,)
-            products = [onednn._linear_pointwise(block, self.weight, self.bias, "none", [], "") for block in blocks]
-            return torch.cat(products)[: len(rows)].view(*inputs.shape[:-1], -1)
+            filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % step_of(len(rows))))
+            return super().forward(filled)[: len(rows)].view(*inputs.shape[:-1], -1)
 
-    for parent in list(network.modules()):
-        for name, child in parent.named_children():
-            if type(child) is torch.nn.Linear and child.weight.dtype in (torch.float32, torch.bfloat16):
-                setattr(parent, name, PackedLinear(child))
+    for module in network.modules():
+        if type(module) is torch.nn.Linear:
+            module.__class__ = PaddedLinear
 
 
 def _longest(model: Any) -> int:
@@ -316,9 +299,6 @@ class TransformerEncoder:
 
         def run(rows: list[int]) -> torch.Tensor:
             ids = torch.tensor([encodings[row].ids for row in rows], device=self._device)
-            least = -(-_LEAST_TOKENS // ids.shape[1])
-            if len(rows) < least:
-                ids = torch.cat([ids, ids[-1:].expand(least - len(rows), -1)])
             with torch.inference_mode():
                 # the network itself: its wrapper inspects the network's signature anew for every batch
                 if layers == 1:

