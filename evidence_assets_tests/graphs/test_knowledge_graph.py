@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
-from evidence_assets.benchmarks.official.stark import read_stark
 from evidence_assets.graphs.base_rows import BaseFiles, definitions_of, edge_rows, node_id, node_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.graphs.stored import build_arrays, open_graph, tables_version
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.benchmarks.official.test_stark import read_stark
 from evidence_assets_tests.graphs.small_graph import graph_of, graph_of_rows, merged
 from evidence_assets_tests.systems.small_models import WordEncoder
 

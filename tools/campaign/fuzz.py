@@ -132,8 +132,7 @@ def stark() -> Target:
     """STaRK's processed layout, which holds tensors."""
     import tempfile
 
-    from evidence_assets.benchmarks.official.stark import read_stark
-    from evidence_assets_tests.benchmarks.official.test_stark import written
+    from evidence_assets_tests.benchmarks.official.test_stark import read_stark, written
 
     with tempfile.TemporaryDirectory() as folder:
         files = {file.name: file.read_bytes() for file in written(Path(folder)).iterdir()}

@@ -23,7 +23,6 @@ from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.info import DatasetInfo
 from evidence_assets.benchmarks.reading import Row, headed_rows, text_lines
 from evidence_assets.benchmarks.reading_json import json_at
-from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.errors import BadInput
 
@@ -40,18 +39,13 @@ _SAID: dict[str, Any] = {"name": pl.String, "aliases": pl.List(pl.String), "docu
 _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
 
 
-def read_stark(folder: Path, base: str) -> BaseFiles:
-    """The knowledge base in ``folder``; ``base`` is prime, mag or amazon.
+def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
+    """The nodes of the knowledge base in ``folder``; ``base`` is prime, mag or amazon.
 
     A node's name is the first of its name-like fields, its aliases those that the gene records of PRIME carry, and
     its document all its fields, one a line; values that stand for nothing (−1, NaN) are left out. Some authors of MAG
-    and products of AMAZON have no name: they are called by their type and number. Equal edges count once.
+    and products of AMAZON have no name: they are called by their type and number.
     """
-    return BaseFiles(stark_nodes(folder, base), stark_edges(folder, base))
-
-
-def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
-    """Its nodes; of the records that describe them some are Python objects at a time."""
     types, names = _types(folder, base, "node")
     path, n = _json_file(folder, "node_info"), len(types)
     read = [pl.DataFrame(schema=pl.Schema({"node": pl.Int64, **_SAID}))]
@@ -79,7 +73,7 @@ def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
 
 
 def stark_edges(folder: Path, base: str) -> pl.DataFrame:
-    """Its edges, read without what describes their nodes."""
+    """The edges of a knowledge base, read without what describes their nodes; equal ones count once."""
     n = len(_types(folder, base, "node")[0])
     kinds, names = _types(folder, base, "edge")
     ends = _tensor(folder / "edge_index.pt")

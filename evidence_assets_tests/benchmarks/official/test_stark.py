@@ -10,7 +10,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from evidence_assets.benchmarks.official.stark import read_stark
+from evidence_assets.benchmarks.official.stark import stark_edges, stark_nodes
 from evidence_assets.graphs.base_rows import BaseFiles
 from evidence_assets.lake.errors import BadInput
 from tools.convert.__main__ import app
@@ -35,6 +35,10 @@ INFO = {
 class Bomb:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (pytest.fail, ("a pickle was opened",))
+
+
+def read_stark(folder: Path, base: str) -> BaseFiles:
+    return BaseFiles(stark_nodes(folder, base), stark_edges(folder, base))
 
 
 def names(base: BaseFiles) -> tuple[str, ...]:
