@@ -7,12 +7,12 @@ need, every step would cost a filter.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evidence_assets.graphs.arrays import IntArray, counted_order
+from evidence_assets.graphs.arrays import IntArray
+from evidence_assets.lake.array_files import distinct
 
 
 @dataclass(frozen=True)
@@ -58,29 +58,16 @@ class TypedRows:
     def __init__(self, node_types: ArrayLike, heads: ArrayLike, edge_types: ArrayLike, tails: ArrayLike) -> None:
         self.node_types = np.asarray(node_types, dtype=np.int32)
         self.n_nodes = len(self.node_types)
-        self._heads, kind, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
-        order = counted_order(kind, int(kind.max(initial=-1)) + 1)
-        counts = np.bincount(kind)
-        codes = np.flatnonzero(counts)
-        self.edge_types = tuple(codes.tolist())
-        self._edges = dict(zip(self.edge_types, np.split(order, np.cumsum(counts[codes])[:-1]), strict=False))
-        self._rows: dict[tuple[int, bool], Rows] = {}
-
-    @cached_property
-    def _any(self) -> dict[bool, Rows]:
-        return {out: self._of(np.arange(len(self._heads)), out) for out in (True, False)}
-
-    def _of(self, edges: IntArray, outgoing: bool) -> Rows:
-        ends = self._heads[edges], self._tails[edges]
-        return Rows.build(*(ends if outgoing else ends[::-1]), self.n_nodes)
+        self._heads, self._kinds, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
+        self.edge_types = tuple(distinct(self._kinds).tolist())
+        self._rows: dict[tuple[int | None, bool], Rows] = {}
 
     def rows(self, edge_type: int | None, *, outgoing: bool) -> Rows:
         """Rows of one edge type (None: of any type), seen from the head (``outgoing``) or the tail."""
-        if edge_type is None:
-            return self._any[outgoing]
         if (edge_type, outgoing) not in self._rows:
-            edges = self._edges.get(edge_type, np.zeros(0, np.int32))
-            self._rows[edge_type, outgoing] = self._of(edges, outgoing)
+            chosen = slice(None) if edge_type is None else self._kinds == edge_type
+            ends = self._heads[chosen], self._tails[chosen]
+            self._rows[edge_type, outgoing] = Rows.build(*(ends if outgoing else ends[::-1]), self.n_nodes)
         return self._rows[edge_type, outgoing]
 
     def of_type(self, node_type: int | None) -> IntArray:
