@@ -1,5 +1,5 @@
-"""How long each kind of page of the explorer takes over a large lake, that of bench_trace: a million predictions, twenty
-rows of evidence each.
+"""How long each kind of page of the explorer takes over a large lake, that of bench_trace: a million predictions,
+twenty rows of evidence each.
 
 The first page reads every prediction once, which is told apart; each page after it opens what it shows.
 

@@ -3,10 +3,11 @@
     EVIDENCE_DEV_DATA=<folder> python bench/bench_scale.py [--sizes 20000 200000 1000000] [--folder FOLDER]
 
 Documents are real sentences put together anew (`recombined`), cut, encoded, indexed and answered from by the functions
-that the assets call. Their vectors are known already, so that the row "embeddings" is the cost of keeping and reading vectors;
-what the encoder itself takes is printed beside it and added to the extrapolation. Each stage is a process of its own.
-"Own memory" is the greatest resident set without mapped files; "with files" counts the pages that were mapped as well, which
-the system takes back where memory is short. A second run on the same folder makes nothing again that is there.
+that the assets call. Their vectors are known already, so that the row "embeddings" is the cost of keeping and reading
+vectors; what the encoder itself takes is printed beside it and added to the extrapolation. Each stage is a process of
+its own. "Own memory" is the greatest resident set without mapped files; "with files" counts the pages that were
+mapped as well, which the system takes back where memory is short. A second run on the same folder makes nothing again
+that is there.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python bench/bench_tick.py
 
-The graph is the product's own with all presets and sixteen shards of questions; the materializations are recorded without
-runs, each with the tags that Dagster gives one and a preview of two kilobytes. What is asked for is compared with what
-should be. Needs no lake and leaves nothing behind.
+The graph is the product's own with all presets and sixteen shards of questions; the materializations are recorded
+without runs, each with the tags that Dagster gives one and a preview of two kilobytes. What is asked for is compared
+with what should be. Needs no lake and leaves nothing behind.
 """
 
 from __future__ import annotations

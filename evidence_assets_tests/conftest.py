@@ -61,7 +61,9 @@ def _same_environment_afterwards() -> Iterator[None]:
 
 @pytest.fixture
 def other_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Patches the profile, its presets or what is declared: what was read before is forgotten, and what is read now, too."""
+    """Patches the profile, its presets or what is declared: what was read before is forgotten, and what is read now,
+    too.
+    """
     from evidence_assets_tests.assets.small_worlds import forget  # here, as most tests need no Dagster
 
     forget()

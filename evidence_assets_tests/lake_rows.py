@@ -160,7 +160,8 @@ def write_answers(
     selector: str = "s",
     partition: str = "quiz|0",
 ) -> None:
-    """A variant's rows as its assets write them: each chain was given all evidence of its question, each prediction all chains.
+    """A variant's rows as its assets write them: each chain was given all evidence of its question, each prediction
+    all chains.
 
     What the evidence was derived from is stated beside it.
     """

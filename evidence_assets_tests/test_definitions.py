@@ -56,7 +56,9 @@ def specs(loaded: dg.Definitions) -> dict[str, object]:
 
 
 def test_the_specifications_are_those_of_the_snapshot(loaded: dg.Definitions) -> None:
-    """After a deliberate change: UPDATE_SNAPSHOT=1 pytest evidence_assets_tests/test_definitions.py, then look at it."""
+    """After a deliberate change: UPDATE_SNAPSHOT=1 pytest evidence_assets_tests/test_definitions.py,
+    then look at it.
+    """
     found = json.loads(json.dumps(specs(loaded)))
     if os.environ.get("UPDATE_SNAPSHOT"):
         SNAPSHOT.write_text(json.dumps(found, indent=1) + "\n")

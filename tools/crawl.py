@@ -2,9 +2,10 @@
 
     python -m tools.crawl LAKE [--minutes 60] [--pause 0.5] [--seed 1]
 
-A reader of its own process answers on 127.0.0.1. The crawler opens a page, takes a link of it at random, now and then starts
-again at the first page or with a search, and now and then asks for what is not there. Any status but 200 (or 404 where it
-was asked for), a page over a second, and any file whose hash is another at the end is told, and the exit code is 1.
+A reader of its own process answers on 127.0.0.1. The crawler opens a page, takes a link of it at random, now and then
+starts again at the first page or with a search, and now and then asks for what is not there. Any status but 200 (or
+404 where it was asked for), a page over a second, and any file whose hash is another at the end is told, and the exit
+code is 1.
 """
 
 from __future__ import annotations
@@ -103,10 +104,12 @@ def main() -> None:
     ]
     ranked = sorted(seconds)
     print(
-        f"{len(seconds)} pages in {chosen.minutes:g} minutes: {', '.join(f'{n} {kind}' for kind, n in kinds.most_common())}"
+        f"{len(seconds)} pages in {chosen.minutes:g} minutes: "
+        f"{', '.join(f'{n} {kind}' for kind, n in kinds.most_common())}"
     )
     print(
-        f"median {1000 * statistics.median(ranked):.0f} ms, 99 % under {1000 * ranked[int(0.99 * len(ranked))]:.0f} ms, "
+        f"median {1000 * statistics.median(ranked):.0f} ms, 99 % under "
+        f"{1000 * ranked[int(0.99 * len(ranked))]:.0f} ms, "
         f"slowest {1000 * ranked[-1]:.0f} ms; {len(before)} files of the lake, {len(wrong)} things wrong"
     )
     print("\n".join(wrong[:50]))

@@ -1,4 +1,5 @@
-"""Takes the pictures of docs/tour.md: the explorer over a lake of the sample, in Chromium, a few colours each to stay small.
+"""Takes the pictures of docs/tour.md: the explorer over a lake of the sample, in Chromium, a few colours each to stay
+small.
 
 python tools/tour.py --lake data_lake
 """
@@ -30,7 +31,8 @@ def pages(opened: OpenLake) -> dict[str, str]:
 
     def best(variant: str, right: str = "is_right", benchmark: str = "%") -> str:
         [row] = opened.answers(
-            f"SELECT question_id FROM answers WHERE variant = $variant AND {right} AND status = 'answered' AND benchmark LIKE "
+            f"SELECT question_id FROM answers WHERE variant = $variant AND {right} AND status = 'answered' AND "
+            f"benchmark LIKE "
             "$benchmark ORDER BY confidence DESC, prediction_id LIMIT 1",
             variant=variant,
             benchmark=benchmark,

@@ -180,7 +180,9 @@ class Records:
 
 
 def _out_of_calls(run: dg.DagsterRun) -> bool:
-    """Whether a run failed because a step of it had asked language models as often as it may: another day it may again."""
+    """Whether a run failed because a step of it had asked language models as often as it may: another
+    day it may again.
+    """
     return run.status == dg.DagsterRunStatus.FAILURE and any(
         name.startswith(CALLED) and int(asked) >= int(run.tags[CALLS])
         for name, asked in run.tags.items()
@@ -207,7 +209,9 @@ def calls_left(instance: dg.DagsterInstance) -> int:
 
 
 def rationed(graph: Any, requests: Iterable[dg.RunRequest], left: int) -> list[dg.RunRequest]:
-    """The requests whose steps that ask a language model have a call each; what is left is divided among these steps."""
+    """The requests whose steps that ask a language model have a call each; what is left is divided
+    among these steps.
+    """
     given: list[dg.RunRequest] = []
     steps = 0
     for request in requests:
@@ -239,7 +243,8 @@ def _asks(graph: Any, key: dg.AssetKey) -> bool:
 def _together(records: Records, asked: set[Part], waits: Callable[[Part], bool], models: Models) -> None:
     """Add what a change reaches next in the very partition: one run makes all of it, one after another.
 
-    Only what was made before, and what waits for nothing outside of the run. What is unchanged in the end is taken over.
+    Only what was made before, and what waits for nothing outside of the run. What is unchanged in the end is taken
+    over.
     """
     graph = records.graph
     for key in graph.toposorted_asset_keys:
@@ -268,9 +273,10 @@ def follow(
 ) -> dg.SensorResult:
     """What is to be made again: what has changed, was not tried since, and stands on nothing that is being made.
 
-    What asks a language model may be left out, and stays stale, or be all that is asked for, with what follows it at once.
-    An asset that a change reaches on two ways is made once, and a run that failed is not repeated until its inputs change
-    again; one that was killed is. Raw files are left out: people bring them, and seed files are looked at beside.
+    What asks a language model may be left out, and stays stale, or be all that is asked for, with what follows it at
+    once. An asset that a change reaches on two ways is made once, and a run that failed is not repeated until its
+    inputs change again; one that was killed is. Raw files are left out: people bring them, and seed files are looked
+    at beside.
 
     The cursor only spares work. It names the event up to which all was followed, and the last one seen; the first comes
     after the second by a tick, because a database that many write to may show an event later than its successors, and

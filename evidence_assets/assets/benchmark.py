@@ -166,8 +166,8 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
 
 
 class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``subgraphs/mcqa``, and ``subgraphs/mcqa/<encoder>`` for every further encoder that a loaded variant reads them
-    with."""
+    """Makes ``subgraphs/mcqa``, and ``subgraphs/mcqa/<encoder>`` for every further encoder that a loaded variant
+    reads them with."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not of_family("mcqa"):

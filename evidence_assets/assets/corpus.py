@@ -43,7 +43,8 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
     split: str = ""
     """For passages that come with questions: of which split."""
     tokens: corpus_making.Tokens = "stored"
-    """Whether the token store keeps vectors, or BM25 statistics alone: rankings then encode the chunks of their pools."""
+    """Whether the token store keeps vectors, or BM25 statistics alone: rankings then encode the chunks of their pools.
+    """
 
     def portions(self, folder: Path) -> list[Portion]:
         """Its files, and how the documents of each are read."""
@@ -93,7 +94,8 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             make_tokens,
             group=group,
             code_version=f"{token_store.VERSION}.{bm25.VERSION}",
-            description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the index's order.",
+            description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the "
+            f"index's order.",
             kinds=("numpy", "pytorch"),
             deps=[dep(f"{base}/chunks", EVERY)],
             pool="gpu",
@@ -132,7 +134,8 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             make_index,
             group=group,
             code_version=f"{vector_index.VERSION}.{bm25.VERSION}",
-            description=f"What {self.name} is answered from{by}: FAISS index, chunks by position, BM25; remembers what it was "
+            description=f"What {self.name} is answered from{by}: FAISS index, chunks by position, BM25; "
+            f"remembers what it was "
             "built from.",
             kinds=("faiss",),
             deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)],

@@ -1,7 +1,8 @@
 """The sensors that follow changes, and the run that carries them through.
 
-Where runs are processes of this machine, one run takes a change from the edited seed file to the last score. What it makes
-is recorded in runs of their own, but none waits for a tick, a place in the queue or a process that loads torch again.
+Where runs are processes of this machine, one run takes a change from the edited seed file to the last score. What it
+makes is recorded in runs of their own, but none waits for a tick, a place in the queue or a process that loads torch
+again.
 """
 
 import os
@@ -79,8 +80,8 @@ def follow_changes() -> None:
 
 
 def _here(instance: dg.DagsterInstance) -> bool:
-    """Whether runs and their steps are processes of this machine; a launcher that knows its own alone would take a carried one for
-    lost."""
+    """Whether runs and their steps are processes of this machine; a launcher that knows its own alone would take a
+    carried one for lost."""
     return profiles.load().executor == "processes" and isinstance(instance.run_launcher, dg.DefaultRunLauncher)
 
 
@@ -110,7 +111,8 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
     asset_selection=dg.AssetSelection.all(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=5,
-    description="Asks for a run each: of what asks a language model, with leave; of all, where runs are launched elsewhere.",
+    description="Asks for a run each: of what asks a language model, with leave; of all, where runs are "
+    "launched elsewhere.",
 )
 def follow_apart(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     instance = context.instance

@@ -1,4 +1,6 @@
-"""Knowledge graphs: triples of files and harvests merged into nodes and edges, and knowledge bases with their passages."""
+"""Knowledge graphs: triples of files and harvests merged into nodes and edges, and knowledge bases with
+their passages.
+"""
 
 from __future__ import annotations
 
@@ -77,8 +79,8 @@ class GraphFiles(dg.Model, dg.Resolvable):
 
 
 class Graph(FromRaw, dg.Component, dg.Resolvable):
-    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``, the last also for every further
-    encoder that a loaded variant reads it with."""
+    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``, the last also for every
+    further encoder that a loaded variant reads it with."""
 
     name: str
     files: list[GraphFiles]
@@ -142,7 +144,8 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
                 group=group,
                 deps=merged_from,
                 code_version=f"{merge.VERSION}:{self.best_harvested}",
-                description=f"Nodes of {self.name}: names that are written alike once case, number and marks are put aside.",
+                description=f"Nodes of {self.name}: names that are written alike once case, number and marks "
+                f"are put aside.",
             ),
             table_asset(
                 f"{base}/edges",
@@ -151,7 +154,8 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
                 group=group,
                 deps=merged_from,
                 code_version=f"{merge.VERSION}:{self.best_harvested}",
-                description=f"Edges of {self.name}, each with the triples, sources and licences that it was merged from.",
+                description=f"Edges of {self.name}, each with the triples, sources and licences that it was "
+                f"merged from.",
             ),
         ]
 
@@ -328,7 +332,8 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             make,
             group=group,
             code_version=vector_index.VERSION,
-            description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes{by}.",
+            description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest "
+            f"nodes{by}.",
             kinds=("faiss",),
             deps=[f"{place}/nodes", dep(passages_key, EVERY)],
             tags=tags_of(name),

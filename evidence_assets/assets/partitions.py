@@ -57,7 +57,9 @@ def further_encoders(key: str) -> list[str]:
 
 
 def version_of_encoder(name: str) -> str:
-    """What the code version of vectors says of an encoder; nothing of the profile's first, whose vectors say it themselves."""
+    """What the code version of vectors says of an encoder; nothing of the profile's first, whose vectors say it
+    themselves.
+    """
     if not name:
         return ""
     settings = profiles.load().encoders[name]

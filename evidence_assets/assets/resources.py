@@ -55,7 +55,8 @@ def placed(pool: str | None = None, *, hands_out: bool = False) -> Placing:
     """What Dagster is told of where the step of an asset or a check works.
 
     ``pool``: The pool that it waits for.
-    ``hands_out``: Whether its work is done by actors (`over_workers`): it waits, and holds no processor or card meanwhile.
+    ``hands_out``: Whether its work is done by actors (`over_workers`): it waits, and holds no processor or card
+    meanwhile.
     """
     told: Placing = {"pool": pool} if pool else {}
     if not _on_ray():
@@ -63,7 +64,8 @@ def placed(pool: str | None = None, *, hands_out: bool = False) -> Placing:
     stated = _stated(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
     told["op_tags"] = {"dagster-ray/config": {name: value for name, value in stated.items() if value}}
     if not _is_job():
-        # Only who watches over steps begins one again: a machine that is gone takes it along, a wrong input stays wrong.
+        # Only who watches over steps begins one again: a machine that is gone takes it along, a wrong input stays
+        # wrong.
         told["retry_policy"] = dg.RetryPolicy(max_retries=LOST)
     return told
 
@@ -96,7 +98,9 @@ class _Actor:
 
 
 def _by_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any]:
-    """The same blocks through a pipeline of Ray Data, in their order; one whose machine is gone is encoded by another."""
+    """The same blocks through a pipeline of Ray Data, in their order; one whose machine is gone is
+    encoded by another.
+    """
     import ray
     import ray.data
 
@@ -119,7 +123,9 @@ def _by_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any
 
 
 def set_limits(instance: dg.DagsterInstance) -> dict[str, int]:
-    """Let an instance run as many steps at once as the profile allows, whatever runs they are of; the limits by pool."""
+    """Let an instance run as many steps at once as the profile allows, whatever runs they are of; the
+    limits by pool.
+    """
     limits = profiles.load().pools.model_dump()
     for pool, limit in limits.items():
         instance.event_log_storage.set_concurrency_slots(pool, limit)

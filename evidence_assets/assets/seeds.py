@@ -1,7 +1,7 @@
 """Seed files: the folder, its partitions (one relation a file), and the seeds of each relation as assets.
 
-A partition is named by its file. A file that cannot be read keeps its partition and rows and is reported; a file that is
-gone takes its partition and everything made of it along.
+A partition is named by its file. A file that cannot be read keeps its partition and rows and is reported; a file that
+is gone takes its partition and everything made of it along.
 """
 
 import json
@@ -163,7 +163,8 @@ def requests(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunReque
 def _request(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str) -> list[dg.RunRequest]:
     """One request for a change, unless it is under way or failed so often that only a person can help.
 
-    The change names the content and the event that it replaces, so that content that comes back later is asked for again.
+    The change names the content and the event that it replaces, so that content that comes back later is asked for
+    again.
     """
     file = f"{key.path[0]}:{partition or ''}"
     runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
@@ -253,7 +254,8 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
             "/".join(SEEDS.path),
             "relation_seeds",
             _make_seeds,
-            description="Prompt and seed pairs of each relation, as its file states them; its version is their content.",
+            description="Prompt and seed pairs of each relation, as its file states them; its version is their "
+            "content.",
             group="seeds",
             code_version="1",
             partitions=RELATIONS,

@@ -73,7 +73,8 @@ def query(
         bool,
         typer.Option(
             "--unsafe",
-            help="DuckDB whole, without limits: the SQL may read and write every file that you may, load extensions and "
+            help="DuckDB whole, without limits: the SQL may read and write every file that you may, load "
+            "extensions and "
             "change settings. Only for SQL that you wrote or read.",
         ),
     ] = False,
@@ -81,8 +82,8 @@ def query(
 ) -> None:
     """Ask the lake with SQL. Every table is a view; "SHOW TABLES" lists them, "DESCRIBE predictions" its columns.
 
-    It only reads, and only the lake's tables: one SELECT, DESCRIBE, SUMMARIZE or SHOW, at most 2 GB of memory and a million
-    rows. COPY, ATTACH, SET, EXPLAIN and the rest of DuckDB need --unsafe.
+    It only reads, and only the lake's tables: one SELECT, DESCRIBE, SUMMARIZE or SHOW, at most 2 GB of memory and a
+    million rows. COPY, ATTACH, SET, EXPLAIN and the rest of DuckDB need --unsafe.
     """
     with sentences(), connect(lake, unsafe=unsafe) as connection:
         if unsafe:

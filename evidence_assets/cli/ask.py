@@ -1,4 +1,6 @@
-"""One question at a time: ``evidence ask``, ``again`` and ``prompts``. Knows no Dagster; the stages are those of the assets."""
+"""One question at a time: ``evidence ask``, ``again`` and ``prompts``. Knows no Dagster; the stages are those of the
+assets.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULTS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
 ON_A_GRAPH_ALONE = {"mcqa": "ugat", "graph": "a2q_paths"}
-"""Who answers in a task family where no system is named: from a corpus, with a graph or without, and from a graph alone."""
+"""Who answers in a task family where no system is named: from a corpus, with a graph or without, and from a graph
+alone.
+"""
 
 
 @commands.command()
@@ -145,7 +149,8 @@ def variant_for(family: str, source: Source, system: str, model: str) -> Variant
         name = f"{name}@{model}"
     elif model and model != generator:
         raise BadInput(
-            f"profile {profiles.load().name} has no model {model!r}, it reasons with {generator!r}: name the model under "
+            f"profile {profiles.load().name} has no model {model!r}, it reasons with {generator!r}: name the "
+            f"model under "
             "`generator` in a profile and choose that by EVIDENCE_PROFILE; `evidence doctor` says what it needs"
         )
     variant = known[name]
@@ -156,7 +161,8 @@ def variants_for(family: str, source: Source, system: str, model: str) -> list[V
     """The variants that are asked in turn, until the evidence of one says something.
 
     Without options a graph comes first: it names the answer, and tells one reading of the question from another. The
-    texts, whose nearest statement is quoted, speak where the graph knows nothing of what is asked or does not decide it.
+    texts, whose nearest statement is quoted, speak where the graph knows nothing of what is asked or does not decide
+    it.
     """
     if family == "graph" and source.graph and source.corpus and not system:
         return [variant_for(family, place, "", model) for place in (replace(source, corpus=""), source)]
@@ -191,7 +197,9 @@ def _ask(
 
 
 def clearest(answers: Iterable[Answered]) -> Answered:
-    """The first answer that the evidence decides; where none is, the first that leaves least open. No more are asked for."""
+    """The first answer that the evidence decides; where none is, the first that leaves least open. No more are asked
+    for.
+    """
     left_open = []
     for answered in answers:
         if answered.prediction["status"] == "answered":

@@ -149,8 +149,8 @@ def run_all(
 ) -> Report:
     """Materialize every wanted asset in every partition; rows whose inputs are unchanged are taken over.
 
-    What fails is reported, with what reads it left out, and everything else goes on. Of two ``processes`` each makes what
-    is next while the other is busy.
+    What fails is reported, with what reads it left out, and everything else goes on. Of two ``processes`` each makes
+    what is next while the other is busy.
     """
     started = time.monotonic()
     home = dagster_home()

@@ -1,4 +1,6 @@
-"""Commands that make assets and show what came of it: ``evidence demo``, ``run``, ``scoreboard``; and the ``limits`` of a run."""
+"""Commands that make assets and show what came of it: ``evidence demo``, ``run``, ``scoreboard``; and the ``limits``
+of a run.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ commands = typer.Typer(rich_markup_mode=None)
 def demo(
     verbose: Annotated[bool, typer.Option(help="Show what Dagster logs.")] = False,
 ) -> None:
-    """Materialize the whole asset graph of the profile in use, then show scores and three answers with their evidence."""
+    """Materialize the whole asset graph of the profile in use, then show scores and three answers with
+    their evidence.
+    """
     with sentences():
         from evidence_assets import profiles
         from evidence_assets.cli.demo import run_all
@@ -48,7 +52,9 @@ def run(
     plan: Annotated[bool, typer.Option("--plan", help="Only say what would be made.")] = False,
     verbose: Annotated[bool, typer.Option(help="Show what Dagster logs.")] = False,
 ) -> None:
-    """Make all that the answers to one benchmark need, from its files to its scores; what is unchanged is taken over."""
+    """Make all that the answers to one benchmark need, from its files to its scores; what is unchanged
+    is taken over.
+    """
     with sentences():
         from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
 
@@ -65,7 +71,8 @@ def run(
     scoreboard(benchmark)
     _tell(report, f"evidence run {benchmark}")
     out.print(
-        f"Look at the answers with `evidence explore`, at the runs with `make ui`; ask {benchmark}'s corpus with `evidence ask`."
+        f"Look at the answers with `evidence explore`, at the runs with `make ui`; ask {benchmark}'s corpus "
+        f"with `evidence ask`."
     )
 
 
@@ -154,7 +161,9 @@ def _examples() -> None:
 
 @commands.command()
 def limits() -> None:
-    """Let Dagster run as many steps at once as the profile allows, by pool: gpu, llm. `make ui` does so at its start."""
+    """Let Dagster run as many steps at once as the profile allows, by pool: gpu, llm. `make ui` does so
+    at its start.
+    """
     with sentences():
         from dagster import DagsterInstance
 

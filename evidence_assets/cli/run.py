@@ -62,7 +62,8 @@ def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "")
     for name in names:
         if name not in known:
             raise BadInput(
-                f"no variant {name!r} answers {benchmark.family} questions; did you mean {nearest(name, known)!r}? There are: "
+                f"no variant {name!r} answers {benchmark.family} questions; did you mean "
+                f"{nearest(name, known)!r}? There are: "
                 f"{', '.join(sorted(known))}"
             )
     chosen = [known[name] for name in names] or [v for v in loaded.values() if not (model and v.using)]
@@ -136,7 +137,9 @@ class PlannedAsset:
 
 
 def parts(graph: Any, wanted: Wanted, lake: Lake, instance: dg.DagsterInstance) -> list[PlannedAsset]:
-    """What will be looked at, in the order in which it is made; what is there is only made again where it has changed."""
+    """What will be looked at, in the order in which it is made; what is there is only made again where
+    it has changed.
+    """
     planned, made = [], lake.assets()
     for level in graph.toposorted_asset_keys_by_level:
         for key in level:
@@ -153,7 +156,8 @@ def parts(graph: Any, wanted: Wanted, lake: Lake, instance: dg.DagsterInstance) 
 
 
 def batches(graph: Any, wanted: Wanted) -> Iterator[list[dg.AssetKey]]:
-    """Wanted assets in an order in which they can be made: as many with equal partitions at once as need no other first.
+    """Wanted assets in an order in which they can be made: as many with equal partitions at once as need no other
+    first.
 
     Those whose partitions are found out on the way (one per seed file) come after all that do not need them.
     """

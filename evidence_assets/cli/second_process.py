@@ -35,7 +35,9 @@ class Order(Generic[Piece]):
         self._stopped, self._changed = False, Condition()
 
     def work(self, do: Callable[[Piece], None]) -> None:
-        """Do piece after piece until none is left; called by each who works. Where one fails, all stop after their piece."""
+        """Do piece after piece until none is left; called by each who works. Where one fails, all stop after their
+        piece.
+        """
         try:
             while (taken := self._take()) is not None:
                 do(taken[1])

@@ -137,7 +137,8 @@ class OptionView:
 class AnswerView:
     """An answer with its question, options, chains and evidence.
 
-    ``name`` is that of the node that is the answer, ``concepts`` what the question ("") and each option name in a graph.
+    ``name`` is that of the node that is the answer, ``concepts`` what the question ("") and each option name in a
+    graph.
     """
 
     rows: AnswerRows
@@ -173,7 +174,9 @@ class AnswerView:
 
     @property
     def says(self) -> str:
-        """The answer in words; that the evidence does not say, where it does not and nothing was offered to choose from."""
+        """The answer in words; that the evidence does not say, where it does not and nothing was offered to choose
+        from.
+        """
         row, question = self.prediction, self.question
         if row["status"] == "failed":
             return f"no answer: {row['error']}"
@@ -205,7 +208,9 @@ class AnswerView:
 
     @property
     def asked_again(self) -> str:
-        """What became of the answer without the evidence that it rests on, and with that alone; empty where not asked."""
+        """What became of the answer without the evidence that it rests on, and with that alone; empty
+        where not asked.
+        """
         row = self.rows.counterfactual
         if row is None:
             return ""

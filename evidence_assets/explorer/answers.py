@@ -1,7 +1,7 @@
 """Rows of the lake that belong to one prediction, or to one question.
 
-Rows of a question lie in its partition, so that a few small files are opened however large the lake is; where an id is too
-short to say which, the whole lake is asked.
+Rows of a question lie in its partition, so that a few small files are opened however large the lake is; where an id
+is too short to say which, the whole lake is asked.
 """
 
 from __future__ import annotations

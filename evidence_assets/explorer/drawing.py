@@ -1,4 +1,6 @@
-"""Evidence drawn as what it is: a sentence marked in its chunk, cells marked in their table, a path as a small graph."""
+"""Evidence drawn as what it is: a sentence marked in its chunk, cells marked in their table, a path as
+a small graph.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ class GridCell:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table with its cells marked; ``kept`` and ``dropped`` are the columns, by their names, ``above`` its caption where
-    that is evidence."""
+    """A table with its cells marked; ``kept`` and ``dropped`` are the columns, by their names, ``above`` its caption
+    where that is evidence."""
 
     table_id: str
     caption: str

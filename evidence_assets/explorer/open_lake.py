@@ -32,7 +32,9 @@ Stamps = dict[str, tuple[int, int]]
 
 
 def answers_sql(predictions: str = "predictions", questions: str = "questions", *further: str) -> str:
-    """Every prediction with whether it is right. Short answers are compared in words, which SQL does not do: NULL there."""
+    """Every prediction with whether it is right. Short answers are compared in words, which SQL does not do: NULL
+    there.
+    """
     columns = "".join(f", {column}" for column in further)
     return f"""
         SELECT p.prediction_id, p.question_id, p.benchmark, replace(p.asset, 'predictions/', '') AS variant, p.selector,
@@ -83,7 +85,9 @@ class Reader:
         return [next(iter(row.values())) for row in self.rows(sql, tables, **parameters)]
 
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
-        """Rows of a query over ``answers``, every prediction with whether it is right, and ``asked``, every question."""
+        """Rows of a query over ``answers``, every prediction with whether it is right, and ``asked``,
+        every question.
+        """
         shown = filled(sql, parameters)
         self.queries.append(
             f"WITH answers AS ({answers_sql()}), asked AS (SELECT *, lower(text) AS low FROM questions)\n{shown}"
@@ -115,7 +119,9 @@ class OpenLake:
         self._made, self._looked = False, -LOOK_SECONDS
 
     def reader(self) -> Reader:
-        """A reader for one page: a cursor of one connection, which remembers what the ends of files say until they change."""
+        """A reader for one page: a cursor of one connection, which remembers what the ends of files say until they
+        change.
+        """
         with self._lock:
             self._look()
             filled = [name for name in TABLES if next((self.root / name).rglob("[!.]*.parquet"), None) is not None]

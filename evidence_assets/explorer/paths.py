@@ -87,7 +87,8 @@ def reasons(stated: str | None, walk: Sequence[WalkedEdge]) -> dict[str, list[st
     ]
     attention = why.get("attention", {})
     found["attention in the last layer"] = [
-        f"{edge.head} —{edge.words}→ {edge.tail}: {edge.head} looks at {edge.tail} with {attention[edge.edge_id][0]:.3f}, "
+        f"{edge.head} —{edge.words}→ {edge.tail}: {edge.head} looks at {edge.tail} with "
+        f"{attention[edge.edge_id][0]:.3f}, "
         f"{edge.tail} at {edge.head} with {attention[edge.edge_id][1]:.3f}"
         for edge in dict.fromkeys(walk)
         if edge.edge_id in attention

@@ -13,10 +13,10 @@ WITH supported AS (
     FROM scores WHERE scope_kind = 'benchmark' AND reasoner <> 'recorded' GROUP BY ALL
 )
 SELECT scope_kind, scope_id, string_split(asset, '/')[2] AS family,
-       if(scope_kind = 'collection' OR reasoner = 'recorded', selector, array_to_string(string_split(asset, '/')[3:], '@'))
-           AS label,
-       if(reasoner = 'recorded', regexp_extract(asset, '^scores/([^/]+/)', 1) || selector, replace(asset, 'scores/', ''))
-           AS variant,
+       if(scope_kind = 'collection' OR reasoner = 'recorded', selector,
+          array_to_string(string_split(asset, '/')[3:], '@')) AS label,
+       if(reasoner = 'recorded', regexp_extract(asset, '^scores/([^/]+/)', 1) || selector,
+          replace(asset, 'scores/', '')) AS variant,
        reasoner, model_id, metric, value, low, high, n, supported_share, supported_accuracy, published, published_source
 FROM scores LEFT JOIN supported USING (asset, scope_id)
 WHERE metric IN ('accuracy', 'hit@1', 'recall@5', 'precision@50') AND scope_kind <> 'relation'

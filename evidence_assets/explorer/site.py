@@ -1,6 +1,8 @@
-"""The pages of the explorer by their addresses, as HTML, and the read-only server that sends them; an export writes the same.
+"""The pages of the explorer by their addresses, as HTML, and the read-only server that sends them; an export writes
+the same.
 
-Belongs here: which address shows which page, and how a page is rendered. Every text is data: templates escape all of it.
+Belongs here: which address shows which page, and how a page is rendered. Every text is data: templates escape all of
+it.
 """
 
 from __future__ import annotations

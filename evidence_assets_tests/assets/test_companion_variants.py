@@ -1,4 +1,5 @@
-"""The opted-in variants of A2Q and 4StepFocus: what each changes; and the tuned classifier as an asset of a small world.
+"""The opted-in variants of A2Q and 4StepFocus: what each changes; and the tuned classifier as an asset of a small
+world.
 
 That each is answered and scored by real assets is held by the tables that are printed of them: ``test_every_table``.
 """

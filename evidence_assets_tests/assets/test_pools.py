@@ -1,4 +1,6 @@
-"""Whatever loads or asks a model waits for its pool, and is tried again when its server is back; limits are the profile's."""
+"""Whatever loads or asks a model waits for its pool, and is tried again when its server is back; limits are the
+profile's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Variants that ask as published, as assets answered by a scripted model; and what would be sent, shown and not sent."""
+"""Variants that ask as published, as assets answered by a scripted model; and what would be sent, shown
+and not sent.
+"""
 
 from __future__ import annotations
 

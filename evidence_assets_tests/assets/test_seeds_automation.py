@@ -33,7 +33,9 @@ def environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake whose three relations were harvested because the sensors asked for it, and whose questions are answered."""
+    """A lake whose three relations were harvested because the sensors asked for it, and whose questions
+    are answered.
+    """
     root = tmp_path_factory.mktemp("house")
     (root / "dagster_home").mkdir()
     (root / "dagster_home" / "dagster.yaml").write_bytes((REPOSITORY / "dagster.yaml").read_bytes())

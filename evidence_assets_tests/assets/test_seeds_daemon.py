@@ -1,4 +1,6 @@
-"""From an edited seed file to the last score under a real daemon: one run, within a minute beside the work of its steps."""
+"""From an edited seed file to the last score under a real daemon: one run, within a minute beside the work of its
+steps.
+"""
 
 from __future__ import annotations
 

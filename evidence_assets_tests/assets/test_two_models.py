@@ -1,4 +1,6 @@
-"""Two tiny language models answer the same questions, each in assets of its own, and stand side by side on one scoreboard."""
+"""Two tiny language models answer the same questions, each in assets of its own, and stand side by side on one
+scoreboard.
+"""
 
 from __future__ import annotations
 

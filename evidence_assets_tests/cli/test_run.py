@@ -1,4 +1,6 @@
-"""``evidence run`` and ``evidence add corpus``: from a folder and a file of questions to scores, and nothing besides."""
+"""``evidence run`` and ``evidence add corpus``: from a folder and a file of questions to scores, and
+nothing besides.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Pieces are done once each and in order, whoever works on them; a second process ends with the first and says its end."""
+"""Pieces are done once each and in order, whoever works on them; a second process ends with the first
+and says its end.
+"""
 
 from __future__ import annotations
 

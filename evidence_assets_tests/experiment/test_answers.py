@@ -88,7 +88,9 @@ PLAIN = Asked("q", "b", "mcqa", "What?", ("x", "y"))
 
 
 def test_what_was_shown_used_and_cited_are_told_apart() -> None:
-    """Of what a chain was given it names the first, and something that it was never given; what it misquotes holds nothing."""
+    """Of what a chain was given it names the first, and something that it was never given; what it misquotes holds
+    nothing.
+    """
     rows = evidence(("q", "A", "one"), ("q", "A", "two"), ("q", "B", "three"))
 
     class Misquotes(Counting):

@@ -1,4 +1,6 @@
-"""A corpus as its assets make it: what a killed step had encoded is there for the next, and shards take turns on cards."""
+"""A corpus as its assets make it: what a killed step had encoded is there for the next, and shards take
+turns on cards.
+"""
 
 from __future__ import annotations
 

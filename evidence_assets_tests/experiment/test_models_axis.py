@@ -141,7 +141,9 @@ def test_a_harvest_of_another_masked_model_reads_that_model() -> None:
 
 
 def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearness to the seeds counts as published; it was left out for the sample's own model, which no other inherits."""
+    """The nearness to the seeds counts as published; it was left out for the sample's own model, which no other
+    inherits.
+    """
     harvest = next(variant for variant in variants_of("kbloom") if variant.place == "knowledge/kbloom")
     method = load("kbloom").method_of(harvest)
 

@@ -1,4 +1,6 @@
-"""What is made of a model's replies is made again when the model, its revision or a prompt is another, and only then."""
+"""What is made of a model's replies is made again when the model, its revision or a prompt is another,
+and only then.
+"""
 
 from __future__ import annotations
 

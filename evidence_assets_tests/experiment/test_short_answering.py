@@ -79,7 +79,9 @@ def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_n
 
 
 def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
-    """What of the evidence each question was shown, used and cites where a language model replies this to all of them."""
+    """What of the evidence each question was shown, used and cites where a language model replies this
+    to all of them.
+    """
     model = LanguageModel(Scripted(lambda _: reply))
     made = prediction_rows(AnswersShortly(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, None)
     rows, lineage = stored("predictions", made.rows), stored("lineage_edges", made.lineage)

@@ -1,4 +1,6 @@
-"""The explorer in a real Chromium: asked, searched, filtered and walked through, by keyboard alone, on a phone, in the dark."""
+"""The explorer in a real Chromium: asked, searched, filtered and walked through, by keyboard alone, on a phone, in
+the dark.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ pytestmark = [
 TEXTS = {
     "cats.txt": "Cats purr when they are content. Cats sleep for sixteen hours a day.",
     "bees.txt": "Bees buzz when they fly. A hive holds about forty thousand bees.",
-    "harm.txt": "Owls hoot at night. <script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">",
+    "harm.txt": "Owls hoot at night. <script>document.title = 'taken'</script><img src=x "
+    "onerror=\"document.title = 'taken'\">",
 }
 QUESTIONS = {
     "Which animal purrs?": ("Bee", "Cat"),

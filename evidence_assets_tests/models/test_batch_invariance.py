@@ -1,4 +1,6 @@
-"""What a model of this process gives for a text is the same bit for bit alone, in any batch and on any number of threads."""
+"""What a model of this process gives for a text is the same bit for bit alone, in any batch and on any number of
+threads.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ TEXTS = (
 
 
 def make_encoder(folder: Path, seed: int = 0, positions: int = 128) -> Path:
-    """A two-layer BERT with a lower-casing word-piece tokenizer, saved in the Hugging Face layout; it reads ``positions``."""
+    """A two-layer BERT with a lower-casing word-piece tokenizer, saved in the Hugging Face layout; it reads
+    ``positions``.
+    """
     set_seed(seed)
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)

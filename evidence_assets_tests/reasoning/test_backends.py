@@ -2,10 +2,10 @@
 
 Each backend runs a task of each shape that a reply can be held to; each task runs over one backend (a recording).
 
-What is said is given beforehand, so that what is tested is how each backend asks for a shape and gives the reply back in
-it: a server of the OpenAI protocol that holds replies to their shape in either of two ways or not at all, and refuses
-shapes that are not valid; a tiny real model in this process; the offline engine, by the fields of its own classes; and a
-recording.
+What is said is given beforehand, so that what is tested is how each backend asks for a shape and gives the reply back
+in it: a server of the OpenAI protocol that holds replies to their shape in either of two ways or not at all, and
+refuses shapes that are not valid; a tiny real model in this process; the offline engine, by the fields of its own
+classes; and a recording.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The contract of everything that a language model is asked: one class, run over the whole registry.
 
-A task joins by its name in ``EXAMPLES``, which a test holds to be the registry. What each backend does with each of them
-is in ``test_backends``.
+A task joins by its name in ``EXAMPLES``, which a test holds to be the registry. What each backend does with each of
+them is in ``test_backends``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 
 @dataclass(frozen=True)
 class Example:
-    """A task with replies to it that can be used, and replies that cannot; the first usable one is in the shape asked."""
+    """A task with replies to it that can be used, and replies that cannot; the first usable one is in
+    the shape asked.
+    """
 
     task: Any
     usable: tuple[str, ...]

@@ -1,4 +1,6 @@
-"""Published means published: what each paper's last stages send, in which order, and that nothing overrules the model."""
+"""Published means published: what each paper's last stages send, in which order, and that nothing
+overrules the model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Each system's output on the small sample: another output without another version is a mistake, or a version to raise."""
+"""Each system's output on the small sample: another output without another version is a mistake, or a
+version to raise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What every method that picks evidence must fulfil, whichever system it belongs to: a new one is tested by being there."""
+"""What every method that picks evidence must fulfil, whichever system it belongs to: a new one is tested by being
+there.
+"""
 
 from __future__ import annotations
 

@@ -48,9 +48,11 @@ def comparison(reader: Reader, asked: Mapping[str, str]) -> Page:
         [count] = reader.answers(f"SELECT count(*) AS n {where}", **parameters)
         pager = Pager.of(asked.get("page", ""), count["n"])
         rows = reader.answers(
-            "SELECT x.question_id, x.variant, x.benchmark, q.text, q.options, q.task, x.answer AS answer_a, y.answer AS answer_b, "
+            "SELECT x.question_id, x.variant, x.benchmark, q.text, q.options, q.task, x.answer AS answer_a, "
+            "y.answer AS answer_b, "
             f"x.is_right AS right_a, y.is_right AS right_b {where} "
-            f"ORDER BY coalesce(x.is_right = y.is_right, true), x.benchmark, x.question_id LIMIT {PER_PAGE} OFFSET {pager.offset}",
+            f"ORDER BY coalesce(x.is_right = y.is_right, true), x.benchmark, x.question_id LIMIT {PER_PAGE} "
+            f"OFFSET {pager.offset}",
             **parameters,
         )
         linked = [(t.benchmark, link("compare", a=a, b=b, benchmark=t.benchmark), t) for t in tests]

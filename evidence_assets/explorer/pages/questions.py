@@ -13,7 +13,8 @@ FILTERS = ("benchmark", "variant", "model", "status", "right", "verdict", "diffe
 STATUSES = ("answered", "ambiguous", "insufficient", "failed")
 VERDICTS = ("verified", "absent", "misquoted")
 FOUND, MOST = 20, 2_000
-"""Lines of each kind that a search shows, and answers that can be turned over page by page; filters reach the others."""
+"""Lines of each kind that a search shows, and answers that can be turned over page by page; filters reach the others.
+"""
 
 
 def questions(reader: Reader, asked: Mapping[str, str]) -> Page:
@@ -35,7 +36,10 @@ def questions(reader: Reader, asked: Mapping[str, str]) -> Page:
         )
     join = ""
     if chosen["differs"]:
-        join = "JOIN answers o ON o.question_id = a.question_id AND o.variant = $differs AND o.answer IS DISTINCT FROM a.answer"
+        join = (
+            "JOIN answers o ON o.question_id = a.question_id AND o.variant = $differs AND o.answer IS "
+            "DISTINCT FROM a.answer"
+        )
         parameters["differs"] = chosen["differs"]
     if chosen["verdict"] in VERDICTS:
         conditions.append("a.question_id || ' ' || a.variant IN (SELECT unnest($cited))")
@@ -79,7 +83,8 @@ def _cited(reader: Reader, chosen: Mapping[str, str]) -> list[str]:
     rows = reader.rows(
         """
         SELECT DISTINCT c.question_id || ' ' || replace(ci.asset, 'citations/', '') AS answer
-        FROM citations ci JOIN chains c ON c.chain_id = ci.chain_id AND replace(c.asset, 'chains/', '') = replace(ci.asset, 'citations/', '')
+        FROM citations ci JOIN chains c ON c.chain_id = ci.chain_id AND replace(c.asset, 'chains/', '') =
+               replace(ci.asset, 'citations/', '')
         WHERE ci.verdict = $verdict AND ($benchmark = '' OR c.benchmark = $benchmark)
         """,
         ["citations", "chains"],
@@ -116,12 +121,14 @@ def search(reader: Reader, asked: Mapping[str, str]) -> Page:
         texts = reader.texts([row["question_id"] for row in said])
         found["answers"] = [row | {"text": texts.get(row["question_id"], "")} for row in said]
         found["sources"] = reader.rows(
-            f"SELECT chunk_id, title, doc_id, text FROM chunks WHERE contains(lower(title), $words) OR contains(lower(text), $words) LIMIT {FOUND}",
+            f"SELECT chunk_id, title, doc_id, text FROM chunks WHERE contains(lower(title), $words) OR "
+            f"contains(lower(text), $words) LIMIT {FOUND}",
             ["chunks"],
             **low,
         )
         found["tables"] = reader.rows(
-            f"SELECT table_id, caption, benchmark FROM tables WHERE contains(lower(caption), $words) OR contains(lower(table_id), $words) LIMIT {FOUND}",
+            f"SELECT table_id, caption, benchmark FROM tables WHERE contains(lower(caption), $words) OR "
+            f"contains(lower(table_id), $words) LIMIT {FOUND}",
             ["tables"],
             **low,
         )

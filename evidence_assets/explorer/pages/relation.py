@@ -1,4 +1,6 @@
-"""A relation of K-Bloom: its seeds, its prompts with their weights, the pairs with both scores, and what became of them."""
+"""A relation of K-Bloom: its seeds, its prompts with their weights, the pairs with both scores, and what became of
+them.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
     pager = Pager.of(asked.get("page", ""), count["n"])
     triples = reader.rows(
         f"""
-        WITH own AS (SELECT DISTINCT ON (origin, triple_id) * FROM triples WHERE relation_id = $id ORDER BY origin, triple_id, asset)
-        SELECT own.*, (SELECT any_value(edge_id) FROM kg_edges WHERE list_contains(triple_ids, own.triple_id)) AS edge_id,
+        WITH own AS (SELECT DISTINCT ON (origin, triple_id) * FROM triples WHERE relation_id = $id ORDER BY
+               origin, triple_id, asset)
+        SELECT own.*, (SELECT any_value(edge_id) FROM kg_edges WHERE list_contains(triple_ids, own.triple_id))
+               AS edge_id,
                EXISTS (SELECT 1 FROM triples t WHERE t.origin = 'import' AND lower(t.head) = lower(own.head)
                        AND lower(t.tail) = lower(own.tail) AND t.relation = own.relation) AS stated
         FROM own ORDER BY origin DESC, rank, triple_id LIMIT {PER_PAGE} OFFSET {pager.offset}
@@ -51,7 +55,8 @@ def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
 def _last_edit(reader: Reader, name: str) -> dict[str, Any]:
     """What the last two runs that harvested the relation made differently."""
     rows = reader.rows(
-        "SELECT DISTINCT run_id, asset FROM history WHERE partition = $id AND starts_with(asset, 'knowledge/') ORDER BY ALL",
+        "SELECT DISTINCT run_id, asset FROM history WHERE partition = $id AND starts_with(asset, 'knowledge/') "
+        "ORDER BY ALL",
         ["history"],
         id=name,
     )

@@ -61,7 +61,8 @@ def _resting(reader: Reader, asked: Mapping[str, str], found: Found) -> dict[str
     rows, gone = every[pager.offset : pager.offset + PER_PAGE], _gone(reader, every)
     texts = reader.texts([row["question_id"] for row in (*rows, *gone)])
     cited = reader.ids(
-        "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT unnest($ids))",
+        "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT "
+        "unnest($ids))",
         ["citations"],
         ids=[row["evidence_id"] for row in rows],
     )
@@ -86,7 +87,8 @@ def _gone(reader: Reader, own: list[Row]) -> list[Row]:
         return []
     return reader.rows(
         """
-        SELECT prediction_id, question_id, benchmark, replace(asset, 'counterfactuals/', '') AS variant, answer, without_cited
+        SELECT prediction_id, question_id, benchmark, replace(asset, 'counterfactuals/', '') AS variant,
+               answer, without_cited
         FROM counterfactuals WHERE necessary AND len(cited) > 0 AND question_id IN (SELECT unnest($questions))
         AND list_has_all($facts, cited) ORDER BY ALL
         """,
@@ -272,7 +274,8 @@ def _triple(reader: Reader, identifier: str) -> Found:
         SELECT DISTINCT p.text, p.weight FROM lineage_edges t
         JOIN lineage_edges c ON c.child_id = t.parent_id AND c.child_kind = 'candidate' AND c.parent_kind = 'prompt'
         JOIN prompts p ON p.prompt_id = c.parent_id
-        WHERE t.child_id = $id AND t.child_kind = 'triple' AND t.parent_kind = 'candidate' ORDER BY p.weight DESC, p.text
+        WHERE t.child_id = $id AND t.child_kind = 'triple' AND t.parent_kind = 'candidate' ORDER BY p.weight
+               DESC, p.text
         """,
         ["lineage_edges", "prompts"],
         id=identifier,
@@ -289,7 +292,8 @@ def _seed(reader: Reader, identifier: str) -> Found:
     harvested = "FROM triples WHERE relation_id = $id"
     [count] = reader.rows(f"SELECT count(*) AS n {harvested}", ["triples"], id=row["relation_id"])
     edges = reader.ids(
-        f"SELECT edge_id FROM kg_edges WHERE list_has_any(triple_ids, (SELECT list(triple_id) {harvested})) LIMIT {MOST}",
+        f"SELECT edge_id FROM kg_edges WHERE list_has_any(triple_ids, (SELECT list(triple_id) {harvested})) "
+        f"LIMIT {MOST}",
         ["kg_edges", "triples"],
         id=row["relation_id"],
     )
