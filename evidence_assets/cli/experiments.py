@@ -19,8 +19,8 @@ from evidence_assets.experiment import variants as declared_presets
 from evidence_assets.experiment.scores import comparison
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.variants import variants
-from evidence_assets.explorer.answer_view import card as card_page
 from evidence_assets.explorer.answer_view import view_answer
+from evidence_assets.explorer.cards import card as card_page
 from evidence_assets.explorer.graph_sizes import graph_sizes
 from evidence_assets.lake.array_files import open_json
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake

@@ -12,11 +12,9 @@ import duckdb
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows
 from evidence_assets.explorer.drawing import Grid, grid_of, marked, path_picture
-from evidence_assets.explorer.pages import STATIC, templates
+from evidence_assets.explorer.pages import templates
 from evidence_assets.explorer.paths import WalkedEdge, reasons, walked, why_of
-from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import need
-from evidence_assets.lake.ids import shortened
 from evidence_assets.lake.places import among, rows_of
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.extractive import TEXT_KINDS
@@ -338,28 +336,6 @@ def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[Answer
         )
         for rows in answers
     ]
-
-
-def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
-    """One prediction as an HTML page that needs nothing else and forbids itself scripts and requests."""
-    view = view_answer(connection, prediction)
-    node = lineage.trace(connection, view.prediction["prediction_id"])
-    style = (STATIC / "explorer.css").read_text("utf-8")
-    return templates(linked=False).get_template("card.html").render(a=view, style=style, lineage=[_node(node, set())])
-
-
-def _node(node: lineage.Node, shown: set[int]) -> dict[str, Any]:
-    """A row and what it was made from; what is shown above is only named."""
-    above = id(node.next) in shown
-    shown.add(id(node.next))
-    return {
-        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "",
-        "kind": node.kind,
-        "id": shortened(node.id),
-        "said": ", ".join(f"{name}: {value}" for name, value in node.content.items() if value is not None),
-        "above": above and node.next,
-        "below": [] if above else [_node(child, shown) for child in node.next],
-    }
 
 
 def _sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> dict[tuple[str, str], Row]:

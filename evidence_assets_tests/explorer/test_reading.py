@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
-from evidence_assets.explorer.answer_view import AnswerView, card, view_answer
+from evidence_assets.explorer.answer_view import AnswerView, view_answer
 from evidence_assets.explorer.answers import AnswerRows
+from evidence_assets.explorer.cards import card
 from evidence_assets.explorer.graph_sizes import graph_sizes
 from evidence_assets.explorer.paths import walked
 from evidence_assets.lake import connect

@@ -34,7 +34,8 @@ QUERIES = (
 
 def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     """What a reader may ask, as text that must never change."""
-    from evidence_assets.explorer.answer_view import card, view_answer
+    from evidence_assets.explorer.answer_view import view_answer
+    from evidence_assets.explorer.cards import card
     from evidence_assets.lake.catalogue import connect
     from evidence_assets.lake.lineage import impact, trace
     from evidence_assets.lake.locked_query import ask
