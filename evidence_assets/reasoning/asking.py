@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -125,80 +125,87 @@ class LanguageModel:
 
         ``read``: Gets the number of the request and the text of its reply.
         """
-        results: dict[int, T | Failure] = {}
-        refusals: dict[int, tuple[str, str]] = {}
-        spent: dict[int, Reply] = {}
+        tasks = _Tasks(self.model_id, requests, read)
         self.usage.tasks += len(requests)
-
-        def take(number: int, completion: Completion) -> bool:
-            """Settle a task by a completion, or note why it cannot be settled; whether the completion is usable."""
-            cost = Reply(
-                self.model_id,
-                completion.prompt_tokens,
-                completion.completion_tokens,
-                completion.finish_reason,
-                content_id(requests[number].system, requests[number].user),
-            )
-            spent[number] = spent[number].and_then(cost) if number in spent else cost
-            if completion.refused:
-                results[number] = Failure(completion.finish_reason)
-                return False
-            try:
-                results[number] = read(number, _text_of(completion))
-            except UnusableReply as error:
-                refusals[number] = (str(error), completion.text)
-                return False
-            return True
-
-        def tell() -> None:
-            if self._on_progress is not None:
-                self._on_progress(len(results), len(requests))
-
-        def round_of(asked: dict[int, Request]) -> None:
-            waiting: dict[str, list[int]] = {}
-            for number, request in asked.items():
-                waiting.setdefault(completion_key(self._generator, request), []).append(number)
-            missing = []
-            for key, numbers in waiting.items():
-                known = None if self._cache is None else self._cache.get(key)
-                if known is None:
-                    missing.append((key, numbers))
-                else:
-                    self.usage.read(known, kept=True)
-                    for number in numbers:
-                        take(number, known)
-            tell()
-            allowed = missing if self._calls_left is None else missing[: max(0, self._calls_left())]
-            for place, completion in _each(self._generator, [asked[numbers[0]] for _, numbers in allowed]):
-                key, numbers = missing[place]
-                self.usage.read(completion, kept=False)
-                usable = [take(number, completion) for number in numbers]
-                if self._cache is not None and all(usable):
-                    self._cache.put(key, completion)
-                tell()
-            if len(allowed) < len(missing):
-                raise NoCallsLeft(
-                    f"the calls of language models that automation has for today (calls_a_day) are used up; {len(missing):,} "
-                    f"were wanted, {len(allowed):,} were left: what was replied is kept, and the rest is asked tomorrow"
-                )
-
-        round_of(dict(enumerate(requests)))
-        first, refusals = refusals, {}
+        self._ask_round(tasks, dict(enumerate(requests)))
+        first, tasks.refusals = tasks.refusals, {}
         if first:
             self.usage.repairs += len(first)
-            round_of(
-                {n: repair_request(requests[n], reply, reason, self.words) for n, (reason, reply) in first.items()}
-            )
-        for number, (reason, reply) in refusals.items():
+            repairs = {n: repair_request(requests[n], reply, why, self.words) for n, (why, reply) in first.items()}
+            self._ask_round(tasks, repairs)
+        for number, (reason, reply) in tasks.refusals.items():
             before = first[number][0]
             again = "the same again" if reason == before else reason
-            results[number] = Failure(
+            tasks.results[number] = Failure(
                 f"the reply of {self._generator.model_id} is unusable: {before}; after one repair attempt: {again} "
                 f"(it begins {reply[:60]!r})"
             )
-        if refusals:
-            tell()
-        return [(results[number], spent[number]) for number in range(len(requests))]
+        if tasks.refusals:
+            self._report(tasks)
+        return [(tasks.results[number], tasks.spent[number]) for number in range(len(requests))]
+
+    def _ask_round(self, tasks: _Tasks[T], requests: Mapping[int, Request]) -> None:
+        """Settle tasks by kept replies, and by new ones where none is kept; the same request is sent once."""
+        waiting: dict[str, list[int]] = {}
+        for number, request in requests.items():
+            waiting.setdefault(completion_key(self._generator, request), []).append(number)
+        missing = []
+        for key, numbers in waiting.items():
+            known = None if self._cache is None else self._cache.get(key)
+            if known is None:
+                missing.append((key, numbers))
+            else:
+                self.usage.read(known, kept=True)
+                for number in numbers:
+                    tasks.take(number, known)
+        self._report(tasks)
+        allowed = missing if self._calls_left is None else missing[: max(0, self._calls_left())]
+        for place, completion in _each(self._generator, [requests[numbers[0]] for _, numbers in allowed]):
+            key, numbers = missing[place]
+            self.usage.read(completion, kept=False)
+            usable = [tasks.take(number, completion) for number in numbers]
+            if self._cache is not None and all(usable):
+                self._cache.put(key, completion)
+            self._report(tasks)
+        if len(allowed) < len(missing):
+            raise NoCallsLeft(
+                f"the calls of language models that automation has for today (calls_a_day) are used up; {len(missing):,} "
+                f"were wanted, {len(allowed):,} were left: what was replied is kept, and the rest is asked tomorrow"
+            )
+
+    def _report(self, tasks: _Tasks[Any]) -> None:
+        if self._on_progress is not None:
+            self._on_progress(len(tasks.results), len(tasks.requests))
+
+
+class _Tasks(Generic[T]):
+    """The tasks of one call by number: what each came to, its unusable reply with the reason, and what it cost."""
+
+    def __init__(self, model_id: str, requests: Sequence[Request], read: Callable[[int, str], T]) -> None:
+        self.model_id, self.requests, self._read = model_id, requests, read
+        self.results: dict[int, T | Failure] = {}
+        self.refusals: dict[int, tuple[str, str]] = {}
+        self.spent: dict[int, Reply] = {}
+
+    def take(self, number: int, completion: Completion) -> bool:
+        """Settle a task by a completion, or note why it cannot be settled; whether the completion is usable."""
+        cost = Reply(
+            self.model_id,
+            completion.prompt_tokens,
+            completion.completion_tokens,
+            completion.finish_reason,
+            content_id(self.requests[number].system, self.requests[number].user),
+        )
+        self.spent[number] = self.spent[number].and_then(cost) if number in self.spent else cost
+        if completion.refused:
+            self.results[number] = Failure(completion.finish_reason)
+            return False
+        try:
+            self.results[number] = self._read(number, _text_of(completion))
+        except UnusableReply as error:
+            self.refusals[number] = (str(error), completion.text)
+            return False
+        return True
 
 
 class ShowingModel(LanguageModel):
