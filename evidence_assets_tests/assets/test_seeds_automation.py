@@ -184,7 +184,7 @@ def test_a_bad_file_fails_its_check_by_file_line_and_field_and_the_others_go_on(
     passed, wrong = house.check("seed_files", "raw/seeds")
     assert not passed
     assert "leads_to.yaml:3: prompt: the prompt has no <TAIL>" in wrong
-    assert "broken.yaml:1: prompt: is missing" in wrong
+    assert "broken.yaml:1: collection: is missing" in wrong
     assert "broken" not in house.partitions(), "a file that was never good is no partition"
     assert house.triples(HARVEST, "leads_to") == there, "one that was keeps what it had"
     house.seed("leads_to")
