@@ -260,7 +260,7 @@ def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.
         world.lake.write("knowledge/sample/edges", "", {"kg_edges": []})
         world.make("knowledge/sample/passages")
         early = world.make("evidence/graph/kg_both", partition="sample_kgqa|0", fails=True)
-        assert "chains/graph/background has nothing on 3 of 3 questions of sample_kgqa|0" in failures(early)
+        assert "what the model recalls is missing for 3 of 3 questions of sample_kgqa|0" in failures(early)
         world.make(*variant("graph", "a2q", "nearest_triples", "kg_graph"), partition="sample_kgqa|0")
         for name in ("a2q", "nearest_triples", "kg_graph"):
             assert set(world.rows("predictions", f"predictions/graph/{name}")["status"]) == {"insufficient"}

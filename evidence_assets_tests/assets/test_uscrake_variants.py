@@ -115,7 +115,7 @@ def test_with_chains_and_without_every_question_is_answered(made: SmallWorld, na
     assert set(predictions["reasoner"]) == {"best_found" if name == "uscrake_no_chains" else "extractive"}
 
 
-def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone(made: SmallWorld) -> None:
+def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone() -> None:
     declared = benchmarks()["sample_mcqa"]
     assert declared.background_graph == "sample" and not declared.graph
     graphs = {read.key.split("/")[1] for read in source_reads("mcqa", ("joined_graph",))}
