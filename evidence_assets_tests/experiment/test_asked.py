@@ -63,7 +63,8 @@ def test_a_question_with_options_is_a_row_like_any_other(lake: Lake) -> None:
     assert (done.prediction["answer"], done.prediction["benchmark"]) == ("B", asked.BENCHMARK)
     with connect(lake.root) as connection:
         text = view_answer(connection, done.prediction["prediction_id"]).as_text()
-        assert "stands in “cats”: cats.txt, document cats.txt, characters 0–32" in text and "cites [1] verified" in text
+        assert "stands in “cats”: cats.txt, document cats.txt, characters 0–32" in text
+        assert "cites [5] verified" in text, "evidence is numbered as on the page, the rows of option A first"
         rows = distinct_rows(trace(connection, done.prediction["prediction_id"]))
         chunk = next(row for row in lake.read("chunks").to_dicts() if row["doc_id"] == "cats.txt")["chunk_id"]
         assert chunk in rows["chunk"] and done.question_id in rows["question"]
