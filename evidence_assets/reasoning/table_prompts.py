@@ -1,8 +1,8 @@
 """The typed tasks on tables as requests to a language model, and its replies as typed results.
 
 What belongs here: filling the templates, and joining cells with evidence: a cell is led by its place, so that a reply's
-``[r3c1]`` is the citation of the evidence that stands there, and ``[caption]`` that of the caption; what is from outside
-the table is numbered ``[o1]``.
+``[r3c1]`` is the citation of the evidence that stands there, and ``[caption]`` that of the caption; what is from
+outside the table is numbered ``[o1]``.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def table_text(view: TableView, *, marked: bool = True) -> str:
 def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
     """Steps of an explanation; a cell that is no evidence, as it was empty, is cited by its place and found absent.
 
-    Whether a quotation is true is checked elsewhere. A reply without text is refused, and one that cites a place that the
-    table does not have, or a piece from outside that was not given.
+    Whether a quotation is true is checked elsewhere. A reply without text is refused, and one that cites a place that
+    the table does not have, or a piece from outside that was not given.
     """
     view, ids = view_of(task.evidence)
     beside = [item.evidence_id for item in outside_items(task.evidence)]

@@ -1,7 +1,7 @@
 """Typed cells: the values that a table cell or a sentence states, beside its untouched text.
 
-Numbers with their units, percentages, ranges, deviations, p-values, counts and dates are found in one string; every value
-keeps its span in the reading copy (`Cell.plain`), so that a reader can check it.
+Numbers with their units, percentages, ranges, deviations, p-values, counts and dates are found in one string; every
+value keeps its span in the reading copy (`Cell.plain`), so that a reader can check it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
-from typing import Literal
+from typing import Any, Literal
 
+from evidence_assets.reasoning.tables.lexicon import lexicon, words
 from evidence_assets.reasoning.tables.text import latin_digits, plain_text, unit_in
 
 Kind = Literal["number", "percentage", "count", "range", "deviation", "p_value", "date"]
@@ -60,7 +61,8 @@ class CellValue:
         return abs(value - self.value) <= allowed + 1e-9
 
     def is_met(self, value: float, bound: str = "") -> bool:
-        """Whether a number is what this asks for; of one that its cell only bounds ("less than 1"), whether it must be."""
+        """Whether a number is what this asks for; of one that its cell only bounds ("less than 1"), whether it
+        must be."""
         for side, sign in (("<≤", 1), (">≥", -1)):
             if bound and bound in side:
                 room = sign * (self.value - value)
@@ -107,47 +109,10 @@ _NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?
 _PLAIN_NUMBER = rf"[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE_FORMS = ("%Y-%m-%d", "%d %b %Y", "%b %d %Y", "%b %Y", "%m/%Y", "%Y")
-_COMPARATORS = {
-    "<": "<",
-    ">": ">",
-    "≤": "≤",
-    "≥": "≥",
-    "<=": "≤",
-    ">=": "≥",
-    "~": "≈",
-    "≈": "≈",
-    "about": "≈",
-    "around": "≈",
-    "approximately": "≈",
-    "roughly": "≈",
-    "nearly": "≈",
-    "less than": "<",
-    "fewer than": "<",
-    "under": "<",
-    "below": "<",
-    "at most": "≤",
-    "up to": "≤",
-    "more than": ">",
-    "greater than": ">",
-    "over": ">",
-    "above": ">",
-    "at least": "≥",
-}
+_COMPARATORS: dict[str, str] = lexicon()["comparators"]
 _COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len, reverse=True))
-_SCALES = {"k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "b": 1e9, "bn": 1e9, "billion": 1e9, "trillion": 1e12}
+_SCALES: dict[str, float] = lexicon()["scales"]
 _SCALE = r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z]))"
-# Words that may follow a number without being what it counts.
-_NOT_COUNTED_LIST = """
-    and or to of in on at for from by with vs than is are was were the a an as per while when which that respectively
-    out times points point percent but if then compared higher lower more less better worse absolute relative through
-    over under above below within between during after before until into not no do does did has have had
-"""
-_NOT_COUNTED = frozenset(_NOT_COUNTED_LIST.split())
-_UNIT_LIST = """
-    kg g mg ug µg μg ng t lb lbs oz km m cm mm µm μm nm mi ft in l ml dl h hr hrs min s sec ms d wk yr yrs °c °f k hz
-    khz mhz ghz v mv w kw mw j kj cal kcal pa kpa bar mol mmol nmol gb mb kb tb db usd eur gbp
-"""
-_UNITS = frozenset(_UNIT_LIST.split())
 _PERCENT = r"(?:%|percentage\s+points?|percent\b|per\s+cent\b)"
 
 _PATTERN = re.compile(
@@ -158,7 +123,8 @@ _PATTERN = re.compile(
       |\b{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)|(?<![\d/])(?:0?[1-9]|1[0-2])/[12]\d{{3}}(?![\d/])
       |(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
-  | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>(?:±|\+/-|\+-)\s?)?(?P<currency>[$€£])?(?P<val>{_NUMBER})
+  | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>(?:±|\+/-|\+-)\s?)?(?P<currency>[$€£])?
+      (?P<val>{_NUMBER})
       (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[⁰¹²³⁴⁵⁶⁷⁸⁹]*
       (?:
           (?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?[$€£]?(?P<to>(?<![\d.])\s?{_DIGITS}(?:[eE][+-]?\d+)?)
@@ -217,11 +183,9 @@ def as_under(value: CellValue, header: str) -> CellValue:
     if word is None or value.scale == 1.0:
         return value
     down = 1.0 / _SCALES[word[1].lower()]
-    low, high, deviation = (
-        None if number is None else _scaled(number, down) for number in (value.low, value.high, value.deviation)
-    )
-    number, scale, unit = _scaled(value.value, down), _scaled(value.scale, down), value.unit or unit_in(header)
-    return replace(value, value=number, unit=unit, low=low, high=high, deviation=deviation, scale=scale)
+    names = ("value", "low", "high", "deviation", "scale")
+    scaled: dict[str, Any] = {name: _scaled(n, down) for name in names if (n := getattr(value, name)) is not None}
+    return replace(value, unit=value.unit or unit_in(header), **scaled)
 
 
 def parse_cell(text: str) -> Cell:
@@ -287,8 +251,8 @@ def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
     low = to_float(match["lo"]) if match["lo"] else None
     high = to_float(match["hi"]) if match["hi"] else None
     deviation = next((to_float(match[name]) for name in ("dev", "pdev", "bare") if match[name]), None)
-    words = re.sub(r"[\s-]", "", match["scale"] or "").lower().removesuffix("s")
-    scale = _SCALES[words] if words else 1.0
+    scaling = re.sub(r"[\s-]", "", match["scale"] or "").lower().removesuffix("s")
+    scale = float(_SCALES[scaling]) if scaling else 1.0
     number = _scaled(written, scale)
     if low is not None and high is not None and low <= written <= high:
         low, high = _scaled(low, scale), _scaled(high, scale)
@@ -316,12 +280,16 @@ def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
 
 def _is_measure(unit: str) -> bool:
     """Whether a unit measures instead of naming what is counted; "mg/dL" and "m²" by what they begin with."""
-    return "°" in unit or unit.lower().split("/")[0].rstrip("²³") in _UNITS
+    return "°" in unit or unit.lower().split("/")[0].rstrip("²³") in words("units")
 
 
 def _unit_after(text: str, position: int) -> tuple[str, int]:
     """Word directly behind a number if it can be a unit or a counted noun."""
     match = _WORD_AFTER.match(text, position)
-    if match is None or match[1].lower() in _NOT_COUNTED or (len(match[1]) == 1 and match[1].lower() not in _UNITS):
+    if (
+        match is None
+        or match[1].lower() in words("not_counted")
+        or (len(match[1]) == 1 and match[1].lower() not in words("units"))
+    ):
         return "", position
     return match[1], match.end()

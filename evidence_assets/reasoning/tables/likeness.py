@@ -1,17 +1,14 @@
-"""How far an option says what a cell says.
-
-What belongs here: one option beside one cell, by their words, their number or their letters. Where the cell stands and
-what the question asks is weighed by the callers.
-"""
+"""How far an option says what a cell says, by their words or their number; where the cell stands is the callers'
+matter."""
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 from rapidfuzz import fuzz
 
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values
+from evidence_assets.reasoning.tables.lexicon import words
 from evidence_assets.reasoning.tables.text import alternatives, letter_runs, plain_text, stem, tokens, word_set
 
 _SIMILAR_SPELLING = 80.0
@@ -20,27 +17,11 @@ _OTHERWISE_BOUNDED = 0.5
 
 
 @lru_cache(maxsize=65536)
-def words_of(text: str) -> tuple[frozenset[str], ...]:
-    """Words of a cell, and of each of its parts where a semicolon lists alternatives."""
-    sets = [word_set(part) for part in alternatives(text)]
-    return tuple(dict.fromkeys(words for words in sets if words))
-
-
-@lru_cache(maxsize=65536)
 def same_word(left: str, right: str) -> bool:
-    """Equal up to a slip of the pen; numbers never are."""
+    """Whether two words differ at most by a slip of the pen; numbers never do."""
     if left[0] != right[0] or min(len(left), len(right)) < 4 or left[0].isdigit():
         return False
     return fuzz.ratio(left, right) >= _SIMILAR_SPELLING
-
-
-def shared(left: frozenset[str], right: frozenset[str]) -> int:
-    """How many words two sets have in common, those with a slip of the pen included."""
-    count = len(left & right)
-    if count == min(len(left), len(right)):
-        return count
-    rest = right - left
-    return min(count + sum(any(same_word(a, b) for b in rest) for a in left - right), len(left), len(right))
 
 
 @lru_cache(maxsize=65536)
@@ -54,71 +35,46 @@ def option_match(option: str, cell: str) -> float:
     >>> option_match("12Kg", "12"), option_match("2 kg", "12 kg"), option_match("1 kg", "less than 1 kg")
     (1.0, 0.0, 0.5)
     """
-    wanted = word_set(option)
-    if not wanted:
-        return 0.0
-    return max((_part_match(option, wanted, part) for part in alternatives(cell)), default=0.0)
+    return max((_part_match(option, part) for part in alternatives(cell)), default=0.0)
 
 
-def _part_match(option: str, wanted: frozenset[str], part: str) -> float:
-    claimed, stated = amount_in(option), amount_in(part)
-    if claimed is not None and stated is not None:
-        same = _same_amount(claimed, stated)
-        if same is not None:
-            return same
-    words = word_set(part)
-    return 2 * shared(words, wanted) / (len(words) + len(wanted)) if words else 0.0
+def _part_match(option: str, part: str) -> float:
+    left, right = amount_in(option), amount_in(part)
+    if left and right and _comparable(left, right):
+        bounds = {amount.comparator.replace("≈", "") for amount in (left, right)}
+        return float(left.value == right.value) * (1.0 if len(bounds) == 1 else _OTHERWISE_BOUNDED)
+    held, wanted = word_set(part), word_set(option)
+    rest = held - wanted
+    shared = len(held & wanted) + sum(any(same_word(a, b) for b in rest) for a in wanted - held)
+    return 2 * min(shared, len(held), len(wanted)) / (len(held) + len(wanted)) if held and wanted else 0.0
+
+
+def _comparable(left: CellValue, right: CellValue) -> bool:
+    """Whether two amounts can be told to be the same or not: nothing is converted."""
+    units = {stem(amount.unit.casefold()) for amount in (left, right) if amount.unit}
+    return len(units) < 2 and (left.value == right.value or left.scale == right.scale)
 
 
 @lru_cache(maxsize=65536)
 def amount_in(text: str) -> CellValue | None:
-    """The number that a text is, if it is no more than one, with a unit or without.
-
-    What is no plain amount is compared by its words: a number with its spread, and what only looks like one with a unit,
-    as "1A", "3rd", "1990s", "300 BC" or "5 hundred".
-    """
+    """The number that a text is, if it is no more than one, with a unit of more than one letter or without."""
     copy = plain_text(text)
     values = parse_values(copy)
     if len(values) != 1 or tokens(copy[: values[0].start] + " " + copy[values[0].end :]):
         return None
     value = values[0]
-    if value.kind not in {"number", "count", "percentage"} or value.low is not None or value.deviation is not None:
-        return None
-    glued = re.search(r"\d([^\W\d_]+)", value.text)
-    if value.unit.casefold() in _NO_UNITS or (glued and len(glued[1]) == 1):
-        return None
-    return value
+    glued = value.text[-2:-1].isdigit() and value.text[-1:].isalpha()
+    plain = value.kind in {"number", "count", "percentage"} and value.low is None and value.deviation is None
+    return value if plain and not glued and value.unit.casefold() not in words("no_units") else None
 
 
-_NO_UNITS = frozenset("st nd rd th hundred dozen bc bce ad ce am pm".split())  # noqa: SIM905
-
-
-def _same_amount(claimed: CellValue, stated: CellValue) -> float | None:
-    """Whether two amounts are the same; None where their units differ, or one is told in millions, as the other may be
-    by its header: nothing is converted."""
-    units = {stem(amount.unit.casefold()) for amount in (claimed, stated) if amount.unit}
-    equal = claimed.value == stated.value
-    if len(units) > 1 or (not equal and claimed.scale != stated.scale):
-        return None
-    bounds = {amount.comparator.replace("≈", "") for amount in (claimed, stated)}
-    if len(bounds) > 1:
-        return _OTHERWISE_BOUNDED if equal else 0.0
-    return float(equal)
-
-
-@lru_cache(maxsize=65536)
-def verbatim(option: str, cell: str) -> bool:
-    """Whether an option has the words of a cell, or of an alternative, in their order, small ones and endings too."""
-    wanted = tokens(option)
-    return any(tokens(part) == wanted for part in alternatives(cell))
-
-
-def fullness(option: str, cell: str) -> tuple[bool, bool]:
-    """Whether an option says all that a cell lists, and whether it is written as the cell or one of its alternatives.
-
-    What settles a tie: of "sound" and "sound and light" beside a cell "sound; light" the second is meant.
-    """
-    return word_set(option) == word_set(cell), option.strip() in alternatives(cell)
+def is_cell(option: str, text: str) -> bool:
+    """Whether an option is a cell, by its words or by its number."""
+    left, right = parse_values(plain_text(option)), parse_values(plain_text(text))
+    if option_match(option, text) == 1.0 or len(left) != 1 or len(right) != 1:
+        return option_match(option, text) == 1.0
+    bounded = left[0].comparator in {"<", ">"} or right[0].comparator not in {"", "≈"}
+    return left[0].value == right[0].value and not bounded
 
 
 @lru_cache(maxsize=65536)

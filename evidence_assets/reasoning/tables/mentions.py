@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from evidence_assets.reasoning.tables.lexicon import mapping
+from evidence_assets.reasoning.tables.lexicon import lexicon
 from evidence_assets.reasoning.tables.text import STOP_WORDS, stem, tokens, without_unit
 from evidence_assets.reasoning.tables.view import Place, TableView
 
@@ -64,7 +64,7 @@ class Word:
 
     @property
     def root(self) -> str:
-        return stem(stem(self.raw))
+        return stem(self.raw)
 
 
 def words_in(plain: str) -> Iterator[Word]:
@@ -84,7 +84,7 @@ def mentions_in(view: TableView, plain: str, spoken: Sequence[Word]) -> tuple[Me
 
 
 def _roots(name: str) -> tuple[str, ...]:
-    found = [stem(stem(token)) for token in tokens(name)]
+    found = [stem(token) for token in tokens(name)]
     return tuple(found[1:] if len(found) > 1 and found[0] == "the" else found)
 
 
@@ -96,7 +96,8 @@ def _forms(name: str) -> dict[str, None]:
 
 @dataclass(frozen=True)
 class _Names:
-    """Every name of a table, in roots, with the rows, columns and cells that bear it; and the names of lines by axis."""
+    """Every name of a table, in roots, with the rows, columns and cells that bear it; and the names of lines by
+    axis."""
 
     whole: dict[tuple[str, ...], tuple[set[Any], set[Any], set[Any]]]
     lines: tuple[dict[frozenset[str], set[Any]], dict[frozenset[str], set[Any]]]
@@ -164,11 +165,12 @@ def _meant(view: TableView, plain: str, small: Mention, found: Sequence[Mention]
 
 
 def _partial_mentions(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
-    """Lines of whose names the text says a word that no other line's name holds, or most of what tells it from others."""
+    """Lines of whose names the text says a word that no other line's name holds, or most of what tells it from
+    others."""
     rows, columns = _names(view).lines
     at: dict[str, Word] = {}
     for word in free:
-        for root in (word.root, *mapping("short_forms").get(word.raw, "").split()):
+        for root in (word.root, *lexicon()["short_forms"].get(word.raw, "").split()):
             at.setdefault(root, word)
     found: dict[tuple[int, str], Mention] = {}
     for axis, names, others in (("names", rows, columns), ("columns", columns, rows)):

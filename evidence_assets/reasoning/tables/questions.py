@@ -1,90 +1,73 @@
 """Multiple-choice questions answered from one table: worked out where the words call for it, else read in one cell.
 
-What belongs here: how far the value of an expression is an option; weighing every cell as the answer cell of every
-option; and telling the way there in cited steps. A cell speaks for an option as far as
+What belongs here: how far the value of an operation is an option; weighing every cell as the answer cell of every
+option; and the chain of cited steps. A cell speaks for an option as far as
 
-* it says what the option says (``match``), and its row says the rest of it (``cover``);
-* the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole, by a name
-  of few rows rather than of many (``key``);
+* it says what the option says (``match``), in words or in runs of letters (``option spelling``);
+* the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole (``key``);
 * the question says what the rest of its row holds (``said``), rather than one of many things that it lists;
 * its column is what the question asks for (``header``);
-* option and row are spelled like cell and question, in runs of three letters (``spelling``), so that "French" says
-  something of a row about France;
-* and, among cells alike in all this, as far as option and row are worded as the question has them (``verbatim``).
+* the rest of its row is spelled like the question (``spelling``), so that "French" says something of a row about
+France.
 
-The weights were set on the first half of the TabMCQ subset, as it is and with words of its questions dropped or bent;
-each term lies in [0, 1]. Where the question calls for an operation, an option that is its outcome has more support than
-any cell can give, and the cells are weighed only among options that are not.
+The weights were set on the first half of the TabMCQ subset; each term lies in [0, 1]. Where the question calls for an
+operation, an option that is its value has more support than any cell can give, and the cells are weighed only among the
+other options.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
-from math import fsum  # whose result no order of the summands changes, so that sets can be summed
+from typing import NamedTuple
 
+from evidence_assets.reasoning.tables import reader
 from evidence_assets.reasoning.tables.algebra import Outcome, whose_cells
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values
 from evidence_assets.reasoning.tables.lexicon import moves, squeezed
-from evidence_assets.reasoning.tables.likeness import (
-    amount_in,
-    fullness,
-    option_match,
-    same_word,
-    shared,
-    spelled_like,
-    verbatim,
-    words_of,
-)
-from evidence_assets.reasoning.tables.reader import readings_of
+from evidence_assets.reasoning.tables.likeness import is_cell, option_match, same_word, spelled_like
 from evidence_assets.reasoning.tables.reading import read_text
-from evidence_assets.reasoning.tables.text import letter_runs, plain_text, stem, tokens, word_set
+from evidence_assets.reasoning.tables.text import alternatives, letter_runs, plain_text, stem, tokens, word_set
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableStep, TableView
 
-MATCH, COVER, ROW, KEY, HEADER, VERBATIM = 1.0, 0.3, 1.0, 0.3, 0.25, 0.05
-SPELLING, OPTION_SPELLING, SAID = 0.3, 0.1, 0.1
-_LARGEST = MATCH + COVER + ROW + KEY + HEADER + 2 * VERBATIM + SPELLING + OPTION_SPELLING + SAID
+MATCH, ROW, KEY, HEADER, SPELLING, OPTION_SPELLING, SAID = 1.0, 1.0, 0.3, 0.25, 0.3, 0.1, 0.1
+_LARGEST = MATCH + ROW + KEY + HEADER + SPELLING + OPTION_SPELLING + SAID
 # Options whose best cells differ by less than this are equally supported.
-_TIE = 0.01
-TIED_SUPPORT = _TIE / _LARGEST
+TIED_SUPPORT = 0.01 / _LARGEST
 # An option that an operation leads to has at least this support, one that only cells speak for at most the next.
 _WORKED, _BESIDE = 0.5, 0.3
 TIED_TO_NOTHING = 0.01
 """The most support of an option that nothing in the table ties to the question: it ranks, but is not supported."""
 LOG_ODDS = 30.0
 """What a difference in support is in log odds: the likeliest of its kind on the first half of the TabMCQ subset."""
-_LEAST_PART = 3
-# The least that an option has which is the number when rounded.
+# The least share of an option that is the number when rounded.
 _ROUNDED = 0.9
-_NUMBERS_ONLY = frozenset({"mean", "sum", "difference", "ratio"})
+_NUMBERS_ONLY = frozenset({"difference", "ratio"})
 
 
 @lru_cache(maxsize=64)  # it is asked anew for each option of a question
 def work_out(view: TableView, question: str) -> Outcome | None:
-    """Evaluate the expression that a question is read into; None where there is none that the table can show.
+    """The value that a question asks for; None where it asks for none that the table can show.
 
     >>> view = TableView.of("t", "", ["Lake", "Depth (m)"], [["Como", "425"], ["Garda", "346"], ["Iseo", "251"]])
     >>> work_out(view, "How much deeper is Como than Garda?").number
     79.0
     """
-    outcomes = (asked.expression.evaluate(view) for asked in readings_of(read_text(view, question, presumes=True)))
-    return next((outcome for outcome in outcomes if outcome is not None), None)
+    found = reader.work_out(read_text(view, question, presumes=True))
+    return None if found is None else found.outcome
 
 
-def _answered_by_rows(outcome: Outcome, option: str) -> bool:
+def _is_answered_by_rows(outcome: Outcome, option: str) -> bool:
     return bool(outcome.rows) and not (outcome.operation == "count" and _numbers_of(option))
 
 
 def option_share(view: TableView, outcome: Outcome, option: str) -> tuple[float, Place | None]:
     """How far an option is the outcome, in [0, 1], and the cell that says so if it is a cell."""
     if outcome.operation == "trend":
-        return float(squeezed([sign for _, sign in moves(option)]) == outcome.pattern), None
-    if _answered_by_rows(outcome, option):
+        return float(squeezed(sign for _, sign in moves(option)) == outcome.pattern), None
+    if _is_answered_by_rows(outcome, option):
         columns = sorted(view.columns, key=lambda j: (j not in view.name_columns, j))
-        found = ((share, (i, j)) for i, share in outcome.rows for j in columns if _is(option, view.said((i, j))))
+        found = ((share, (i, j)) for i, share in outcome.rows for j in columns if is_cell(option, view.said((i, j))))
         return max(found, key=lambda item: item[0], default=(0.0, None))
     values = _numbers_of(option)
     if not values or outcome.number is None or not values[0].states(outcome.number):
@@ -96,10 +79,10 @@ def option_share(view: TableView, outcome: Outcome, option: str) -> tuple[float,
 
 def _shown_for(view: TableView, outcome: Outcome, option: str, place: Place | None) -> tuple[Place, ...]:
     """The cells that show how an option stands to an outcome: where rows are the answer, those of the row it names."""
-    if not _answered_by_rows(outcome, option):
+    if not _is_answered_by_rows(outcome, option):
         return outcome.cells
     names = ((i, j) for i in view.body for j in view.telling_columns)
-    row = (place or next((at for at in names if _is(option, view.said(at))), (None,)))[0]
+    row = (place or next((at for at in names if is_cell(option, view.said(at))), (None,)))[0]
     return tuple(cell for cell in outcome.shown_for(row) if view.said(cell))
 
 
@@ -109,31 +92,16 @@ def _numbers_of(option: str) -> tuple[CellValue, ...]:
     return parse_values(plain_text(option)) or (parse_values(found[0]) if len(found) == 1 else ())
 
 
-def _is(option: str, text: str) -> bool:
-    """Whether an option is a cell, by its words or by its number."""
-    claimed, stated = parse_values(plain_text(option)), parse_values(plain_text(text))
-    if option_match(option, text) == 1.0 or len(claimed) != 1 or len(stated) != 1:
-        return option_match(option, text) == 1.0
-    bounded = claimed[0].comparator in {"<", ">"} or stated[0].comparator not in {"", "≈"}
-    return claimed[0].value == stated[0].value and not bounded
-
-
-@dataclass(frozen=True)
-class CellReading:
-    """One cell read as the answer cell of one option."""
+class CellReading(NamedTuple):
+    """One cell read as the answer cell of one option, with the cell that names its row; ``linked`` to the
+    question or not."""
 
     score: float
     option: int
     place: Place
     match: float
-    row: float
-    key: float
     key_place: Place | None
-
-    @property
-    def linked(self) -> bool:
-        """Whether anything in the row ties the cell to the question."""
-        return self.row > 0 or self.key > 0
+    linked: bool
 
     @property
     def support(self) -> float:
@@ -144,138 +112,67 @@ class CellReading:
 
 def read_cells(view: TableView, question: str, options: Sequence[str]) -> list[CellReading]:
     """Every cell that says something of an option, weighed as its answer cell."""
-    columns, body = view.columns, view.body
     asked = _as_spelled_in(view, question)
-    stated: dict[float, set[str]] = defaultdict(set)
-    for value in parse_values(question):
-        if value.low is None:
-            stated[value.value].add(value.comparator.replace("≈", ""))
     known = asked & view.row_frequency.keys()
-    total = fsum(view.weight(word) for word in known)
-    heads = {j: word_set(view.shape.labels[j]) & asked for j in columns}
-    asked_heads = len(frozenset().union(*heads.values()))
-    constant = {j for j in columns if view.says_one_thing(j)}
+    heads = {j: len(word_set(view.shape.labels[j]) & asked) for j in view.columns}
+    asked_heads = len(frozenset().union(*(word_set(view.shape.labels[j]) & asked for j in view.columns)))
     letters = letter_runs(question)
-    letters_total = fsum(view.run_weight(run) for run in letters)
+    naming = [j for j in view.columns if not view.says_one_thing(j)]
     readings = []
-    for i in body:
-        texts = [view.said((i, j)) for j in columns]
-        matches = [[option_match(option, text) for option in options] if text else [] for text in texts]
-        if not any(any(row) for row in matches):
-            continue
-        words = [word_set(text) for text in texts]
-        whole = frozenset().union(*words)
-        covers = [shared(word_set(option), whole) / max(1, len(word_set(option))) for option in options]
-        keys = [
-            0.0 if j in constant else _named(text, asked, stated) * view.telling((i, j))
-            for j, text in zip(columns, texts, strict=True)
-        ]
-        for place, j in enumerate(columns):
-            if not any(matches[place]):
-                continue
-            rest = frozenset().union(*(other for k, other in enumerate(words) if k != place))
-            held = fsum(view.weight(word) for word in known & rest)
-            row = held / total if total else 0.0
-            key_at = max((k for k in range(len(columns)) if k != place), key=lambda k: (keys[k], -k), default=None)
-            key = keys[key_at] if key_at is not None else 0.0
-            key_place = (i, columns[key_at]) if key_at is not None and key > 0 else None
-            base = ROW * row + KEY * key
-            base += HEADER * len(heads[j]) / asked_heads if asked_heads else 0.0
-            base += VERBATIM * _spelled_alike(question, [*texts[:place], *texts[place + 1 :]])
-            base += SAID * held / fsum(view.weight(word) for word in rest) if rest else 0.0
-            if letters_total:
-                runs = frozenset().union(*(letter_runs(text) for k, text in enumerate(texts) if k != place))
-                base += SPELLING * fsum(view.run_weight(run) for run in letters & runs) / letters_total
-            readings += [
-                CellReading(
-                    MATCH * match
-                    + COVER * covers[o]
-                    + VERBATIM * verbatim(options[o], texts[place])
-                    + OPTION_SPELLING * spelled_like(options[o], texts[place])
-                    + base,
-                    o,
-                    (i, j),
-                    match,
-                    row,
-                    key,
-                    key_place,
-                )
-                for o, match in enumerate(matches[place])
-                if match > 0
-            ]
+    for i in view.body:
+        texts = {j: view.said((i, j)) for j in view.columns}
+        matches = {j: [option_match(option, text) for option in options] for j, text in texts.items() if text}
+        matches = {j: shares for j, shares in matches.items() if any(shares)}
+        keys = {j: _named_share(texts[j], asked) for j in naming} if matches else {}
+        for j, shares in matches.items():
+            others = [other for k, other in texts.items() if k != j]
+            rest = frozenset().union(*map(word_set, others))
+            runs = frozenset().union(*map(letter_runs, others))
+            shared = view.weight_of(known & rest)
+            row = shared / view.weight_of(known) if shared else 0.0
+            key, key_at = max(((share, -k) for k, share in keys.items() if k != j), default=(0.0, 0))
+            around = ROW * row + KEY * key + HEADER * heads[j] / max(1, asked_heads)
+            around += SAID * shared / view.weight_of(rest) if shared else 0.0
+            around += SPELLING * len(letters & runs) / max(1, len(letters))
+            key_place = (i, -key_at) if key > 0 else None
+            for o, match in enumerate(shares):
+                if match > 0:
+                    score = MATCH * match + OPTION_SPELLING * spelled_like(options[o], texts[j]) + around
+                    readings.append(CellReading(score, o, (i, j), match, key_place, row > 0 or key > 0))
     return readings
 
 
 def _as_spelled_in(view: TableView, question: str) -> frozenset[str]:
-    """The question's words, joined by the table's words for those that it does not have: of like spelling, or written
-    as one where the question writes two ("loud speaker") or as two where it writes one."""
+    """The question's words, and the table's words of like spelling for those that it does not have."""
     words, vocabulary = word_set(question), view.row_frequency.keys()
-    missing = words - vocabulary
-    alike = {known for word in missing for known in vocabulary if same_word(word, known)}
-    spoken = tokens(question)
-    pairs = ((left, right) for left, right in pairwise(spoken) if min(len(left), len(right)) >= _LEAST_PART)
-    joined = {stem(left + right) for left, right in pairs} & vocabulary
-    cut = {
-        part
-        for word in missing
-        for i in range(_LEAST_PART, len(word) - _LEAST_PART + 1)
-        if (parts := {stem(word[:i]), stem(word[i:])}) <= vocabulary
-        for part in parts
-    }
-    return words.union(alike, joined, cut)
+    return words.union(known for word in words - vocabulary for known in vocabulary if same_word(word, known))
 
 
-def _named(text: str, words: frozenset[str], stated: Mapping[float, Collection[str]]) -> float:
-    """How far a cell's text, or one of its alternatives, stands in the question: the largest share of its words.
+def _named_share(text: str, asked: frozenset[str]) -> float:
+    """How far a cell's text, or one of its alternatives, is named in the question: the largest share of its words.
 
-    A number is no part of a name: "7 days" is not half found in a question about 1 day. Nor is "less than 1" found where
-    the question states 1, nor the other way round.
+    A number is no part of a name: "7 days" is not half found in a question about 1 day.
     """
-    own = amount_in(text)
-    if own is not None and own.value in stated and own.comparator.replace("≈", "") not in stated[own.value]:
-        return 0.0
-    fitting = (part for part in words_of(text) if not any(word[0].isdigit() for word in part - words))
-    return max((len(part & words) / len(part) for part in fitting), default=0.0)
-
-
-def _spelled_alike(question: str, texts: Sequence[str]) -> float:
-    """Share of the question's words, small ones and endings included, that stand in the texts."""
-    words = _spellings(question)
-    return len(words & frozenset().union(*map(_spellings, texts))) / len(words) if words else 0.0
-
-
-@lru_cache(maxsize=65536)
-def _spellings(text: str) -> frozenset[str]:
-    return frozenset(tokens(text))
+    parts = filter(None, map(word_set, alternatives(text)))
+    fitting = (part for part in parts if not any(word[0].isdigit() for word in part - asked))
+    return max((len(part & asked) / len(part) for part in fitting), default=0.0)
 
 
 def option_chains(
     view: TableView, question: str, labels: Sequence[str], options: Sequence[str]
 ) -> tuple[TableChain, ...]:
-    """A chain for each option: the weightiest cell that speaks for it, or how it stands to what the question asks for."""
+    """A chain for each option: the weightiest cell that speaks for it, or how it stands to what the question asks
+    for."""
     upright = view.upright
     best: dict[int, CellReading] = {}
     for reading in read_cells(upright, question, options):
-        held = best.get(reading.option)
-        if held is None or reading.score > held.score:
+        if reading.option not in best or reading.score > best[reading.option].score:
             best[reading.option] = reading
     chains = [_chain(upright, label, options[o], best.get(o)) for o, label in enumerate(labels)]
     outcome = work_out(upright, question)
     if outcome is not None:
         chains = [_worked_chain(upright, outcome, *pair) for pair in zip(options, chains, strict=True)]
     return tuple(map(upright.chain_as_given, chains))
-
-
-def preference(
-    option: str, said: str, place: Place, support: float, *, negated: bool
-) -> tuple[bool, float, bool, Place]:
-    """What orders options that the table supports alike, the answer first, by the cell that each was found in.
-
-    First the one that says all of its cell, then the one the table speaks for most, at equal weight the one written to
-    the letter as its cell is, then the one whose cell stands first, as a reader meets it first.
-    """
-    full, written = fullness(option, said)
-    return not full, (1 if negated else -1) * round(support, 9), not written, place
 
 
 def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableChain) -> TableChain:

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from evidence_assets.reasoning.tables.algebra import Condition, Filter
+from evidence_assets.reasoning.tables.algebra import Condition, rows_with
 from evidence_assets.reasoning.tables.cells import CellValue, as_under, parse_values
-from evidence_assets.reasoning.tables.lexicon import Degree, degrees, less_is_better, mapping, pattern, stems
+from evidence_assets.reasoning.tables.lexicon import Degree, degrees, less_is_better, lexicon, pattern, stems
 from evidence_assets.reasoning.tables.mentions import Mention, Word, mentions_in, words_in
 from evidence_assets.reasoning.tables.text import STOP_WORDS, plain_text, stem, tokens, unit_in, without_unit
 from evidence_assets.reasoning.tables.view import Place, TableView
@@ -28,6 +28,13 @@ def only(items: Iterable[int]) -> int | None:
     """The one item there is, or None."""
     found = list(items)
     return found[0] if len(found) == 1 else None
+
+
+def _first_each(pairs: Iterable[tuple[int, Mention]]) -> dict[int, Mention]:
+    found: dict[int, Mention] = {}
+    for line, mention in pairs:
+        found.setdefault(line, mention)
+    return found
 
 
 def _gap(mention: Mention, start: int, end: int) -> tuple[int, bool]:
@@ -66,20 +73,13 @@ class Reading:
     @cached_property
     def rows(self) -> dict[int, Mention]:
         """Rows named, each once, in order; a name of several rows names none of them."""
-        found: dict[int, Mention] = {}
-        for mention in self.mentions:
-            if len(mention.rows) == 1 and mention not in self._values:
-                found.setdefault(mention.rows[0], mention)
-        return found
+        named = [m for m in self.mentions if len(m.rows) == 1 and m not in self._values]
+        return _first_each((m.rows[0], m) for m in named)
 
     @cached_property
     def columns(self) -> dict[int, Mention]:
         """Columns named, each once, in order; those that name the rows are not among them."""
-        found: dict[int, Mention] = {}
-        for column, mention in self._column_names:
-            if mention not in self._values:
-                found.setdefault(column, mention)
-        return found
+        return _first_each((column, m) for column, m in self._column_names if m not in self._values)
 
     @property
     def measures(self) -> dict[int, Mention]:
@@ -124,7 +124,7 @@ class Reading:
         return tuple(found)
 
     @cached_property
-    def said(self) -> tuple[tuple[int | None, frozenset[Place]], ...]:
+    def things(self) -> tuple[tuple[int | None, frozenset[Place]], ...]:
         """For each thing that the text says: its column, if one is named or can be told, and the cells that say it."""
         view = self.view
         found: list[tuple[int | None, frozenset[Place]]] = []
@@ -136,7 +136,9 @@ class Reading:
         for number in self.numbers:
             column = self.column_of(number)
             if column is not None:
-                found.append((column, frozenset((i, column) for i in Condition(column, number=number).met(view))))
+                found.append(
+                    (column, frozenset((i, column) for i in rows_with(view, [Condition(column, number=number)])))
+                )
             else:
                 anywhere = ((i, j) for i in view.body for j in view.columns if not number.comparator)
                 found.append((None, frozenset(p for p in anywhere if view.cell(p).number == number.value)))
@@ -203,10 +205,6 @@ class Reading:
         numeric = [self._demanded(number) for number in self.numbers if number is not without]
         return sorted([*self.conditions, *filter(None, numeric)], key=lambda condition: condition.at)
 
-    def rows_meant(self, conditions: Sequence[Condition]) -> tuple[int, ...]:
-        """Rows that satisfy some conditions; all where there are none."""
-        return tuple(Filter(tuple(conditions)).rows(self.view))
-
     @cached_property
     def further_words(self) -> frozenset[str]:
         """Content words that are neither the table's nor words of degree, operation or frame."""
@@ -248,11 +246,11 @@ def _numbers_in(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:
         before = re.search(r"(\w+)\W*$", plain[: match.start()])
         if match[0].lower() == "one" and before and before[1].lower() in _NOT_A_NUMBER_AFTER:
             return match[0]
-        figures = str(mapping("numbers")[match[0].lower()])
+        figures = str(lexicon()["numbers"][match[0].lower()])
         ends[match.start() + len(figures)] = match.end()
         return figures.ljust(len(match[0]), "\n")
 
-    copy = re.sub(rf"\b(?:{'|'.join(mapping('numbers'))})\b", in_figures, plain, flags=re.IGNORECASE)
+    copy = re.sub(rf"\b(?:{'|'.join(lexicon()['numbers'])})\b", in_figures, plain, flags=re.IGNORECASE)
     found = []
     for value in parse_values(copy):
         figures = value.start + re.search(r"\d|$", value.text).start()  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
 """The shape of a table: which rows are header, which columns name the rows, which way the table reads.
 
-Ragged rows become a grid that keeps every cell where it stood; headers, row labels, sections and sideways tables are told
-by the kinds of the cells. Grid row 0 is the header row as read, so that a place means the same before and after.
+Ragged rows become a grid that keeps every cell where it stood; headers, row labels, sections and sideways tables are
+told by the kinds of the cells. Grid row 0 is the header row as read, so that a place means the same before and after.
 """
 
 from __future__ import annotations

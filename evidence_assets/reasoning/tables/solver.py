@@ -14,6 +14,7 @@ from itertools import zip_longest
 from math import fsum, log
 
 from evidence_assets.reasoning.tables import claims, outside, questions
+from evidence_assets.reasoning.tables.text import word_set
 from evidence_assets.reasoning.tables.view import Place, TableChain, TableView
 from evidence_assets.reasoning.tasks import (
     CAPTION,
@@ -75,7 +76,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "8"
+    version = "9"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
@@ -140,18 +141,13 @@ def _label(support: dict[str, float]) -> Choice:
 
 
 def _option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
-    """The option that the cells speak for most, or least where the question is negated; several of equal support are tied."""
+    """The option that the cells speak for most, or least where the question is negated; several of equal support
+    are tied."""
     sign = -1 if task.negated else 1
     top = max(support.values())
     wanted = min(support.values()) if task.negated else top
     close = tuple(label for label in task.labels if abs(support[label] - wanted) < questions.TIED_SUPPORT)
-    options = dict(zip(task.labels, task.options, strict=True))
-    first = min(
-        close,
-        key=lambda label: questions.preference(
-            options[label], *_reached(task, label), support[label], negated=task.negated
-        ),
-    )
+    first = min(close, key=lambda label: (-sign * round(support[label], 9), _reached(task, label)))
     weights = {label: sign * questions.LOG_ODDS * share for label, share in support.items()}
     if top <= questions.TIED_TO_NOTHING:
         return Choice(first, (), "insufficient", 0.0, weights=weights)
@@ -159,18 +155,20 @@ def _option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
     return Choice(first, close, status, top / len(close), weights=weights)
 
 
-def _reached(task: ChooseAnswer, label: str) -> tuple[str, Place]:
-    """The text and the place of the cell that a label's chain ends in; a chain that rests on none comes as its label."""
+def _reached(task: ChooseAnswer, label: str) -> tuple[bool, Place]:
+    """What orders options of equal support: the cell that a label's chain ends in, the first one first; the one that
+    says all of its cell before others. A chain that rests on no cell comes as its label."""
     items = {item.evidence_id: item for item in task.evidence.get(label, ()) if item.kind in IN_A_TABLE}
     chain = next(chain for chain in task.chains if chain.hypothesis == label)
-    cited = [
+    pairs = [
         pair for step in chain.steps for pair in zip_longest(step.cited, step.quoted, fillvalue="") if pair[0] in items
     ]
-    if not cited:
-        return "", (0, task.labels.index(label))
-    item, quote = items[cited[-1][0]], cited[-1][1]
-    cells = _cells_of(item.locator, item.text)
-    return quote, next((place for place, said in cells.items() if said == quote), min(cells))
+    if not pairs:
+        return True, (0, task.labels.index(label))
+    cited, quote = pairs[-1]
+    cells = _cells_of(items[cited].locator, items[cited].text)
+    full = word_set(task.options[task.labels.index(label)]) == word_set(quote)
+    return not full, next((place for place, said in cells.items() if said == quote), min(cells))
 
 
 def _with_verdict(chain: Chain, said: outside.Outside | None) -> Chain:

@@ -28,22 +28,7 @@ _BREAKING_TAG = re.compile(r"</?(?:br|p|div|hr|td|th|tr|li|ul|ol)\b", re.IGNOREC
 _SPACE = re.compile(r"(?!(?<=\d)[\u00a0\u202f\u2009]\d{3}(?!\d))\s+")
 # Letters and digits in one go are one word ("F1", "M0"); a number keeps its point and its separators.
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
-_DIGIT_SIGNS = {
-    "٫": ".",
-    "٬": ",",
-    "−": "-",
-    "﹣": "-",
-    "－": "-",
-    "＋": "+",
-    "％": "%",
-    "٪": "%",
-    "∗": "*",
-    "＊": "*",
-    "．": ".",
-    "＜": "<",
-    "＞": ">",
-    "＝": "=",
-}
+_SIGNS = dict(zip("٫٬−﹣－＋％٪∗＊．＜＞＝", ".,---+%%**.<>=", strict=True))
 
 STOP_WORDS = words.STOP_WORDS - words.TABLE_WORDS - words.NUMBER_WORDS
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
@@ -68,17 +53,12 @@ def plain_text(text: str) -> str:
 
 def latin_digits(text: str) -> str:
     """Replace every decimal digit by 0–9, and foreign signs by ours, one character for one, so that offsets hold."""
-    if text.isascii():
-        return text
-    return "".join(_latin(character) for character in text)
+    return text if text.isascii() else "".join(map(_latin, text))
 
 
 @lru_cache(maxsize=4096)
 def _latin(character: str) -> str:
-    if character in _DIGIT_SIGNS:
-        return _DIGIT_SIGNS[character]
-    value = unicodedata.decimal(character, None)
-    return character if value is None else str(value)
+    return _SIGNS.get(character) or str(unicodedata.decimal(character, character))
 
 
 def tokens(text: str) -> list[str]:

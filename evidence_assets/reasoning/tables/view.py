@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.cells import Cell
-from evidence_assets.reasoning.tables.lexicon import stems
 from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
-from evidence_assets.reasoning.tables.text import content_stems, letter_runs, stem, tokens, unit_in, word_set
+from evidence_assets.reasoning.tables.text import content_stems, unit_in, word_set
 
 Place = tuple[int, int]
 # The share of the filled cells that makes a column one of numbers; numbers that are years.
@@ -147,15 +146,13 @@ class TableView:
     @cached_property
     def dated(self) -> frozenset[int]:
         """Numeric columns that hold years or dates."""
-        return frozenset(j for j in self.numeric if self._is_dated(j))
-
-    def _is_dated(self, column: int) -> bool:
-        header = self.shape.labels[column]
-        cells = [cell for i in self.body if (cell := self.cell((i, column))).plain]
-        if unit_in(header) or all(any(value.kind == "date" for value in cell.values) for cell in cells):
-            return not unit_in(header)
-        first = 0 if stems("dated") & {stem(token) for token in tokens(header)} else _FIRST_YEAR
-        return all(c.number is not None and first <= c.number <= _LAST_YEAR and c.number % 1 == 0 for c in cells)
+        numbers = {j: [self.cell((i, j)).number for i in self.body if self.said((i, j))] for j in self.numeric}
+        return frozenset(
+            j
+            for j, years in numbers.items()
+            if not unit_in(self.shape.labels[j])
+            and all(year is None or (_FIRST_YEAR <= year <= _LAST_YEAR and year % 1 == 0) for year in years)
+        )
 
     def number(self, place: Place) -> float | None:
         """The quantity or date that a cell states."""
@@ -193,34 +190,14 @@ class TableView:
         return frozenset(word for text in (self.caption, *said) for word in content_stems(text))
 
     @cached_property
-    def quantities(self) -> tuple[float, ...]:
-        """The numbers that cells state, each once, in order."""
-        return tuple(sorted({cell.number for row in self.shape.grid for cell in row if cell.number is not None}))
-
-    @cached_property
     def row_frequency(self) -> Counter[str]:
         """In how many rows each word stands."""
         return Counter(word for words in self.row_words.values() for word in words)
 
-    def weight(self, word: str) -> float:
-        """Inverse row frequency: a word of every row weighs next to nothing, a word of one row most."""
-        return math.log(1.0 + len(self.body) / (0.5 + self.row_frequency[word]))
-
     @cached_property
-    def _repeats(self) -> Counter[tuple[int, str]]:
-        return Counter((j, self.said((i, j))) for i in self.body for j in self.columns)
+    def _weights(self) -> dict[str, float]:
+        return {word: math.log(1.0 + len(self.body) / (0.5 + n)) for word, n in self.row_frequency.items()}
 
-    def telling(self, place: Place) -> float:
-        """How far a cell's text tells its row from others of the body: 1 for a text of one row, ½ for one of every row."""
-        repeats = self._repeats[place[1], self.said(place)]
-        return 1.0 - 0.5 * math.log(repeats) / math.log(len(self.body)) if repeats > 1 else 1.0
-
-    @cached_property
-    def _run_frequency(self) -> Counter[str]:
-        runs = (frozenset().union(*(letter_runs(self.said((i, j))) for j in self.columns)) for i in self.body)
-        return Counter(run for row in runs for run in row)
-
-    def run_weight(self, run: str) -> float:
-        """Inverse row frequency of a run of letters; 0 for one that no row has."""
-        count = self._run_frequency[run]
-        return math.log(1.0 + len(self.body) / (0.5 + count)) if count else 0.0
+    def weight_of(self, words: Iterable[str]) -> float:
+        """Inverse row frequency of words of rows: one of every row weighs next to nothing, one of one row most."""
+        return math.fsum(self._weights[word] for word in words)

@@ -29,7 +29,8 @@ from evidence_assets.systems.ucret.columns import Kept, Rule, Selection
 _OPTION_SHARE = 0.9
 # And it is if it holds so many of them word for word, and half as many as any other column.
 _SEVERAL = 2
-# Of what the question says of the options' rows the kept columns should say so much, and a column that adds less stays out.
+# Of what the question says of the options' rows the kept columns should say so much, and a column that adds less
+# stays out.
 _ROW_SHARE, _LEAST_SHARE = 0.7, 0.1
 # So many columns that differ from row to row make a statement: which row, and what of it.
 _PAIR = 2
@@ -159,8 +160,8 @@ def _naming_columns(
     """The fewest columns, found greedily, that tell the options' rows apart as the question does.
 
     What a choice of columns is worth is, for each option, the weight of the question's words that its best row holds in
-    these columns, the option's own cell left out; a word weighs the more the fewer rows it stands in. ``nearest`` are the
-    cells nearest to each option. With each column comes the share that it adds.
+    these columns, the option's own cell left out; a word weighs the more the fewer rows it stands in. ``nearest`` are
+    the cells nearest to each option. With each column comes the share that it adds.
     """
     in_row: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     weight = {}
@@ -271,10 +272,11 @@ def bearing_rows(
 ) -> dict[int, Rule]:
     """The rows that bear on an option, and those that the question names.
 
-    In the kept columns that tell rows apart, let m(i) be how far a cell of row i is the option (``option_match``, by which
+    In the kept columns that tell rows apart, let m(i) be how far a cell of row i is the option (``option_match``, by
+    which
     the reader weighs cells), and h(i) how many of the question's words the row holds. Row i bears on the option if
-    m(i) > 0 and no row is at least as good in both and better in one: of the many rows that hold "carnivore" those about
-    the animal that is asked for.
+    m(i) > 0 and no row is at least as good in both and better in one: of the many rows that hold "carnivore" those
+    about the animal that is asked for.
     """
     telling = [j for j in kept if not words.constant[j]]
     said = frozenset(content_stems(text))

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -28,14 +27,11 @@ from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.text import token_set
-from evidence_assets.systems.ucret.spherical_kmeans import Floats, cluster_batch
+from evidence_assets.systems.ucret.spherical_kmeans import Floats, cluster
 from evidence_assets.transport.divergence import jensen_shannon
 
 Measure = Literal["cosine", "jsd", "words", "all"]
 Rule = Literal["lexical", "cluster", "fallback", "all", "option", "entity", "number", "header", "row_header"]
-
-# Largest number of floats that one clustering call holds.
-_CHUNK_FLOATS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -151,7 +147,7 @@ def select_lines(
     spaces = [_space(table.vectors, settings) for table in tables]
     left_over = [tuple(j for j, score in enumerate(scores) if score < settings.jaccard) for scores in overlaps]
     keys = list(zip(table_of, left_over, strict=True))
-    groups = _cluster_unique([key for key in dict.fromkeys(keys) if key[1]], spaces, settings)
+    groups = {key: _clusters(spaces[key[0]][list(key[1])], settings) for key in dict.fromkeys(keys) if key[1]}
     result = []
     for i, key in enumerate(keys):
         scores, (table, remaining) = overlaps[i], key
@@ -194,23 +190,10 @@ def _nearness(text: Floats, points: Floats, settings: ColumnSettings) -> Floats:
     return raw.round(12)
 
 
-def _cluster_unique(
-    keys: list[tuple[int, tuple[int, ...]]], spaces: list[Floats], settings: ColumnSettings
-) -> dict[tuple[int, tuple[int, ...]], tuple[NDArray[np.int64], Floats]]:
-    """Labels and centres of the clusters of every distinct set of columns; problems of like size go together."""
-    found: dict[tuple[int, tuple[int, ...]], tuple[NDArray[np.int64], Floats]] = {}
+def _clusters(points: Floats, settings: ColumnSettings) -> tuple[NDArray[np.int64], Floats]:
+    """Labels and centroids of the clusters of some columns; an empty cluster (of equal columns only) cannot be
+    chosen."""
     geometry: Literal["cosine", "jsd"] = "jsd" if settings.measure == "jsd" else "cosine"
-    chunks = []
-    for size, group in groupby(sorted(keys, key=lambda key: len(key[1])), key=lambda key: len(key[1])):
-        alike = list(group)
-        step = max(1, _CHUNK_FLOATS // (size * spaces[alike[0][0]].shape[1]))
-        chunks += [alike[start : start + step] for start in range(0, len(alike), step)]
-    for chunk in chunks:
-        points = np.stack([spaces[table][list(columns)] for table, columns in chunk])
-        clusters = cluster_batch(points, settings.clusters, geometry=geometry, seed=settings.seed)
-        for b, key in enumerate(chunk):
-            # A cluster that stayed empty (equal columns only) cannot be chosen.
-            used = np.unique(clusters.assignment[b])
-            labels = np.searchsorted(used, clusters.assignment[b])
-            found[key] = (labels, clusters.centroids[b, used])
-    return found
+    assignment, centroids = cluster(points, settings.clusters, geometry=geometry, seed=settings.seed)
+    used, labels = np.unique(assignment, return_inverse=True)
+    return labels, centroids[used]

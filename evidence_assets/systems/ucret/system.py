@@ -1,7 +1,7 @@
 """UCRET and UCRET-JS: from a claim or question and its table to the cells that are evidence, and to an answer.
 
-Belongs here: the published first stage and its variants, and the cells that remain, each with the rule that kept it. The
-second and third stage are typed tasks: a solver explains each label or option from the cells, and compares.
+Belongs here: the published first stage and its variants, and the cells that remain, each with the rule that kept it.
+The second and third stage are typed tasks: a solver explains each label or option from the cells, and compares.
 
 Cells keep their place in the whole table: ``r0`` is the header as read, the body starts at ``r1``.
 """

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.reasoning.tables.claims import (
@@ -13,7 +11,6 @@ from evidence_assets.reasoning.tables.claims import (
     REFUTES,
     SUPPORTS,
     Signs,
-    check_claim,
     is_decided,
     probabilities,
 )
@@ -111,7 +108,6 @@ def test_counts_and_the_only_one(claim: str, label: str) -> None:
         "The mechanism alleviates the imbalance of the two tasks.",
         "Its licence forbids commercial use.",
         "Delta was trained on parliamentary debates in nine languages.",
-        "",
     ],
 )
 def test_what_the_table_does_not_settle(claim: str) -> None:
@@ -158,7 +154,7 @@ _CLAIM = st.lists(
 
 
 @given(st.lists(st.lists(_CELL, max_size=4), max_size=5), _CLAIM)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[str]) -> None:
     view = TableView.of("t", "", rows[0] if rows else [], rows[1:])
     answer = verify_claim(view, " ".join(claim))
@@ -171,25 +167,26 @@ def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[s
 
 
 _SIGNS = st.dictionaries(
-    st.sampled_from(["always", "all", "none", "denies", "number", "comparison", "superlative", "row of words"]),
-    st.floats(-9, 9),
+    st.sampled_from(["always", "denies", "number", "comparison", "row of words"]), st.floats(-9, 9)
 )
 
 
-@given(_SIGNS, st.sampled_from(["settled", "settled in one row"]), st.sampled_from([1.0, -1.0]))
-def test_only_what_is_settled_decides_a_claim(truth: dict[str, float], settled: str, holds: float) -> None:
-    weighed = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), probabilities(Signs(truth, {"always": 1.0})), strict=True))
-    assert not is_decided(weighed) and not is_decided({label: weighed[label] for label in (SUPPORTS, REFUTES)})
-    found = dict(
-        zip((SUPPORTS, REFUTES, NOT_ENOUGH), probabilities(Signs({settled: holds}, {"always": 1.0}, True)), strict=True)
-    )
-    assert is_decided(found) and max(found, key=lambda label: found[label]) == (SUPPORTS if holds > 0 else REFUTES)
+@given(_SIGNS, st.floats(-9, 9), st.booleans())
+def test_a_claim_is_decided_if_and_only_if_it_is_settled(truth: dict[str, float], weight: float, holds: bool) -> None:
+    weights = {"truth": dict.fromkeys(("always", "denies", "number", "comparison"), weight), "openness": {}}
+    for settled in (None, holds):
+        chances = probabilities(Signs(truth, {}, settled), weights)
+        assert sum(chances) == pytest.approx(1.0)
+        support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), chances, strict=True))
+        for offered in (support, {label: support[label] for label in (SUPPORTS, REFUTES)}):
+            assert is_decided(offered) == (settled is not None)
+    assert max(support, key=lambda label: support[label]) == (SUPPORTS if holds else REFUTES)
 
 
 def test_a_cell_that_is_named_is_not_spoken_for_by_another() -> None:
     view = TableView.of("t", "", ["City", "Population", "Area"], [["Rome", "", "12"], ["Oslo", "5", "7"]])
     for claim in ("The population of Rome is 5.", "The population of Rome is 12."):
-        assert verify_claim(view, claim).answer == "NOT ENOUGH INFORMATION"
+        assert verify_claim(view, claim).status == "insufficient"
     assert verify_claim(view, "The population of Oslo is 5.").answer == "SUPPORTS"
 
 
@@ -198,21 +195,6 @@ def test_columns_of_different_kinds_are_not_compared() -> None:
     view = TableView.of("t", "", ["Model", "Year", "Accuracy"], rows)
     found = verify_claim(view, "Accuracy decreases from 2018 to 2020.").chains
     assert not {"comparison", "superlative"} & {step.operation for chain in found for step in chain.steps}
-
-
-@given(
-    st.lists(st.integers(-5, 40).map(lambda tenths: tenths / 2), max_size=5),
-    st.sampled_from(["{}", "{} %", "more than {}", "about {}"]),
-    st.integers(0, 60).map(lambda tenths: tenths / 2),
-)
-@example([30.5], "about {}", 30.0)
-def test_a_number_is_lost_where_no_cell_and_no_two_cells_give_it(cells: list[float], said: str, number: float) -> None:
-    view = TableView.of("t", "", ["name", "value"], [[f"row {i}", str(cell)] for i, cell in enumerate(cells)])
-    for value in read_text(view, f"It reaches {said.format(number)} here.").numbers:
-        stated = any(value.states(f * v) for v in view.quantities for f in (1.0, 100.0, 0.01))
-        apart = any(value.states(b - a) for a, b in combinations(view.quantities, 2))
-        lost = value.text in check_claim(view, f"It reaches {said.format(number)} here.").missing
-        assert lost == (not value.bounds and not stated and not apart)
 
 
 def test_a_number_beyond_all_floats_stops_nothing() -> None:

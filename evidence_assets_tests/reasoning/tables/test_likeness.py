@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables.likeness import amount_in, fullness, option_match
+from evidence_assets.reasoning.tables.likeness import amount_in, option_match
 
 
 def test_words_are_compared_by_their_stems_and_with_slips_of_the_pen() -> None:
@@ -72,12 +72,6 @@ def test_what_only_looks_like_the_same_amount(option: str, cell: str) -> None:
 def test_millions_may_stand_in_the_header() -> None:
     assert 0.0 < option_match("2.5 million", "2.5") < 1.0
     assert option_match("12 thousand", "12,000") == 1.0
-
-
-def test_of_two_alternatives_the_option_that_says_both_is_fuller() -> None:
-    assert fullness("sound and light", "sound; light") == (True, False)
-    assert fullness("sound", "sound; light") == (False, True)
-    assert fullness("Sound", "sound; light") == (False, False)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from(["", " kg", " metres", "%"]))

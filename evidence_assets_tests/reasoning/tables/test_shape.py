@@ -118,7 +118,7 @@ _TEXT = st.text(alphabet="ab1. %[]<>", max_size=4)
 
 
 @given(st.lists(_TEXT, max_size=5), st.lists(st.lists(_TEXT, max_size=5), max_size=6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_table_has_a_shape(header: list[str], rows: list[list[str]]) -> None:
     shape = detect_shape(header, rows)
     assert len(shape.grid) == len(rows) + 1 == len(shape.row_labels)

@@ -87,13 +87,13 @@ def test_rows_bear_on_an_option_that_no_other_row_outdoes(
 def test_a_cell_of_no_row_that_bears_is_cited_by_its_column() -> None:
     rows = (("Como", "425 m"), ("Garda", "346 m"), ("Iseo", "251 m"), ("Orta", "143 m"))
     lakes = Table("b", "t", "", ("Lake", "Depth"), rows)
-    asked = Asked("q", "b", "table_qa", "How deep are the lakes together?", ("1165", "900"), "t")
+    asked = Asked("q", "b", "table_qa", "How many lakes have a depth over 250?", ("3", "two"), "t")
     items = _items(_picks(asked, lakes))
     assert [item.locator for item in items] == ["c0", "c1"] and items[1].text == "Depth\n425 m\n346 m\n251 m\n143 m"
-    chain = TableSolver().explain([ExplainOption(asked.text, "A", "1165", items, "table_qa")])[0]
+    chain = TableSolver().explain([ExplainOption(asked.text, "A", "3", items, "table_qa")])[0]
     assert isinstance(chain, Chain)
     cited = {(c.evidence_id, c.quoted, c.verdict) for c in check(chain, items)}
-    assert {("c1", depth, "verified") for _, depth in rows} <= cited
+    assert {("c1", depth, "verified") for _, depth in rows[:3]} <= cited
 
 
 @pytest.mark.dev_data
