@@ -70,9 +70,7 @@ def main() -> None:
         held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
         size = sum(path.stat().st_size for path in (Path(folder) / "index").iterdir())
         index = TermIndex(Path(folder) / "index")
-        print(
-            f"{count:,} texts: {size / count:.0f} bytes a text on disk, {held / count:.0f} in memory while it is written"
-        )
+        print(f"{count:,} texts: {size / count:.0f} bytes a text on disk, {held / count:.0f} in memory while written")
         other = bm25s.BM25(method="lucene", k1=K1, b=B)
         started = time.perf_counter()
         other.index(texts, show_progress=False)

@@ -66,7 +66,8 @@ def main() -> None:
                 assert reply.status in (200, 302), (address, reply.html)
             middle, worst = statistics.median(seconds[1:]), max(seconds[1:])
             print(
-                f"{name:24} {1000 * middle:6.0f} ms, worst {1000 * worst:6.0f} ms; {middle / ALLOWED:.2f} of the {1000 * ALLOWED:.0f} ms allowed"
+                f"{name:24} {1000 * middle:6.0f} ms, worst {1000 * worst:6.0f} ms; "
+                f"{middle / ALLOWED:.2f} of the {1000 * ALLOWED:.0f} ms allowed"
             )
 
 

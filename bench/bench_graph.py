@@ -69,8 +69,8 @@ def measure(graph: GraphArrays, name: str, sample: np.ndarray, cap: int, score: 
     print(
         f"{name}: {len(sample)} draws of {sample.shape[1]} seeds, {HOPS} hops, cap {cap}: {nodes:,.0f} nodes, "
         f"{edges:,.0f} edges, {dropped:,.0f} cut (medians)\n"
-        f"  median {middle:.1f} ms, 5 % to 95 % {low:.1f} to {high:.1f} ms, slowest {worst:.1f} ms (processor time: median "
-        f"{1000 * np.median(busy):.1f}, slowest {1000 * max(busy):.1f} ms)\n"
+        f"  median {middle:.1f} ms, 5 % to 95 % {low:.1f} to {high:.1f} ms, slowest {worst:.1f} ms "
+        f"(processor time: median {1000 * np.median(busy):.1f}, slowest {1000 * max(busy):.1f} ms)\n"
         f"  plain Python, nodes alone: {1000 * np.median(theirs):.0f} ms, {np.median(pairs):.0f} times as long"
     )
 

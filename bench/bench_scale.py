@@ -252,7 +252,8 @@ def encoder_pace(encoder: Recombined) -> float:
 def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
     """The tables of what was measured, and what it comes to at the sizes of Wikipedia."""
     print(
-        "| chunks | stage | s | s / 1,000 chunks | bytes / chunk | own memory, MiB | with files, MiB |\n|---|---|---|---|---|---|---|"
+        "| chunks | stage | s | s / 1,000 chunks | bytes / chunk | own memory, MiB | with files, MiB |\n"
+        "|---|---|---|---|---|---|---|"
     )
     for found in results.values():
         count = found["open"]["chunks"]
@@ -263,25 +264,26 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
                 f"{row['disk'] / count:,.0f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
             )
     print(
-        "\n| chunks | open, s | it gains, MiB | R | s / question, first | again | own memory, MiB | with files, MiB |\n|---|---|---|---|---|---|---|---|"
+        "\n| chunks | open, s | it gains, MiB | R | s / question, first | again | own memory, MiB | with files, MiB |\n"
+        "|---|---|---|---|---|---|---|---|"
     )
     for found in results.values():
         opened = found["open"]
         for size in POOLS:
             row = found[str(size)]
             print(
-                f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {size:,} | {row['first']:.2f} | "
-                f"{row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
+                f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {size:,} | "
+                f"{row['first']:.2f} | {row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
             )
     sizes = list(results)
     for found in results.values():
         told = found["index"]["told"]
         recall = ", ".join(f"{share} at {k}" for k, share in told["recall"].items()) or "exact"
         print(
-            f"\nIndex of {told['vectors']:,}: {told['kind']}, {told['bytes'] / MIB:,.0f} MiB, {told['nprobe']} lists searched, "
-            f"recall {recall} ({told['queries'] or 'every vector is looked at'}); built within "
-            f"{told['gained'] / (told['bytes'] / MIB):.2f} times its size, {told['gained']:,.0f} MiB above what the process "
-            "held before"
+            f"\nIndex of {told['vectors']:,}: {told['kind']}, {told['bytes'] / MIB:,.0f} MiB, "
+            f"{told['nprobe']} lists searched, recall {recall} ({told['queries'] or 'every vector is looked at'}); "
+            f"built within {told['gained'] / (told['bytes'] / MIB):.2f} times its size, "
+            f"{told['gained']:,.0f} MiB above what the process held before"
         )
     if len(sizes) > 1:
         print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
@@ -289,11 +291,13 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         for size in map(str, POOLS):
             grown = large[size]["own"] / small[size]["own"] - 1
             print(
-                f"Own memory of who answers with R = {int(size):,}: {100 * grown:+.1f} % from {sizes[-2]:,} to {sizes[-1]:,} chunks."
+                f"Own memory of who answers with R = {int(size):,}: {100 * grown:+.1f} % "
+                f"from {sizes[-2]:,} to {sizes[-1]:,} chunks."
             )
         print()
         print(
-            "| computed | chunks and index, h | encoder on these processors, h | disk, GiB | greatest memory, GiB |\n|---|---|---|---|---|"
+            "| computed | chunks and index, h | encoder on these processors, h | disk, GiB | greatest memory, GiB |\n"
+            "|---|---|---|---|---|"
         )
         for name, wanted in PAPER.items():
             counts = [found["open"]["chunks"] for found in (small, large)]

@@ -1,9 +1,10 @@
-"""Every path that runs on a CUDA device against its twin on the processor: equal results, and how much faster (`make gpu`).
+"""Every path that runs on a CUDA device against its twin on the processor: equal results, and how much faster (`make
+gpu`).
 
     python -m bench.gpu [--device cuda] [--small]
 
-Needs torch, transformers, sentence-transformers, torch-geometric and this folder, no Dagster and no network. One table is
-printed; the exit status is 1 where results differ by more than they may. Models other than the embedded encoder have
+Needs torch, transformers, sentence-transformers, torch-geometric and this folder, no Dagster and no network. One table
+is printed; the exit status is 1 where results differ by more than they may. Models other than the embedded encoder have
 random weights of a common size: what is compared is kernels. With ``--device cpu`` the device is its own twin, which
 shows that the script works.
 """

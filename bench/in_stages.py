@@ -70,7 +70,7 @@ def run(
                 raise SystemExit(f"stage {name} ended with {done.returncode}:\n{done.stderr[-3000:]}")
             row = json.loads(done.stdout.splitlines()[-1])
             print(
-                f"| {name} | {row['seconds']:.1f} | {row['own']:,.0f} | {row['with files']:,.0f} | {row['disk'] / 2**20:,.0f} | "
-                f"{row['told']} |",
+                f"| {name} | {row['seconds']:.1f} | {row['own']:,.0f} | {row['with files']:,.0f} | "
+                f"{row['disk'] / 2**20:,.0f} | {row['told']} |",
                 flush=True,
             )

@@ -2,12 +2,13 @@
 
     python bench/measure_all.py [--only NAME …] [--lakes FOLDER] [--profile FILE]
 
-``bench/measured.yaml`` states the measurements, in order: a benchmark of a world with variants and metrics, or answers of
-lakes made before against baselines. Each is read from materialized assets, and its table is put between its marks in the
-page, so that a figure that a commit changes shows in its diff. The lakes stay in their folder; another run takes them over.
+``bench/measured.yaml`` states the measurements, in order: a benchmark of a world with variants and metrics, or answers
+of lakes made before against baselines. Each is read from materialized assets, and its table is put between its marks
+in the page, so that a figure that a commit changes shows in its diff. The lakes stay in their folder; another run
+takes them over.
 
-``embedded`` encodes in bfloat16 where a processor multiplies it natively, and then figures differ by some tenths of a point
-from one kind of processor to the next; ``--profile bench/float32.yaml`` gives the same on all.
+``embedded`` encodes in bfloat16 where a processor multiplies it natively, and then figures differ by some tenths of a
+point from one kind of processor to the next; ``--profile bench/float32.yaml`` gives the same on all.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python -m bench.measure_invariance
 
-Vectors and token vectors of the embedded encoder by type of number, scores of a cross-encoder and log probabilities of a masked model
-(both tiny, with random weights) are computed alone on one thread, then in batches of 8 and 64 on 1, 2 and 4 threads, in another
-order each time; printed are the texts of 256 whose bits differ. It takes some six minutes on two cores.
+Vectors and token vectors of the embedded encoder by type of number, scores of a cross-encoder and log probabilities of
+a masked model (both tiny, with random weights) are computed alone on one thread, then in batches of 8 and 64 on 1, 2
+and 4 threads, in another order each time; printed are the texts of 256 whose bits differ. It takes some six minutes on
+two cores.
 """
 
 from __future__ import annotations

@@ -4,9 +4,10 @@
 
 The names to be told apart are the labels and mentions of all entities of the 100 development questions and of their
 answers, and, so that there is something to confuse them with, the labels of the 4,000 facts of T-REx: no whole Wikidata
-is at hand, so recall says how names are found in a text that a graph knows, not how many a graph knows. A question's own
-mentions are left out of the names, so that it is found by a label or by how others wrote it. Concepts are chosen and
-linked by the function that the assets call; MedQA's phrases are measured by them (``graph_linking_*`` in ``scores``).
+is at hand, so recall says how names are found in a text that a graph knows, not how many a graph knows. A question's
+own mentions are left out of the names, so that it is found by a label or by how others wrote it. Concepts are chosen
+and linked by the function that the assets call; MedQA's phrases are measured by them (``graph_linking_*`` in
+``scores``).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def marked(rows: Iterable[dict[str, Any]]) -> list[Marked]:
 
 
 def names_of(rows: Sequence[dict[str, Any]], facts: Path) -> dict[tuple[str, str], set[str]]:
-    """(name, Wikidata id) of everything that may be meant, each with the questions that alone write it so; none: a label."""
+    """Each (name, Wikidata id) that may be meant, with the questions that alone write it so; an empty id is a label."""
     found: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         for entity in row["questionEntity"]:

@@ -1,11 +1,11 @@
 """How often a question without options is answered, and rightly, by how far its best reading must be ahead.
 
-The multiple-choice questions of a benchmark of the lake are asked without their options, as ``evidence ask`` asks them, in
-a copy of the lake. An answer counts as right if it is a gold option or holds its text (so that other right answers count
-as wrong); "among them" counts it, too, where a gold option is among the ends of the reading that answered. The margin and
-the floors are chosen on the first split. Questions on other things, of which the sample knows next to nothing, are asked
-besides where EVIDENCE_DEV_DATA holds them (Mintaka, HotpotQA, and OpenBookQA's that end in a question mark): the even ones
-are the first split. What is answered there should be nothing.
+The multiple-choice questions of a benchmark of the lake are asked without their options, as ``evidence ask`` asks
+them, in a copy of the lake. An answer counts as right if it is a gold option or holds its text (so that other right
+answers count as wrong); "among them" counts it, too, where a gold option is among the ends of the reading that
+answered. The margin and the floors are chosen on the first split. Questions on other things, of which the sample knows
+next to nothing, are asked besides where EVIDENCE_DEV_DATA holds them (Mintaka, HotpotQA, and OpenBookQA's that end in
+a question mark): the even ones are the first split. What is answered there should be nothing.
 
     python bench/measure_open.py --lake data_lake
 """
@@ -97,9 +97,9 @@ def main() -> None:
                             among.append(bool(right[-1]) or any(exact_match(s, gold) for s in row["supported_answers"]))
                     share, wider = accuracy(right), accuracy([float(a) for a in among])
                     print(
-                        f"{source!s:15}  {margin:.2f}    {split:11}  {len(right):3} of {len(own):3}   {sum(right):3.0f}  "
-                        f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]     {wider.value:.2f} "
-                        f"[{wider.low:.2f}, {wider.high:.2f}]  {dict(sorted(said.items()))}",
+                        f"{source!s:15}  {margin:.2f}    {split:11}  {len(right):3} of {len(own):3}   "
+                        f"{sum(right):3.0f}  {share.value:.2f} [{share.low:.2f}, {share.high:.2f}]     "
+                        f"{wider.value:.2f} [{wider.low:.2f}, {wider.high:.2f}]  {dict(sorted(said.items()))}",
                         flush=True,
                     )
 

@@ -1,8 +1,10 @@
-"""Milliseconds of each request to an S3 server on this machine: through obstore, which the lake uses, and through pyarrow.
+"""Milliseconds of each request to an S3 server on this machine: through obstore, which the lake uses, and through
+pyarrow.
 
     python bench/measure_store.py
 
-It needs the extras ``cloud`` and ``dev``. The server is a program in Python: what is compared is the libraries, not stores.
+It needs the extras ``cloud`` and ``dev``. The server is a program in Python: what is compared is the libraries, not
+stores.
 """
 
 from __future__ import annotations

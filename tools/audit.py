@@ -1,4 +1,5 @@
-"""What the project stands on: known weaknesses and licences of its dependencies, hashes of the weights it brings, an SBOM.
+"""What the project stands on: known weaknesses and licences of its dependencies, hashes of the weights it brings, an
+SBOM.
 
     python tools/audit.py --bom build/sbom.json
 
@@ -25,8 +26,8 @@ from evidence_assets.models.running import MINILM_PACKAGE, MINILM_SHA256, minilm
 
 PROJECT = "evidence-assets"
 ACCEPTED = re.compile(
-    r"\b(MIT|BSD|Apache|ISC|PSF|Python Software Foundation|Python-2\.0|MPL|Mozilla|Unlicense|CNRI|HPND|0BSD|Zlib|CC0|BSL|"
-    r"Expat|Public Domain)\b",
+    r"\b(MIT|BSD|Apache|ISC|PSF|Python Software Foundation|Python-2\.0|MPL|Mozilla|Unlicense|CNRI|HPND|"
+    r"0BSD|Zlib|CC0|BSL|Expat|Public Domain)\b",
     re.IGNORECASE,
 )
 BY_HAND: dict[str, str] = {}

@@ -21,11 +21,13 @@ This page is made from the schemas in `evidence_assets/lake/schemas/` by `python
 when it is old. Change a schema there, and this page after it.
 
 Every table is a folder of Parquet files, one folder in it an asset, and a view of the same name in `evidence query` and
-`evidence_assets.lake.table(...)`; the views have one more column, `asset`: which asset a row belongs to. Rows are unique
-and sorted by the table's key within an asset and partition. A lineage edge names a row by its kind, id and version; the
-version is the column that changes whenever what the row says does. Only columns marked *may be empty* hold nulls.
+`evidence_assets.lake.table(...)`; the views have one more column, `asset`: which asset a row belongs to. Rows are
+unique and sorted by the table's key within an asset and partition. A lineage edge names a row by its kind, id and
+version; the version is the column that changes whenever what the row says does. Only columns marked *may be empty*
+hold nulls.
 
-Lists are written `[text]`, records `{name: text}`. Whole numbers have 32 bits; numbers have 64, those of vectors 32 or 16.
+Lists are written `[text]`, records `{name: text}`. Whole numbers have 32 bits; numbers have 64, those of vectors 32 or
+16.
 
 | table | rows | kind in lineage |
 |---|---|---|

@@ -1,8 +1,8 @@
 """Completions that are kept: the cache of what a generative model replied, and recordings that stand in for a model.
 
-The cache is keyed by the hash of model, parameters and prompt, so that a crash or a backfill never pays twice: one SQLite file,
-safe to share between processes and to kill. Of a lake that is kept elsewhere it is this machine's part; there each completion
-is an object, ``cache/completions/<key>.json``.
+The cache is keyed by the hash of model, parameters and prompt, so that a crash or a backfill never pays twice: one
+SQLite file, safe to share between processes and to kill. Of a lake that is kept elsewhere it is this machine's part;
+there each completion is an object, ``cache/completions/<key>.json``.
 
 A recording is a folder of ``*.jsonl`` files, one object a line: ``system``, ``user``, ``max_tokens``, ``choices``,
 ``json_schema`` of the request and ``text``, ``prompt_tokens``, ``completion_tokens``, ``seconds``, ``finish_reason`` of

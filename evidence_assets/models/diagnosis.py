@@ -92,8 +92,9 @@ def _lacking(name: str, revision: str | None) -> str:
 def _trained(folder: Path) -> Finding:
     """The masked model that a lake trained on the sample: there, whole, and able to fill a mask."""
     from evidence_assets.lake.errors import ModelUnavailable
+    from evidence_assets.models.in_use import SAMPLE_MASKED_LM
     from evidence_assets.models.masked import HFMaskedLM
-    from evidence_assets.models.sample_masked_lm import REPORT, SAMPLE_MASKED_LM
+    from evidence_assets.models.sample_masked_lm import REPORT
 
     again = "materialize models/masked_lm: in the UI, or by make demo"
     if not (folder / REPORT).is_file():
@@ -154,7 +155,7 @@ def _server(what: str, model: GeneratorSettings | EncoderSettings) -> Finding:
 
 def diagnose(profile: Profile) -> list[Finding]:
     """Everything that ``profile`` needs, with what to do about what is missing."""
-    from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
+    from evidence_assets.models.in_use import SAMPLE_MASKED_LM
 
     faiss_gpu = bool(getattr(importlib.import_module("faiss"), "get_num_gpus", lambda: 0)())
     encoders = {settings: ["encoder"] for settings in profile.encoders.values()}

@@ -149,8 +149,8 @@ def _longest(model: Any) -> int:
 def step_of(tokens: int) -> int:
     """Products of so many tokens are filled up with zeros to a multiple of this: sixteen, or at most an eighth more.
 
-    Of every number of tokens that it ever multiplied oneDNN keeps kernels, 1.7 MB for the layers of the embedded encoder, half of
-    which no bound on its cache gives back.
+    Of every number of tokens that it ever multiplied oneDNN keeps kernels, 1.7 MB for the layers of the embedded
+    encoder, half of which no bound on its cache gives back.
 
     >>> step_of(20), step_of(300), step_of(2000)
     (16, 32, 128)

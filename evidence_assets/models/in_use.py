@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from huggingface_hub import hf_hub_download
@@ -14,7 +15,6 @@ from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import (
     Encoder,
     FloatArray,
@@ -27,10 +27,14 @@ from evidence_assets.models.protocols import (
 )
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
 from evidence_assets.models.running import loading
-from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
-from evidence_assets.models.text_writing import PermutedLM, SentenceWriter, TextLikelihood
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
 
+if TYPE_CHECKING:  # these import torch, which takes seconds that reading a lake need not wait for
+    from evidence_assets.models.masked import HFMaskedLM
+    from evidence_assets.models.text_writing import PermutedLM, SentenceWriter, TextLikelihood
+
+SAMPLE_MASKED_LM = "sample-masked-lm"
+"""Name by which a profile asks for the model that its lake trained."""
 MASKED_LM = "models/masked_lm"
 """The asset that trains or names the masked language model in use."""
 RELEVANCE_CLASSIFIER = "models/relevance_classifier"
@@ -118,7 +122,8 @@ def masked_lm(lake: Lake, settings: ModelSettings) -> HFMaskedLM:
 def pinned(lake: Lake, settings: ModelSettings) -> ModelSettings:
     """The settings with a revision: where none is stated, the one that the hub gave when the lake first used the model.
 
-    A hub's name stands for what lies there today; what a lake holds was made by one revision, also where it is made again.
+    A hub's name stands for what lies there today; what a lake holds was made by one revision, also where it is made
+    again.
     """
     if settings.revision or Path(settings.name).exists():
         return settings
@@ -134,6 +139,8 @@ def pinned(lake: Lake, settings: ModelSettings) -> ModelSettings:
 
 @lru_cache(maxsize=2)
 def _masked_lm(settings: ModelSettings, folder: str, stamp: int) -> HFMaskedLM:
+    from evidence_assets.models.masked import HFMaskedLM
+
     with loading(f"the masked language model {settings.name!r}"):
         return HFMaskedLM.load(
             folder or settings.name,
@@ -161,18 +168,24 @@ def _tuned_classifier(folder: str, stamp: int) -> Reranker:
 @lru_cache(maxsize=2)
 def text_likelihood(settings: ModelSettings) -> TextLikelihood:
     """The language model that rates given texts."""
+    from evidence_assets.models.text_writing import TextLikelihood
+
     return TextLikelihood.load(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache(maxsize=1)
 def sentence_writer(settings: ModelSettings) -> SentenceWriter:
     """The model that writes sentences out of keywords."""
+    from evidence_assets.models.text_writing import SentenceWriter
+
     return SentenceWriter.load(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache(maxsize=1)
 def substitute_proposer(settings: ModelSettings) -> PermutedLM:
     """The model that proposes other words for a prompt's."""
+    from evidence_assets.models.text_writing import PermutedLM
+
     return PermutedLM.load(settings.name, revision=settings.revision, device=settings.device)
 
 

@@ -1,7 +1,8 @@
-"""Causal language models with local weights: by the transformers library, or many requests at once in vLLM's offline engine.
+"""Causal language models with local weights: by the transformers library, or many requests at once in vLLM's offline
+engine.
 
-Belongs here: loading, the chat template, greedy decoding and constrained choices. The libraries are imported when a generator
-is made, not before.
+Belongs here: loading, the chat template, greedy decoding and constrained choices. The libraries are imported when a
+generator is made, not before.
 """
 
 from __future__ import annotations
@@ -248,8 +249,8 @@ class VLLMGenerator:
                 len(prompt),
                 0,
                 0.0,
-                f"{REFUSED}: a prompt of {len(prompt)} tokens and a reply of {request.most_tokens} exceed max_model_len "
-                f"{LONGEST}",
+                f"{REFUSED}: a prompt of {len(prompt)} tokens and a reply of {request.most_tokens} exceed "
+                f"max_model_len {LONGEST}",
             )
             for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
         ]

@@ -3,9 +3,9 @@
 Belongs here: the limits of a reply and what an error says. Retries, ``Retry-After`` and connections are the package's
 business, what is asked that of ``served_models``.
 
-What goes wrong on the server's side (not reached, too slow, cut off, 429, 5xx, not this protocol) is retried and then raises
-:class:`ModelUnavailable`: the step fails, and a retry goes on from what is kept. A request that the server refuses, such as
-a prompt that is too long, is a :class:`RefusedRequest`: one failed row.
+What goes wrong on the server's side (not reached, too slow, cut off, 429, 5xx, not this protocol) is retried and then
+raises :class:`ModelUnavailable`: the step fails, and a retry goes on from what is kept. A request that the server
+refuses, such as a prompt that is too long, is a :class:`RefusedRequest`: one failed row.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ class OpenAIServer:
             status, failed = error.status_code, error.request
             if status in (401, 403):
                 raise ModelUnavailable(
-                    f"the server at {self.url} refuses the key ({status}); set the environment variable {self._key_env} "
-                    f"to a valid one"
+                    f"the server at {self.url} refuses the key ({status}); set "
+                    f"the environment variable {self._key_env} to a valid one"
                 ) from None
             message = self._without_key(_message(error.body))
             if status not in (408, 409, 429) and status < 500:
@@ -194,7 +194,7 @@ class OpenAIServer:
 
 
 class _WholeReplies(DefaultAsyncHttpxClient):
-    """Reads a reply whole, in limits of time and size; one that is late or unreadable is retried like a cut connection."""
+    """Reads a reply whole, within limits of time and size; retries a late or unreadable one like a cut connection."""
 
     def __init__(self, server: OpenAIServer, **options: Any) -> None:
         super().__init__(timeout=httpx2.Timeout(server.timeout, connect=min(10.0, server.timeout)), **options)
@@ -213,8 +213,8 @@ class _WholeReplies(DefaultAsyncHttpxClient):
                     body += block
                     if len(body) > LARGEST_REPLY:
                         raise ModelUnavailable(
-                            f"the server at {self._server.url} sends more than {LARGEST_REPLY >> 20} MiB for one reply; it "
-                            f"is no such server, check base_url"
+                            f"the server at {self._server.url} sends over {LARGEST_REPLY >> 20} MiB for one reply; "
+                            f"it is no such server, check base_url"
                         )
         except TimeoutError:
             raise httpx2.ReadTimeout("too slow", request=request) from None

@@ -89,7 +89,7 @@ class LayeredEncoder(Protocol):
     """An encoder that gives more than its last hidden layer, and counts words without computing vectors."""
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
-        """As ``Encoder.tokens``, the last ``layers`` hidden layers side by side: n × (layers · d), the last one last."""
+        """As ``Encoder.tokens``, with the last ``layers`` hidden layers side by side, in order: n × (layers · d)."""
         ...
 
     def count_words(self, texts: Sequence[str]) -> list[int]:
@@ -233,8 +233,8 @@ class MaskedLM(Named, Protocol):
     ) -> list[FloatArray]:
         """Log-probabilities of words that are filled into all slots of each text, one after the other.
 
-        Word j of ``words[i]`` goes into slot ``slots[i][j]`` of text i, from 0; when it is asked for, the words before it
-        are filled in and those after it are masked. A word may be of several pieces.
+        Word j of ``words[i]`` goes into slot ``slots[i][j]`` of text i, from 0; when it is asked for, the words before
+        it are filled in and those after it are masked. A word may be of several pieces.
         """
         ...
 

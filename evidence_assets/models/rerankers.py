@@ -1,7 +1,7 @@
 """Rerankers: how well each text answers to its query, judged on the two together.
 
-Belongs here: late interaction over an encoder's token vectors (no weights of its own), cross-encoders by name, and tuning one
-on pairs. A tuned one is an ordinary Hugging Face folder.
+Belongs here: late interaction over an encoder's token vectors (no weights of its own), cross-encoders by name, and
+tuning one on pairs. A tuned one is an ordinary Hugging Face folder.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class MaxSimReranker:
 class CrossEncoderReranker:
     """A sequence classifier with one output, read on query and text together; the score is its raw output.
 
-    Pairs are run in batches of equal token count without padding, each on one thread and of at least eight pairs, so that
-    on a CPU no score depends on its neighbours; a pair longer than the model reads is refused.
+    Pairs are run in batches of equal token count without padding, each on one thread and of at least eight pairs, so
+    that on a CPU no score depends on its neighbours; a pair longer than the model reads is refused.
     """
 
     def __init__(self, name: str, *, revision: str | None = None, device: str = "auto") -> None:

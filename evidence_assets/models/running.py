@@ -107,7 +107,7 @@ def check_model_folder(folder: Path) -> None:
 
 
 def pinned_files(name: str, revision: str | None) -> tuple[dict[str, Any], str | None]:
-    """How the transformers library is told which files to load, and the revision: a folder's own, else the one asked for."""
+    """Arguments for transformers that name the files to load, and the revision: a folder's own, else ``revision``."""
     folder = Path(name)
     if not folder.is_dir():
         return {"revision": revision, "local_files_only": False}, revision
@@ -243,4 +243,5 @@ def fingerprint(vectors: npt.NDArray[np.floating], device: str = "cpu") -> str:
     import torch
 
     kernels = torch.backends.cpu.get_cpu_capability() if device.startswith("cpu") else torch.cuda.get_device_name()
-    return f"{kernels.lower().replace(' ', '_')}-{hashlib.blake2b(np.ascontiguousarray(vectors).tobytes(), digest_size=4).hexdigest()}"
+    digest = hashlib.blake2b(np.ascontiguousarray(vectors).tobytes(), digest_size=4)
+    return f"{kernels.lower().replace(' ', '_')}-{digest.hexdigest()}"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 VERSION = "1"
 """Raised whenever the same sentences and settings would give another model."""
 
-SAMPLE_MASKED_LM = "sample-masked-lm"
-"""Name by which a profile asks for the model that its lake trained."""
 REPORT = "training.json"
 """What the training says of itself, beside the weights: their hash, what it was trained on, its accuracy."""
 

@@ -1,7 +1,8 @@
 """Language models and encoders behind any server of the OpenAI protocol.
 
-Belongs here: how the shape of a reply is asked for on the wire, and what a reply holds. What goes wrong with the server is the
-business of ``openai_server``. A refused request gives a completion whose finish reason begins with ``refused``.
+Belongs here: how the shape of a reply is asked for on the wire, and what a reply holds. What goes wrong with the
+server is the business of ``openai_server``. A refused request gives a completion whose finish reason begins with
+``refused``.
 """
 
 from __future__ import annotations
@@ -67,10 +68,12 @@ class OpenAIGenerator(OpenAIServer):
         self._constrain, self._pinned, self._settled = constrain, revision, False
 
     def settle_revision(self, kept: Kept) -> None:
-        """Find out the revision, once: what the server's list of models says; else the pinned one; else its first reply.
+        """Find out the revision, once: what the server's list of models says; else the pinned one; else its first
+        reply.
 
-        What a reply says (a dated name, a fingerprint of the server) may change with every restart, so what was said first
-        holds. A server that cannot be reached now is taken at its last word, so that what is done already needs no server.
+        What a reply says (a dated name, a fingerprint of the server) may change with every restart, so what was said
+        first holds. A server that cannot be reached now is taken at its last word, so that what is done already needs
+        no server.
         """
         if self._settled:
             return

@@ -1,7 +1,7 @@
 """Models that write: how likely a text is after another, which is BARTScore, what is written after it, or in its gaps.
 
-Belongs here: log-probabilities, beams and, by a permuted model, the words of a gap. What is put before a text, and what comes
-of it, is the business of whoever asks.
+Belongs here: log-probabilities, beams and, by a permuted model, the words of a gap. What is put before a text, and
+what comes of it, is the business of whoever asks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PAIRS_AT_ONCE = 64
 
 
 class Pretrained:
-    """A model that writes text, with its tokenizer, on a device, called by the name and revision that it was loaded by."""
+    """A model that writes text, with its tokenizer, on a device, under the name and revision it was loaded by."""
 
     def __init__(self, model: Any, tokenizer: Any, *, model_id: str, revision: str = "", device: str = "cpu") -> None:
         self._model, self._tokenizer, self._device = model.to(device).eval(), tokenizer, torch.device(device)
@@ -31,7 +31,7 @@ class Pretrained:
 
     @classmethod
     def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> Self:
-        """Load from a folder or a hub name; only safetensors weights are read. ``auto`` takes CUDA where there is one."""
+        """Load from a folder or a hub name; reads only safetensors weights. ``auto`` takes CUDA if there is one."""
         from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
         options, known = pinned_files(str(name), revision)
@@ -54,9 +54,9 @@ class Pretrained:
 class TextLikelihood(Pretrained):
     """An encoder-decoder such as BART, or a causal language model such as GPT, that rates given texts.
 
-    ``score(x, y) = 1/m · Σ_t log p(y_t | y_<t, x)`` over the m tokens of y (Yuan et al. 2021, uniform weights). A causal
-    model reads x and y as one text. Pairs of equal token counts are run together, unpadded, so that no score depends on
-    the other pairs of the call but for the last digits.
+    ``score(x, y) = 1/m · Σ_t log p(y_t | y_<t, x)`` over the m tokens of y (Yuan et al. 2021, uniform weights). A
+    causal model reads x and y as one text. Pairs of equal token counts are run together, unpadded, so that no score
+    depends on the other pairs of the call but for the last digits.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""Asking a language model: completions kept, tokens counted, one repair for each unusable reply, and the registry of what is asked."""
+"""Calls of a language model: cached completions, token counts, one repair per unusable reply, the registry of tasks."""
 
 from __future__ import annotations
 
@@ -118,10 +118,10 @@ class LanguageModel:
     def ask(self, requests: Sequence[Request], read: Callable[[int, str], T]) -> list[tuple[T | Failure, Reply]]:
         """Ask, and read the replies, in the order asked; beside each result what it cost.
 
-        A reply that ``read`` refuses (:class:`UnusableReply`) is asked for once more with the reason; if that is unusable
-        too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked anew. The same
-        request is asked once. A server that gives out raises :class:`ModelUnavailable` after what it did reply is cached,
-        and so do calls that give out.
+        A reply that ``read`` refuses (:class:`UnusableReply`) is asked for once more with the reason; if that is
+        unusable too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked
+        anew. The same request is asked once. A server that gives out raises :class:`ModelUnavailable` after what it
+        did reply is cached, and so do calls that give out.
 
         ``read``: Gets the number of the request and the text of its reply.
         """
@@ -169,8 +169,9 @@ class LanguageModel:
             self._report(tasks)
         if len(allowed) < len(missing):
             raise NoCallsLeft(
-                f"the calls of language models that automation has for today (calls_a_day) are used up; {len(missing):,} "
-                f"were wanted, {len(allowed):,} were left: what was replied is kept, and the rest is asked tomorrow"
+                f"the calls of language models that automation has for today (calls_a_day) are used up; "
+                f"{len(missing):,} were wanted, {len(allowed):,} were left: "
+                "what was replied is kept, and the rest is asked tomorrow"
             )
 
     def _report(self, tasks: _Tasks[Any]) -> None:

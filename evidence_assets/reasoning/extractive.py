@@ -245,7 +245,7 @@ def _texts(task: ChooseAnswer) -> bool:
 
 
 def _nearest(task: ExplainOption, found: Sequence[Statement], vectors: Mapping[str, FloatArray]) -> Chain:
-    """The chain that quotes the statement nearest to question and option; what denies speaks for no option but a denial."""
+    """The chain that quotes the statement nearest to question and option; a denial supports only a denial."""
     wanted, denial = vectors[_asserted(task)], denies(task.option)
     nearness = {s: float(vectors[s.text] @ wanted) for s in found if denial or not s.denies}
     best = max(nearness, key=lambda statement: nearness[statement], default=None)

@@ -102,7 +102,7 @@ OURS = Style(EXPLAINING, CHOOSING)
 
 
 def judged(task: ChooseAnswer, answer: str | None, *, vetoes: bool = False) -> Choice:
-    """A model's label with what the citations say to it; ``vetoes`` says whether an answer that none carries is withheld."""
+    """A model's label with its citations' verdicts; ``vetoes``: whether an answer that none supports is withheld."""
     shares = {}
     for chain in task.chains:
         verdicts = [citation.verdict for citation in check(chain, task.evidence.get(chain.hypothesis, ()))]

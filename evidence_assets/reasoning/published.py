@@ -1,7 +1,7 @@
 """How the published systems ask a language model: their prompts' parts in their order, their form of reply, no more.
 
-Belongs here: requests and the reading of replies where a variant does what its paper does. The option that the model names
-is the answer; what its citations are worth stands beside it and overrules nothing. Our own way of asking is in
+Belongs here: requests and the reading of replies where a variant does what its paper does. The option that the model
+names is the answer; what its citations are worth stands beside it and overrules nothing. Our own way of asking is in
 ``requests`` and ``prompted``; the words of both stand in ``prompts/``. Marks around material are ours in either.
 """
 
@@ -59,7 +59,7 @@ def steps_of(text: str, evidence: Sequence[EvidenceItem]) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-# Chapter 7: a chain for each option, then one choice from all chains ----------------------------------------------------
+# Chapter 7: a chain for each option, then one choice from all chains -------------------------------------------------
 
 
 def chain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
@@ -97,7 +97,7 @@ def _choice(reply: str, task: ChooseAnswer) -> Choice:
     return judged(task, parse_answer(reply, task.labels, task.options))
 
 
-# Chapters 3 and 4: an explanation for each label or option, then one label ----------------------------------------------
+# Chapters 3 and 4: an explanation for each label or option, then one label -------------------------------------------
 
 
 def case_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
@@ -132,7 +132,7 @@ def verdict_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     )
 
 
-# Chapter 6: one call that gives answer and explanation; without retrieval, a plain question ------------------------------
+# Chapter 6: one call that gives answer and explanation; without retrieval, a plain question --------------------------
 
 
 def passages_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:

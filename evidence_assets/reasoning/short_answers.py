@@ -34,11 +34,11 @@ WITH_TEXT = 0.30
 RELATION_FLOOR = 0.18
 """Cosine of what is asked with what the facts say, names left out, under which they do not say it."""
 MARGIN = 0.06
-"""Readings whose weights are nearer than this are not told apart. Chosen on the first half of the sample's questions, put
-without their options: docs/measured.md."""
+"""Readings whose weights are nearer than this are not told apart. Chosen on the first half of the sample's questions,
+put without their options: docs/measured.md."""
 TEXT_FLOOR = 0.72
-"""Cosine from which on a statement of a text answers a question. Chosen on the first half of the sample's questions, put
-without their options: docs/measured.md."""
+"""Cosine from which on a statement of a text answers a question. Chosen on the first half of the sample's questions,
+put without their options: docs/measured.md."""
 
 
 @dataclass(frozen=True)
@@ -118,13 +118,13 @@ class ExtractiveShortAnswers:
     that does not. Paths of the same start, relations and directions give answers to the same reading of the question. A
     path p weighs ½ cos(q, facts of p) + ½ cos(q without the start, relations of p), a reading as much as its best path.
     The best reading answers if it reaches :data:`FLOOR`; the end of its best path is the answer, all its ends are
-    supported. Only sourced facts count. The confidence is the best reading's share beside the next, or beside an answer that
-    only just reaches the floor where no other comes so far.
+    supported. Only sourced facts count. The confidence is the best reading's share beside the next, or beside an
+    answer that only just reaches the floor where no other comes so far.
 
     Where there are texts, they decide: the statement whose cosine with the question is greatest must reach
-    :data:`TEXT_FLOOR`. The first end of the facts' best reading that is named there is the answer; without facts the answer is the statement
-    itself, word for word; else nothing is answered. What is asked by a denial ("which of these is not …") is not
-    answered: that something is so says nothing of what is not.
+    :data:`TEXT_FLOOR`. The first end of the facts' best reading that is named there is the answer; without facts the
+    answer is the statement itself, word for word; else nothing is answered. What is asked by a denial ("which of these
+    is not …") is not answered: that something is so says nothing of what is not.
     """
 
     name = "extractive"

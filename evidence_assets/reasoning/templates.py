@@ -1,9 +1,9 @@
 """Prompts as files with named fields: what a model is told and asked, word for word, and the hash of it.
 
-A template is a text file in a folder ``prompts`` beside the code that fills it: the system message, a line ``---`` and the
-user message. ``$name`` is a field. A paragraph that begins with ``?name`` stands only where that field is not empty, and a
-paragraph of nothing but empty fields is left out. A file of the same name and fields in a folder of the user's own takes
-its place (``Words``).
+A template is a text file in a folder ``prompts`` beside the code that fills it: the system message, a line ``---`` and
+the user message. ``$name`` is a field. A paragraph that begins with ``?name`` stands only where that field is not
+empty, and a paragraph of nothing but empty fields is left out. A file of the same name and fields in a folder of the
+user's own takes its place (``Words``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Template:
 
     @classmethod
     def load(cls, package: str | None, name: str, *fields: str) -> Template:
-        """Read ``prompts/<name>.txt`` of a package, which must have these fields (names, parted by blanks) and no others."""
+        """Read ``prompts/<name>.txt`` of a package; its fields must be exactly these (names, separated by blanks)."""
         return _read(
             Path(str(resources.files(package or "") / "prompts" / f"{name}.txt")), frozenset(" ".join(fields).split())
         )
@@ -86,8 +86,8 @@ def _read(path: Path, wanted: frozenset[str]) -> Template:
 
 @dataclass(frozen=True)
 class Words:
-    """Prompts as they are packaged, or as the first of some folders of the user's own that has one words it; and how long
-    and how free a reply may be.
+    """Prompts as they are packaged, or as the first of some folders of the user's own that has one words it; and how
+    long and how free a reply may be.
     """
 
     folders: tuple[Path, ...] = ()
@@ -102,7 +102,7 @@ class Words:
         return replace(own, tokens=self.tokens.get(template.name, 0), temperature=self.temperature)
 
     def check(self, templates: Iterable[Template]) -> None:
-        """Refuse a folder that is not there, a file or a limit of no prompt of ``templates``, and one without its fields."""
+        """Reject a missing folder, a file or limit of no prompt of ``templates``, and a file without its fields."""
         known = {template.name: template for template in templates}
         for name, most in self.tokens.items():
             if name not in known:

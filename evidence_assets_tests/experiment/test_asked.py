@@ -177,7 +177,8 @@ def test_sources_that_are_not_there_are_said(lake: Lake, tmp_path: Path) -> None
 def test_asking_loads_no_dagster(lake: Lake) -> None:
     code = (
         "import sys; from evidence_assets.cli import app\n"
-        f"app(['ask', 'Which animal purrs?', '--options', 'Bee', 'Cat', '--json', '--lake', {str(lake.root)!r}], standalone_mode=False)\n"
+        "app(['ask', 'Which animal purrs?', '--options', 'Bee', 'Cat', '--json', "
+        f"'--lake', {str(lake.root)!r}], standalone_mode=False)\n"
         "assert 'dagster' not in sys.modules and 'uvicorn' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)

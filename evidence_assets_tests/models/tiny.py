@@ -87,9 +87,17 @@ def make_causal(
     fast.save_pretrained(folder)
     configuration, model = (Qwen2Config, Qwen2ForCausalLM) if qwen else (LlamaConfig, LlamaForCausalLM)
     config = configuration(
-        vocab_size=tokenizer.get_vocab_size(), hidden_size=size, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
-        intermediate_size=2 * size, max_position_embeddings=8192, pad_token_id=0, eos_token_id=1, bos_token_id=None,
-        initializer_range=0.5,
-    )  # fmt: skip  # so wide that what it says depends on all of its prompt
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=size,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        intermediate_size=2 * size,
+        max_position_embeddings=8192,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=None,
+        initializer_range=0.5,  # so wide that what it says depends on all of its prompt
+    )
     model(config).save_pretrained(folder)
     return folder

@@ -22,6 +22,7 @@ from evidence_assets.harvest.triple_metrics import Pair
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.in_use import (
     MASKED_LM,
+    SAMPLE_MASKED_LM,
     encoder,
     masked_lm,
     model_key,
@@ -29,7 +30,6 @@ from evidence_assets.models.in_use import (
     substitute_proposer,
     text_likelihood,
 )
-from evidence_assets.models.sample_masked_lm import SAMPLE_MASKED_LM
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.systems.kbloom import VERSION, rows, scores
 from evidence_assets.systems.kbloom.judging import JUDGE, REWORD, PromptedJudge, PromptedParaphraser, statement

@@ -15,10 +15,9 @@ from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.models.in_use import MASKED_LM, masked_lm, model_key
+from evidence_assets.models.in_use import MASKED_LM, SAMPLE_MASKED_LM, masked_lm, model_key
 from evidence_assets.models.sample_masked_lm import (
     REPORT,
-    SAMPLE_MASKED_LM,
     VERSION,
     TrainingSettings,
     train_sample_masked_lm,

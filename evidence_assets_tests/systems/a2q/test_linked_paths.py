@@ -1,4 +1,4 @@
-"""Paths of one and two triples from what a question names: against a slow version, with options, and with nothing linked."""
+"""Paths of one and two triples from a question's entities: against a slow version, with options, with none linked."""
 
 from __future__ import annotations
 

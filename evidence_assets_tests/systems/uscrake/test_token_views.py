@@ -1,4 +1,4 @@
-"""Words and layers of the real encoder: what a view hands on is what its definition says of the encoder's own output."""
+"""Words and layers of the real encoder: a view returns what its definition says of the encoder's own output."""
 
 from __future__ import annotations
 
