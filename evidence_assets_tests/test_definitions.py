@@ -81,7 +81,9 @@ def test_every_table_asset_has_its_blocking_check(loaded: dg.Definitions) -> Non
     assert with_table == checks
 
 
-@pytest.mark.parametrize(("profile", "presets"), [("embedded", ""), ("paper", "all")])
+@pytest.mark.parametrize(
+    ("profile", "presets"), [("embedded", ""), pytest.param("paper", "all", marks=pytest.mark.long)]
+)
 def test_no_edge_fans_in_more_than_64_partitions(
     profile: str, presets: str, other_settings: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,7 @@ def test_the_tuned_classifier_is_another_model_and_learns_from_the_other_half(op
         classifier_stages(variant, ClassifierSettings("sample_mcqa"))
     split(opted, "dev", "other")
     refused = opted.make("models/relevance_classifier", fails=True)
-    assert "there is nothing to tune on" in failures(refused)
+    assert "holds an answer to tune on" in failures(refused)
 
 
 def test_each_ablation_leaves_out_its_stage() -> None:

@@ -59,7 +59,7 @@ def chunked(root: Path, folder: Path) -> Lake:
     return lake
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_step_goes_on_from_its_last_block_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     for number in range(18):

@@ -26,7 +26,7 @@ from evidence_assets_tests.models.tiny_masked import word_piece
 WORDS = "the fever aspirin insulin pain of may treat glucose lowers river copper near a in cell".split()  # noqa: SIM905
 THREADS = st.sampled_from([1, 2, 4])
 LENGTHS = st.one_of(st.integers(1, 24), st.sampled_from([31, 64, 127, 200]))
-few = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def texts_of(lengths: Sequence[int], seed: int) -> list[str]:
     return [" ".join(rng.choices(WORDS, k=length)) for length in lengths]
 
 
-@pytest.fixture(scope="module", params=["float32", "bfloat16", "float16"])
+@pytest.fixture(scope="module", params=["float32", "bfloat16", pytest.param("float16", marks=pytest.mark.long)])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     if request.param == "bfloat16" and torch.cpu.get_capabilities().get("amx_bf16"):
         pytest.skip("never taken by itself on a CPU with AMX")

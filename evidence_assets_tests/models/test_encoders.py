@@ -190,6 +190,7 @@ def test_torch_is_imported_lazily() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read as Linux states it")
 def test_kernels_of_many_shapes_do_not_stay() -> None:
     code = """

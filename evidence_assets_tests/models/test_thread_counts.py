@@ -49,7 +49,7 @@ def encoded(threads: int) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("threads", [2, pytest.param(4, marks=pytest.mark.long)])
 def test_vectors_are_those_of_one_thread_and_of_each_text_alone(threads: int) -> None:
     one, several = encoded(1), encoded(threads)
     assert (one["threads"], several["threads"]) == (1, threads)

@@ -218,7 +218,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / met
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_peak_is_less_than_one_and_a_half_finished_indexes(tmp_path: Path) -> None:
     chance = np.random.default_rng(0)
     file = np.lib.format.open_memmap(tmp_path / "vectors.npy", "w+", np.float16, (400_000, 256))

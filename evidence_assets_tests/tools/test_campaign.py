@@ -38,7 +38,7 @@ def test_spoilt_inputs_to_every_reader() -> None:
     assert "no find" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_kills_leave_no_trace(tmp_path: Path) -> None:
     done = campaign("kill", "--rounds", "1", "--only", "removed", "--seed", "4", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
