@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 import sqlalchemy
 from click.testing import Result
@@ -26,6 +27,11 @@ harvesting: {training_steps: 300, n: 20, prompts: 2}
 """
 REPOSITORY = Path(__file__).resolve().parent.parent
 SMALL_SAMPLE = REPOSITORY / "evidence_assets" / "sample" / "small"
+
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))
+hypothesis.settings.load_profile("patient")
 
 
 @sqlalchemy.event.listens_for(sqlalchemy.Engine, "connect")
