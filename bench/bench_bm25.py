@@ -33,8 +33,8 @@ def sentences_and_questions() -> tuple[list[str], list[str]]:
     """Sentences of HotpotQA's passages, and its questions."""
     folder = Path(os.environ["EVIDENCE_DEV_DATA"]) / "hotpotqa-100"
     corpus = json.loads((folder / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
-    asked = json.loads((folder / "hotpotqa_train.json").read_text(encoding="utf-8"))
-    return [s for passage in corpus.values() for s in passage if s.strip()], [row["question"] for row in asked]
+    rows = json.loads((folder / "hotpotqa_train.json").read_text(encoding="utf-8"))
+    return [s for passage in corpus.values() for s in passage if s.strip()], [row["question"] for row in rows]
 
 
 def texts_of(sentences: Sequence[str], count: int) -> list[list[str]]:
@@ -67,10 +67,10 @@ def main() -> None:
             writer.add(texts[start : start + AT_ONCE])
         writer.finish()
         built = time.perf_counter() - started
-        held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
         size = sum(path.stat().st_size for path in (Path(folder) / "index").iterdir())
         index = TermIndex(Path(folder) / "index")
-        print(f"{count:,} texts: {size / count:.0f} bytes a text on disk, {held / count:.0f} in memory while written")
+        print(f"{count:,} texts: {size / count:.0f} bytes a text on disk, {grown / count:.0f} in memory while written")
         other = bm25s.BM25(method="lucene", k1=K1, b=B)
         started = time.perf_counter()
         other.index(texts, show_progress=False)
@@ -78,11 +78,11 @@ def main() -> None:
         for query in queries:
             expected = np.sort(other.get_scores(query))[::-1][:K] * (K1 + 1)
             assert np.allclose(index.top_k(query, K)[1], expected[expected > 0], rtol=1e-5)
-        own = milliseconds(lambda query: index.top_k(query, K), queries)
+        our_time = milliseconds(lambda query: index.top_k(query, K), queries)
         library = milliseconds(lambda query: other.retrieve([query], k=K, show_progress=False), queries)
-        print(f"on disk           built in {built:6.1f} s, {own:7.2f} ms a query, the best {K}")
+        print(f"on disk           built in {built:6.1f} s, {our_time:7.2f} ms a query, the best {K}")
         print(f"bm25s, in memory  built in {theirs:6.1f} s, {library:7.2f} ms")
-        print(f"ratio of times: building {built / theirs:.2f}, asking {own / library:.2f}; equal scores")
+        print(f"ratio of times: building {built / theirs:.2f}, asking {our_time / library:.2f}; equal scores")
 
 
 if __name__ == "__main__":

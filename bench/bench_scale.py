@@ -1,4 +1,4 @@
-"""A corpus from 20,000 to a million chunks: seconds, bytes and memory of every stage, and of who answers from it.
+"""A corpus from 20,000 to a million chunks: seconds, bytes and memory of every stage, and of answering from it.
 
     EVIDENCE_DEV_DATA=<folder> python bench/bench_scale.py [--sizes 20000 200000 1000000] [--folder FOLDER]
 
@@ -291,7 +291,7 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         for size in map(str, POOLS):
             grown = large[size]["own"] / small[size]["own"] - 1
             print(
-                f"Own memory of who answers with R = {int(size):,}: {100 * grown:+.1f} % "
+                f"Own memory of an answering process with R = {int(size):,}: {100 * grown:+.1f} % "
                 f"from {sizes[-2]:,} to {sizes[-1]:,} chunks."
             )
         print()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,18 +122,17 @@ def print_check(reads: Sequence[Read]) -> None:
             part = [one for one in half if one.claim.question.benchmark == name]
             settled = [one for one in part if one.signs.settled is not None]
             print(
-                f"{name}, {title}: {share(part, lambda one: one.is_right(weights))} of {len(part)} right, offered all "  # noqa: B023
-                f"three {share(part, lambda one: one.is_right(weights, offered=3))}, {len(settled)} settled, "  # noqa: B023
-                f"{share(settled, lambda one: one.is_right(weights))} of these right"  # noqa: B023
+                f"{name}, {title}: {share(part, weights)} of {len(part)} right, offered all three "
+                f"{share(part, weights, offered=3)}, {len(settled)} settled, {share(settled, weights)} of these right"
             )
     for title, part in (("first halves", halves[0]), ("all", list(reads))):
         shares = ", ".join(f"{name} {100 * value:.1f}" for name, value in sorted(cross_validated(part).items()))
         print(f"cross-validation, {title}: {shares}")
 
 
-def share(reads: Sequence[Read], is_right: Callable[[Read], bool]) -> str:
-    """The percentage of some claims that are right."""
-    return f"{100 * sum(map(is_right, reads)) / max(1, len(reads)):.1f}"
+def share(reads: Sequence[Read], weights: Weights, *, offered: int | None = None) -> str:
+    """The percentage of some claims that are right with these weights."""
+    return f"{100 * sum(read.is_right(weights, offered=offered) for read in reads) / max(1, len(reads)):.1f}"
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,8 @@ def transport(device: str, small: bool) -> Iterator[Twins]:
     for cost in ground_costs():
         found = pool.measure(7, cost)
         query = TokenMeasure(found.points[:12], found.weights[:12])
-        (expected,), here = timed(lambda q=query, c=cost: top_k([q], pool, 20, c), "cpu", 1)  # type: ignore[misc]
-        (there,), seconds = timed(lambda q=query, c=cost: top_k([q], pool, 20, c, device=device), device)  # type: ignore[misc]
+        (expected,), here = timed(partial(top_k, [query], pool, 20, cost), "cpu", 1)
+        (there,), seconds = timed(partial(top_k, [query], pool, 20, cost, device=device), device)
         same = there.indices.tolist() == expected.indices.tolist()
         difference = float(np.abs(there.distances - expected.distances).max()) if same else np.inf
         yield Twins(f"transport, {cost}", size, here, seconds, difference, 1e-6)

@@ -78,14 +78,14 @@ def solved(question: Question, evidence: TableEvidence, caption: str) -> Answere
     options = question.options if question.task == "table_qa" else question.labels
     pairs = list(zip(question.labels, options, strict=True))
     chains = SOLVER.explain([ExplainOption(question.text, *pair, cells, question.task) for pair in pairs])
-    held = tuple(chain for chain in chains if isinstance(chain, Chain))
+    explanations = tuple(chain for chain in chains if isinstance(chain, Chain))
     given = dict.fromkeys(question.labels, cells)
-    choice = SOLVER.choose([ChooseAnswer(question.text, question.labels, tuple(options), held, given, question.task)])[
-        0
-    ]
+    choice = SOLVER.choose(
+        [ChooseAnswer(question.text, question.labels, tuple(options), explanations, given, question.task)]
+    )[0]
     if not isinstance(choice, Choice):
         raise ValueError(f"{question.question_id} was not answered: {choice.reason}")
-    return Answered(question, evidence, choice, held)
+    return Answered(question, evidence, choice, explanations)
 
 
 def percent(part: float, whole: float) -> str:
@@ -121,14 +121,14 @@ def overlap_answer(grid: Grid, question: Question) -> Answered:
     The cell with the highest sum is the answer; the one met first where several have it. Of the ways tried to count
     overlap it is the one that comes nearest to what is stated for all 9,092 questions.
     """
-    asked = _content([question.text])
+    question_words = _content([question.text])
     options = [_content([option]) for option in question.options]
     best: tuple[float, int, tuple[int, int]] = (0.0, 0, (0, 0))
     header, rows = grid
     for i, words in enumerate(rows, 1):
         for j, cell in enumerate(words):
             rest = frozenset().union(*(w for k, w in enumerate(words) if k != j), *header[j : j + 1])
-            around = 2 * len(asked & rest) / max(1, len(asked))
+            around = 2 * len(question_words & rest) / max(1, len(question_words))
             for o, option in enumerate(options):
                 match = 2 * len(option & cell) / (len(option) + len(cell)) if option & cell else 0.0
                 if match and match + around > best[0]:
@@ -175,12 +175,12 @@ def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named) -> dict[str, 
     """Answers of each variant, and those of plain word overlap."""
     tables = {table.table_id: table for table in read_tabmcq_tables(folder)}
     questions = list(read_questions("tabmcq", folder, "all"))
-    asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
+    table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     results: dict[str, list[Answered]] = {}
     for name, variant in variants.items():
-        found = list(collapsed_tables(asked, tables, variant, encoder))
+        selections = list(collapsed_tables(table_questions, tables, variant, encoder))
         results[name] = [
-            solved(q, e, tables[e.question.table_id].caption) for q, e in zip(questions, found, strict=True)
+            solved(q, e, tables[e.question.table_id].caption) for q, e in zip(questions, selections, strict=True)
         ]
     grids = {key: overlap_grid(table) for key, table in tables.items()}
     results["plain word overlap"] = [overlap_answer(grids[q.table_id or ""], q) for q in questions]
@@ -210,16 +210,17 @@ def measure_sample(encoder: MiniLm) -> None:
         for benchmark in ("sample_tables", "sample_claims"):
             questions = list(own.read_questions(folder / "benchmarks" / f"{benchmark}.jsonl", benchmark))
             print(f"\n{benchmark}: share of columns kept | right, answered, of all, in dev and test")
-            asked = [
+            table_questions = [
                 TableQuestion(q.question_id, q.text, q.table_id or "", q.options if q.task == "table_qa" else ())
                 for q in questions
             ]
             for variant in ("ucret_published", "ucret", "keep_all"):
-                found = list(collapsed_tables(asked, tables, VARIANTS[variant], encoder))
+                selections = list(collapsed_tables(table_questions, tables, VARIANTS[variant], encoder))
                 rows = [
-                    solved(q, e, tables[e.question.table_id].caption) for q, e in zip(questions, found, strict=True)
+                    solved(q, e, tables[e.question.table_id].caption)
+                    for q, e in zip(questions, selections, strict=True)
                 ]
-                share = percent(sum(len(e.columns.kept) for e in found), sum(e.columns.width for e in found))
+                share = percent(sum(len(e.columns.kept) for e in selections), sum(e.columns.width for e in selections))
                 halves = []
                 for split in ("dev", "test"):
                     part = [row for row in rows if row.question.split == split]
@@ -241,10 +242,12 @@ def temperature_table(name: str, pairs: Sequence[tuple[str, Table]], encoder: Mi
     print(f"\nJSD gate on {name}: {len(texts)} text–column pairs (first piece of each column), eta = 0.30")
     print("  temperature   median      95th      max | share passing: divergence <= 0.30, root <= 0.30")
     for temperature in (1.0, 0.5, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01):
-        found = jensen_shannon(softmax(left, temperature), softmax(right, temperature))
-        median, high = np.quantile(found, (0.5, 0.95))
-        direct, root = 100 * (found <= 0.3).mean(), 100 * (np.sqrt(found) <= 0.3).mean()
-        print(f"  {temperature:11.2f} {median:8.5f} {high:9.5f} {found.max():8.5f} | {direct:5.1f} % {root:5.1f} %")
+        divergences = jensen_shannon(softmax(left, temperature), softmax(right, temperature))
+        median, high = np.quantile(divergences, (0.5, 0.95))
+        direct, root = 100 * (divergences <= 0.3).mean(), 100 * (np.sqrt(divergences) <= 0.3).mean()
+        print(
+            f"  {temperature:11.2f} {median:8.5f} {high:9.5f} {divergences.max():8.5f} | {direct:5.1f} % {root:5.1f} %"
+        )
 
 
 def mcq_error(item: Answered) -> str:
@@ -277,27 +280,27 @@ PARTS = ("tabmcq", "sample", "temperature", "errors")
 
 def print_temperatures(folder: Path, encoder: MiniLm) -> None:
     tables = {table.table_id: table for table in read_tabmcq_tables(folder / "tabmcq")}
-    asked = [(q.text, tables[q.table_id or ""]) for q in read_questions("tabmcq", folder / "tabmcq", "all")]
+    texts_and_tables = [(q.text, tables[q.table_id or ""]) for q in read_questions("tabmcq", folder / "tabmcq", "all")]
     temperature_table(
         "SCITAB", [(q.text, t) for q, t in read_pairs("scitab", [folder / "scitab" / "sci_tab.json"], "all")], encoder
     )
-    temperature_table("TabMCQ", asked, encoder)
+    temperature_table("TabMCQ", texts_and_tables, encoder)
 
 
 def main() -> None:
     reader = argparse.ArgumentParser(description="Results on real tables.")
     reader.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all without any")
-    wanted = set(reader.parse_args().parts) or set(PARTS)
+    parts = set(reader.parse_args().parts) or set(PARTS)
     folder, encoder = Path(os.environ["EVIDENCE_DEV_DATA"]), MiniLm()
-    if wanted & {"tabmcq", "errors"}:
-        results = tabmcq_results(folder / "tabmcq", encoder, VARIANTS if "tabmcq" in wanted else ERRORS_OF)
-    if "tabmcq" in wanted:
+    if parts & {"tabmcq", "errors"}:
+        results = tabmcq_results(folder / "tabmcq", encoder, VARIANTS if "tabmcq" in parts else ERRORS_OF)
+    if "tabmcq" in parts:
         print_tabmcq(results)
-    if "sample" in wanted:
+    if "sample" in parts:
         measure_sample(encoder)
-    if "temperature" in wanted:
+    if "temperature" in parts:
         print_temperatures(folder, encoder)
-    if "errors" in wanted:
+    if "errors" in parts:
         for name in ERRORS_OF:
             print_errors(f"TabMCQ, {name}", results[name], mcq_error)
 

@@ -127,7 +127,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             opposed = merge.contradictions(edges, load().opposites)
             return StageOutput(edges, merge.edge_lineage(edges), {"contradictions": opposed.height})
 
-        made = [
+        graph_assets = [
             table_asset(
                 f"{base}/triples",
                 "triples",
@@ -161,8 +161,8 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
         named = [self._node_vectors(name) for name in ("", *further_encoders(f"{base}/node_vectors"))]
         return dg.Definitions(
-            assets=[*raw, *made, rows_asset(self.name, group, merge.VERSION), *named],
-            asset_checks=[sound_check(asset) for asset in made],
+            assets=[*raw, *graph_assets, rows_asset(self.name, group, merge.VERSION), *named],
+            asset_checks=[sound_check(asset) for asset in graph_assets],
         )
 
     def _node_vectors(self, name: str) -> dg.AssetsDefinition:
@@ -204,16 +204,16 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
         if not profiles.load().is_any_of(self.profiles):
             return dg.Definitions()
         place = f"knowledge/{self.graph}/passages"
-        said, cut = (
+        content, cut = (
             f"Names and facts of the graph {self.graph} in words",
             lambda graph, _, mine: fact_passages(graph, mine),
         )
-        assets = [passages_asset(self.graph, name, said, "", cut) for name in ("", *further_encoders(place))]
+        assets = [passages_asset(self.graph, name, content, "", cut) for name in ("", *further_encoders(place))]
         return dg.Definitions(assets=assets, asset_checks=[sound_check(asset, unit_length) for asset in assets])
 
 
 def passages_asset(
-    graph: str, name: str, said: str, version: str, cut: Callable[[KnowledgeGraph, Encoder, Mine], Iterable[Passage]]
+    graph: str, name: str, content: str, version: str, cut: Callable[[KnowledgeGraph, Encoder, Mine], Iterable[Passage]]
 ) -> dg.AssetsDefinition:
     """Passages of a graph with the vectors of one encoder: of the profile's first where none is named.
 
@@ -237,7 +237,7 @@ def passages_asset(
         with_model(f"{place}/passages", name),
         "kg_passages",
         make,
-        description=f"{said}, with their vectors{f' by {name}' if name else ''}.",
+        description=f"{content}, with their vectors{f' by {name}' if name else ''}.",
         group="_".join(filter(None, ["knowledge", name])),
         code_version=f"{version}{VERSION}{version_of_encoder(name)}",
         deps=[f"{place}/nodes", f"{place}/edges"],
@@ -271,9 +271,9 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             return StageOutput(nodes, metadata={"types": nodes["type"].n_unique()})
 
         def make_edges(step: StageContext) -> StageOutput:
-            stated = self.read_edges(step.lake.raw_place(self.folder))
-            edges = edge_rows(stated, self.name, self.sources[1], self.licence)
-            return StageOutput(edges, metadata={"types": stated["relation"].n_unique()})
+            edges_read = self.read_edges(step.lake.raw_place(self.folder))
+            edges = edge_rows(edges_read, self.name, self.sources[1], self.licence)
+            return StageOutput(edges, metadata={"types": edges_read["relation"].n_unique()})
 
         nodes = table_asset(
             f"{place}/nodes",
@@ -314,10 +314,10 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         place, group = f"knowledge/{self.name}", "_".join(filter(None, ["knowledge", name]))
         passages_key, by = with_model(f"{place}/passages", name), f" by {name}" if name else ""
 
-        said = f"Documents and relations of the nodes of {self.name} in passages"
+        content = f"Documents and relations of the nodes of {self.name} in passages"
         tokens = profiles.load().chunking.passage_tokens
         cut = partial(node_search.node_passages, tokens=tokens)
-        passages = passages_asset(self.name, name, said, f"{four_step_focus.VERSION}:{tokens}:", cut)
+        passages = passages_asset(self.name, name, content, f"{four_step_focus.VERSION}:{tokens}:", cut)
 
         def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             settings = profiles.load().using({"encoder": name} if name else {})

@@ -45,7 +45,7 @@ class RawFiles(declared.RawFiles, dg.Component, dg.Resolvable):
 
 
 def raw_asset(key: str, below_raw: list[str], wanted: str = "", hub: str = "") -> dg.AssetsDefinition:
-    """An asset whose data version is the content of files or folders below the lake's ``raw``; ``wanted`` is said of
+    """An asset whose data version is the content of files or folders below the lake's ``raw``; ``wanted`` describes
     those that are missing, unless they may be fetched from ``hub``.
 
     Materialize it after changing them: what was made of them is then stale, and nothing is where they are the same.

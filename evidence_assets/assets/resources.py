@@ -52,22 +52,22 @@ class Placing(TypedDict, total=False):
 
 
 def placed(pool: str | None = None, *, hands_out: bool = False) -> Placing:
-    """What Dagster is told of where the step of an asset or a check works.
+    """Placement options for the step of an asset or a check.
 
     ``pool``: The pool that it waits for.
     ``hands_out``: Whether its work is done by actors (`over_workers`): it waits, and holds no processor or card
     meanwhile.
     """
-    told: Placing = {"pool": pool} if pool else {}
+    options: Placing = {"pool": pool} if pool else {}
     if not _on_ray():
-        return told
-    stated = _stated(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
-    told["op_tags"] = {"dagster-ray/config": {name: value for name, value in stated.items() if value}}
+        return options
+    ray_config = _stated(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
+    options["op_tags"] = {"dagster-ray/config": {name: value for name, value in ray_config.items() if value}}
     if not _is_job():
         # Only who watches over steps begins one again: a machine that is gone takes it along, a wrong input stays
         # wrong.
-        told["retry_policy"] = dg.RetryPolicy(max_retries=LOST)
-    return told
+        options["retry_policy"] = dg.RetryPolicy(max_retries=LOST)
+    return options
 
 
 def executor() -> dg.ExecutorDefinition | None:
@@ -78,8 +78,8 @@ def executor() -> dg.ExecutorDefinition | None:
         from dagster_ray import ray_executor
     except ImportError as error:
         raise BadInput("executor: ray needs packages: pip install 'evidence-assets[ray]'") from error
-    made: dg.ExecutorDefinition = ray_executor
-    return made
+    executor: dg.ExecutorDefinition = ray_executor
+    return executor
 
 
 def over_workers() -> OverBlocks:

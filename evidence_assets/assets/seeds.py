@@ -61,18 +61,18 @@ class SeedFiles:
 def look(lake: Lake) -> SeedFiles:
     """Read every seed file; those of the sample and of the packaged collections are put into place before."""
     harvesting = profiles.load().harvesting
-    own = lake.raw_place("seeds")
-    own.mkdir(parents=True, exist_ok=True)
-    _place(lake.raw_place("sample/seeds"), own, harvesting.sample_relations)
+    seeds_folder = lake.raw_place("seeds")
+    seeds_folder.mkdir(parents=True, exist_ok=True)
+    _place(lake.raw_place("sample/seeds"), seeds_folder, harvesting.sample_relations)
     for collection in harvesting.relations:
         packaged = collection_folder(collection)
-        _place(packaged, own, [path.stem for path in seed_files(packaged)])
-    folders = [own, *(lake.raw_place(name) for name in harvesting.seed_folders)]
-    found = read_seed_folder(*folders)
-    errors = list(found.errors)
+        _place(packaged, seeds_folder, [path.stem for path in seed_files(packaged)])
+    folders = [seeds_folder, *(lake.raw_place(name) for name in harvesting.seed_folders)]
+    folder_contents = read_seed_folder(*folders)
+    errors = list(folder_contents.errors)
     relations: dict[str, Relation] = {}
-    for relation in found.relations:
-        path = found.files[relation.id]
+    for relation in folder_contents.relations:
+        path = folder_contents.files[relation.id]
         if not _NAME.fullmatch(path.stem):
             errors.append(BadInput("the file's name may hold only letters, digits, '_', '-', '+' and '.'", file=path))
         elif path.stem in relations:
@@ -85,16 +85,16 @@ def look(lake: Lake) -> SeedFiles:
     return SeedFiles(relations, tuple(errors), tuple(sorted(present)))
 
 
-def _place(rendered: Path, own: Path, wanted: Iterable[str]) -> None:
+def _place(rendered: Path, target: Path, names: Iterable[str]) -> None:
     """Copy these of the files, each once in the life of the lake: edits and deletions of the user's stay."""
-    state = own / _PLACED
+    state = target / _PLACED
     placed = set(json.loads(state.read_text())) if state.exists() else set()
-    new = [name for name in wanted if name not in placed and (rendered / f"{name}.yaml").exists()]
+    new = [name for name in names if name not in placed and (rendered / f"{name}.yaml").exists()]
     if not new:
         return
     for name in new:
-        if not (own / f"{name}.yaml").exists():
-            with replacing_file(own / f"{name}.yaml") as temporary:
+        if not (target / f"{name}.yaml").exists():
+            with replacing_file(target / f"{name}.yaml") as temporary:
                 shutil.copyfile(rendered / f"{name}.yaml", temporary)
     with replacing_file(state) as temporary:
         temporary.write_text(json.dumps(sorted(placed | set(new)), indent=1) + "\n")
@@ -104,7 +104,7 @@ def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[s
     """Let partitions and rows follow the folder; returns the partitions that were retired.
 
     Partitions of new files are added. Those whose file is gone are removed, their rows are deleted from every table,
-    and every asset that had some is told that it has nothing there any more, so that a file that comes back is
+    and every asset that had some records that it has nothing there any more, so that a file that comes back is
     harvested anew.
     """
     name = str(RELATIONS.name)
@@ -146,18 +146,18 @@ def requests(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunReque
     was asked for is on its way, nothing more is asked for the same file: what that run reads is seen when it is done.
     """
     files = look(lake)
-    asked: list[dg.RunRequest] = []
+    run_requests: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
         version, event = _recorded(instance, SEEDS, partition)
         if version != relation.seed_hash:
-            asked += _request(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
+            run_requests += _request(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
     _, event = _recorded(instance, FOLDER)
     if files.present or event:
         gone = retired(files, lake, instance)
         if gone or _recorded_state(instance) != files.state:
-            asked += _request(instance, FOLDER, None, f"{files.state}:{content_id(gone)}:{event}")
+            run_requests += _request(instance, FOLDER, None, f"{files.state}:{content_id(gone)}:{event}")
     known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
-    return asked, sorted(set(files.relations) - known)
+    return run_requests, sorted(set(files.relations) - known)
 
 
 def _request(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str) -> list[dg.RunRequest]:
@@ -185,8 +185,8 @@ def _recorded(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | N
 
 def _recorded_state(instance: dg.DagsterInstance) -> str:
     event = instance.get_latest_materialization_event(FOLDER)
-    found = event.asset_materialization.metadata.get("state") if event and event.asset_materialization else None
-    return str(found.value) if found else ""
+    state = event.asset_materialization.metadata.get("state") if event and event.asset_materialization else None
+    return str(state.value) if state else ""
 
 
 @dg.asset(

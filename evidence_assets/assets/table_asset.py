@@ -1,6 +1,6 @@
 """What every asset that makes rows has in common: keys, metadata, previews, data versions, reuse and its check.
 
-A component gives the function that makes the rows; everything that Dagster wants to know about them is said here.
+A component gives the function that makes the rows; this module adds everything that Dagster needs.
 """
 
 import os
@@ -58,9 +58,9 @@ def explorer_page(table: str, step: StageContext) -> dict[str, Any]:
     if table not in ("predictions", "scores"):
         return {}
     variant = step.asset.removeprefix(f"{table}/")
-    asked = {"benchmark": step.benchmark_name, "variant": variant} if step.partition else {}
+    query = {"benchmark": step.benchmark_name, "variant": variant} if step.partition else {}
     base = os.environ.get(EXPLORER_VARIABLE, "http://127.0.0.1:3001").rstrip("/")
-    return {"explorer": dg.MetadataValue.url(f"{base}/questions?{urlencode(asked)}" if asked else f"{base}/")}
+    return {"explorer": dg.MetadataValue.url(f"{base}/questions?{urlencode(query)}" if query else f"{base}/")}
 
 
 def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> StageContext:
@@ -92,7 +92,7 @@ def column_schema(table: str) -> dg.TableSchema:
 
 
 class AssetOptions(TypedDict, total=False):
-    """What Dagster is told of an asset besides its key and how it is made."""
+    """Options of an asset besides its key and its function."""
 
     description: Required[str]
     group: Required[str]
@@ -137,14 +137,14 @@ def table_asset(
     With ``paced``, the pace of these assets together over the partition's benchmark is shown, too.
     """
 
-    stated = {"table": table, "dagster/column_schema": column_schema(table)}
+    metadata = {"table": table, "dagster/column_schema": column_schema(table)}
 
-    @_asset(key, options, io_manager_key="lake_io", metadata=stated)
+    @_asset(key, options, io_manager_key="lake_io", metadata=metadata)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         started = time.monotonic()
         step = step_of(context, lake.open(), table)
         try:
-            made = make(step)
+            output = make(step)
         except TryLater as error:
             if context.retry_number >= RETRIES or AT_ONCE in context.run.tags:
                 raise
@@ -153,26 +153,26 @@ def table_asset(
             raise dg.RetryRequested(max_retries=RETRIES, seconds_to_wait=wait) from error
         finally:
             if step.calls is not None:
-                asked = _called(context) + sum(model.usage.calls for model in step.asked)
-                context.instance.add_run_tags(context.run.run_id, {f"{CALLED}{step.asset}": str(asked)})
-        rows = made.rows = prepare(table, made.rows)  # what it was made of is let go
-        tables = {table: rows, **{name: prepare(name, beside) for name, beside in made.beside.items()}}
+                calls = _called(context) + sum(model.usage.calls for model in step.asked)
+                context.instance.add_run_tags(context.run.run_id, {f"{CALLED}{step.asset}": str(calls)})
+        rows = output.rows = prepare(table, output.rows)  # what it was made of is let go
+        tables = {table: rows, **{name: prepare(name, beside) for name, beside in output.beside.items()}}
         if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
             tables["models"] = prepare("models", list(models.values()))
-        if made.lineage is not None:
-            tables["lineage_edges"] = prepare("lineage_edges", made.lineage)
+        if output.lineage is not None:
+            tables["lineage_edges"] = prepare("lineage_edges", output.lineage)
         elapsed = time.monotonic() - started
         numbers: dict[str, Any] = {"preview": preview(rows), "seconds": round(elapsed, 2)}
-        if made.reused is not None:
-            numbers |= {"rows_reused": made.reused, "rows_computed": rows.num_rows - made.reused}
-            numbers |= pace(rows, made.reused, elapsed)
+        if output.reused is not None:
+            numbers |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
+            numbers |= pace(rows, output.reused, elapsed)
         numbers |= Usage.metadata(model.usage for model in step.asked) | explorer_page(table, step)
         if paced:
             numbers |= pace_of(context.instance, paced, step.shards)
         return dg.MaterializeResult(
             value=tables,
-            data_version=dg.DataVersion(made.version or version_of(rows)),
-            metadata={**numbers, **made.metadata},
+            data_version=dg.DataVersion(output.version or version_of(rows)),
+            metadata={**numbers, **output.metadata},
         )
 
     return materialize
@@ -181,7 +181,7 @@ def table_asset(
 def files_asset(
     key: str, make: Callable[[Lake, Say], tuple[str, Mapping[str, Any]]], **options: Unpack[AssetOptions]
 ) -> dg.AssetsDefinition:
-    """An asset that is files and not rows: ``make`` gives its data version, and what is told of it."""
+    """An asset that is files and not rows: ``make`` returns its data version and its metadata."""
 
     @_asset(key, options)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:

@@ -118,11 +118,11 @@ def drawn(questions: Iterable[Question], sample: Sample) -> list[Question]:
 def _listed(questions: Iterable[Question], file: Path) -> Iterator[Question]:
     if not file.is_file():
         raise BadInput("is not there: it should hold the ids of a subset's questions, one a line", file=file)
-    wanted = {line.strip(): number for number, line in text_lines(file) if line.strip()}
+    line_numbers = {line.strip(): number for number, line in text_lines(file) if line.strip()}
     for question in questions:
-        if wanted.pop(question.source_id, None) is not None:
+        if line_numbers.pop(question.source_id, None) is not None:
             yield question
-    for missing, number in wanted.items():
+    for missing, number in line_numbers.items():
         raise BadInput(f"the benchmark has no question {missing!r}", file=file, line=number)
 
 
@@ -159,14 +159,14 @@ class RawFiles(FromRaw):
 
 def every_raw_files() -> list[RawFiles]:
     """All declared files of this kind."""
-    return [validated(RawFiles, stated) for stated in instances("RawFiles")]
+    return [validated(RawFiles, declaration) for declaration in instances("RawFiles")]
 
 
 def raw_files(name: str) -> RawFiles:
-    found = {one.name: one for one in every_raw_files()}
-    if name not in found:
-        raise BadInput(f"there are no files {name!r}; declared are {', '.join(found)}")
-    return found[name]
+    files_by_name = {one.name: one for one in every_raw_files()}
+    if name not in files_by_name:
+        raise BadInput(f"there are no files {name!r}; declared are {', '.join(files_by_name)}")
+    return files_by_name[name]
 
 
 class Benchmark(FromRaw):
@@ -202,10 +202,10 @@ class Benchmark(FromRaw):
     @property
     def parts(self) -> list[Part]:
         """Its subsets as benchmarks of their own, of the same files."""
-        stated = {name: getattr(self, name) for name in Benchmark.model_fields}
+        shared_fields = {name: getattr(self, name) for name in Benchmark.model_fields}
         return [
             Part(
-                **stated
+                **shared_fields
                 | {
                     "name": f"{self.name}.{subset.part}",
                     "source": self.raw,

@@ -108,36 +108,36 @@ def plan(
         raise BadInput(
             f"there is a benchmark, corpus or graph {name!r} already: choose another name, or delete its YAML first"
         )
-    asked = _read_questions(questions, name)
-    task = asked[0][1].task
-    made = Plan(name, FAMILY_OF_TASK[task], task, _split(asked, questions, split))
-    made.copy("questions.jsonl", questions)
-    made.counts["questions"] = sum(question.split == made.split for _, question in asked)
-    if made.family == "table":
-        _add_tables(made, asked, questions, tables)
+    numbered_questions = _read_questions(questions, name)
+    task = numbered_questions[0][1].task
+    plan = Plan(name, FAMILY_OF_TASK[task], task, _split(numbered_questions, questions, split))
+    plan.copy("questions.jsonl", questions)
+    plan.counts["questions"] = sum(question.split == plan.split for _, question in numbered_questions)
+    if plan.family == "table":
+        _add_tables(plan, numbered_questions, questions, tables)
     elif tables is not None:
         raise BadInput(f"its questions are {task}; tables are for verification and table_qa", file=questions)
     if corpus is not None:
-        _add_corpus(made, corpus)
-    elif made.family == "mcqa" and graph is None:
+        _add_corpus(plan, corpus)
+    elif plan.family == "mcqa" and graph is None:
         raise BadInput(
             "multiple-choice questions are answered from documents or a graph: name a folder of documents by --corpus, "
             "or a file of triples by --graph"
         )
-    if graph is not None and made.family == "search":
-        _add_base(made, asked, questions, graph)
+    if graph is not None and plan.family == "search":
+        _add_base(plan, numbered_questions, questions, graph)
     elif graph is not None:
-        _add_triples(made, graph)
-    elif made.family in ("graph", "search"):
+        _add_triples(plan, graph)
+    elif plan.family in ("graph", "search"):
         raise BadInput(f"{task} questions are answered from a graph: name it by --graph")
-    return made
+    return plan
 
 
 def _read_questions(file: Path, name: str) -> list[tuple[int, Question]]:
     """Every question with its line; all of one task family."""
-    asked = list(zip((row.line or 0 for row in jsonl(file)), own.read_questions(file, name), strict=True))
-    first = asked[0][1].task
-    for line, question in asked:
+    numbered_questions = list(zip((row.line or 0 for row in jsonl(file)), own.read_questions(file, name), strict=True))
+    first = numbered_questions[0][1].task
+    for line, question in numbered_questions:
         if FAMILY_OF_TASK[question.task] != FAMILY_OF_TASK[first]:
             raise BadInput(
                 f"is {question.task}, the questions before are {first}: make a benchmark of each",
@@ -145,11 +145,11 @@ def _read_questions(file: Path, name: str) -> list[tuple[int, Question]]:
                 line=line,
                 field="task",
             )
-    return asked
+    return numbered_questions
 
 
-def _split(asked: list[tuple[int, Question]], file: Path, split: str | None) -> str:
-    counts = Counter(question.split for _, question in asked)
+def _split(numbered_questions: list[tuple[int, Question]], file: Path, split: str | None) -> str:
+    counts = Counter(question.split for _, question in numbered_questions)
     names = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items()))
     if split is None and "test" not in counts and len(counts) > 1:
         raise BadInput(f"there are several splits, {names}: choose one by --split", file=file, field="split")
@@ -159,16 +159,16 @@ def _split(asked: list[tuple[int, Question]], file: Path, split: str | None) -> 
     return split
 
 
-def _add_corpus(made: Plan, corpus: str) -> None:
-    made.corpus = corpus
+def _add_corpus(plan: Plan, corpus: str) -> None:
+    plan.corpus = corpus
     if corpus not in {str(c.attributes.get("name")) for c in instances("Corpus")}:
         folder = Path(corpus)
         refuse_links_out(folder)
-        made.corpus, made.counts["documents"] = made.name, sum(1 for _ in read_documents(folder))
-        made.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
+        plan.corpus, plan.counts["documents"] = plan.name, sum(1 for _ in read_documents(folder))
+        plan.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
 
 
-def _add_base(made: Plan, asked: list[tuple[int, Question]], questions: Path, place: Path) -> None:
+def _add_base(plan: Plan, numbered_questions: list[tuple[int, Question]], questions: Path, place: Path) -> None:
     if not place.is_dir():
         raise BadInput(
             f"skb_search questions are answered from nodes with documents: name a folder with {', '.join(BASE_FILES)}",
@@ -176,36 +176,38 @@ def _add_base(made: Plan, asked: list[tuple[int, Question]], questions: Path, pl
         )
     refuse_links_out(place)
     nodes = set(read_knowledge_base(place).nodes["node_id"])
-    for line, question in asked:
+    for line, question in numbered_questions:
         for gold in set(question.gold) - nodes:
             raise BadInput(f"{gold!r} is no node of {place / BASE_FILES[0]}", file=questions, line=line, field="gold")
-    made.counts["nodes"], made.graph = len(nodes), "base"
-    made.copies |= {f"graph/{name}": place / name for name in BASE_FILES}
+    plan.counts["nodes"], plan.graph = len(nodes), "base"
+    plan.copies |= {f"graph/{name}": place / name for name in BASE_FILES}
 
 
-def _add_triples(made: Plan, file: Path) -> None:
-    made.counts["triples"], made.graph = sum(1 for _ in tab_separated(file)), "triples"
-    if not made.counts["triples"]:
+def _add_triples(plan: Plan, file: Path) -> None:
+    plan.counts["triples"], plan.graph = sum(1 for _ in tab_separated(file)), "triples"
+    if not plan.counts["triples"]:
         raise BadInput("holds no triple", file=file)
-    made.copy("graph.tsv", file)
+    plan.copy("graph.tsv", file)
 
 
-def _add_tables(made: Plan, asked: list[tuple[int, Question]], questions: Path, place: Path | None) -> None:
+def _add_tables(
+    plan: Plan, numbered_questions: list[tuple[int, Question]], questions: Path, place: Path | None
+) -> None:
     if place is None:
         raise BadInput("claims and questions about tables need them: name a file or folder by --tables", file=questions)
     if place.is_dir() or place.suffix.lower() in TABLE_FILES:
-        tables = _table_files(place, made.name)
+        tables = _table_files(place, plan.name)
         rows = ({name: getattr(table, name) for name in own.TABLE_FIELDS} for table in tables)
-        made.texts["tables.jsonl"] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+        plan.texts["tables.jsonl"] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     else:
-        tables = list(own.read_tables(place, made.name))
-        made.copy("tables.jsonl", place)
+        tables = list(own.read_tables(place, plan.name))
+        plan.copy("tables.jsonl", place)
     ids = {table.table_id for table in tables}
-    for line, question in asked:
+    for line, question in numbered_questions:
         if question.table_id not in ids:
             what = "names no table" if question.table_id is None else f"there is no table {question.table_id!r}"
             raise BadInput(f"{what} in {place}", file=questions, line=line, field="table_id")
-    made.counts["tables"] = len(tables)
+    plan.counts["tables"] = len(tables)
 
 
 def _table_files(place: Path, name: str) -> list[Table]:
@@ -217,25 +219,25 @@ def _table_files(place: Path, name: str) -> list[Table]:
     return [own.read_table_file(file, name) for file in files]
 
 
-def write(made: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None) -> list[Path]:
+def write(plan: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None) -> list[Path]:
     """Copy the files into the lake, declare the benchmark, and ``check`` that it loads; all of it or nothing.
 
     The YAML comes last and in one piece: a process killed before leaves files that a second try reuses.
     """
-    raw, declaration = lake.raw_place(made.folder), (folder or lake.folder(f"{DECLARED}/benchmarks")) / made.name
+    raw, declaration = lake.raw_place(plan.folder), (folder or lake.folder(f"{DECLARED}/benchmarks")) / plan.name
     if declaration.exists():
         raise BadInput("is there already: choose another name, or delete it first", file=declaration)
     new = [declaration] if _contents(raw) else [declaration, raw]
     try:
         with replacing_folder(raw) as temporary:
-            for name, source in made.copies.items():
+            for name, source in plan.copies.items():
                 (temporary / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, temporary / name)
-            for name, text in made.texts.items():
+            for name, text in plan.texts.items():
                 (temporary / name).write_text(text, encoding="utf-8")
             if _contents(raw) not in ({}, _contents(temporary)):
                 raise BadInput("is there already and holds other files: move it away, or choose another name", file=raw)
-        declare(declaration, *made.components())
+        declare(declaration, *plan.components())
         forget()
         check()
     except BaseException:

@@ -68,8 +68,8 @@ def _with_gold(rows: Iterator[tuple[str, Row]], file: Path, labels: Path | None)
     if labels is None:
         yield from ((key, row, row) for key, row in rows)
         return
-    stated = (Row({"label": line.strip()}, labels, n) for n, line in text_lines(labels) if line.strip())
-    for entry, gold in zip_longest(rows, stated):
+    gold_rows = (Row({"label": line.strip()}, labels, n) for n, line in text_lines(labels) if line.strip())
+    for entry, gold in zip_longest(rows, gold_rows):
         if entry is None or gold is None:
             longer, shorter = (labels, file) if entry is None else (file, labels)
             raise BadInput(f"has fewer rows than {longer.name}", file=shorter)
@@ -121,11 +121,11 @@ def one_of(row: Row, field: str, options: tuple[str, ...], labels: tuple[str, ..
 
 
 def _gold(
-    fields: ChoiceFields, row: Row, stated: Row, options: tuple[str, ...], labels: tuple[str, ...], hidden: bool
+    fields: ChoiceFields, row: Row, gold_row: Row, options: tuple[str, ...], labels: tuple[str, ...], hidden: bool
 ) -> tuple[str, ...]:
-    if hidden and str(stated.values.get(fields.gold) or "").strip() in ("", "-1"):
+    if hidden and str(gold_row.values.get(fields.gold) or "").strip() in ("", "-1"):
         return ()
-    letter = one_of(stated, fields.gold, options, labels)
+    letter = one_of(gold_row, fields.gold, options, labels)
     if fields.gold_text and row.text(fields.gold_text) != options[ord(letter) - ord("A")]:
         raise row.bad(f"{row.values[fields.gold_text]!r} is not the text of option {letter}", fields.gold_text)
     return (letter,)

@@ -59,17 +59,17 @@ def _supporting(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[Go
 
 def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
     """The paragraphs, called by their titles: of ``*_corpus.json`` beside the questions, else of the questions."""
-    seen: dict[str, str] = {}
+    text_by_title: dict[str, str] = {}
     for file in dataset("hotpotqa").find(folder, split):
         corpus = file.with_name(f"{file.name.removesuffix('.gz').removesuffix('.json')}_corpus.json")
         contexts = ((row, *paragraph) for row in json_rows(file) for paragraph in _paragraphs(row))
     for place, title, sentences in _corpus(corpus) if corpus.is_file() else contexts:
         document = Document(title, title, "".join(sentences), place.file.name)
         content = content_id("paragraph", document.text)
-        if title not in seen:
-            seen[title] = content
+        if title not in text_by_title:
+            text_by_title[title] = content
             yield document
-        elif seen[title] != content:
+        elif text_by_title[title] != content:
             raise place.bad(f"two different paragraphs are called {title!r}", "title")
 
 
@@ -97,12 +97,12 @@ def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
 
 def read_musique_documents(folder: Path, split: str) -> Iterator[Document]:
     """The different paragraphs that come with the questions."""
-    seen: set[str] = set()
+    doc_ids: set[str] = set()
     for row in dataset("musique").each(folder, split, _objects):
         for part in row.rows("paragraphs"):
             doc_id = _paragraph_id(part)
-            if doc_id not in seen:
-                seen.add(doc_id)
+            if doc_id not in doc_ids:
+                doc_ids.add(doc_id)
                 yield Document(doc_id, part.text("title"), part.text("paragraph_text"), row.file.name)
 
 
@@ -142,10 +142,10 @@ def read_beir_documents(folder: Path, split: str) -> Iterator[Document]:
 
 def _identified(file: Path) -> Iterator[tuple[str, Row]]:
     """The documents or queries of a file by their ids, of which none may come twice."""
-    seen = SeenIds("_id")
+    ids = SeenIds("_id")
     for row in jsonl(file):
         identifier = row.label("_id")
-        seen.add(identifier, row)
+        ids.add(identifier, row)
         yield identifier, row
 
 
