@@ -133,7 +133,7 @@ def nan_logits(scene: Scene) -> object:
 FAULTS = (
     Fault("server slower than the time-out", asking("slow", 0.2), STEP, r"no whole reply within 0\.2 s", 3),
     Fault("reply that never ends in time", asking("trickle", 0.3), STEP, r"no whole reply within 0\.3 s", 3),
-    Fault("reply of any length", asking("endless"), STEP, "sends more than 8 MiB for one reply.*check base_url", 1),
+    Fault("reply of any length", asking("endless"), STEP, "sends over 8 MiB for one reply.*check base_url", 1),
     Fault("429 time after time", asking("429"), STEP, "after 3 attempts: it answers 429", 3),
     Fault("429 with a wait beyond patience", asking("429 for an hour"), STEP, "after 1 attempt: .*to wait 3600 s", 1),
     Fault("500 time after time", asking("500"), STEP, "it answers 500.*retry: what is finished is kept", 3),
