@@ -28,13 +28,12 @@ from bench.in_stages import check, keep, run
 from evidence_assets.benchmarks.official.stark import stark_edges, stark_nodes
 from evidence_assets.graphs import stored
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
-from evidence_assets.graphs.passages import lineage_of, passage_table
+from evidence_assets.graphs.passages import lineage_of, node_passages, passage_table
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node_passages
 
 NAME, PLACE, SHARDS, PAPERS, RELATIONS = "mag", "knowledge/mag", 64, 0.37, 4
 WORDS = [
@@ -172,15 +171,16 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
     took("pairs of a relation, once, ms", start)
     if (lake.index_folder(f"{PLACE}/passage_index") / "meta.json").exists():
         start = time.perf_counter()
-        search = NodeSearch(graph)
+        search = graph.vectors.of_nodes
         took("open the search, ms", start)
         queries = [encoder.sentences([graph.names[node]])[0] for node in some[:20]]
         start = time.perf_counter()
-        found = [search.nearest(query, allowed, 20) for query in queries]
+        found = [search.nearest(query, allowed, 20, "multi_vector") for query in queries]
         took("20 nearest papers, ms", start, len(queries))
         told["own memory before all papers are compared, MiB"] = round(resident())
         papers = np.flatnonzero(allowed)
-        exact = [search.among(query, papers, 20) for query in queries[:5]]
+        scores = [search.similarities(query, papers, "multi_vector") for query in queries[:5]]
+        exact = [papers[np.lexsort((papers, -own))[:20]] for own in scores]
         told["recall"] = float(np.mean([len(set(a) & set(b)) / 20 for a, b in zip(found, exact, strict=False)]))
     return told
 

@@ -34,7 +34,15 @@ from evidence_assets.graphs import merge, stored
 from evidence_assets.graphs.arrays import FORMAT
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.passages import VERSION, Mine, Passage, fact_passages, lineage_of, passage_table
+from evidence_assets.graphs.passages import (
+    VERSION,
+    Mine,
+    Passage,
+    fact_passages,
+    lineage_of,
+    node_passages,
+    passage_table,
+)
 from evidence_assets.lake.ids import content_id, shard_of, with_model
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.in_use import encoder, model_key
@@ -42,7 +50,6 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import vectors_wrong
 from evidence_assets.systems import four_step_focus
-from evidence_assets.systems.four_step_focus import node_search
 
 
 def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
@@ -316,7 +323,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
 
         content = f"Documents and relations of the nodes of {self.name} in passages"
         tokens = profiles.load().chunking.passage_tokens
-        cut = partial(node_search.node_passages, tokens=tokens)
+        cut = partial(node_passages, tokens=tokens)
         passages = passages_asset(self.name, name, content, f"{four_step_focus.VERSION}:{tokens}:", cut)
 
         def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from evidence_assets.benchmarks.declared import FAMILIES, Family
 from evidence_assets.experiment.answers.chains import answer_citation_rows, chain_rows, citation_rows
 from evidence_assets.experiment.answers.one_call import AnswersOnce
 from evidence_assets.experiment.answers.options import WeighsOptions
-from evidence_assets.experiment.answers.predictions import Answerer, counterfactual_rows, prediction_rows
+from evidence_assets.experiment.answers.predictions import Answerer, AnswersAgain, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.answers.short import AnswersShortly
 from evidence_assets.experiment.evidence.selection import NoEvidence, asked, evidence_rows, paths_wrong
 from evidence_assets.experiment.evidence.sources import encoded_by, lacking
@@ -95,7 +95,12 @@ def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
 
 
 def answer_again(plan: Plan, context: StageContext) -> StageOutput:
-    return counterfactual_rows(answerer_of(plan, context), context.input("predictions"), context.before)
+    answerer = answerer_of(plan, context)
+    if not isinstance(answerer, AnswersAgain):
+        raise BadInput(
+            f"variant {plan.variant.place} cannot answer from a part of its evidence: leave `counterfactual` out"
+        )
+    return counterfactual_rows(answerer, context.input("predictions"), context.before)
 
 
 def check_chains(plan: Plan, context: StageContext) -> StageOutput:

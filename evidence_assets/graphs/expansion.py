@@ -17,10 +17,6 @@ from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.models.vectors import unit_rows
 
-Score = Literal["softmax", "cosine"]
-Counted = Literal["layers", "nodes"]
-"""What θ is a number of."""
-
 
 def _split(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
     """Unit vectors cut into ``heads`` slices: heads × n × d/heads."""
@@ -65,55 +61,57 @@ class Neighbourhood:
     score: FloatArray
 
 
+@dataclass(frozen=True)
+class ExpansionSettings:
+    """How far a phrase's neighbourhood reaches: λ is ``penalty``, θ is ``theta``, counted in ``theta_counts``.
+
+    θ ``layers`` end with the first node that lies θ steps from the start, so that λ decides how much of the nearer
+    layers is seen before; θ ``nodes`` are expanded in all, the start among them.
+
+    The score ``softmax`` takes α as the softmax over the neighbours seen in one step, as the formula reads; α then
+    shrinks with the number of neighbours while λ·distance does not, so that nearness decides alone. ``cosine`` takes
+    the mean cosine of the heads, on the scale for which λ = 0.1 to 0.3 was published.
+
+    At most ``max_neighbours`` new neighbours of one node are kept, those of largest α.
+    """
+
+    penalty: float = 0.2
+    theta: int = 3
+    theta_counts: Literal["layers", "nodes"] = "layers"
+    heads: int = 4
+    score: Literal["softmax", "cosine"] = "cosine"
+    max_neighbours: int = 200
+
+
 def expand(
-    graph: GraphArrays,
-    start: int,
-    phrase: FloatArray,
-    node_vectors: FloatArray,
-    *,
-    penalty: float = 0.2,
-    theta: int = 3,
-    counted: Counted = "layers",
-    heads: int = 4,
-    score: Score = "cosine",
-    max_neighbours: int = 200,
+    graph: GraphArrays, start: int, phrase: FloatArray, node_vectors: FloatArray, settings: ExpansionSettings
 ) -> Neighbourhood:
-    """Best-first expansion around the node of a phrase.
+    """Best-first expansion around the node of a phrase; ``node_vectors`` has one row a node of the graph.
 
     The start's neighbours are scored ``s = α − λ·distance``; then the best-scored node that was not expanded yet is
     expanded in turn, until θ is met. The start has score 1.
-
-    ``counted="layers"`` takes θ as the layers of neighbours around the start: the first node that lies θ steps away
-    ends the expansion, so that λ decides how much of the nearer layers is seen before. ``counted="nodes"`` takes it as
-    how many nodes are expanded in all, the start among them, wherever they lie.
-
-    ``score="softmax"`` takes α as the softmax over the neighbours seen in one step, as the formula reads; α then
-    shrinks with the number of neighbours while λ·distance does not, so that nearness decides alone.
-    ``score="cosine"`` takes the mean cosine of the heads, on the scale for which λ = 0.1 to 0.3 was published.
-
-    ``node_vectors``: One row a node of the graph.
-    ``penalty``, ``theta``: λ and θ.
-    ``max_neighbours``: Most new neighbours of one node; of a hub the best by α are kept.
     """
-    if theta < 1 or max_neighbours < 1:
+    theta, most = settings.theta, settings.max_neighbours
+    if theta < 1 or most < 1:
         raise ValueError("theta and max_neighbours must be at least 1")
     scores = {start: 1.0}
     waiting, expanded, farthest = [(-1.0, 0, start)], 0, 0
-    while waiting and (farthest if counted == "layers" else expanded) < theta:
+    while waiting and (farthest if settings.theta_counts == "layers" else expanded) < theta:
         _, distance, current = heapq.heappop(waiting)
         expanded += 1
         fresh = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
         if not len(fresh):
             continue
         keys = np.asarray(node_vectors[fresh])
-        alpha = attention_weights(phrase[None, :], keys, heads)[0] if score == "softmax" else None
-        if alpha is None:
-            alpha = head_cosine(phrase, keys, heads)
-        if len(fresh) > max_neighbours:
-            best = np.sort(np.lexsort((fresh, -alpha))[:max_neighbours])
+        if settings.score == "softmax":
+            alpha = attention_weights(phrase[None, :], keys, settings.heads)[0]
+        else:
+            alpha = head_cosine(phrase, keys, settings.heads)
+        if len(fresh) > most:
+            best = np.sort(np.lexsort((fresh, -alpha))[:most])
             fresh, alpha = fresh[best], alpha[best]
         farthest = max(farthest, distance + 1)
-        for node, weight in zip(fresh.tolist(), (alpha - penalty * (distance + 1)).tolist(), strict=True):
+        for node, weight in zip(fresh.tolist(), (alpha - settings.penalty * (distance + 1)).tolist(), strict=True):
             scores[node] = weight
             heapq.heappush(waiting, (-weight, distance + 1, node))
     size = len(scores)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -106,18 +106,6 @@ class KnowledgeGraph:
     node_column: Column
     edge_column: Column
     stored_vectors: GraphVectors | None = None
-
-    def without(self, edge_ids: Collection[str]) -> KnowledgeGraph:
-        """The same nodes and, under the same version, all other edges, numbered anew."""
-        left, arrays = np.flatnonzero(~self.edge_ids.is_in(list(edge_ids)).to_numpy()), self.arrays
-        remaining = GraphArrays.from_edges(
-            arrays.n_nodes, arrays.heads[left], arrays.relations[left], arrays.tails[left]
-        )
-        return replace(
-            self,
-            read_shape=lambda: Shape(remaining, self.relations),
-            edge_column=lambda name: self.edge_column(name).gather(left),
-        )
 
     # Arrays -------------------------------------------------------------------------------------------------------
 

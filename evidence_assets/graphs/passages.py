@@ -18,6 +18,7 @@ from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.rows import typed
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.corpus import matrix
+from evidence_assets.text.chunking import chunks
 
 VERSION = "1"
 Mine = Callable[[str], bool]
@@ -52,6 +53,30 @@ def fact_passages(graph: KnowledgeGraph, mine: Mine = every) -> Iterator[Passage
     for number, edge_id in enumerate(graph.edge_ids):
         if mine(edge_id):
             yield Passage("edge", edge_id, -1, -1, graph.sentence(number))
+
+
+def node_passages(
+    graph: KnowledgeGraph, encoder: Encoder, mine: Mine = every, *, relations: int = 50, tokens: int | None = None
+) -> Iterator[Passage]:
+    """Cut each node's name, type and document passage by passage, then its relations in sentences.
+
+    ``mine``: Of which nodes.
+    ``relations``: At most so many relations of a node are put into words; a hub's further ones are left out of its
+        vector.
+    ``tokens``: Length limit of a passage; none other than what the encoder reads if not stated, or if that is less.
+    """
+    limit = min(tokens or encoder.max_tokens, encoder.max_tokens)
+    described = zip(graph.node_ids, graph.names, graph.node_types.tolist(), graph.documents, strict=True)
+    for node, (node_id, name, kind, document) in enumerate(described):
+        if not mine(node_id):
+            continue
+        title = f"{name} ({graph.type_names[kind]})"
+        room = max(1, limit - encoder.count_tokens([title])[0] - 1)
+        cut = [(c.start, c.end) for c in chunks(document, encoder.count_tokens, room)] or [(0, 0)]
+        told = ". ".join(graph.sentence(edge) for edge in graph.first_edges(node, relations))
+        pieces = [(a, b, f"{title}: {document[a:b]}" if b else title) for a, b in cut]
+        pieces += [(-1, -1, told[c.start : c.end]) for c in chunks(told, encoder.count_tokens, limit)]
+        yield from (Passage("node", node_id, start, end, text) for start, end, text in pieces)
 
 
 def passage_table(

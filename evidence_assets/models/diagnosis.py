@@ -13,7 +13,7 @@ from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.fetching import fetched
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import asset_folder
-from evidence_assets.models.running import check_model_folder, loading, minilm_folder
+from evidence_assets.models.running import TRAINING_REPORT, check_model_folder, loading, minilm_folder
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
 MASKED = "masked model"
@@ -94,12 +94,11 @@ def _trained(folder: Path) -> Finding:
     from evidence_assets.lake.errors import ModelUnavailable
     from evidence_assets.models.in_use import SAMPLE_MASKED_LM
     from evidence_assets.models.masked import HFMaskedLM
-    from evidence_assets.models.sample_masked_lm import REPORT
 
     again = "materialize models/masked_lm: in the UI, or by make demo"
-    if not (folder / REPORT).is_file():
+    if not (folder / TRAINING_REPORT).is_file():
         return Finding(MASKED, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"before a harvest {again}")
-    report = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    report = json.loads((folder / TRAINING_REPORT).read_text(encoding="utf-8"))
     weights = folder / "model.safetensors"
     if not weights.is_file() or file_id(weights) != report["weights"]:
         return Finding(MASKED, f"{SAMPLE_MASKED_LM}: its weights are not those that were trained", False, again)

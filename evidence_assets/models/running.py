@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import ModelUnavailable, TryLater
 from evidence_assets.lake.ids import content_id, file_id
 
@@ -139,6 +140,25 @@ def folder_revision(folder: Path) -> str:
     files = {*weight_files(folder), *(path for path in folder.glob("*") if path.name in _TOKENIZER_FILES)}
     files |= set(folder.glob("*.json")) | set(folder.glob("*/config.json"))
     return content_id([(str(path.relative_to(folder)), file_id(path)) for path in sorted(files)])[:12]
+
+
+TRAINING_REPORT = "training.json"
+"""What a training says of itself, beside the weights: what it was trained on, their hash, and what came out."""
+
+
+def trained_once(folder: Path, input_hash: str, train: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    """Train into ``folder``, or leave the model there that was trained on the same; returns what ``train`` reports."""
+    file = folder / TRAINING_REPORT
+    if file.exists():
+        report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        weights = report.pop("weights")
+        if report["input_hash"] == input_hash and file_id(folder / "model.safetensors") == weights:
+            return report
+    with replacing_folder(folder) as temporary:
+        report = {**train(temporary), "input_hash": input_hash}
+        stated = {**report, "weights": file_id(temporary / "model.safetensors")}
+        (temporary / TRAINING_REPORT).write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+    return report
 
 
 Length = TypeVar("Length", int, tuple[int, int])

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 VERSION = "1"
 """Raised whenever the same sentences and settings would give another model."""
 
-REPORT = "training.json"
-"""What the training says of itself, beside the weights: their hash, what it was trained on, its accuracy."""
-
 _ACCURACY_SENTENCES = 300
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 

@@ -16,8 +16,8 @@ from evidence_assets.benchmarks.declared import benchmarks, declared
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems import settings_of
-from evidence_assets.systems.a2q.classifier_tuning import classifier_stages
-from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings
+from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages
+from evidence_assets.systems.a2q.selection import A2QSettings
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 

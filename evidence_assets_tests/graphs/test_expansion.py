@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.graphs import expansion
 from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.graphs.expansion import ExpansionSettings
 
 
 def graph_of(n: int, edges: list[tuple[int, int]]) -> GraphArrays:
@@ -54,16 +55,18 @@ VECTORS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
 
 
 def test_expansion_follows_the_best_score_and_pays_for_distance() -> None:
-    found = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.1, theta=3, heads=1)
+    found = expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.1, theta=3, heads=1))
     scores = dict(zip(found.nodes.tolist(), found.score.tolist(), strict=True))
     assert scores == pytest.approx({0: 1.0, 1: 0.7, 2: 0.4, 3: 0.5, 5: 0.7})
-    assert expansion.expand(LINE, 0, PHRASE, VECTORS, theta=1, heads=1).nodes.tolist() == [0, 1, 2]
+    assert expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(theta=1, heads=1)).nodes.tolist() == [0, 1, 2]
 
 
 def test_theta_counts_layers_or_expanded_nodes() -> None:
     """With λ = 0.3 the nearer node 2 comes before 3: three nodes are expanded, none three steps away is seen yet."""
     by = {
-        counted: expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.3, theta=3, counted=counted, heads=1)
+        counted: expansion.expand(
+            LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.3, theta=3, theta_counts=counted, heads=1)
+        )
         for counted in ("nodes", "layers")
     }
     assert by["nodes"].nodes.tolist() == [0, 1, 2, 3, 4]
@@ -79,7 +82,9 @@ def test_layers_are_those_of_networkx(n: int, edges: list[tuple[int, int]], thet
     whole.add_nodes_from(range(n))
     steps = networkx.single_source_shortest_path_length(whole, 0)
     vectors = np.random.default_rng(n).normal(size=(n, 4))
-    found = expansion.expand(graph_of(n, edges), 0, vectors[0], vectors, penalty=100, theta=theta, heads=1).nodes
+    found = expansion.expand(
+        graph_of(n, edges), 0, vectors[0], vectors, ExpansionSettings(penalty=100, theta=theta, heads=1)
+    ).nodes
     reached = [steps[node] for node in found.tolist()]
     assert max(reached) == min(theta, max(steps.values()))
     assert {node for node, step in steps.items() if step < theta} <= set(found.tolist())
@@ -88,7 +93,9 @@ def test_layers_are_those_of_networkx(n: int, edges: list[tuple[int, int]], thet
 
 
 def test_softmax_scores_are_attention_over_the_step() -> None:
-    found = expansion.expand(LINE, 0, PHRASE, VECTORS, penalty=0.1, theta=1, heads=1, score="softmax")
+    found = expansion.expand(
+        LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.1, theta=1, heads=1, score="softmax")
+    )
     weights = np.exp(np.array([0.8, 0.5]) / np.sqrt(2))
     assert found.score[1:] == pytest.approx(weights / weights.sum() - 0.1)
 
@@ -97,12 +104,12 @@ def test_a_hub_keeps_its_best_neighbours() -> None:
     star = graph_of(101, [(0, i) for i in range(1, 101)])
     angles = np.linspace(0, 1.5, 101)
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    found = expansion.expand(star, 0, PHRASE, vectors, theta=1, heads=1, max_neighbours=10)
+    found = expansion.expand(star, 0, PHRASE, vectors, ExpansionSettings(theta=1, heads=1, max_neighbours=10))
     assert found.nodes.tolist() == list(range(11))
 
 
 def test_expansion_ends_where_the_graph_ends() -> None:
-    lonely = expansion.expand(graph_of(1, []), 0, PHRASE, VECTORS[:1], heads=1)
+    lonely = expansion.expand(graph_of(1, []), 0, PHRASE, VECTORS[:1], ExpansionSettings(heads=1))
     assert lonely.nodes.tolist() == [0]
     assert expansion.union([]).tolist() == []
     assert expansion.attend(PHRASE[None], expansion.union([]), VECTORS).tolist() == []
@@ -183,4 +190,4 @@ def test_bad_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="do not divide"):
         expansion.attention_weights(VECTORS, VECTORS, heads=3)
     with pytest.raises(ValueError, match="at least 1"):
-        expansion.expand(LINE, 0, PHRASE, VECTORS, theta=0, heads=1)
+        expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(theta=0, heads=1))

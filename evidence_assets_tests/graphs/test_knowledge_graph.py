@@ -261,17 +261,6 @@ class TestLakeWithArrays(TestLake):
                     [e for e in edges if e[0] in chosen]
                 )
 
-    @given(world=worlds(), data=st.data())
-    @EACH
-    def test_without_some_edges_the_rest_stays(self, world: World, data: st.DataObject) -> None:
-        graph, _ = self.made(world)
-        gone = data.draw(st.sets(st.sampled_from(range(len(world.edges))))) if world.edges else set()
-        less = graph.without([graph.edge_ids[edge] for edge in gone])
-        kept = [edge for edge in range(len(world.edges)) if edge not in gone]
-        assert [less.triple(edge) for edge in range(less.arrays.n_edges)] == [graph.triple(edge) for edge in kept]
-        assert less.edge_ids.to_list() == [graph.edge_ids[edge] for edge in kept]
-        assert (less.version, len(less)) == (graph.version, len(graph))
-
 
 def test_a_cut_file_of_names_is_named(tmp_path: Path) -> None:
     TestLakeWithArrays().make(tmp_path, World([0, 1], [(0, 0, 1)]))

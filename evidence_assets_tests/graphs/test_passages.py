@@ -14,10 +14,9 @@ from evidence_assets.benchmarks.records import Question, question_rows
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.passages import fact_passages, lineage_of, passage_table
+from evidence_assets.graphs.passages import fact_passages, lineage_of, node_passages, passage_table
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray
-from evidence_assets.systems.four_step_focus.node_search import node_passages
 from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, NAMES
 from evidence_assets_tests.systems.small_models import WordEncoder

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evidence_assets.graphs.passages import node_passages
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
 from evidence_assets.models.diagnosis import diagnose
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.served_models import TOGETHER, ServedEncoder
 from evidence_assets.profiles import EncoderSettings, load
-from evidence_assets.systems.four_step_focus.node_search import node_passages
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, embedded
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, DOCUMENTS, base_of
 

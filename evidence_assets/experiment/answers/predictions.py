@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
@@ -66,10 +66,7 @@ class Answer:
 
 
 class Answerer(Reasoner, Protocol):
-    """Answers questions from their evidence, and again from a part of it.
-
-    Evidence is taken away by what it says, so that a fact that was picked for several options leaves all of them.
-    """
+    """Answers questions from their evidence."""
 
     def input_of(self, question: Asked) -> str:
         """Hash of everything besides the answerer that decides the answer."""
@@ -78,6 +75,14 @@ class Answerer(Reasoner, Protocol):
     def answer(self, questions: Sequence[Asked]) -> Iterable[Answer]:
         """One answer a question, in order."""
         ...
+
+
+@runtime_checkable
+class AnswersAgain(Answerer, Protocol):
+    """Answers again from a part of the evidence.
+
+    Evidence is taken away by what it says, so that a fact that was picked for several options leaves all of them.
+    """
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
         """All facts of a question and those that its answer rests on, with the rows that state the latter."""
@@ -136,7 +141,7 @@ def prediction_rows(
     return writer.finish(**notes)
 
 
-def counterfactual_rows(answerer: Answerer, predictions: pl.DataFrame, before: Before | None = None) -> StageOutput:
+def counterfactual_rows(answerer: AnswersAgain, predictions: pl.DataFrame, before: Before | None = None) -> StageOutput:
     """One row an answered question: what is said without the evidence that it cites, and from that alone."""
     answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null()).sort("question_id")
     by_question = {row["question_id"]: row for row in answered.iter_rows(named=True)}

@@ -102,6 +102,16 @@ def pick_fact(
     return Pick(option, "triple", (parent,), "", text or graph.sentence(edge), float(score), reason)
 
 
+def first_distinct(picks: Iterable[Pick], most: int) -> list[Pick]:
+    """The first picks that say different things: parallel edges of several sources are one piece of evidence."""
+    distinct: dict[str, Pick] = {}
+    for pick in picks:
+        distinct.setdefault(pick.text, pick)
+        if len(distinct) == most:
+            break
+    return list(distinct.values())
+
+
 MODEL_KNOWLEDGE = "model"
 """What ``why.origin`` of an evidence row says where no source but a language model states the fact."""
 

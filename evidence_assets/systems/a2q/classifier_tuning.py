@@ -1,10 +1,10 @@
-"""The relevance classifier of Attention2Query, tuned: what it learns from, and when it need not learn again."""
+"""The relevance classifier of Attention2Query, tuned: what it learns from."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,28 @@ from evidence_assets.experiment.evidence.sources import open_graph
 from evidence_assets.experiment.scores.metrics import normalise_answer
 from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.encoders import EMBEDDED
 from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder
 from evidence_assets.models.rerankers import MAXSIM, Labelled, TuningSettings, tune_reranker
-from evidence_assets.models.running import folder_revision
+from evidence_assets.models.running import folder_revision, trained_once
 from evidence_assets.systems.a2q import VERSION
-from evidence_assets.systems.a2q.selection import A2Q
-from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings
+from evidence_assets.systems.a2q.selection import A2Q, A2QSettings
 
-_REPORT = "tuning.json"
+
+@dataclass(frozen=True)
+class ClassifierSettings:
+    """Tuned on ``triples`` triples, best by attention, of each of the first ``questions`` of a ``split`` that is
+    never the one reported; from the profile's reranker ``base`` where it names one so, else from its first."""
+
+    benchmark: str
+    split: str = "dev"
+    questions: int = 1000
+    base: str = "ms_marco_minilm"
+    triples: int = 40
+    epochs: int = 3
+    rate: float = 1e-5
 
 
 def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[Stage]:
@@ -47,12 +57,8 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
     def make(context: StageContext) -> StageOutput:
         asked = source.model_copy(update={"split": settings.split})
         questions = [q for q in questions_of(context.lake, asked) if q.split == settings.split][: settings.questions]
-        picker = A2Q(
-            open_graph(context.lake, source.graph),
-            encoder(context.profile.encoder),
-            None,
-            A2QSettings(top_n=settings.triples),
-        )
+        graph, attention_alone = open_graph(context.lake, source.graph), A2QSettings(top_n=settings.triples)
+        picker = A2Q(graph, encoder(context.profile.encoder), None, attention_alone)
         picks = picker.select([Asked(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
         pairs = labelled_triples(questions, picks)
         if not pairs:
@@ -100,23 +106,14 @@ def labelled_triples(questions: Sequence[Question], picks: Sequence[Sequence[Pic
 
 
 def tuned(folder: Path, base: str, pairs: Sequence[Labelled], settings: TuningSettings) -> dict[str, Any]:
-    """Tune into ``folder``, or leave what lies there where it was tuned on the same; returns what is to say of it."""
+    """Tune into ``folder``, unless what lies there was tuned on the same; returns what is to say of it."""
+
+    def into(temporary: Path) -> dict[str, Any]:
+        losses = [round(loss, 4) for loss in tune_reranker(base, pairs, temporary, settings)]
+        return {"pairs": len(pairs), "relevant": sum(pair.relevant for pair in pairs), "losses": losses}
+
     wanted = content_id("tuned classifier", VERSION, base, [asdict(pair) for pair in pairs], asdict(settings))
-    kept = folder / _REPORT
-    if kept.exists():
-        report: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-        if report["input_hash"] == wanted:
-            return report
-    with replacing_folder(folder) as temporary:
-        losses = tune_reranker(base, pairs, temporary, settings)
-        report = {
-            "input_hash": wanted,
-            "pairs": len(pairs),
-            "relevant": sum(pair.relevant for pair in pairs),
-            "losses": [round(loss, 4) for loss in losses],
-        }
-        (temporary / _REPORT).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    return report
+    return trained_once(folder, wanted, into)
 
 
 def model_row(folder: Path, name: str, report: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from evidence_assets.experiment.evidence.selection import Asked, Pick, pick_fact
+from evidence_assets.experiment.evidence.selection import Asked, Pick, first_distinct, pick_fact
 from evidence_assets.graphs.arrays import BoolArray, IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import distinct
@@ -19,7 +19,21 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.selection import nodes_named
-from evidence_assets.systems.a2q.settings import PathSettings
+
+
+@dataclass(frozen=True)
+class PathSettings:
+    """``penalty`` is taken off for the second triple of a path (λ of Attention2Query); ``bridge`` is added to a path
+    that joins what the question names to what the option names.
+
+    ``fan`` first triples are followed further, and at most ``max_neighbours`` triples of a hub are looked at.
+    """
+
+    penalty: float = 0.05
+    bridge: float = 0.1
+    top_n: int = 10
+    fan: int = 50
+    max_neighbours: int = 200
 
 
 @dataclass(frozen=True)
@@ -40,14 +54,8 @@ class LinkedPaths:
     def __init__(self, graph: KnowledgeGraph, encoder: Encoder, settings: PathSettings | None = None) -> None:
         self._graph, self._encoder = graph, encoder
         self._vectors, self._settings = graph.passage_vectors("edge"), settings or PathSettings()
-        self.version = content_id(
-            "linked_paths",
-            VERSION,
-            asdict(self._settings),
-            graph.version,
-            encoder.model_id,
-            encoder.revision,
-        )
+        model = encoder.model_id, encoder.revision
+        self.version = content_id("linked_paths", VERSION, asdict(self._settings), graph.version, *model)
 
     def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         """The triples of each question's best paths, best path first; none where nothing is linked."""
@@ -107,18 +115,15 @@ class LinkedPaths:
         return np.asarray(np.isin(graph.heads[edges], nodes) | np.isin(graph.tails[edges], nodes), dtype=bool)
 
     def _picks(self, paths: Sequence[_Path]) -> list[Pick]:
-        picks: dict[str, Pick] = {}
-        for path in sorted(paths, key=lambda p: (-round(p.score, 9), p.edges)):
-            told = [self._graph.sentence(edge) for edge in path.edges]
-            for step, edge in enumerate(path.edges, 1):
-                why: dict[str, object] = {"path": told, "step": step, "stage": "path"} | (
-                    {"toward": path.option} if path.option else {}
-                )
-                pick = pick_fact(self._graph, edge, round(path.score, 6), **why)
-                picks.setdefault(pick.text, pick)
-                if len(picks) == self._settings.top_n:
-                    return list(picks.values())
-        return list(picks.values())
+        def triples() -> Iterator[Pick]:
+            for path in sorted(paths, key=lambda p: (-round(p.score, 9), p.edges)):
+                why: dict[str, object] = {"path": [self._graph.sentence(edge) for edge in path.edges], "stage": "path"}
+                if path.option:
+                    why["toward"] = path.option
+                for step, edge in enumerate(path.edges, 1):
+                    yield pick_fact(self._graph, edge, round(path.score, 6), step=step, **why)
+
+        return first_distinct(triples(), self._settings.top_n)
 
 
 def _with(question: Asked, option: str) -> str:

@@ -9,25 +9,65 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.experiment.evidence.selection import Asked, Pick, pick_fact
+from evidence_assets.experiment.evidence.selection import Asked, Pick, first_distinct, pick_fact
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker
-from evidence_assets.graphs.expansion import Neighbourhood
+from evidence_assets.graphs.expansion import ExpansionSettings, Neighbourhood
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.systems.a2q import VERSION
-from evidence_assets.systems.a2q.embeddings import TextVectors
-from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
+from evidence_assets.systems.a2q.word_vectors import TextVectors
 from evidence_assets.text.words import is_filler, words_with_offsets
 
 Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class A2QSettings(ExpansionSettings):
+    """The paper leaves heads and numbers of nodes open, those are ours.
+
+    A phrase that names no node starts from its nearest nodes, unless none is as near as ``least_similarity``: it then
+    links to nothing and brings nothing in.
+    ``paths`` and ``options`` switch the published ablations; without a ``classifier`` triples are ranked by attention
+    alone. ``taxonomy``: whether the benchmark's says what terms mean. ``embedding``: which vectors are compared, the
+    text encoder's or those of a user's file ``embeddings/<name>``.
+    """
+
+    kept_nodes: int = 30
+    top_n: int = 10
+    starts_per_phrase: int = 2
+    least_similarity: float = 0.4
+    bridge_length: int = 4
+    paths: bool = True
+    options: bool = True
+    classifier: Literal["reranker", "tuned", "none"] = "reranker"
+    taxonomy: bool = True
+    embedding: Literal["text", "numberbatch", "word2vec", "glove"] = "text"
+
+
+@dataclass(frozen=True)
+class TripleSettings:
+    """The ``top_n`` triples whose sentences are nearest to the question, of all (after DiFaR) or, with ``linked``, of
+    those around the nodes that it names.
+
+    With ``options`` the question is followed by its options, so that it says what Attention2Query reads. With
+    ``topics`` the nodes are those of the entities that the dataset itself states, with ``links`` those that the
+    linker of this name found, in a user's file (``experiment.evidence.sources.LINKS``).
+    """
+
+    top_n: int = 10
+    linked: bool = False
+    options: bool = False
+    topics: bool = False
+    links: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,26 +179,13 @@ class A2Q:
         return [int(n) for n in found]
 
     def _neighbourhoods(self, phrases: Sequence[_Phrase], vectors: Mapping[str, Vectors]) -> list[Neighbourhood]:
-        settings = self._settings
-        made = []
+        neighbourhoods = []
         for phrase in phrases:
             vector = vectors[self._wording(phrase)]
-            made += [
-                graph_expansion.expand(
-                    self._graph.arrays,
-                    start,
-                    vector,
-                    self._nodes,
-                    penalty=settings.penalty,
-                    theta=settings.theta,
-                    counted=settings.theta_counts,
-                    heads=settings.heads,
-                    score=settings.score,
-                    max_neighbours=settings.max_neighbours,
-                )
-                for start in self._starts(phrase, vector)
-            ]
-        return made
+            for start in self._starts(phrase, vector):
+                found = graph_expansion.expand(self._graph.arrays, start, vector, self._nodes, self._settings)
+                neighbourhoods.append(found)
+        return neighbourhoods
 
     def _candidates(
         self,
@@ -204,34 +231,22 @@ class A2Q:
     def _ranked(
         self, questions: Sequence[Asked], candidates: Sequence[Mapping[int, tuple[float, str]]]
     ) -> list[list[Pick]]:
-        grades: list[list[float]] = [[1.0] * len(found) for found in candidates]
-        if self._reranker is not None:
-            pairs = [
-                (q.text, self._graph.sentence(edge))
-                for q, found in zip(questions, candidates, strict=True)
-                for edge in found
-            ]
-            scores = self._reranker.score(pairs) if pairs else np.zeros(0, np.float32)
-            ends = np.cumsum([0, *(len(found) for found in candidates)])
-            grades = [graded(scores[ends[i] : ends[i + 1]]) for i in range(len(candidates))]
-        made = []
-        for found, own in zip(candidates, grades, strict=True):
-            ranked = [
-                (grade * attention, edge, grade, attention, stage)
-                for (edge, (attention, stage)), grade in zip(found.items(), own, strict=True)
-            ]
-            ranked.sort(key=lambda item: (-round(item[0], 9), item[1]))
-            picks: dict[str, Pick] = {}
-            for score, edge, grade, attention, stage in ranked:
-                pick = pick_fact(
-                    self._graph, edge, score, grade=round(grade, 6), attention=round(attention, 6), stage=stage
+        graph = self._graph
+        asked = zip(questions, candidates, strict=True)
+        pairs = [(question.text, graph.sentence(edge)) for question, found in asked for edge in found]
+        grades = iter(graded(self._reranker.score(pairs)) if self._reranker and pairs else [1.0] * len(pairs))
+        ranked = []
+        for found in candidates:
+            graded_edges = [(next(grades), edge, *why) for edge, why in found.items()]
+            graded_edges.sort(key=lambda row: (-round(row[0] * row[2], 9), row[1]))
+            picks = (
+                pick_fact(
+                    graph, edge, grade * attention, grade=round(grade, 6), attention=round(attention, 6), stage=stage
                 )
-                # Parallel edges from several sources say the same; one of them is evidence enough.
-                picks.setdefault(pick.text, pick)
-                if len(picks) == self._settings.top_n:
-                    break
-            made.append(list(picks.values()))
-        return made
+                for grade, edge, attention, stage in graded_edges
+            )
+            ranked.append(first_distinct(picks, self._settings.top_n))
+        return ranked
 
 
 def graded(scores: NDArray[np.float32]) -> list[float]:
@@ -251,7 +266,7 @@ class NearestTriples:
     def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         """The nearest triples of each question; none where only linked ones are wanted and nothing is linked."""
         graph, settings, vectors = self._graph, self._settings, self._graph.passage_vectors("edge")
-        texts = [_told(q, settings.options) for q in questions]
+        texts = [_with_options(q) if settings.options else q.text for q in questions]
         queries: Sequence[Vectors] = list(self._encoder.sentences(texts)) if texts else []
         made, every = [], np.arange(graph.arrays.n_edges)
         for question, text, query in zip(questions, texts, queries, strict=True):
@@ -263,17 +278,12 @@ class NearestTriples:
         return made
 
 
-def _told(question: Asked, options: bool) -> str:
-    return f"{question.text} {', '.join(question.options)}" if options and question.options else question.text
+def _with_options(question: Asked) -> str:
+    return f"{question.text} {', '.join(question.options)}" if question.options else question.text
 
 
 def _nearest(graph: KnowledgeGraph, query: Vectors, edges: IntArray, vectors: Vectors, n: int) -> list[Pick]:
     near = vectors if len(edges) == len(vectors) else vectors[edges]
     scores = np.round(np.asarray(near, dtype=np.float64) @ query, 9)
-    picks: dict[str, Pick] = {}
-    for position in np.lexsort((edges, -scores)):
-        pick = pick_fact(graph, int(edges[position]), scores[position])
-        picks.setdefault(pick.text, pick)
-        if len(picks) == n:
-            break
-    return list(picks.values())
+    order = np.lexsort((edges, -scores))
+    return first_distinct((pick_fact(graph, int(edges[place]), scores[place]) for place in order), n)

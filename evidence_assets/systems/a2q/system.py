@@ -16,14 +16,10 @@ from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder, reranke
 from evidence_assets.models.protocols import Reranker
 from evidence_assets.profiles import Kind, Profile
 from evidence_assets.systems.a2q import VERSION
-from evidence_assets.systems.a2q.classifier_tuning import classifier_stages
-from evidence_assets.systems.a2q.embeddings import TextVectors, WalkVectors, WordVectors
-from evidence_assets.systems.a2q.linked_paths import LinkedPaths
-from evidence_assets.systems.a2q.selection import A2Q, NearestTriples, meanings
-from evidence_assets.systems.a2q.settings import A2QSettings, ClassifierSettings, PathSettings, TripleSettings
-
-FROM_FILES = ("numberbatch", "word2vec", "glove")
-"""Embeddings that are read from files that a user puts there."""
+from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages
+from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
+from evidence_assets.systems.a2q.selection import A2Q, A2QSettings, NearestTriples, TripleSettings, meanings
+from evidence_assets.systems.a2q.word_vectors import TextVectors, WordVectors
 
 
 def _classifier(context: StageContext, settings: A2QSettings) -> Reranker | None:
@@ -35,7 +31,7 @@ def _classifier(context: StageContext, settings: A2QSettings) -> Reranker | None
 
 
 def _more_reads(variant: Variant, settings: A2QSettings) -> Sequence[Read]:
-    files = [Read(f"raw/embeddings/{settings.embedding}")] if settings.embedding in FROM_FILES else []
+    files = [Read(f"raw/embeddings/{settings.embedding}")] if settings.embedding != "text" else []
     return [*files, *([Read(RELEVANCE_CLASSIFIER)] if settings.classifier == "tuned" else [])]
 
 
@@ -57,10 +53,7 @@ def _a2q(context: StageContext, settings: A2QSettings) -> Selector:
     if settings.taxonomy and context.benchmark.taxonomy_relation:
         definitions = meanings(graph, context.benchmark.taxonomy_relation)
     vectors: TextVectors = encoder(context.profile.encoder)
-    if settings.embedding == "walks":
-        vectors = WalkVectors(graph)
-        nodes = vectors.nodes
-    elif settings.embedding in FROM_FILES:
+    if settings.embedding != "text":
         vectors = WordVectors(context.lake.raw_place(raw_files(f"embeddings/{settings.embedding}").paths[0]))
         nodes = vectors.sentences(graph.names.to_list())
     return A2Q(graph, vectors, _classifier(context, settings), settings, definitions, nodes)

@@ -1,8 +1,4 @@
-"""The grading task: how well one node of a knowledge base answers a question, from 0 to 1.
-
-Belongs here: what a generator is asked, the strict reading of its reply, and the same task put to a reranker. Does not
-belong here: which nodes are graded, or how grades are combined with other scores.
-"""
+"""The grading task: how well one node of a knowledge base answers a question, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -65,10 +61,6 @@ class Grader(Protocol):
 
     @property
     def version(self) -> str: ...
-    def text(self, card: NodeCard) -> str:
-        """What it reads of a card, to the character."""
-        ...
-
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> Sequence[tuple[float | Failure, Reply | None]]: ...
 
 
@@ -92,10 +84,7 @@ def parse_grade(reply: str) -> float:
 
 
 GRADE: PromptedTask[GradeTask, float] = PromptedTask(
-    "grade",
-    (_PROMPT, _PUBLISHED),
-    grade_request,
-    lambda reply, _: parse_grade(reply),
+    "grade", (_PROMPT, _PUBLISHED), grade_request, lambda reply, _: parse_grade(reply)
 )
 
 
@@ -105,10 +94,6 @@ class PromptedGrader:
     def __init__(self, model: LanguageModel, scale: Scale = "tenths") -> None:
         self._model, self._scale = model, scale
         self.version = content_id("prompted_grader", GRADE.version_in(model.words), model.version, LIMIT, scale)
-
-    def text(self, card: NodeCard) -> str:
-        """The entry, as it stands in the prompt."""
-        return card.text(LIMIT)
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, Reply | None]]:
         return GRADE.ask_with_cost(self._model, [GradeTask(*pair, self._scale) for pair in pairs])
@@ -124,10 +109,6 @@ class RerankerGrader:
     def __init__(self, reranker: Reranker, count_tokens: CountTokens, tokens: int = 128) -> None:
         self._reranker, self._count, self._tokens = reranker, count_tokens, tokens
         self.version = content_id("reranker_grader", reranker.model_id, reranker.revision, LIMIT, tokens)
-
-    def text(self, card: NodeCard) -> str:
-        """The entry, of which it reads all passages."""
-        return card.text(LIMIT)
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
         texts = [card.passages(LIMIT, self._count, self._tokens) for _, card in pairs]

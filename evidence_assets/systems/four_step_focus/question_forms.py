@@ -119,16 +119,9 @@ class FormParser:
         return queries
 
     def _described(self, text: str) -> _Reading | None:
-        best: _Reading | None = None
-        for form in self._forms:
-            slot = form.slot(text)
-            if slot is None:
-                continue
-            inner = self._described(slot)
-            reading = _Reading(form, inner if inner is not None else _ARTICLE.sub("", slot))
-            if best is None or reading.forms > best.forms:
-                best = reading
-        return best
+        slots = [(form, slot) for form in self._forms if (slot := form.slot(text)) is not None]
+        readings = [_Reading(form, self._described(slot) or _ARTICLE.sub("", slot)) for form, slot in slots]
+        return max(readings, key=lambda reading: reading.forms, default=None)
 
 
 def _split(text: str, described: Callable[[str], _Reading | None]) -> list[_Reading]:

@@ -8,27 +8,14 @@ same class without triplets.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from evidence_assets.experiment.answers.necessity import Case
-from evidence_assets.experiment.answers.predictions import (
-    Answer,
-    CitedRow,
-    Request,
-    UsedRow,
-    case_of,
-    evidence_by_question,
-    hashes_of,
-    used_evidence,
-)
-from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, pick_fact, why_of
+from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, pick_fact
 from evidence_assets.graphs import substitution
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -38,10 +25,46 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.systems.four_step_focus import VERSION
-from evidence_assets.systems.four_step_focus.grading import Grader, NodeCard
-from evidence_assets.systems.four_step_focus.node_search import NodeSearch
-from evidence_assets.systems.four_step_focus.settings import FocusSettings
+from evidence_assets.systems.four_step_focus.grading import LIMIT, Grader, NodeCard, Scale
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
+
+
+@dataclass(frozen=True)
+class FocusSettings:
+    """How the nodes of a knowledge base are ranked.
+
+    Published are 20 nodes reranked, one vector a node, edge types ignored, no node taken out; the other settings are
+    ours. Triplets are read by the profile's language model; a profile without one reads them by the forms in which
+    the base's questions are written, and the column ``reasoner`` then says ``form_parser``.
+
+    ``triplets``: How triplets narrow the nodes (see ``graphs.substitution``); none where empty, which is the baselines.
+    ``edge_types``, ``direction``: Whether an edge must be of its triplet's type, and run from the triplet's head to its
+        tail.
+    ``exclude_mentioned``: Takes a node that the question itself names (by a constant that only it matches) from the
+        candidates: "a medicine for what aspirin helps with" does not ask for aspirin.
+    ``fallback``: Ranks a question that could not be read as triplets by vector search alone, and says so; without it
+        such a question has failed.
+    ``search``: One vector a node, or its best passage.
+    ``rerank``: Whether the profile's language model, or its reranker where it has none, grades the best ``k_max``
+        nodes.
+    ``grades``: What a language model grades by: ``tenths`` from 0.0 to 1.0, or any ``number`` between, as published.
+    ``evidence_nodes``, ``edges_per_triplet``: Answers that get evidence rows, and most edges of each triplet among
+        them.
+    ``card_relations``: Relations of a node that are shown to the grader.
+    """
+
+    triplets: Literal["", "corrected", "printed"] = ""
+    edge_types: bool = True
+    direction: bool = True
+    exclude_mentioned: bool = True
+    fallback: bool = False
+    search: Literal["vector", "multi_vector"] = "multi_vector"
+    rerank: bool = False
+    grades: Scale = "tenths"
+    k_max: int = 20
+    evidence_nodes: int = 5
+    edges_per_triplet: int = 3
+    card_relations: int = 20
 
 
 @dataclass(frozen=True)
@@ -66,7 +89,6 @@ class NodeRanking:
     nodes: tuple[RankedNode, ...] = ()
     picks: tuple[Pick, ...] = ()
     query: TripletQuery | None = None
-    candidates: int | None = None
     notes: tuple[str, ...] = ()
     error: str = ""
     reply: Reply | None = field(default=None, compare=False, repr=False)
@@ -100,7 +122,6 @@ class FourStepFocus:
     def __init__(
         self,
         graph: KnowledgeGraph,
-        search: NodeSearch,
         encoder: Encoder,
         reader: TripletReader | None = None,
         grader: Grader | None = None,
@@ -108,37 +129,15 @@ class FourStepFocus:
         symmetric: frozenset[str] = frozenset(),
         answer_types: Collection[str] = (),
     ) -> None:
-        self._graph, self._search, self._encoder = graph, search, encoder
-        self._linker = graph.linker
+        self._graph, self._vectors, self._encoder = graph, graph.vectors.of_nodes, encoder
         self._reader, self._grader, self._settings = reader, grader, settings or FocusSettings()
         self._symmetric = symmetric
         self._node_type = {name: code for code, name in enumerate(graph.type_names)}
         wanted = [self._node_type[name] for name in answer_types or graph.type_names if name in self._node_type]
         self._is_answer: NDArray[np.bool_] = np.isin(graph.node_types, wanted)
-        self.version = content_id(
-            "four_step_focus",
-            VERSION,
-            asdict(self._settings),
-            graph.version,
-            search.method,
-            encoder.model_id,
-            encoder.revision,
-            reader and reader.version,
-            grader and grader.version,
-            sorted(symmetric),
-            sorted(answer_types),
-        )
-
-    @property
-    def graph(self) -> KnowledgeGraph:
-        """The knowledge base that is searched."""
-        return self._graph
-
-    def without(self, edge_ids: Collection[str]) -> FourStepFocus:
-        """The same system on the knowledge base without some edges; its version stays that of this one."""
-        other = copy(self)
-        other._graph = self._graph.without(edge_ids)
-        return other
+        models = encoder.model_id, encoder.revision, reader and reader.version, grader and grader.version
+        types = sorted(symmetric), sorted(answer_types)
+        self.version = content_id("four_step_focus", VERSION, asdict(self._settings), graph.version, *models, *types)
 
     def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         """Evidence of each question's best answers; none where the question failed."""
@@ -150,59 +149,47 @@ class FourStepFocus:
         texts = [q.text for q in questions]
         queries = self._reader.read(texts) if self._reader else [(None, None)] * len(questions)
         vectors = self._encoder.sentences(texts)
-        drafts = [
-            replace(
-                self._unread(q, query, vector) if isinstance(query, Failure) else self._found(q, query, vector),
-                reply=reply,
-            )
-            for q, (query, reply), vector in zip(questions, queries, vectors, strict=True)
-        ]
+        drafts = []
+        for question, (query, reply), vector in zip(questions, queries, vectors, strict=True):
+            drafts.append(replace(self._found(question, query, vector), reply=reply))
         graded = self._graded(questions, drafts)
         return [self._with_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
 
-    def _unread(self, question: Asked, failure: Failure, vector: FloatArray) -> NodeRanking:
-        """What becomes of a question without usable triplets."""
-        if not self._settings.fallback:
-            return NodeRanking(question.question_id, "failed", error=failure.reason)
-        note = f"the question was not read as triplets, so all nodes were searched: {failure.reason}"
-        return replace(self._found(question, None, vector), notes=(note,))
-
-    def _found(self, question: Asked, query: TripletQuery | None, vector: FloatArray) -> NodeRanking:
+    def _found(self, question: Asked, query: TripletQuery | Failure | None, vector: FloatArray) -> NodeRanking:
         """Steps 2 and 3."""
-        notes: list[str] = []
+        notes, method = list[str](), self._settings.search
+        if isinstance(query, Failure):
+            if not self._settings.fallback:
+                return NodeRanking(question.question_id, "failed", error=query.reason)
+            notes.append(f"the question was not read as triplets, so all nodes were searched: {query.reason}")
+            query = None
         filtered: IntArray = np.zeros(0, np.int64)
-        n_candidates = None
         if query is not None:
-            narrowed, notes = self._substituted(query)
+            narrowed, reasons = self._substituted(query)
+            notes += reasons
             if narrowed.narrowed:
                 candidates = distinct(narrowed.candidates).astype(np.int64)
                 candidates = candidates[self._is_answer[candidates]]
-                n_candidates = len(candidates)
-                filtered = self._search.among(vector, candidates, self._settings.k_max)
+                order = np.lexsort((candidates, -self._vectors.similarities(vector, candidates, method)))
+                filtered = candidates[order[: self._settings.k_max]]
             else:
                 notes.append("no usable triplet touches the target: all nodes were searched")
         room = self._settings.k_max - len(filtered)
         allowed = self._is_answer.copy()
         allowed[filtered] = False
-        found = np.concatenate([filtered, self._search.nearest(vector, allowed, room)])
-        similarities = self._search.similarities(vector, found).tolist()
+        found = np.concatenate([filtered, self._vectors.nearest(vector, allowed, room, method)])
+        similarities = self._vectors.similarities(vector, found, method).tolist()
         nodes = tuple(
             RankedNode(self._graph.node_ids[node], place < len(filtered), similarity, None)
             for place, (node, similarity) in enumerate(zip(found.tolist(), similarities, strict=True))
         )
-        return NodeRanking(
-            question.question_id,
-            "answered" if nodes else "insufficient",
-            nodes,
-            query=query,
-            candidates=n_candidates,
-            notes=tuple(notes),
-        )
+        status = "answered" if nodes else "insufficient"
+        return NodeRanking(question.question_id, status, nodes, (), query, tuple(notes))
 
     def patterns(self, query: TripletQuery) -> tuple[list[Pattern], Variable]:
         """The triplets over positions and codes; a constant's name stands for all nodes that it links to."""
         texts = [t.text for triplet in query.triplets for t in (triplet.head, triplet.tail) if not t.is_variable]
-        links = dict(zip(texts, self._linker.link_many(texts), strict=True))
+        links = dict(zip(texts, self._graph.linker.link_many(texts), strict=True))
 
         def placed(term: Term) -> Variable | Constant:
             if not term.is_variable:
@@ -252,19 +239,14 @@ class FourStepFocus:
         grades = iter(self._grader.grade(pairs))
         made = []
         for draft in drafts:
-            graded = [next(grades) for _ in draft.nodes]
-            own = [grade for grade, _ in graded]
-            reply = Reply.all_of([draft.reply, *(cost for _, cost in graded)])
-            failures = [grade.reason for grade in own if isinstance(grade, Failure)]
+            replies = [next(grades) for _ in draft.nodes]
+            reply = Reply.all_of([draft.reply, *(cost for _, cost in replies)])
+            failures = [grade.reason for grade, _ in replies if isinstance(grade, Failure)]
             if failures:
-                failed = NodeRanking(draft.question_id, "failed", query=draft.query, error=failures[0], reply=reply)
-                made.append(failed)
+                made.append(replace(draft, status="failed", nodes=(), error=failures[0], reply=reply))
                 continue
-            nodes = [
-                RankedNode(n.node_id, n.filtered, n.similarity, grade)
-                for n, grade in zip(draft.nodes, own, strict=True)
-                if not isinstance(grade, Failure)
-            ]
+            own_grades = [grade for grade, _ in replies if not isinstance(grade, Failure)]
+            nodes = [replace(node, grade=grade) for node, grade in zip(draft.nodes, own_grades, strict=True)]
             nodes.sort(key=lambda n: (not n.filtered, -(n.grade or 0.0), -n.similarity, n.node_id))
             made.append(replace(draft, nodes=tuple(nodes), reply=reply))
         return made
@@ -284,8 +266,6 @@ class FourStepFocus:
         """Edges that satisfy the triplets, and what was read of the best answers: what a grader was shown of each, or
         without one the passage of its document that is nearest."""
         settings, graph = self._settings, self._graph
-        if not draft.nodes or not settings.evidence_nodes:
-            return draft
         patterns, target = self.patterns(draft.query) if draft.query else ([], None)
         picks: dict[tuple[str, str, str], Pick] = {}
         for rank, node in enumerate(draft.nodes[: settings.evidence_nodes], 1):
@@ -311,74 +291,12 @@ class FourStepFocus:
             if self._grader is not None:
                 edges = (graph.edge_ids[edge] for edge in self._told(place))
                 parents: tuple[Parent, ...] = (itself, *(Parent("edge", edge, edge) for edge in edges))
-                shown = self._grader.text(self._card(place))
+                shown = self._card(place).text(LIMIT)
                 picks[("node", node.node_id, "")] = Pick("", "chunk", parents, "", shown, node.grade or 0.0, why)
-            elif (passage := self._search.best_passage(vector, place)) is not None:
+            elif (passage := self._vectors.best_passage(vector, place)) is not None:
                 passage_id, start, end, score = passage
                 parents = (itself, Parent("passage", passage_id, passage_id))
                 picks[("node", node.node_id, f"{start}:{end}")] = Pick(
                     "", "chunk", parents, f"{start}:{end}", graph.documents[place][start:end], score, why
                 )
         return replace(draft, picks=tuple(picks.values()))
-
-
-class RanksNodes:
-    """Nodes best first; supported are those that satisfy the triplets.
-
-    The best node is among what an answer used, so that its name stands beside its id wherever the answer is traced.
-    Asked again without some edges, these are taken out of the knowledge base itself; what is found in documents stays.
-    Each request builds the rows of the base anew: for bases of thousands of edges, not of millions.
-    """
-
-    def __init__(
-        self, system: FourStepFocus, reasoner: str, model_id: str, questions: Sequence[Asked], evidence: pl.DataFrame
-    ) -> None:
-        self._system, self._evidence = system, evidence_by_question(evidence)
-        self._questions = {q.question_id: q for q in questions}
-        self.name, self.model_id, self.version = reasoner, model_id, content_id(system.version, model_id)
-        self.notes = {"questions_with_unusable_triplets": 0}
-
-    def _rows(self, question_id: str) -> list[dict[str, Any]]:
-        return self._evidence.get(question_id, [])
-
-    def _edge_rows(self, question_id: str) -> list[dict[str, Any]]:
-        return [row for row in self._rows(question_id) if row["source_kind"] == "edge"]
-
-    def input_of(self, question: Asked) -> str:
-        return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows(question.question_id)])
-
-    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
-        for question, ranking in zip(questions, self._system.rank(questions), strict=True):
-            ranked = tuple(node.node_id for node in ranking.nodes)
-            self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
-            best = (UsedRow("node", ranked[0], ranked[0], 0),) if ranked else ()
-            shown = self._rows(question.question_id)
-            led = [row for row in shown if ranked and why_of(row)["answer"] == ranked[0]]
-            yield Answer(
-                ranked[0] if ranked else None,
-                ranking.status,
-                tuple(ranking.supported),
-                ranked,
-                error=ranking.error or None,
-                used=(*best, *used_evidence(led)),
-                shown=tuple(used_evidence(shown)),
-                reply=ranking.reply,
-            )
-
-    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
-        """An answer rests on the edges by which it satisfies the triplets."""
-        edges = self._edge_rows(prediction["question_id"])
-        resting = [row["evidence_id"] for row in edges if why_of(row)["answer"] == prediction["answer"]]
-        return case_of(prediction["question_id"], hashes_of(edges), resting)
-
-    def input_again(self, case: Case) -> str:
-        return content_id(self._questions[case.question_id].text, case.evidence)
-
-    def again(self, requests: Sequence[Request]) -> list[str]:
-        answers = []
-        for question_id, kept in requests:
-            stay = set(kept)
-            removed = {row["source_id"] for row in self._edge_rows(question_id) if row["content_hash"] not in stay}
-            (ranking,) = self._system.without(removed).rank([self._questions[question_id]])
-            answers.append(ranking.nodes[0].node_id if ranking.nodes else ranking.status)
-        return answers

@@ -1,28 +1,71 @@
-"""4StepFocus and the searches that it is compared with: how each is opened for a context."""
+"""4StepFocus and the searches that it is compared with: how each is opened, and how it answers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
 from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, declared_base
-from evidence_assets.experiment.answers.predictions import Answerer
-from evidence_assets.experiment.evidence.selection import asked
+from evidence_assets.experiment.answers.predictions import (
+    Answer,
+    Answerer,
+    UsedRow,
+    evidence_by_question,
+    used_evidence,
+)
+from evidence_assets.experiment.evidence.selection import Asked, why_of
 from evidence_assets.experiment.evidence.sources import graph_of
 from evidence_assets.experiment.solvers import reader_of_profile
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.ids import content_id
 from evidence_assets.models.in_use import encoder, model_key, reranker
 from evidence_assets.profiles import Kind
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
-from evidence_assets.systems.four_step_focus.node_search import NodeSearch
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
-from evidence_assets.systems.four_step_focus.ranking import FourStepFocus, RanksNodes, schema_of
-from evidence_assets.systems.four_step_focus.settings import FocusSettings
+from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, schema_of
 from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, TripletReader
+
+
+class RanksNodes:
+    """Nodes best first; supported are those that satisfy the triplets.
+
+    The best node is among what an answer used, so that its name stands beside its id wherever the answer is traced.
+    """
+
+    def __init__(self, system: FourStepFocus, reasoner: str, model_id: str, evidence: pl.DataFrame) -> None:
+        self._system, self._evidence = system, evidence_by_question(evidence)
+        self.name, self.model_id, self.version = reasoner, model_id, content_id(system.version, model_id)
+        self.notes = {"questions_with_unusable_triplets": 0}
+
+    def _rows(self, question_id: str) -> list[dict[str, Any]]:
+        return self._evidence.get(question_id, [])
+
+    def input_of(self, question: Asked) -> str:
+        return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows(question.question_id)])
+
+    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
+        for question, ranking in zip(questions, self._system.rank(questions), strict=True):
+            ranked = tuple(node.node_id for node in ranking.nodes)
+            self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
+            best = (UsedRow("node", ranked[0], ranked[0], 0),) if ranked else ()
+            shown = self._rows(question.question_id)
+            led = [row for row in shown if ranked and why_of(row)["answer"] == ranked[0]]
+            yield Answer(
+                ranked[0] if ranked else None,
+                ranking.status,
+                tuple(ranking.supported),
+                ranked,
+                error=ranking.error or None,
+                used=(*best, *used_evidence(led)),
+                shown=tuple(used_evidence(shown)),
+                reply=ranking.reply,
+            )
 
 
 def _open(context: StageContext, settings: FocusSettings) -> FourStepFocus:
@@ -32,7 +75,6 @@ def _open(context: StageContext, settings: FocusSettings) -> FourStepFocus:
         settings = replace(settings, fallback=True)  # no triplets come back, but entries are to be shown as well
     return FourStepFocus(
         graph,
-        NodeSearch(graph, settings.search),
         encoder(context.profile.encoder),
         _triplet_reader(context, declared, graph) if settings.triplets else None,
         _grader(context, settings) if settings.rerank else None,
@@ -43,8 +85,7 @@ def _open(context: StageContext, settings: FocusSettings) -> FourStepFocus:
 
 
 def _answerer(context: StageContext, settings: FocusSettings, evidence: pl.DataFrame) -> Answerer:
-    questions = asked(context.input("questions"))
-    return RanksNodes(_open(context, settings), *_reasoner(context, settings), questions, evidence)
+    return RanksNodes(_open(context, settings), *_reasoner(context, settings), evidence)
 
 
 def _reasoner(context: StageContext, settings: FocusSettings) -> tuple[str, str]:

@@ -1,16 +1,11 @@
-"""The triplet task: a question as triplets over a knowledge base's types, with one unknown as its target.
-
-Belongs here: what a generator is asked, and the strict reading of its reply. Does not belong here: what the constants
-match in the knowledge base, or which nodes satisfy the triplets.
-"""
+"""The triplet task: a question as triplets over a knowledge base's types, with one unknown as its target."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from evidence_assets.lake.errors import UnusableReply
@@ -20,6 +15,7 @@ from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.parsing import json_object
 from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
+from evidence_assets.text.nearest import nearest
 
 MAX_TRIPLETS = 20
 ANY_TYPE = "*"
@@ -66,20 +62,11 @@ class TripletQuery:
     @property
     def adrift(self) -> tuple[str, ...]:
         """Variables that no chain of triplets joins to a constant: nothing in the question pins them down."""
-        reached = {term for t in self.triplets for term in (t.head, t.tail) if not term.is_variable}
-        while True:
-            more = {
-                other
-                for t in self.triplets
-                for term, other in ((t.head, t.tail), (t.tail, t.head))
-                if term in reached and other not in reached
-            }
-            if not more:
-                break
-            reached |= more
-        return tuple(
-            dict.fromkeys(term.text for t in self.triplets for term in (t.head, t.tail) if term not in reached)
-        )
+        terms = dict.fromkeys(term for t in self.triplets for term in (t.head, t.tail))
+        reached = {term for term in terms if not term.is_variable}
+        for _ in self.triplets:  # a chain is at most as long as there are triplets
+            reached |= {end for t in self.triplets if {t.head, t.tail} & reached for end in (t.head, t.tail)}
+        return tuple(term.text for term in terms if term not in reached)
 
 
 _PROMPT = Template.load(__package__, "triplets", "node_types edge_types joins question")
@@ -118,11 +105,9 @@ def triplet_request(task: TripletTask, words: Words = PACKAGED) -> Request:
 
 
 def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
-    """Read a reply strictly.
+    """Read a reply strictly: one JSON object, alone or in one fenced block.
 
-    The reply is one JSON object, alone or in one fenced block. Anything else raises :class:`UnusableReply` with a
-    reason that a repair attempt can act on: prose, a type that the base does not have, no target, only constants, a
-    variable without a type.
+    Anything else raises :class:`UnusableReply` with a reason that a repair attempt can act on.
     """
     value = json_object(reply)
     unknown = sorted(value.keys() - {"target", "variables", "triplets"})
@@ -183,9 +168,7 @@ def _texts(item: object, what: str, *names: str) -> list[str]:
 def _known(name: str, allowed: Sequence[str], what: str) -> str:
     if name in allowed:
         return name
-    near = difflib.get_close_matches(name, allowed, n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise UnusableReply(f"{name!r} is no {what} of the knowledge base{hint}")
+    raise UnusableReply(f"{name!r} is no {what} of the knowledge base; did you mean {nearest(name, allowed)!r}?")
 
 
 class TripletReader(Protocol):
@@ -208,14 +191,7 @@ class PromptedTriplets:
         if not schema.node_types or not schema.edge_types:
             raise ValueError("the knowledge base has no node types or no edge types: there is nothing to ask in")
         self._model, self._schema = model, schema
-        self.version = content_id(
-            "prompted_triplets",
-            TRIPLETS.version_in(model.words),
-            model.version,
-            schema.node_types,
-            schema.edge_types,
-            schema.patterns,
-        )
+        self.version = content_id("prompted_triplets", TRIPLETS.version_in(model.words), model.version, asdict(schema))
 
     def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, Reply | None]]:
         return TRIPLETS.ask_with_cost(self._model, [TripletTask(question, self._schema) for question in questions])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,10 @@ import polars as pl
 from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.ids import content_id
 from evidence_assets.models.in_use import MASKED_LM, SAMPLE_MASKED_LM, masked_lm, model_key
-from evidence_assets.models.sample_masked_lm import (
-    REPORT,
-    VERSION,
-    TrainingSettings,
-    train_sample_masked_lm,
-)
+from evidence_assets.models.running import trained_once
+from evidence_assets.models.sample_masked_lm import VERSION, TrainingSettings, train_sample_masked_lm
 
 
 def sentences_of(chunks: pl.DataFrame) -> list[str]:
@@ -43,31 +38,16 @@ def names_of(graphs: Sequence[Path]) -> set[str]:
 
 
 def train(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
-    """Train into ``folder``, or leave what lies there where it was trained on the same; returns columns of
-    ``models``."""
+    """Train into ``folder``, unless what lies there was trained on the same; returns columns of ``models``."""
     settings = TrainingSettings(steps=steps)
-    wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
-    kept = folder / REPORT
-    if kept.exists():
-        report: dict[str, Any] = json.loads(kept.read_text())
-        weights = report.pop("weights")
-        if report["input_hash"] == wanted and file_id(folder / "model.safetensors") == weights:
-            return report
-    with replacing_folder(folder) as temporary:
+
+    def into(temporary: Path) -> dict[str, Any]:
         result = train_sample_masked_lm(sentences, names, temporary, settings)
-        report = {
-            "sentences": result.sentences,
-            "accuracy": _number(result.train_accuracy),
-            "held_out_accuracy": _number(result.held_out_accuracy),
-            "input_hash": wanted,
-        }
-        stated = {**report, "weights": file_id(temporary / "model.safetensors")}
-        (temporary / REPORT).write_text(json.dumps(stated, indent=1) + "\n")
-    return report
+        shares = {"accuracy": result.train_accuracy, "held_out_accuracy": result.held_out_accuracy}
+        return {"sentences": result.sentences} | {n: None if isnan(share) else share for n, share in shares.items()}
 
-
-def _number(value: float) -> float | None:
-    return None if value != value else value
+    wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
+    return trained_once(folder, wanted, into)
 
 
 def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
@@ -76,7 +56,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     trains = named.name == SAMPLE_MASKED_LM
 
     def make(step: StageContext) -> StageOutput:
-        trained: dict[str, float | int | None] = {}
+        trained: dict[str, Any] = {}
         if trains:
             graphs = [step.lake.raw_place(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
             sentences = sentences_of(step.read("chunks", "corpus/sample/chunks"))
@@ -91,8 +71,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
             "input_hash": "",
             **trained,
         }
-        shown = {name: value for name, value in row.items() if value is not None and name != "input_hash"}
-        return StageOutput([row], metadata=shown)
+        return StageOutput([row], metadata=trained)
 
     return [
         Stage(

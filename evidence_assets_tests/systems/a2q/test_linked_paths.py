@@ -10,8 +10,7 @@ import pytest
 
 from evidence_assets.experiment.evidence.selection import Asked, Pick
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.systems.a2q.linked_paths import LinkedPaths
-from evidence_assets.systems.a2q.settings import PathSettings
+from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import WordEncoder
 

@@ -12,8 +12,15 @@ from scipy.special import expit
 from evidence_assets.experiment.evidence.selection import Asked, Pick
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
-from evidence_assets.systems.a2q.selection import A2Q, NearestTriples, graded, meanings, phrases_of
-from evidence_assets.systems.a2q.settings import A2QSettings, TripleSettings
+from evidence_assets.systems.a2q.selection import (
+    A2Q,
+    A2QSettings,
+    NearestTriples,
+    TripleSettings,
+    graded,
+    meanings,
+    phrases_of,
+)
 from evidence_assets.text.words import word_key, words_with_offsets
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
@@ -105,11 +112,6 @@ def test_an_empty_graph_gives_nothing() -> None:
     empty = graph_over([], [])
     assert a2q(graph=empty).select([asked("Where is a pizzeria?", "street")]) == [[]]
     assert a2q(graph=graph_over([])).select([asked("Where is a pizzeria?")]) == [[]]
-
-
-def test_parallel_edges_that_say_the_same_are_one_row() -> None:
-    picks = a2q(graph=graph_over([*EDGES, EDGES[0]])).select([asked("Where is a pizzeria?")])[0]
-    assert len({p.text for p in picks}) == len(picks)
 
 
 def test_a_grade_is_of_its_triple_alone() -> None:

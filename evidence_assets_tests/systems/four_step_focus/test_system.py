@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import polars as pl
 import pytest
 
 from evidence_assets.experiment.evidence.selection import Asked, evidence_rows
-from evidence_assets.experiment.variants import variants_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.passage_files import Method
-from evidence_assets.lake.errors import StaleInput
+from evidence_assets.graphs.passages import node_passages
 from evidence_assets.lake.rows import prepare
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.retrieval.corpus import matrix
-from evidence_assets.systems import settings_of
 from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
-from evidence_assets.systems.four_step_focus.node_search import NodeSearch, node_passages
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
-from evidence_assets.systems.four_step_focus.ranking import FourStepFocus, NodeRanking, schema_of
-from evidence_assets.systems.four_step_focus.settings import FocusSettings
+from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
-from evidence_assets_tests.graphs.small_graph import graph_of, vectors_of, with_vectors
+from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
 
@@ -52,7 +47,6 @@ DOCUMENTS = (
     "Fever is heat.",
     "Gout hurts toes.",
 )
-PRINTED = FocusSettings(triplets="printed", edge_types=False, exclude_mentioned=False)
 
 
 def base_of(names: Sequence[str] = NAMES, documents: Sequence[str] = DOCUMENTS, tokens: int = 128) -> KnowledgeGraph:
@@ -77,7 +71,7 @@ def focus(
     base: KnowledgeGraph = BASE,
     **more: object,
 ) -> FourStepFocus:
-    return FourStepFocus(base, NodeSearch(base), WordEncoder(), reader, None, settings, **more)  # type: ignore[arg-type]
+    return FourStepFocus(base, WordEncoder(), reader, None, settings, **more)  # type: ignore[arg-type]
 
 
 def ask(system: FourStepFocus, *texts: str) -> list[NodeRanking]:
@@ -93,7 +87,6 @@ def test_nodes_that_satisfy_the_triplets_come_first_and_others_fill_up() -> None
     assert ranking.nodes[0].node_id == "n1"
     assert [node.filtered for node in ranking.nodes] == [True] + [False] * 6
     assert ranking.supported == ("n1",)
-    assert ranking.candidates == 1
     rest = [node.similarity for node in ranking.nodes[1:]]
     assert rest == sorted(rest, reverse=True)
 
@@ -125,27 +118,16 @@ def test_a_node_that_the_question_names_is_not_its_answer_unless_printed() -> No
 
 def test_printed_form_leaves_nothing_between_variables() -> None:
     question = "Which drug is at once a drug acting on what aspirin acts on and a remedy for fever?"
-    printed = ask(focus(PARSER, PRINTED), question)[0]
+    settings = FocusSettings(triplets="printed", edge_types=False, exclude_mentioned=False)
+    printed = ask(focus(PARSER, settings), question)[0]
     assert printed.supported == ()
     assert "no node satisfies all triplets" in printed.notes
     assert len(printed.nodes) == 7, "plain vector search still ranks"
 
 
-def test_the_printed_figures_stand_beside_the_run_that_the_text_describes() -> None:
-    """And not beside the algorithm as printed, which finds nothing between variables."""
-    (labelled,) = (v for v in variants_of("four_step_focus") if any(p.system == "fourstepfocus" for p in v.published))
-    assert settings_of(labelled.place) == FocusSettings(
-        triplets="corrected", edge_types=False, exclude_mentioned=False, search="vector", rerank=True, grades="number"
-    )
-    assert FocusSettings().k_max == 20 and settings_of("search/fourstepfocus_printed") == PRINTED
-
-
 def test_grades_reorder_within_each_group_only() -> None:
     class Grades:
         version = "1"
-
-        def text(self, card: NodeCard) -> str:
-            return card.name
 
         def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
             return [({"ibuprofen": 0.1, "gout": 1.0}.get(card.name, 0.5), None) for _, card in pairs]
@@ -234,7 +216,7 @@ def test_replies_that_cannot_be_used_fail_or_leave_vector_search(reply: str, rea
     assert (failed.status, failed.nodes, failed.picks) == ("failed", (), ())
     assert reason in failed.error
     searched = ask(focus(reader, FocusSettings(fallback=True)), "What helps with gout?")[0]
-    assert (searched.status, searched.supported, searched.candidates) == ("answered", (), None)
+    assert (searched.status, searched.supported) == ("answered", ())
     assert [n.node_id for n in searched.nodes] == [
         n.node_id for n in ask(focus(None), "What helps with gout?")[0].nodes
     ]
@@ -280,7 +262,7 @@ def test_answer_types_bound_every_group() -> None:
 
 
 @pytest.mark.parametrize("method", ["vector", "multi_vector"])
-def test_search_equals_a_slow_version(method: Method) -> None:
+def test_search_equals_a_slow_version(method: Literal["vector", "multi_vector"]) -> None:
     base = base_of(tokens=9)
     rows = base.vectors.passages
     assert rows.height > len(NAMES)
@@ -290,15 +272,14 @@ def test_search_equals_a_slow_version(method: Method) -> None:
         own = matrix(rows.filter(pl.col("owner_id") == node)["vector"])
         mean = own.mean(axis=0)
         slow.append(max(own @ query) if method == "multi_vector" else mean @ query / np.linalg.norm(mean))
-    search, every = NodeSearch(base, method), np.arange(len(base))
-    found = search.similarities(query, every)
+    search, every = base.vectors.of_nodes, np.arange(len(base))
+    found = search.similarities(query, every, method)
     assert found == pytest.approx(slow, abs=1e-3)  # vectors are kept in half precision
     ranked = np.lexsort((every, -found))
     for k in range(len(base) + 2):
-        assert search.among(query, every, k).tolist() == ranked[:k].tolist()
-        assert search.nearest(query, every >= 0, k).tolist() == ranked[:k].tolist()
+        assert search.nearest(query, every >= 0, k, method).tolist() == ranked[:k].tolist()
         allowed = every % 2 == 0
-        assert search.nearest(query, allowed, k).tolist() == [n for n in ranked.tolist() if n % 2 == 0][:k]
+        assert search.nearest(query, allowed, k, method).tolist() == [n for n in ranked.tolist() if n % 2 == 0][:k]
 
 
 def test_no_text_of_a_document_is_lost_to_the_encoder() -> None:
@@ -306,10 +287,3 @@ def test_no_text_of_a_document_is_lost_to_the_encoder() -> None:
     rows = base_of(documents=[text, *DOCUMENTS[1:]], tokens=20).vectors.passages
     own = rows.filter((pl.col("owner_id") == "n0") & (pl.col("char_end") > 0)).select("char_start", "char_end")
     assert "".join(text[start:end] for start, end in own.rows()).replace(" ", "") == text.replace(" ", "")
-
-
-def test_a_node_without_a_passage_is_refused() -> None:
-    short = base_of(documents=DOCUMENTS)
-    lost = vectors_of(short, WordEncoder().sentences, lambda: short.vectors.passages.filter(pl.col("owner_id") != "n2"))
-    with pytest.raises(StaleInput, match="has no passage"):
-        NodeSearch(replace(short, stored_vectors=lost))

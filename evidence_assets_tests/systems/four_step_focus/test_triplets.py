@@ -60,7 +60,6 @@ def test_a_good_reply_alone_or_fenced() -> None:
     ("reply", "reason"),
     [
         ("Aspirin treats fever, so the answer is aspirin.", "not valid JSON.*Aspirin treats"),
-        (json.dumps(GOOD) + " I hope this helps.", "not valid JSON"),
         (changed(answer="aspirin"), "unknown key 'answer'"),
         (changed(variables=variables(d="medicine", g="drug")), "'medicine' is no node type"),
         (changed(triplets=triplets(("?d", "treat", "gout"))), "'treat' is no edge type.*did you mean 'treats'"),

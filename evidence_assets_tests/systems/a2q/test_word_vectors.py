@@ -1,4 +1,4 @@
-"""Vectors of words and of walks against their definitions, and what Attention2Query makes of them."""
+"""Vectors of words from files: what a text gets, and what is wrong with a file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.systems.a2q.embeddings import STEPS, WordVectors, walk_vectors
+from evidence_assets.systems.a2q.word_vectors import WordVectors
 
 LINES = {"ice_cream": (0, 0, 2), "ice": (1, 0, 0), "cold": (0, 3, 0), "Paris": (1, 1, 0)}
 
@@ -51,34 +50,3 @@ def test_a_short_line_and_a_cut_file_are_named(tmp_path: Path) -> None:
     cut.write_bytes(cut.read_bytes()[:-4])
     with pytest.raises(BadInput, match="ends within word 4 of 4"):
         WordVectors(cut).sentences(["ice"])
-
-
-def arrays(n: int, edges: list[tuple[int, int]]) -> GraphArrays:
-    heads, tails = (np.array(side, np.int32) for side in zip(*edges, strict=True))
-    return GraphArrays.from_edges(n, heads, np.zeros(len(edges), np.int32), tails)
-
-
-def test_vectors_of_walks_are_the_matrix_of_deepwalk_factored() -> None:
-    edges = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2), (5, 4), (6, 5)]
-    found = walk_vectors(arrays(8, edges), 7)
-    adjacent = np.zeros((8, 8))
-    for a, b in edges:
-        adjacent[a, b] += 1
-        adjacent[b, a] += 1
-    degrees = adjacent.sum(axis=1)
-    inverse = np.diag([1 / d if d else 0 for d in degrees])
-    step = inverse @ adjacent
-    told = np.log1p(degrees.sum() / STEPS * sum(np.linalg.matrix_power(step, t) for t in range(1, STEPS + 1)) @ inverse)
-    left, values, _ = np.linalg.svd(told)
-    expected = left[:, :7] * np.sqrt(values[:7])
-    expected /= np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), 1e-9)
-    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-4)
-    assert not found[7].any(), "a node without an edge is near to nothing"
-    assert np.array_equal(found, walk_vectors(arrays(8, edges), 7))
-
-
-def test_neighbours_are_nearer_than_strangers() -> None:
-    rings = [(i, (i + 1) % 10) for i in range(10)] + [(10 + i, 10 + (i + 1) % 10) for i in range(10)] + [(0, 10)]
-    found = walk_vectors(arrays(20, rings), 8)
-    alike = found @ found.T
-    assert alike[4, 5] > alike[4, 9] > alike[4, 15]
