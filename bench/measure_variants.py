@@ -134,33 +134,29 @@ def paired(connection: Any, first: str, second: str, benchmark: str) -> dict[str
 
 def shown(benchmark: str, variants: list[str], metrics: list[str], markdown: Path | None) -> None:
     """Print the scores of the variants, and the first against each other; write them as a Markdown table, too."""
-    import dagster as dg
     from rich.console import Console
     from rich.table import Table
 
-    from evidence_assets.assets.pace import A_MINUTE
     from evidence_assets.benchmarks.declared import benchmarks
     from evidence_assets.experiment.scores.comparison import compare
     from evidence_assets.lake.catalogue import connect
 
     out, family = Console(width=200, highlight=False), benchmarks()[benchmark].family
-    with connect(Path(os.environ["EVIDENCE_LAKE"])) as connection, dg.DagsterInstance.get() as instance:
+    with connect(Path(os.environ["EVIDENCE_LAKE"])) as connection:
         rows = connection.execute(
             "SELECT asset, metric, value, low, high, n FROM scores WHERE scope_id = $benchmark AND value IS NOT NULL",
             {"benchmark": benchmark},
         ).fetchall()
         found: dict[tuple[str, str], tuple[Any, ...]] = {(asset, metric): rest for asset, metric, *rest in rows}
         named = sorted({metric for _, metric in found if any(fnmatch(metric, pattern) for pattern in metrics)})
-        table = Table("variant", *named, "n", "a minute", title=benchmark)
+        table = Table("variant", *named, "n", title=benchmark)
         lines = [f"| variant | {' | '.join(named)} | n |", f"|{'---|' * (len(named) + 2)}"]
         for name in variants:
             asset = f"scores/{family}/{name}"
             cells = [found.get((asset, metric)) for metric in named]
-            event = instance.get_latest_materialization_event(dg.AssetKey(asset.split("/")))
-            pace = event.asset_materialization.metadata.get(A_MINUTE) if event and event.asset_materialization else None
             values = [f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells]
             asked = str(max((c[3] for c in cells if c), default=""))
-            table.add_row(name, *values, asked, f"{float(str(pace.value)):,.0f}" if pace else "")
+            table.add_row(name, *values, asked)
             lines.append(f"| `{name}` | {' | '.join(values)} | {asked} |")
         out.print(table)
         if markdown:

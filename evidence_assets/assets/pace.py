@@ -8,10 +8,9 @@ import dagster as dg
 import pyarrow as pa
 
 SECONDS = "seconds_per_question"
-A_MINUTE = "questions_per_minute"
 A_RELATION = "seconds"
 """Metadata of every step; of a harvest, whose partitions are relations, it is the time of one."""
-LOOKED_AT = 10
+LATEST = 10
 """Last materializations among which one is looked for that computed anything."""
 
 
@@ -19,14 +18,7 @@ def pace(rows: pa.Table, reused: int, seconds: float) -> dict[str, float]:
     """Metadata of a step that made rows of questions: seconds per question that was not reused."""
     if "question_id" not in rows.column_names or rows.num_rows == reused or not seconds:
         return {}
-    questions = len(rows.column("question_id").unique()) * (1 - reused / rows.num_rows)
-    return {SECONDS: seconds / questions, A_MINUTE: 60 * questions / seconds}
-
-
-def pace_of(instance: dg.DagsterInstance, assets: Sequence[str], partitions: Sequence[str]) -> dict[str, float]:
-    """Metadata of a variant: questions a minute through all its steps, ``60 / Σ seconds a question``."""
-    seconds = seconds_of(instance, assets, partitions)
-    return {A_MINUTE: 60 / seconds} if seconds else {}
+    return {SECONDS: seconds / (len(rows.column("question_id").unique()) * (1 - reused / rows.num_rows))}
 
 
 def seconds_of(
@@ -35,16 +27,11 @@ def seconds_of(
     partitions: Sequence[str] | None = None,
     metadata: str = SECONDS,
 ) -> float | None:
-    """Seconds a question through all of these steps together, each as last computed for any of these partitions.
-
-    None where one was never computed, or not among its last materializations.
-    """
+    """Seconds a question through all of these steps together, each as last computed; None where one never was."""
     total = 0.0
     for asset in assets:
-        wanted = dg.AssetRecordsFilter(
-            asset_key=dg.AssetKey(asset.split("/")), asset_partitions=None if partitions is None else list(partitions)
-        )
-        events = (r.asset_materialization for r in instance.fetch_materializations(wanted, limit=LOOKED_AT).records)
+        wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset.split("/")), asset_partitions=partitions)
+        events = (r.asset_materialization for r in instance.fetch_materializations(wanted, limit=LATEST).records)
         values = (event.metadata.get(metadata) for event in events if event is not None)
         last = next((value for value in values if value is not None), None)
         if last is None:

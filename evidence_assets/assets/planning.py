@@ -1,8 +1,4 @@
-"""What a preset asks for, before anything runs: counted where it is known, timed where this instance has measured it.
-
-Questions are the lake's, else what the benchmark declares; calls follow from the structure of a variant, or are not
-stated; tokens and seconds are those that its rows with this model and its last steps took here.
-"""
+"""What a preset asks for, before anything runs: counted where it is known, timed where it was measured here."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
-import polars as pl
 
 from evidence_assets import profiles, systems
 from evidence_assets.assets.pace import A_RELATION, seconds_of
@@ -35,8 +30,6 @@ class Planned:
     questions: int | None
     calls: int | None
     seconds: float | None
-    tokens_in: int | None = None
-    tokens_out: int | None = None
 
 
 def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str = "") -> list[Planned]:
@@ -60,11 +53,7 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
 
 
 def plan_variants(
-    chosen: Sequence[Variant],
-    on: Sequence[str],
-    lake: Lake | None,
-    instance: dg.DagsterInstance,
-    relations: int = 0,
+    chosen: Sequence[Variant], on: Sequence[str], lake: Lake | None, instance: dg.DagsterInstance, relations: int = 0
 ) -> list[Planned]:
     """These variants on those of these benchmarks that they can answer; harvests on the lake's ``relations``."""
     planned = []
@@ -82,23 +71,9 @@ def plan_variants(
             if benchmark.family == variant.family:
                 questions, options = sizes(benchmark, lake)
                 calls = _calls(variant, questions, options) if questions else None
-                tokens = _tokens(variant, questions, lake) if calls != 0 else (0, 0)
                 seconds = each * questions if each and questions else None
-                planned.append(Planned(variant.label, benchmark.name, questions or None, calls, seconds, *tokens))
+                planned.append(Planned(variant.label, benchmark.name, questions or None, calls, seconds))
     return planned
-
-
-def _tokens(variant: Variant, questions: int, lake: Lake | None) -> tuple[int | None, int | None]:
-    """Tokens that so many questions take, as many each as those that this variant and model have answered here took."""
-    if lake is None:
-        return None, None
-    columns = ["question_id", "tokens_in", "tokens_out"]
-    rows = [lake.read(t, f"{t}/{variant.place}", columns=columns).drop_nulls() for t in ("chains", "predictions")]
-    answered = max(of_table["question_id"].n_unique() for of_table in rows)
-    if not answered:
-        return None, None
-    took_in, took_out = (int(pl.concat(rows)[name].sum()) for name in columns[1:])
-    return round(took_in / answered * questions), round(took_out / answered * questions)
 
 
 def sizes(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
@@ -113,10 +88,9 @@ def sizes(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
 
 def steps_of(variant: Variant) -> list[str]:
     """Assets that a question goes through on its way to an answer of the variant."""
-    explained = [f"chains/{variant.place}"] if _explains(variant) else []
     method = systems.load(variant.system).method_of(variant)
     evidence = variant.at(f"evidence/{variant.family}/{variant.selector}", method.models(method.settings_of(variant)))
-    return [evidence, *explained, f"predictions/{variant.place}"]
+    return [evidence, *([f"chains/{variant.place}"] if _explains(variant) else []), f"predictions/{variant.place}"]
 
 
 def _explains(variant: Variant) -> bool:
@@ -148,7 +122,7 @@ def times(instance: dg.DagsterInstance, able: Sequence[Candidate], lake: Lake) -
             questions, _ = sizes(declared()[name], lake)
             value = {"hours": each * questions / 3600, "minutes": each * questions / 60}.get(figure.metric, each / 60)
             model = candidate.model_id if figure.model or "predictions" in timed.steps else ""
-            made_by = variant.label if model else variant.name
-            score = Ours(made_by, name, model, figure.metric, value, None, None, questions, differs=timed.differs)
+            variant_name = variant.label if model else variant.name
+            score = Ours(variant_name, name, model, figure.metric, value, None, None, questions, differs=timed.differs)
             found[figure.key][score] = None
     return {key: list(scores) for key, scores in found.items()}

@@ -1,6 +1,5 @@
-"""The report on all scores: pictures that are drawn anew when a score changes, and the printed figures as a table."""
+"""The printed figures as a table, with what would fill each or the reason why nothing can."""
 
-import base64
 from typing import Any
 
 import dagster as dg
@@ -8,15 +7,14 @@ import dagster as dg
 from evidence_assets import systems
 from evidence_assets.assets.partitions import EVERY
 from evidence_assets.assets.table_asset import dep, files_asset
-from evidence_assets.experiment.scores import graph_stages, plots
 from evidence_assets.experiment.stage import Say, Stage
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.variants import variants
-from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import candidates, declared_cells, figure_rows
+from evidence_assets.reproduction.ours import scores_beside, with_ours
 
 KEY = "report/scoreboard"
 
@@ -28,21 +26,13 @@ def score_stages() -> list[Stage]:
 
 
 def _report(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-    figures = figure_rows(declared_cells(candidates()))
+    cells = declared_cells(candidates())
+    figures = figure_rows(cells)
     lake.write(KEY, "", {"published_figures": figures})
     with connect(lake.root, memory=None) as connection:
-        images, verdicts = plots.draw(connection), graph_stages.verdicts(connection)
-    folder = lake.root / "reports" / "scoreboard"
-    shown: dict[str, Any] = {"folder": dg.MetadataValue.path(str(folder))}
-    with replacing_folder(folder) as temporary:
-        for name, image in images.items():
-            (temporary / name).write_bytes(image)
-            picture = f"![{name}](data:image/png;base64,{base64.b64encode(image).decode()})"
-            shown[name.removesuffix(".png")] = dg.MetadataValue.md(picture)
-    if verdicts:
-        shown["graphs"] = dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in verdicts))
-    hashes = {name: content_id(image.hex()) for name, image in images.items()}
-    return content_id(hashes, verdicts, figures), shown
+        filled = sum(cell.filled for cell in with_ours(cells, scores_beside(connection, cells)))
+    fillable = sum(cell.fillable for cell in cells)
+    return content_id(figures, filled), {"printed": len(cells), "fillable": fillable, "filled": filled}
 
 
 class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
@@ -53,11 +43,10 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
             KEY,
             _report,
             group="scores",
-            code_version=plots.VERSION,
-            kinds=("matplotlib", "png"),
+            code_version="5",
             description=(
-                "Every variant's accuracy with its interval beside the printed figure, harvests, and how right the "
-                "surest answers are; and published_figures: what would fill each printed cell, or why nothing can."
+                "published_figures: what would fill each printed cell, or why nothing can. `evidence scoreboard` and "
+                "`evidence reproduce` show the scores beside them."
             ),
             deps=[dep(stage.key, EVERY if stage.partitions else None) for stage in score_stages()],
         )

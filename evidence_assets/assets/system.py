@@ -45,7 +45,6 @@ def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinit
         kinds=stage.kinds,
         pool=stage.pool,
         tags=tags,
-        paced=stage.paced,
     )
 
 

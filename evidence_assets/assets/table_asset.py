@@ -13,7 +13,7 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.assets.pace import pace, pace_of
+from evidence_assets.assets.pace import pace
 from evidence_assets.assets.resources import LakeResource, asset_name, placed
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
@@ -127,14 +127,12 @@ def table_asset(
     key: str,
     table: str,
     make: Callable[[StageContext], StageOutput],
-    paced: Sequence[str] = (),
     **options: Unpack[AssetOptions],
 ) -> dg.AssetsDefinition:
     """An asset that makes rows of ``table`` by calling ``make`` once a partition.
 
     The data version is the content hash of the rows, so that making the same rows again leaves everything downstream
     fresh. Where the sensor ``follow_data`` runs, the asset is made again when what it reads has another data version.
-    With ``paced``, the pace of these assets together over the partition's benchmark is shown, too.
     """
 
     metadata = {"table": table, "dagster/column_schema": column_schema(table)}
@@ -167,8 +165,6 @@ def table_asset(
             numbers |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
             numbers |= pace(rows, output.reused, elapsed)
         numbers |= Usage.metadata(model.usage for model in step.asked) | explorer_page(table, step)
-        if paced:
-            numbers |= pace_of(context.instance, paced, step.shards)
         return dg.MaterializeResult(
             value=tables,
             data_version=dg.DataVersion(output.version or version_of(rows)),

@@ -148,7 +148,7 @@ def plan(
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """What a preset asks for before anything runs: questions, model calls, tokens and time where measured here."""
+    """What a preset asks for before anything runs: questions, model calls, and time where measured here."""
     with sentences():
         from dagster import DagsterInstance
 
@@ -187,17 +187,15 @@ def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
 
 def show_plan(rows: Sequence[Planned], name: str) -> None:
     """Questions, model calls, tokens and time of each variant on each benchmark."""
-    headers = ("variant", "benchmark", "questions", "model calls", "tokens in", "tokens out", "time")
+    headers = ("variant", "benchmark", "questions", "model calls", "time")
     told = []
     for row in rows:
-        counts = (row.questions, row.calls, row.tokens_in, row.tokens_out)
-        counted = (UNKNOWN if n is None else f"{n:,}" for n in counts)
+        counted = (UNKNOWN if n is None else f"{n:,}" for n in (row.questions, row.calls))
         told.append((row.variant, row.benchmark, *counted, _duration(row.seconds)))
     table(headers, told, title=f"{name} with profile {profiles.load().name}")
     out.print(
-        "time: at the pace of the variant's last steps here, evidence included; tokens: as its answers with this "
-        f"model took here; {UNKNOWN} where nothing here tells: a benchmark that declares no size, calls whose "
-        "number depends on what is retrieved, a model that has answered nothing yet",
+        f"time: at the pace of the variant's last steps here, evidence included; {UNKNOWN} where nothing here tells: "
+        "a benchmark that declares no size, calls whose number depends on what is retrieved",
         style="dim",
     )
 
@@ -281,11 +279,10 @@ def add_corpus(
 
 
 def _show_corpus(name: str, plan: CorpusPlan) -> None:
-    disk = ", ".join(f"{what} {size / 1e9:,.2f}" for what, size in plan.disk.items() if size)
     out.print(
         f"{name}: {plan.files:,} files of {plan.bytes / 1e9:,.2f} GB, about {plan.documents:,} documents, "
-        f"{plan.chunks:,} chunks and {plan.tokens:,} tokens; {_duration(plan.seconds)} at the pace of a sample now; "
-        f"{plan.disk_bytes / 1e9:,.2f} GB of disk ({disk}); index {plan.index}, token vectors "
+        f"{plan.chunks:,} chunks; {_duration(plan.seconds)} at the pace of a sample now; "
+        f"{plan.disk_bytes / 1e9:,.2f} GB of disk; token vectors "
         + ("of all chunks" if plan.kept == "stored" else "on demand"),
         soft_wrap=True,
     )

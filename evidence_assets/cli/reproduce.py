@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +13,14 @@ import typer
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, sentences
 from evidence_assets.cli.console import table as show_table
+from evidence_assets.experiment.scores.published_figures import RECORDED
+from evidence_assets.experiment.variants import Variant, presets
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE, load
 from evidence_assets.reproduction.cells import Cell, candidates, declared_cells
-from evidence_assets.reproduction.ours import differences, scores_beside, with_ours
-from evidence_assets.reproduction.tables import harvests, printed_tables, reasons, runs, summary, title
+from evidence_assets.reproduction.ours import data_needed, differences, scores_beside, with_ours
 from evidence_assets.text.nearest import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -35,10 +36,6 @@ def reproduce(
     run: Annotated[
         bool, typer.Option("--run", help="First make all that fills the table, as `evidence run` does.")
     ] = False,
-    csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write the table's cells into this file.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Also draw ours with intervals against the print, as PNG.", show_default=False)
-    ] = None,
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
@@ -46,9 +43,7 @@ def reproduce(
     succeeded = True
     with sentences():
         if run and (lake or as_json or not table):
-            raise BadInput(
-                "--run takes a table, makes it in EVIDENCE_LAKE and prints what is made: not with --lake or --json"
-            )
+            raise BadInput("--run makes one table in EVIDENCE_LAKE and prints what is made: not with --lake or --json")
         name = profile or os.environ.get(PROFILE_VARIABLE) or "paper"
         load(name)
         os.environ[PROFILE_VARIABLE] = name
@@ -56,7 +51,7 @@ def reproduce(
         if not table:
             summaries = [summary(*item) for item in tables.items()]
             if not as_json_only(as_json, summaries):
-                _list(summaries, tables)
+                _list(summaries)
             return
         table = table.lower()
         if table not in tables:
@@ -65,19 +60,62 @@ def reproduce(
         if run:
             succeeded = _run(tables[table])
             tables = printed_tables(_cells(lake))
-        cells = tables[table]
-        rows = [row for cell in cells for row in _rows(cell)]
-        if csv_file:
-            with csv_file.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(rows)
-        if plot:
-            _plot(table, cells, plot)
-        if not as_json_only(as_json, summary(table, cells) | {"cells": rows}):
-            _show(table, cells, rows)
+        rows = [row for cell in tables[table] for row in _rows(cell)]
+        told = summary(table, tables[table])
+        if not as_json_only(as_json, told | {"cells": rows}):
+            _show(told, rows)
     if not succeeded:
         raise typer.Exit(1)
+
+
+def printed_tables(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
+    """The cells of each table, figure or passage in the order of print, by name: ``thesis-7.3``, ``thesis-fig-3.4``."""
+    grouped: dict[str, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        grouped[f"{cell.figure.document}-{cell.figure.table}".lower().replace(" ", "-")].append(cell)
+    return dict(grouped)
+
+
+def _harvests(cells: Iterable[Cell]) -> list[Variant]:
+    """The harvests that fill a table, each once."""
+    filling = {candidate.variant.place: candidate.variant for cell in cells for candidate in cell.candidates}
+    return [filling[place] for place in sorted(filling) if filling[place].family == "knowledge"]
+
+
+def _answering(cells: Iterable[Cell]) -> dict[str, list[str]]:
+    """The variants that answer for a table, with their models, by benchmark."""
+    labels: dict[str, set[str]] = defaultdict(set)
+    for candidate in (c for cell in cells for c in cell.candidates):
+        if candidate.variant.family != "knowledge" and candidate.variant.method != RECORDED:
+            labels[candidate.benchmark].add(candidate.variant.label)
+    return {benchmark: sorted(names) for benchmark, names in sorted(labels.items())}
+
+
+def summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
+    """Counts of a table, reasons, and what filling it takes."""
+    first = cells[0].figure
+    fillable = [candidate for cell in cells for candidate in cell.candidates]
+    recorded = sorted({c.benchmark for cell in cells if cell.from_records for c in cell.candidates})
+    commands = [f"evidence run {name} --variants {','.join(labels)}" for name, labels in _answering(cells).items()]
+    commands += [f"evidence reproduce {name} --run"] if _harvests(cells) else []
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
+    for cell in cells:
+        if not cell.fillable:
+            reasons[cell.reason][cell.lacks] += 1
+    metrics, benchmarks = (", ".join({getattr(c.figure, n): 0 for c in cells}) for n in ("metric", "benchmark"))
+    return {
+        "table": name,
+        "title": metrics + (f" on {benchmarks}" if benchmarks else ""),
+        "printed": len(cells),
+        "fillable": sum(cell.fillable for cell in cells),
+        "filled": sum(cell.filled for cell in cells),
+        "from_records": sum(cell.from_records for cell in cells),
+        "reasons": [{"reason": why, "cells": of.total(), "of": dict(of)} for why, of in reasons.items()],
+        "presets": [p.name for p in presets().values() if f"{first.document} {first.table}" in (*p.tables, *p.beside)],
+        "data": data_needed(fillable),
+        "models": sorted({c.model_id for c in fillable if c.variant.method != RECORDED} - {""}),
+        "run": commands + [f"evidence run {benchmark} --variants {RECORDED}" for benchmark in recorded],
+    }
 
 
 def _run(cells: Sequence[Cell]) -> bool:
@@ -85,7 +123,7 @@ def _run(cells: Sequence[Cell]) -> bool:
     from evidence_assets.cli.making import run as make
     from evidence_assets.cli.run import benchmark_named, chosen_variants, harvested, opt_in
 
-    answering, harvesting = runs(cells), harvests(cells)
+    answering, harvesting = _answering(cells), _harvests(cells)
     for benchmark, names in answering.items():  # opts in, before the graph is loaded, what the whole table takes
         chosen_variants(benchmark_named(benchmark), names)
     opt_in({preset for variant in harvesting for preset in variant.presets})
@@ -144,14 +182,9 @@ def _rows(cell: Cell) -> list[dict[str, Any]]:
     return [head | row | {"note on the print": f.note} for row in ours]
 
 
-def _list(summaries: Sequence[Mapping[str, Any]], tables: Mapping[str, Sequence[Cell]]) -> None:
-    headers = ("table", "what is printed", "printed", "fillable", "filled", "preset", "data", "models")
-    rows = [
-        [s[name] for name in ("table", "title", "printed", "fillable", "filled")]
-        + [", ".join(s[name]) for name in ("presets", "data")]
-        + [", ".join(model.rpartition("/")[2] for model in s["models"])]
-        for s in summaries
-    ]
+def _list(summaries: Sequence[Mapping[str, Any]]) -> None:
+    headers = ("table", "title", "printed", "fillable", "filled", "presets", "data", "models")
+    rows = [[s[name] if isinstance(s[name], str | int) else ", ".join(s[name]) for name in headers] for s in summaries]
     show_table(headers, rows, title=f"Printed tables with the models and benchmarks of profile {load().name}")
     counts = [sum(s[name] for s in summaries) for name in ("printed", "fillable", "filled", "from_records")]
     out.print(
@@ -159,21 +192,19 @@ def _list(summaries: Sequence[Mapping[str, Any]], tables: Mapping[str, Sequence[
         "{:,} are of systems of others: files of what they answered fill them (`raw/recorded`), nothing is run.\n\n"
         "Why the others cannot be:".format(*counts)
     )
-    lacking = reasons(cell for cells in tables.values() for cell in cells)
-    for reason, of in sorted(lacking.items(), key=lambda item: -item[1].total()):
+    lacking: dict[str, Counter[str]] = defaultdict(Counter)
+    for reason in (reason for s in summaries for reason in s["reasons"]):
+        lacking[reason["reason"]].update(reason["of"])
+    for why, of in sorted(lacking.items(), key=lambda item: -item[1].total()):
         told = ", ".join(f"{what} ({n})" for what, n in of.most_common())
-        out.print(f"  {of.total():>5,}  {reason} {told}", markup=False)
-    data = {name: holds or "not stated" for s in summaries for name, holds in s["data"].items()}
-    sizes = {name: size for s in summaries for name, size in s["models"].items()}
-    models = {name: f"{size:,} MB" if size else "size not stated in the profile" for name, size in sizes.items()}
-    for heading, told_of in (("Where the data are obtained", data), ("Language models", models)):
-        out.print(f"\n{heading}:")
-        for name, said in sorted(told_of.items()):
-            out.print(f"  {name}: {said}", markup=False)
+        out.print(f"  {of.total():>5,}  {why} {told}", markup=False)
+    out.print("\nWhere the data are obtained:")
+    for name, holds in sorted({item for s in summaries for item in s["data"].items()}):
+        out.print(f"  {name}: {holds or 'not stated'}", markup=False)
     out.print("\n`evidence reproduce TABLE` shows ours beside each printed cell; `evidence plan PRESET` what it costs.")
 
 
-def _show(name: str, cells: Sequence[Cell], rows: Sequence[dict[str, Any]]) -> None:
+def _show(told: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     headers = ("benchmark", "printed as", "model", "metric", "printed", "ours", "95 %", "difference", "made by", WHY)
     shown = []
     for row in rows:
@@ -186,26 +217,10 @@ def _show(name: str, cells: Sequence[Cell], rows: Sequence[dict[str, Any]]) -> N
         printed_as = f"{row['system']} {row['variant']}".strip()
         head = (row["benchmark"], printed_as, row["model"], row["metric"], f"{row['printed']:,.4g}")
         shown.append((*head, *ours, row["made by"], row[WHY]))
-    show_table(headers, shown, title=f"{name}: {title(cells)}")
-    told = summary(name, cells)
+    show_table(headers, shown, title=f"{told['table']}: {told['title']}")
     out.print("{printed} printed, {fillable} can be filled, {filled} are filled".format(**told))
     if any(row["ours"] is not None for row in rows):
         out.print("difference: ours − printed; * where the interval leaves the printed figure out", style="dim")
     if told["fillable"]:
         lines = [f"To fill it, with profile {load().name}:", *told["run"]]
         out.print("\n  ".join(lines), markup=False, soft_wrap=True)
-
-
-def _plot(name: str, cells: Sequence[Cell], file: Path) -> None:
-    """Ours with intervals against the print, a panel a benchmark and metric."""
-    from evidence_assets.experiment.scores.plots import Point, intervals
-
-    points = [
-        Point(f"{o.benchmark}, {o.metric}", o.variant, o.metric, o.value, o.low, o.high, cell.figure.fraction)
-        for cell in cells
-        if cell.filled
-        for o in cell.ours
-    ]
-    if not points:
-        raise BadInput(f"no score in the lake stands beside {name}, so there is nothing to draw")
-    file.write_bytes(intervals(points, f"{name}, 95 % interval"))

@@ -184,7 +184,6 @@ class Stage:
         rows beside the lake.
     ``models``, ``words``: The models that it works with, where they are not the profile's first, by kind; and what
         prompts say.
-    ``paced``: Assets whose measured pace together is that of the variant; shown with its scores.
     """
 
     key: str
@@ -199,7 +198,6 @@ class Stage:
     kinds: tuple[str, ...] = ("parquet",)
     check: Callable[[pl.DataFrame], list[str]] | None = None
     against: Callable[[pl.DataFrame, Lake], list[str]] | None = None
-    paced: Sequence[str] = ()
     models: Mapping[Kind, str] = field(default_factory=dict)
     words: Words = PACKAGED
 

@@ -208,7 +208,6 @@ class StageKind:
         """The stage of one variant."""
         variant, is_evidence = plan.variant, self.table == "evidence"
         over: Over = "benchmark" if self.of_benchmark else "same"
-        paced = ("evidence", *(["chains"] if plan.explained else []), "predictions")
         return Stage(
             plan.key(self.table),
             self.table,
@@ -221,7 +220,6 @@ class StageKind:
             pool=plan.pool(self.table),
             check=failed_share if self.table == "predictions" else None,
             against=paths_wrong if is_evidence else None,
-            paced=[plan.key(table) for table in paced] if self.make is score_answers else (),
             models=plan.picking if is_evidence else variant.using,
             words=variant.words,
         )

@@ -1,7 +1,6 @@
 """Printed cells: which declared variant, benchmark and model would fill each, and why nothing can fill others.
 
-A cell can be filled where ``figure_for``, which puts printed figures beside scores, finds it for a score that the
-declarations lead to. Nothing is listed by hand.
+A cell can be filled where ``figure_for`` finds its figure for a score that the declarations lead to.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from evidence_assets.experiment.scores.published_figures import (
 from evidence_assets.experiment.system import Method, answers_by_model, crossings
 from evidence_assets.experiment.variants import Variant, presets, variants
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reproduction.derived import sum_of
 
 METRICS = {
     "verification": {f"{name}:{label}" for name, label in product(("precision", "recall", "f1"), LABELS)},
@@ -57,21 +55,18 @@ class Candidate:
     """Of a harvest, what its reference holds and where it is obtained."""
 
     def beside(self) -> set[Key]:
-        """What its scores, and the times of its steps, are compared with."""
-        compared = [
-            figure_for(self.benchmark, name, self.model_id, metric)
-            for name, metric in product(self.variant.published, self.metrics)
-        ]
-        compared += [figure for _, figure in self.timed()]
-        return {figure.key for figure in compared if figure and figure.part == part_of(self.benchmark)}
+        """The keys of the figures that its scores, and the times of its steps, are compared with."""
+        compared = [self._figure(name, metric) for name, metric in product(self.variant.published, self.metrics)]
+        return {figure.key for figure in [*compared, *(figure for _, figure in self.timed())] if figure}
 
     def timed(self) -> list[tuple[TimedAs, Figure]]:
-        """The printed times that what its steps take is compared with."""
-        pairs = [
-            (timed, figure_for(self.benchmark, PrintedAs(timed.system, timed.variant), self.model_id, m, timed=True))
-            for timed, m in product(self.variant.timed, TIMES)
-        ]
-        return [(timed, figure) for timed, figure in pairs if figure and figure.part == part_of(self.benchmark)]
+        """The printed times that its steps are compared with."""
+        named = product(self.variant.timed, TIMES)
+        return [(timed, figure) for timed, metric in named if (figure := self._figure(timed, metric))]
+
+    def _figure(self, printed_as: PrintedAs | TimedAs, metric: str) -> Figure | None:
+        figure = figure_for(self.benchmark, printed_as, self.model_id, metric)
+        return figure if figure and figure.part == part_of(self.benchmark) else None
 
 
 @dataclass(frozen=True)
@@ -92,14 +87,15 @@ class Ours:
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed figure with what would fill it, what fills it, or why nothing can."""
+    """A printed figure with what would fill it, what fills it, or why nothing can.
+
+    ``reason`` is the same sentence for all cells that lack the same; ``lacks`` says what it is of this one.
+    """
 
     figure: Figure
     candidates: Sequence[Candidate] = ()
     reason: str = ""
-    """Why no declaration leads to it, the same sentence for all such cells; empty where one does."""
     lacks: str = ""
-    """What of this cell it is that is lacking."""
     ours: Sequence[Ours] = ()
 
     @property
@@ -121,7 +117,7 @@ class Cell:
 def candidates(chosen: Iterable[Variant] | None = None) -> list[Candidate]:
     """Each variant that has printed figures, with each model that its presets name, on all that it can be scored on."""
     scopes: list[tuple[str, Collection[str], str]]
-    made, runnable = [], [b for b in declared().values() if b.runs_in()]
+    found, runnable = [], [b for b in declared().values() if b.runs_in()]
     for variant in variants() if chosen is None else chosen:
         if not variant.published:
             continue
@@ -136,13 +132,14 @@ def candidates(chosen: Iterable[Variant] | None = None) -> list[Candidate]:
         else:
             scopes = [(scope.name, scope.metrics, scope.holds) for scope in method.scored_on(settings)]
         for crossed in crossings(system, variant, frozenset(presets())) if scopes else ():
+            generator = crossed.profile.generator
+            model = generator.name if generator.backend != "extractive" else ""
             if not isinstance(method, Method):
                 model = crossed.profile.masked_model.name
-            else:
-                generator = crossed.profile.generator
-                model = generator.name if prompted and generator.backend != "extractive" else ""
-            made += [Candidate(crossed, scope, model, metrics, holds) for scope, metrics, holds in scopes]
-    return made
+            elif not prompted:
+                model = ""
+            found += [Candidate(crossed, scope, model, metrics, holds) for scope, metrics, holds in scopes]
+    return found
 
 
 def metrics_of(variant: Variant, task: str, recalls: bool = False) -> set[str]:
@@ -159,18 +156,16 @@ def declared_cells(able: Sequence[Candidate]) -> list[Cell]:
     for candidate in able:
         for key in candidate.beside():
             filling[key].append(candidate)
-    benchmarks = declared()
-    filling |= _from_records(filling, [b for b in benchmarks.values() if b.runs_in()])
-    scopes = {name: b.runs_in() for name, b in benchmarks.items()}
+    filling |= _from_records(filling, [b for b in declared().values() if b.runs_in()])
+    scopes = {name: b.runs_in() for name, b in declared().items()}
     scopes |= {c.benchmark: True for c in able if c.variant.family == "knowledge" and c.benchmark not in scopes}
     cells = []
     for figure in figures():
-        comparable = figure.comparable or figure.metric in TIMES
-        direct = filling.get(figure.key, []) if comparable else []
-        total = sum_of(figure) if figure.comparable and not direct else None
-        missing = [key for key in total.of if key not in filling] if total else []
-        if total and not missing:
-            direct = [candidate for key in total.of for candidate in filling[key]]
+        direct = filling.get(figure.key, []) if figure.comparable or figure.metric in TIMES else []
+        sides = figure.sides if figure.comparable and not direct else ()
+        missing = [key for key in sides if key not in filling]
+        if not missing:
+            direct = direct or [candidate for key in sides for candidate in filling[key]]
         if direct:
             cells.append(Cell(figure, direct))
         elif missing and figure.ours:
@@ -185,7 +180,7 @@ def _from_records(filled: Mapping[Key, object], benchmarks: Sequence[Benchmark])
     """What recorded answers would fill: figures of systems that no variant is, and of models that no profile names."""
     scoring = {v.family: v for v in variants() if v.method == RECORDED}
     here = {name.system for v in variants() for name in v.published}
-    made: dict[Key, list[Candidate]] = defaultdict(list)
+    found: dict[Key, list[Candidate]] = defaultdict(list)
     for figure in {f.key: f for f in figures()}.values():
         foreign = figure.system not in here or (figure.model and not _naming(figure.model))
         if figure.key in filled or not figure.comparable or not foreign:
@@ -196,18 +191,15 @@ def _from_records(filled: Mapping[Key, object], benchmarks: Sequence[Benchmark])
                 variant = scoring[b.family].model_copy(update={"published": (named,)})
                 candidate = Candidate(variant, b.name, figure.model, metrics_of(variant, b.task))
                 if figure.key in candidate.beside():
-                    made[figure.key].append(candidate)
-    return dict(made)
+                    found[figure.key].append(candidate)
+    return dict(found)
 
 
 @cache
 def _naming(model: str) -> list[str]:
     """The packaged profiles that name a printed model."""
-    return [
-        name
-        for name in profiles.available()
-        if model in {printed_model(g.name, [model]) for g in profiles.load(name).generators.values()}
-    ]
+    named = {name: profiles.load(name).generators.values() for name in profiles.available()}
+    return [name for name, of in named.items() if any(printed_model(g.name, [model]) == model for g in of)]
 
 
 def _reason(figure: Figure, scopes: Mapping[str, bool]) -> tuple[str, str]:
@@ -226,10 +218,8 @@ def _reason(figure: Figure, scopes: Mapping[str, bool]) -> tuple[str, str]:
         return "The benchmark is not declared.", name
     if not scopes[name]:
         return f"The benchmark is not declared for the profile {profile}.", name
-    elsewhere = [other for other in _naming(figure.model) if other != profile] if figure.model else []
-    if elsewhere:
-        named = " and ".join(elsewhere)
-        return f"The profile {profile} names no model that is printed, but {named} does.", figure.model
+    if figure.model and (elsewhere := " and ".join(other for other in _naming(figure.model) if other != profile)):
+        return f"The profile {profile} names no model that is printed, but {elsewhere} does.", figure.model
     lacks = " ".join(filter(None, figure.key))
     return "No variant, part of the benchmark, model and metric of this name are declared together.", lacks
 
@@ -237,7 +227,7 @@ def _reason(figure: Figure, scopes: Mapping[str, bool]) -> tuple[str, str]:
 def figure_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     """The cells as rows of ``published_figures``."""
     return [
-        asdict(cell.figure)
+        {name: value for name, value in asdict(cell.figure).items() if name not in ("follows", "of", "less")}
         | {
             "figure_id": content_id("figure", cell.figure.document, cell.figure.table, cell.figure.key),
             "printed_for": "|".join(cell.figure.key),

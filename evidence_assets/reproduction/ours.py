@@ -25,7 +25,6 @@ from evidence_assets.experiment.scores.published_figures import (
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.rows import prepare
 from evidence_assets.reproduction.cells import Candidate, Cell, Ours, figure_rows
-from evidence_assets.reproduction.derived import Sum, sum_of
 
 BESIDE = r"""
     WITH compared AS (
@@ -76,47 +75,46 @@ def with_ours(cells: Sequence[Cell], ours: Mapping[Key, Sequence[Ours]]) -> list
     for cell in cells:
         figure = cell.figure
         own = ours.get(figure.key, ()) if figure.comparable or figure.metric in TIMES else ()
-        total = sum_of(figure) if figure.comparable and not own else None
-        cell = replace(cell, ours=_summed(total, ours) if total else own)
+        cell = replace(cell, ours=own or (_derived(figure, ours) if figure.comparable and figure.follows else ()))
         filled.append(replace(cell, reason="", lacks="") if cell.filled else cell)
     return filled
 
 
-def _summed(total: Sum, ours: Mapping[Key, Sequence[Ours]]) -> list[Ours]:
+def _derived(figure: Figure, ours: Mapping[Key, Sequence[Ours]]) -> list[Ours]:
     """What our scores give for a figure that follows from others: once for each of our models, without interval.
 
     All are of the same part of the benchmark, and by the same language model where one answered.
     """
-    sums = []
-    for first in ours.get(total.of[0], ()):
-        sides = {total.of[0]: first}
-        for key in total.of[1:]:
+    derived = []
+    for first in ours.get(figure.sides[0], ()):
+        scores = {figure.sides[0]: first}
+        for key in figure.sides[1:]:
             for score in ours.get(key, ()):
                 same_part = part_of(score.benchmark) == part_of(first.benchmark)
                 if same_part and score.model_id in (first.model_id, ""):
-                    sides.setdefault(key, score)
-        value = total.value({key: score.value for key, score in sides.items()})
+                    scores.setdefault(key, score)
+        value = figure.value_from({key: score.value for key, score in scores.items()})
         if value is not None:
-            names = " and ".join(dict.fromkeys(score.variant for score in sides.values()))
-            n = sum(score.n for score in sides.values()) if total.kind == "mean" else first.n
-            metric = f"{total.kind} of {first.metric}"
+            names = " and ".join(dict.fromkeys(score.variant for score in scores.values()))
+            n = sum(score.n for score in scores.values()) if figure.follows == "mean" else first.n
+            metric = f"{figure.follows} of {first.metric}"
             score = replace(first, variant=names, metric=metric, value=value, low=None, high=None, n=n, reasoner="")
-            sums.append(score)
-    return sums
+            derived.append(score)
+    return derived
 
 
 def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list[str]:
     """Where a score of ours was made otherwise than the figure beside it, as far as declarations and notes tell."""
     said = []
-    own, total, part = ours.model_id.partition("@")[0], sum_of(figure), part_of(ours.benchmark)
+    own, part = ours.model_id.partition("@")[0], part_of(ours.benchmark)
     if own.lower().rpartition("/")[2] != figure.model:  # another form, such as a quantized one, is told
         said.append(f"model {own or 'none'}, printed {figure.model or 'without a model'}")
     if figure.metric in ("precision", "noisy_percent") and ours.reasoner:
         said.append(f"judged by {ours.reasoner.partition('@')[0]}, printed for Gemini")
     said += [ours.differs] if ours.differs else []
-    if total is not None and total.kind == "mean":
+    if figure.follows == "mean":
         return said
-    if total is not None and total.printed is not None:
+    if figure.less is not None:
         said.append("less the best baseline as printed")
     if figure.metric.startswith("f1") and figure.system in ("kaping", "kaping_background"):
         said.append("F1 by the gold answers among the ends of the triples; print does not say how it counts")
@@ -135,10 +133,10 @@ def differences(figure: Figure, ours: Ours, benchmark: Benchmark | None) -> list
 
 def obtained(benchmark: Benchmark) -> dict[str, str]:
     """What a benchmark's answers need, each with what its files hold and where they are obtained."""
-    own = datasets()[benchmark.reader].wanted(benchmark.split) if benchmark.reader in datasets() else benchmark.holds
+    own = datasets()[benchmark.reader].wanted(benchmark.split) if benchmark.reader in datasets() else ""
     needed = {benchmark.name: benchmark.holds or own}
     for name in (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy):
-        for stated in _declarations(name) if name else ():
+        for stated in _declarations(name):
             needed[name] = str(stated.get("holds", ""))
     return needed
 
@@ -146,7 +144,7 @@ def obtained(benchmark: Benchmark) -> dict[str, str]:
 def _declarations(name: str) -> list[dict[str, Any]]:
     """What is stated of the corpus, graph or knowledge base of this name."""
     makers = (made for component in ("Corpus", "Graph", "KnowledgeBase") for made in instances(component))
-    return [made.attributes for made in makers if made.attributes.get("name") == name]
+    return [made.attributes for made in makers if name and made.attributes.get("name") == name]
 
 
 def data_needed(able: Sequence[Candidate]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from evidence_assets import profiles
 from evidence_assets.assets import planning
-from evidence_assets.assets.pace import A_MINUTE, A_RELATION, SECONDS, pace, pace_of
+from evidence_assets.assets.pace import A_RELATION, SECONDS, pace, seconds_of
 from evidence_assets.assets.planning import Planned, plan
 from evidence_assets.cli import app
 from evidence_assets.experiment.variants import Variant, presets
@@ -115,8 +115,8 @@ def test_the_command_prints_what_is_known_and_what_is_not(
 
 def test_only_what_was_computed_anew_counts() -> None:
     rows = pa.table({"question_id": ["a", "a", "b", "b"]})
-    assert pace(rows, 0, 4.0) == {SECONDS: 2.0, A_MINUTE: 30.0}
-    assert pace(rows, 2, 4.0) == {SECONDS: 4.0, A_MINUTE: 15.0}
+    assert pace(rows, 0, 4.0) == {SECONDS: 2.0}
+    assert pace(rows, 2, 4.0) == {SECONDS: 4.0}
     assert pace(rows, 4, 4.0) == {}
     assert pace(pa.table({"chunk_id": ["a"]}), 0, 4.0) == {}
 
@@ -130,6 +130,6 @@ def test_a_variant_is_as_fast_as_its_steps_together(instance: dg.DagsterInstance
         measured(instance, asset, partition, SECONDS, seconds)
     measured(instance, "evidence/x", "b|0", "other", 7.0)  # all rows reused: says nothing
     measured(instance, "predictions/x", "other|0", SECONDS, 99.0)
-    assert pace_of(instance, ["evidence/x", "predictions/x"], ["b|0"]) == {A_MINUTE: pytest.approx(40.0)}
-    assert pace_of(instance, ["evidence/x", "chains/x"], ["b|0"]) == {}
-    assert pace_of(instance, ["evidence/x"], ["never|0"]) == {}
+    assert seconds_of(instance, ["evidence/x", "predictions/x"], ["b|0"]) == pytest.approx(1.5)
+    assert seconds_of(instance, ["evidence/x", "chains/x"], ["b|0"]) is None
+    assert seconds_of(instance, ["evidence/x"], ["never|0"]) is None

@@ -1,4 +1,4 @@
-"""The report on scores: drawn from every reasoner's scores, into the lake and onto the asset's page."""
+"""The printed figures as a table of the lake, behind every score."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.scoreboard import Scoreboard, score_stages
 from evidence_assets.definitions import defs as all_defs
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.experiment.scores.test_plots import score
 
 
 def test_it_waits_for_scores_that_exist() -> None:
@@ -20,12 +19,12 @@ def test_it_waits_for_scores_that_exist() -> None:
     assert {key.split("/")[1] for key in scores} == {"mcqa", "table", "graph", "search", "knowledge"}
 
 
-def test_the_pictures_lie_in_the_lake_and_stand_in_the_metadata(tmp_path: Path) -> None:
+def test_the_printed_figures_are_written_and_counted(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
-    lake.write("scores/mcqa/bm25", "sample_mcqa", {"scores": [score("accuracy", 0.5)]})
     (asset,) = Scoreboard().build_defs(None).assets or []  # type: ignore[arg-type]
     assert isinstance(asset, dg.AssetsDefinition)
     done = dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
     (made,) = done.asset_materializations_for_node("report__scoreboard")
-    assert str(made.metadata["accuracy"].value).startswith("![accuracy.png](data:image/png;base64,iVBOR")
-    assert (lake.root / "reports" / "scoreboard" / "accuracy.png").read_bytes().startswith(b"\x89PNG")
+    rows = lake.read("published_figures", "report/scoreboard")
+    counts = [made.metadata[name].value for name in ("printed", "fillable", "filled")]
+    assert counts == [rows.height, rows["reason"].null_count(), 0] and rows.height == 1248

@@ -45,8 +45,8 @@ def test_a_plan_is_near_what_comes_of_it(files: list[Path], lake: Lake) -> None:
     added = add_corpus(lake, "bees", files, told.append)
     [plan] = told
     assert added.documents == 120 and plan.documents == pytest.approx(120, rel=0.05) and plan.files == 2
-    assert plan.chunks == pytest.approx(120, rel=0.05) and plan.seconds > 0 and plan.index == "flat"
-    assert plan.kept == added.tokens == "stored" and plan.disk_bytes == sum(plan.disk.values()) > plan.bytes
+    assert plan.chunks == pytest.approx(120, rel=0.05) and plan.seconds > 0
+    assert plan.kept == added.tokens == "stored" and plan.disk_bytes > plan.bytes
     assert sorted(p.relative_to(added.raw).as_posix() for p in added.raw.rglob("*.*")) == ["b.jsonl", "dumps/a.parquet"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -54,9 +53,8 @@ def test_all_tables_are_listed_with_their_state() -> None:
     assert f"{len(figures()):,} cells are printed" in shown and ", 3 are filled." in shown  # in Fig. 7.5, too
 
 
-def test_one_table_has_ours_beside_the_print_as_text_csv_and_picture(tmp_path: Path) -> None:
-    file, picture = tmp_path / "cells.csv", tmp_path / "cells.png"
-    cells = json.loads(run("thesis-7.3", "--csv", str(file), "--plot", str(picture), "--json"))["cells"]
+def test_one_table_has_ours_beside_the_print() -> None:
+    cells = json.loads(run("thesis-7.3", "--json"))["cells"]
     made, less = [cell for cell in cells if cell["ours"] is not None]
     assert (made["printed"], made["ours"], made["n"]) == (0.954, 0.75, 4)
     assert made["difference"] == pytest.approx(-0.204)
@@ -64,21 +62,12 @@ def test_one_table_has_ours_beside_the_print_as_text_csv_and_picture(tmp_path: P
     assert (less["metric"], less["printed"]) == ("accuracy_delta_vs_best_baseline", 0.041)
     assert less["ours"] == pytest.approx(0.75 - 0.913), "the best baseline is taken as printed"
     assert "less the best baseline as printed" in less["where ours differs, or why there is none"]
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    with file.open(newline="") as opened:
-        read = list(csv.DictReader(opened))
-    assert len(read) == len(cells) == 37
-    assert [row["ours"] for row in read if row["ours"]] == ["0.75", str(less["ours"])]
+    assert len(cells) == 37 and "0.750" in run("thesis-7.3")
 
 
 def test_a_misspelt_table_is_refused_with_its_neighbour() -> None:
     done = CliRunner().invoke(app, ["reproduce", "thesis-7,3"])
     assert done.exit_code == 1 and "thesis-7.3" in done.output
-
-
-def test_nothing_is_drawn_where_nothing_is_filled(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["reproduce", "thesis-3.3", "--plot", str(tmp_path / "x.png")])
-    assert done.exit_code == 1 and not (tmp_path / "x.png").exists()
 
 
 @pytest.mark.long

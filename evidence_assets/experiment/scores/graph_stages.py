@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import duckdb
 import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
@@ -135,13 +134,3 @@ def says(graph: str, benchmark: str, value: float, low: float, high: float, n: i
         return f"{graph} tells the right options of {benchmark} from wrong ones: {figures}."
     more = "; its evidence favours wrong options" if high < CHANCE else ""
     return f"{graph} carries no signal for the questions of {benchmark}: {figures}{more}."
-
-
-def verdicts(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """One sentence for each selector and benchmark that a signal was measured of, by name."""
-    rows = connection.execute(
-        "SELECT selector, scope_id, any_value(value), any_value(low), any_value(high), any_value(n) FROM scores "
-        "WHERE metric = $metric AND value IS NOT NULL GROUP BY ALL ORDER BY ALL",
-        {"metric": SIGNAL},
-    ).fetchall()
-    return [says(f"The graph, as {selector} reads it,", *rest) for selector, *rest in rows]

@@ -2,7 +2,8 @@
 
 ``published_figures.csv`` holds one printed number a row, with the table it is printed in. A number that another printed
 number or public data contradicts keeps its value and says so in its note (``erratum: …``); a note on arithmetic that
-does not close begins ``check: …``, one on another number that is printed for the same thing ``alt: …``.
+does not close begins ``check: …``, one on another number that is printed for the same thing ``alt: …``. ``metric`` and
+``benchmark`` are those that the note tells where print swaps or omits them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import csv
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
@@ -37,10 +38,6 @@ RECALLED = "_with_recalled"
 """Ends the names of metrics that count what a language model recalled; see ``retrieval_scores``."""
 COUNTING_RECALLED = ("kaping_background",)
 """Systems whose printed hits and F1 count it."""
-_SWAPPED = {("novelty", "count"): "diversity", ("diversity", "percent"): "novelty"}
-"""Columns that are printed under each other's heads, as their notes say: a count of entities, a share of new ones."""
-_UNSTATED = {("a2q", "6"): "csqa"}
-"""What a table that names no benchmark is compared on, as its notes say that none is stated."""
 Key = tuple[str, str, str, str, str, str]
 
 
@@ -65,6 +62,7 @@ class TimedAs:
     variant: str
     steps: tuple[Literal["evidence", "chains", "predictions"], ...]
     differs: str = "on the machine at hand"
+    model: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,6 +90,13 @@ class Figure:
     reproduced: bool
     ours: bool
     note: str
+    follows: Literal["", "mean", "difference", "gain"] = ""
+    """How it follows from other figures: their mean; the first less the smallest of the rest, or less ``less``; or
+    that difference as a share of what is subtracted."""
+    of: str = ""
+    """The keys of these figures."""
+    less: float | None = None
+    """A printed number of others that is subtracted."""
 
     @property
     def erratum(self) -> bool:
@@ -107,6 +112,23 @@ class Figure:
     def key(self) -> Key:
         """What it is printed for: the same in every table that prints it, if with another value."""
         return self.scope, self.system, self.variant, self.model, self.metric, self.label
+
+    @cached_property
+    def sides(self) -> tuple[Key, ...]:
+        """The keys of the figures that it follows from; none where it is measured itself."""
+        return tuple(cast(Key, tuple(key.split("|"))) for key in self.of.split(" & ") if key)
+
+    def value_from(self, values: Mapping[Key, float]) -> float | None:
+        """What it is by the values of its sides; None where one is missing, or a gain would divide by 0."""
+        if any(key not in values for key in self.sides):
+            return None
+        first, *rest = (values[key] for key in self.sides)
+        if self.follows == "mean":
+            return (first + sum(rest)) / len(self.sides)
+        base = min(rest) if self.less is None else self.less
+        if self.follows == "difference":
+            return first - base
+        return (first - base) / base if base else None
 
     @property
     def source(self) -> str:
@@ -131,17 +153,8 @@ class Figure:
 def figures() -> tuple[Figure, ...]:
     """All printed numbers, in the order of their documents and tables."""
     with FILE.open(encoding="utf-8", newline="") as file:
-        rows = [_corrected(row) for row in csv.DictReader(file)]
+        rows = [row | {name: row[name] or None for name in ("std", "less")} for row in csv.DictReader(file)]
     return TypeAdapter(tuple[Figure, ...]).validate_python(rows)
-
-
-def _corrected(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the file with the metric and the benchmark that its note tells."""
-    if "printed under head" in row["note"]:
-        row["metric"] = _SWAPPED[row["metric"], row["scale"]]
-    if "not stated" in row["note"]:
-        row["benchmark"] = row["benchmark"] or _UNSTATED.get((row["document"], row["table"]), "")
-    return row | {"std": row["std"] or None}
 
 
 @cache
@@ -204,8 +217,8 @@ def part_of(scope: str) -> str:
     return scope.partition(".")[2].partition(SEEDED)[0]
 
 
-def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str, *, timed: bool = False) -> Figure | None:
-    """The printed figure that a score on a benchmark or a part of one, or with ``timed`` a time, is compared with.
+def figure_for(scope: str, printed_as: PrintedAs | TimedAs, model_id: str, metric: str) -> Figure | None:
+    """The printed figure that a score, or a time, on a benchmark or a part of one is compared with.
 
     One that is printed for the same part comes first, then those for other parts of the benchmark. A figure printed for
     another model is never taken; one printed without naming a model is taken where none names ours.
@@ -218,7 +231,7 @@ def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str, *,
         model = printed_as.model or printed_model(model_id, _models(place, system))
         for candidate in dict.fromkeys((model, "")):
             figure = next(iter(by_key().get((place, system, variant, candidate, name, label), ())), None)
-            if figure is not None and (timed or figure.comparable):
+            if figure is not None and (figure.comparable or isinstance(printed_as, TimedAs)):
                 return figure
     return None
 
