@@ -15,7 +15,7 @@ from evidence_assets.benchmarks import declared
 from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, allowed
 from evidence_assets.experiment.stage import Say
 from evidence_assets.experiment.variants import is_loaded
-from evidence_assets.lake.atomic import keeper_of, replacing_file
+from evidence_assets.lake.atomic import mirror_of, replacing_file
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
 from evidence_assets.lake.input_files import stays_below
@@ -82,8 +82,8 @@ def fetch(hub: str, place: Path) -> None:
         raise BadInput(f"{hub} could not be fetched from the Hugging Face hub: {error}", file=place) from error
     if not (partial / inner).is_dir():
         raise BadInput(f"{hub} holds no files on the Hugging Face hub", file=place)
-    if keeper := keeper_of(place):
-        keeper.put(partial / inner, place)
+    if mirror := mirror_of(place):
+        mirror.put(partial / inner, place)
     (partial / inner).rename(place)
     shutil.rmtree(partial)
 

@@ -17,10 +17,9 @@ from evidence_assets.assets.pace import pace
 from evidence_assets.assets.resources import LakeResource, asset_name, placed
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
-from evidence_assets.lake.coded import plain
 from evidence_assets.lake.errors import TryLater
 from evidence_assets.lake.lineage import dangling
-from evidence_assets.lake.rows import count_in_order, prepare, version_of
+from evidence_assets.lake.rows import count_in_order, plain, prepare, version_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.asking import Usage

@@ -20,8 +20,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, cell, out, plain, sentences, table
-from evidence_assets.lake import lineage, locked_query
-from evidence_assets.lake.catalogue import connect, find_lake
+from evidence_assets.lake import lineage
+from evidence_assets.lake.catalogue import connect, find_lake, read_only_query
 from evidence_assets.lake.housekeeping import collect, orphans
 from evidence_assets.lake.ids import shortened
 from evidence_assets.lake.store import Lake
@@ -91,7 +91,7 @@ def query(
             names = [description[0] for description in cursor.description or []]
             rows = cursor.fetchall()
         else:
-            names, rows = locked_query.ask(connection, sql, seconds)
+            names, rows = read_only_query(connection, sql, seconds)
     if format == "json":
         as_json_only(True, [dict(zip(names, row, strict=True)) for row in rows])
     elif format == "csv":

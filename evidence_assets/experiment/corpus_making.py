@@ -22,9 +22,9 @@ from evidence_assets.benchmarks.declared import benchmarks
 from evidence_assets.experiment.evidence.sources import encoded_by
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput, progress, silent
 from evidence_assets.graphs.stored import encoded
+from evidence_assets.lake.array_files import give_back
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, GENERATED
-from evidence_assets.lake.memory import give_back
 from evidence_assets.lake.rows import typed
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.models.in_use import encoder, model_key

@@ -20,8 +20,8 @@ import duckdb
 from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as ASKED
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.explorer.answers import Row
+from evidence_assets.lake.atomic import mirror_of
 from evidence_assets.lake.catalogue import ROOT_VARIABLE, connect, need, quoted, rows_in
-from evidence_assets.lake.fetching import mirror_of
 from evidence_assets.lake.places import rows_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake

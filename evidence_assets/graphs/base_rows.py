@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence_assets.graphs.merge import ENDS, edge_ids
-from evidence_assets.lake.coded import coded
+from evidence_assets.lake.rows import dictionary_encoded
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.sentences import sentence_spans
 
@@ -57,7 +57,7 @@ def node_rows(nodes: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
 
 
 def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") -> pa.Table:
-    """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, as codes; see ``lake.coded``."""
+    """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, as dictionary codes."""
     prefix = node_id(name, "")
     columns = {c: _named(edges[c], "" if c == "relation" else prefix) for c in ENDS}
     columns["edge_id"] = edge_ids(*columns.values())
@@ -69,7 +69,7 @@ def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") ->
 
 def _named(values: pl.Series, prefix: str) -> pa.DictionaryArray:
     """Texts as codes with a dictionary, of which each has the prefix."""
-    array = coded(values)
+    array = dictionary_encoded(values)
     return pa.DictionaryArray.from_arrays(array.indices, pc.binary_join_element_wise(prefix, array.dictionary, ""))
 
 

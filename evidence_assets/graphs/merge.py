@@ -14,9 +14,9 @@ from typing import NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.lake.coded import coded, content_ids, plain
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED
+from evidence_assets.lake.rows import content_ids, dictionary_encoded, plain
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.words import name_key
 
@@ -102,7 +102,7 @@ def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged
 
 
 def _with_ids(edges: pl.DataFrame) -> pl.DataFrame:
-    ids = plain(pa.table({"edge_id": edge_ids(*(coded(edges[column]) for column in ENDS))}))
+    ids = plain(pa.table({"edge_id": edge_ids(*(dictionary_encoded(edges[column]) for column in ENDS))}))
     return edges.with_columns(pl.Series("edge_id", ids["edge_id"]))
 
 

@@ -1,11 +1,10 @@
-"""Arrays on disk that are written piece by piece and opened without being read.
-
-Belongs here: ``.npy`` files longer than memory. What lies in them is for those who write them.
-"""
+"""Arrays on disk that are written piece by piece and opened without being read; and memory that was freed."""
 
 from __future__ import annotations
 
+import ctypes
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -39,15 +38,11 @@ class ArrayWriter:
         self._dtype, self._row, self.rows = np.dtype(dtype), row, 0
         self._file = path.open("w+b")
         self._header()
-        self._start = self._file.tell()
 
     def _header(self) -> None:
-        stated = {
-            "descr": np.lib.format.dtype_to_descr(self._dtype),
-            "fortran_order": False,
-            "shape": (self.rows, *self._row),
-        }
-        np.lib.format.write_array_header_1_0(self._file, stated)  # leaves room for the first axis to grow
+        dtype, shape = np.lib.format.dtype_to_descr(self._dtype), (self.rows, *self._row)
+        header = {"descr": dtype, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(self._file, header)  # leaves room for the first axis to grow
 
     def add(self, rows: npt.ArrayLike) -> None:
         block = np.ascontiguousarray(rows, dtype=self._dtype)
@@ -61,29 +56,18 @@ class ArrayWriter:
         try:
             self._file.seek(0)
             self._header()
-            assert self._file.tell() == self._start, "the header has outgrown its room"
         finally:
             self._file.close()
-
-    def abandon(self) -> None:
-        """Close a file that nobody will read."""
-        self._file.close()
 
     def __enter__(self) -> ArrayWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
-        if kind is None:
-            self.finish()
-        else:
-            self.abandon()
+        self.finish() if kind is None else self._file.close()
 
 
 def opened(path: Path, how: Callable[[Path], T], remedy: str = "materialize the asset that makes it") -> T:
-    """What ``how`` makes of a file that belongs to an asset.
-
-    Raises StaleInput, with its name, where a file is absent, cut short or damaged.
-    """
+    """What ``how`` makes of a file of an asset; raises StaleInput where it is absent, cut short or damaged."""
     try:
         return how(path)
     except FileNotFoundError as error:
@@ -106,11 +90,7 @@ def mapped_batches(path: Path) -> list[pa.RecordBatch]:
 
 
 def distinct(values: Array) -> Array:
-    """The distinct values of an array of numbers, ascending.
-
-    ``np.unique`` puts them into a hash table first, which takes ten to a hundred times as long from a thousand values
-    on.
-    """
+    """The distinct values of an array of numbers, ascending; ``np.unique`` takes ten times as long."""
     ascending = np.sort(values)
     first = np.ones(len(ascending), np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
@@ -128,3 +108,10 @@ def find_keys(ascending: Array, keys: Array) -> npt.NDArray[np.int64]:
 def open_json(path: Path) -> dict[str, Any]:
     """A small description."""
     return opened(path, lambda path: dict(json.loads(path.read_text(encoding="utf-8"))))
+
+
+def give_back() -> None:
+    """Return freed memory to the system after work that needed much once: Arrow and the C library keep it otherwise."""
+    pa.default_memory_pool().release_unused()
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)

@@ -1,7 +1,4 @@
-"""How a file or a folder takes the place of another: whole, flushed to disk, or not at all.
-
-Where a lake is kept elsewhere, too, what is finished goes there before it takes its place here; see ``lake.fetching``.
-"""
+"""How a file or a folder takes the place of another: whole, flushed to disk, or not at all."""
 
 from __future__ import annotations
 
@@ -13,35 +10,31 @@ import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from evidence_assets.lake.errors import NoRoom
+
+if TYPE_CHECKING:
+    from evidence_assets.lake.fetching import Mirror
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-class Keeper(Protocol):
-    """Who takes finished files elsewhere; what it raises leaves everything here as it was."""
-
-    def put(self, finished: Path, path: Path) -> None:
-        """Take a finished file or folder that is about to become ``path``."""
+mirrors: dict[Path, Mirror] = {}
+"""Folders of copies of lakes at an address, whose finished files are uploaded."""
 
 
-keepers: dict[Path, Keeper] = {}
-"""Folders whose finished files go elsewhere, too."""
-
-
-def keeper_of(path: Path) -> Keeper | None:
-    """Who takes elsewhere what becomes ``path``; None for nearly all that is only local, at no cost."""
-    return next((keepers[folder] for folder in (path, *path.parents) if folder in keepers), None) if keepers else None
+def mirror_of(path: Path) -> Mirror | None:
+    """The mirror that a path is in; None for all that is only local."""
+    return next((mirrors[folder] for folder in (path, *path.parents) if folder in mirrors), None) if mirrors else None
 
 
 @contextlib.contextmanager
 def replacing_file(path: Path, *, fetched: bool = False) -> Iterator[Path]:
     """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not.
 
-    Its lock says that someone writes it; the lock of a killed writer is gone with it. What is ``fetched`` from where
-    the lake is kept is neither put there again nor waited for until it is on the disk.
+    Its lock says that someone writes it; the lock of a killed writer is gone with it. A ``fetched`` file is neither
+    uploaded nor flushed to the disk.
     """
     _make_folder(path.parent)
     for stale in path.parent.glob(f".{path.name}.*.tmp"):
@@ -54,8 +47,8 @@ def replacing_file(path: Path, *, fetched: bool = False) -> Iterator[Path]:
         yield temporary
         if not fetched:
             _flush(temporary)
-            if (keeper := keeper_of(path)) is not None:
-                keeper.put(temporary, path)
+            if (mirror := mirror_of(path)) is not None:
+                mirror.put(temporary, path)
         temporary.replace(path)
         if not fetched:
             _flush(path.parent)
@@ -71,10 +64,8 @@ def _tell_no_room(error: OSError | RuntimeError, path: Path) -> None:
     """Say of a full disk what was being written; some libraries tell of one by text alone."""
     number = error.errno if isinstance(error, OSError) else None
     if number in _FULL or any(os.strerror(full) in str(error) for full in _FULL):
-        raise NoRoom(
-            number or errno.ENOSPC,
-            f"no room to write {path}; what was there before is unchanged: free some space and run again",
-        ) from error
+        message = f"no room to write {path}; what was there before is unchanged: free some space and run again"
+        raise NoRoom(number or errno.ENOSPC, message) from error
 
 
 def _flush(path: Path) -> None:
@@ -108,11 +99,7 @@ def abandoned(temporary: Path) -> bool:
 
 @contextlib.contextmanager
 def replacing_folder(folder: Path, *, fetched: bool = False) -> Iterator[Path]:
-    """A temporary folder that takes the place of ``folder`` when the block ends well.
-
-    For indexes and token stores, whose files belong together. Between the two renames there is a moment without the
-    folder; whoever opens it then is told to run again. ``fetched`` is as for a file.
-    """
+    """A temporary folder that takes the place of ``folder`` when the block ends well; ``fetched`` is as for a file."""
     _make_folder(folder.parent)
     name = f".{folder.name}.fetched" if fetched else f".{folder.name}"  # what is fetched does not wait for what is made
     temporary = folder.parent / f"{name}.tmp"
@@ -126,8 +113,8 @@ def replacing_folder(folder: Path, *, fetched: bool = False) -> Iterator[Path]:
             if not fetched:
                 for made in [*sorted(temporary.rglob("*")), temporary]:
                     _flush(made)
-                if (keeper := keeper_of(folder)) is not None:
-                    keeper.put(temporary, folder)
+                if (mirror := mirror_of(folder)) is not None:
+                    mirror.put(temporary, folder)
             old = folder.parent / f"{name}.old"
             shutil.rmtree(old, ignore_errors=True)
             if folder.exists():

@@ -1,8 +1,6 @@
-"""Rows of a partition that is not finished yet: what a killed or failed step goes on from.
+"""Rows of a partition that is not finished yet, from which a killed or failed step resumes.
 
-A block is the rows that were made since the last one, with their lineage, below ``.blocks`` in the lake. Blocks
-vanish when their partition is written as a whole. Whether a row of one still stands is told as of any other row: by
-the hash of what it was made from.
+A block is the rows made since the last one, with their lineage; blocks vanish when their partition is written.
 """
 
 from __future__ import annotations

@@ -1,24 +1,25 @@
 """DuckDB over the lake: one view a table, made when a connection opens, so that the lake can be moved.
 
-A connection lives in memory and only reads Parquet files: it locks nobody out and nobody locks it out. It is locked
-itself: it opens files below the tables' folders alone, loads no extension and keeps its settings. That DuckDB could
-still write into those folders is why SQL that someone else wrote goes through ``locked_query``.
-
-A lake in an object store is queried through this machine's copy of its tables.
+A connection reads the tables' files alone; DuckDB may write where it may read, hence `read_only_query` for others' SQL.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Timer
+from typing import Any
 
 import duckdb
 import polars as pl
 import pyarrow as pa
 
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.fetching import fetched_below, local_root
-from evidence_assets.lake.schemas import TABLES, TableSchema
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 LAKE_VARIABLE = "EVIDENCE_LAKE"
@@ -26,11 +27,17 @@ ROOT_VARIABLE = "lake_root"
 """DuckDB variable of every connection: the folder whose files its views read."""
 MEMORY = "2GB"
 """What a query that someone asks may take."""
+MOST_ROWS = 1_000_000
+TABLE_FUNCTIONS = frozenset(
+    {"duckdb_columns", "duckdb_functions", "duckdb_views", "generate_series", "json_each", "json_tree"}
+    | {"pragma_table_info", "range", "summary", "unnest"}
+)
+"""Those that only read what is in the lake; others log to a file, read one, scan memory or run SQL from a text."""
 
 
 def find_lake() -> Path:
-    """Folder of the lake: named by EVIDENCE_LAKE, else the nearest ``data_lake`` in or above this folder, else the
-    one beside the package. Of a lake at an address it is what this machine has of it."""
+    """Folder of the lake: EVIDENCE_LAKE, else the nearest ``data_lake`` in or above this folder, else that beside the
+    package."""
     named = os.environ.get(LAKE_VARIABLE)
     if named:
         return local_root(named)
@@ -51,13 +58,11 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """A connection with a view for every table of the lake; a table that nothing has written is an empty view.
 
-    Each view has the table's columns and, last, ``asset``: which asset a row belongs to. Making a view opens every
-    file of its table; with ``lazily`` that waits until ``need`` asks for the table, because following one row takes
-    few of them.
+    Each view has the table's columns and, last, ``asset``: which asset a row belongs to.
 
+    ``lazily``: Views are made when ``need`` asks for them; making one opens every file of its table.
     ``unsafe``: DuckDB whole: any file, any extension, any setting.
-    ``memory``: What a query may take, such as ``2GB``; beyond it the query fails, because nothing is written to make
-        room. None leaves both to DuckDB.
+    ``memory``: What a query may take, such as ``2GB``; beyond it the query fails. None leaves it to DuckDB.
     """
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect(config={"allow_persistent_secrets": "false"} if not unsafe else {})
@@ -101,26 +106,17 @@ def need(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
             # Names beginning with a dot are files being written; the pattern does not match them.
             folder = fetched_below(root / name).resolve()
             files = [folder / "**/[!.]*.parquet"] if next(folder.rglob("*.parquet"), None) is not None else []
-            _make_view(connection, TABLES[name], files)
-
-
-def _make_view(connection: duckdb.DuckDBPyConnection, schema: TableSchema, files: Sequence[Path]) -> None:
-    owner = (
-        "" if "asset" in schema.names else ", replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
-    )
-    columns = ", ".join(f'"{name}"' for name in schema.names)
-    connection.execute(f'CREATE VIEW "{schema.name}" AS SELECT {columns}{owner} FROM {rows_in(schema.name, files)}')
+            columns = [f'"{column}"' for column in TABLES[name].names]
+            if "asset" not in TABLES[name].names:
+                columns.append("replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset")
+            connection.execute(f'CREATE VIEW "{name}" AS SELECT {", ".join(columns)} FROM {rows_in(name, files)}')
 
 
 def rows_in(table: str, files: Sequence[Path | str]) -> str:
-    """Rows of a table in these files, or in the files of a pattern, as what stands behind FROM.
-
-    They have every declared column, empty where a file was written before it was declared, and ``filename``: a typed
-    source without rows is united with the files, through which filters still reach them.
-    """
-    schema = TABLES[table].arrow
-    nulls = [f'NULL::{_sql_type(field.type)} AS "{field.name}"' for field in schema] + ["NULL::VARCHAR AS filename"]
-    typed_columns = f"SELECT {', '.join(nulls)} WHERE false"
+    """SQL for the rows of a table in these files, with every declared column, empty where a file lacks it, and
+    ``filename``: united with a typed source without rows, through which filters still reach the files."""
+    nulls = [f'NULL::{_sql_type(field.type)} AS "{field.name}"' for field in TABLES[table].arrow]
+    typed_columns = f"SELECT {', '.join(nulls)}, NULL::VARCHAR AS filename WHERE false"
     if not files:
         return f"({typed_columns})"
     listed = ", ".join(quoted(str(path)) for path in files)
@@ -147,13 +143,58 @@ def _sql_type(type_: pa.DataType) -> str:
 
 
 def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
-    """All rows of one table as a Polars frame: the door for notebooks.
-
-    ``name``: Such as ``predictions``; ``evidence query "SHOW TABLES"`` lists them.
-    ``root``: Folder of the lake; found as ``find_lake`` says where it is not given.
-    """
+    """All rows of one table, such as ``predictions``, as a Polars frame; ``root`` as `find_lake` finds it."""
     if name not in TABLES:
         raise KeyError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
     with connect(root, lazily=True, memory=None) as connection:
         need(connection, name)
         return pl.DataFrame(connection.sql(f'SELECT * FROM "{name}"').to_arrow_table())
+
+
+def read_only_query(
+    connection: duckdb.DuckDBPyConnection, sql: str, seconds: float = 60
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Names and rows of one SELECT, DESCRIBE, SUMMARIZE or SHOW of someone else, on a connection of `connect`.
+
+    Raises BadInput where it is anything else, or takes more than ``seconds`` or a million rows.
+    """
+    _refuse_all_but_reading(connection, sql)
+    started, timer = time.monotonic(), Timer(seconds, connection.interrupt)
+    timer.start()
+    try:
+        cursor = connection.execute(sql)
+        rows = cursor.fetchmany(MOST_ROWS + 1)
+    except duckdb.InterruptException as error:
+        if time.monotonic() - started < seconds:
+            raise
+        message = f"the query took more than {seconds:g} s; ask for less, or allow more with --seconds"
+        raise BadInput(message) from error
+    finally:
+        timer.cancel()
+    if len(rows) > MOST_ROWS:
+        raise BadInput(f"the query gives more than {MOST_ROWS:,} rows; add a LIMIT, or aggregate")
+    return [description[0] for description in cursor.description or []], rows
+
+
+def _refuse_all_but_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+    [(text,)] = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
+    parsed = json.loads(text)
+    if parsed["error"]:
+        if parsed["error_type"] == "parser":
+            raise BadInput(parsed["error_message"])
+        raise BadInput("a query only reads: one SELECT, DESCRIBE, SUMMARIZE or SHOW; --unsafe allows all of DuckDB")
+    if len(parsed["statements"]) != 1:
+        raise BadInput(f"a query is one statement, not {len(parsed['statements'])}")
+    for function in _table_functions(parsed):
+        if function not in TABLE_FUNCTIONS:
+            raise BadInput(f"a query may not call {function}(), which does more than read the lake's tables")
+
+
+def _table_functions(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if node.get("type") == "TABLE_FUNCTION":
+            yield str(node["function"]["function_name"]).lower()
+        node = list(node.values())
+    if isinstance(node, list):
+        for part in node:
+            yield from _table_functions(part)

@@ -30,8 +30,8 @@ def orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
 
 def left_behind(lake: Lake) -> list[Path]:
     """Temporary files and folders that nobody writes any more."""
-    found = [path for pattern in (".*.tmp", ".*.old") for path in lake.root.rglob(pattern) if abandoned(path)]
-    return [path for path in found if not set(found) & set(path.parents)]
+    paths = [path for pattern in (".*.tmp", ".*.old") for path in lake.root.rglob(pattern) if abandoned(path)]
+    return [path for path in paths if not set(paths) & set(path.parents)]
 
 
 def sweep(lake: Lake) -> None:

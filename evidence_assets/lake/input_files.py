@@ -1,8 +1,9 @@
-"""Files that people put there: opened only where they are files, YAML read with its line in every error."""
+"""Files and places that users name: opened only where they are files, YAML read with its line in every error."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,8 +13,23 @@ import yaml
 from evidence_assets.lake.errors import BadInput
 
 Read = TypeVar("Read")
+ADDRESS = re.compile(r"([a-z][a-z0-9]+):/+(.*)")
+"""An address, or what is left of one where a path has merged its slashes."""
+SCHEMES = ("s3", "gs", "az", "abfs", "file")
 LARGEST = 16 << 20
 """Bytes of a text that is read as a whole; larger files are read by lines, or are no declaration."""
+
+
+def address_of(place: str | Path) -> str:
+    """The address that a text or path is; empty where it is a local path."""
+    match = ADDRESS.fullmatch(str(place))
+    if match is None:
+        return ""
+    scheme, rest = match.groups()
+    if scheme not in SCHEMES:
+        names = ", ".join(f"{name}://" for name in SCHEMES)
+        raise BadInput(f"{place} is no address of a lake: {names} or a local path")
+    return f"{scheme}://{'/' if scheme == 'file' else ''}{rest.strip('/')}"
 
 
 def is_file(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Questions asked of the lineage: where does a row come from, what does it touch, what changed between two runs."""
+"""Questions asked of the lineage: where a row comes from, what it touches, what changed between two runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.lake.catalogue import need, quoted, rows_in
+from evidence_assets.lake.catalogue import need, rows_in
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.places import (
     LAST,
@@ -28,7 +28,7 @@ Connection = duckdb.DuckDBPyConnection
 
 USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
 SHOWN, CITED = "was_shown", "cited"
-"""What a reasoner was given and makes nothing of, and what it names as its ground where that was found to hold."""
+"""What a reasoner was given, and what it names as its ground where that was found to hold."""
 
 # What a reader wants to see of a row, and in which tables an id given by hand is looked for, nearest to answers first.
 _SHOWN = {
@@ -64,16 +64,7 @@ def edge(
     score: float | None = None,
 ) -> dict[str, Any]:
     """One row of ``lineage_edges``."""
-    return {
-        "child_kind": child_kind,
-        "child_id": child_id,
-        "relation": relation,
-        "parent_kind": parent_kind,
-        "parent_id": parent_id,
-        "parent_version": parent_version,
-        "rank": rank,
-        "score": score,
-    }
+    return dict(locals())
 
 
 @dataclass
@@ -121,82 +112,71 @@ def find(connection: Connection, identifier: str) -> tuple[str, str]:
     return str(kind), str(id_)
 
 
-Edge = tuple[Any, ...]
+def _contents(connection: Connection, kind: str, ids: Sequence[str], near: Places | None) -> dict[str, dict[str, Any]]:
+    """What people want to see of these rows."""
+    schema = KINDS.get(kind)
+    if schema is None:
+        return contents_of(connection, kind, sorted(ids), near)
+    if schema.name not in _SHOWN:
+        return {}
+    shown = _SHOWN[schema.name]
+    columns = ", ".join(f'"{column}"' for column in (schema.row_id, *shown))
+    contents: dict[str, dict[str, Any]] = {}
+    sources = [rows_in(schema.name, near.rows(kind))] if near and kind in (*OF_A_QUESTION, "question") else []
+    for source in [*sources, schema.name]:
+        missing = sorted(identifier for identifier in ids if identifier not in contents)
+        if missing:
+            if source == schema.name:
+                need(connection, schema.name)
+            condition, parameters = among(f'"{schema.row_id}"', missing)
+            rows = connection.execute(f"SELECT {columns} FROM {source} WHERE {condition}", parameters).fetchall()
+            contents |= {str(row[0]): dict(zip(shown, row[1:], strict=True)) for row in rows}
+    return contents
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Contents and lineage of rows: from the partition that they should lie in, and from the whole lake what is not
-    there.
+def _edges(
+    connection: Connection, kind: str, ids: Sequence[str], near: Places | None, *, upwards: bool
+) -> list[tuple[Any, ...]]:
+    """Edges from these rows, towards the sources or towards the answers."""
+    if near is None:
+        rows = _stored_edges(connection, kind, ids, upwards=upwards)
+    else:
+        files = rows_in("lineage_edges", near.lineage(kind))
+        rows = _stored_edges(connection, kind, ids, files, upwards=upwards)
+        missing = sorted(set(ids) - {row[1] for row in rows})
+        if missing and kind in OF_A_QUESTION:
+            rows += _stored_edges(connection, kind, missing, upwards=upwards)
+    if upwards and kind == "evidence":  # cells are where a table is, which is quicker to see
+        ids = sorted({row[1] for row in rows if row[3] == "table"})
+    return rows + (implied_edges(connection, kind, ids, DERIVED, near, upwards=upwards) if ids else [])
 
-    ``connection``: Over the lake.
-    ``near``: The partition of the question that the rows belong to, where it is known.
-    """
 
-    connection: Connection
-    near: Places | None
-
-    def contents(self, kind: str, ids: Sequence[str], questions: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """What people want to see of these rows, which belong to these questions where they belong to any."""
-        schema = KINDS.get(kind)
-        if schema is None:
-            return contents_of(self.connection, kind, sorted(ids), self.near)
-        if schema.name not in _SHOWN:
-            return {}
-        contents: dict[str, dict[str, Any]] = {}
-        if self.near is not None and kind in (*OF_A_QUESTION, "question"):
-            condition = ""
-            if questions and "question_id" in schema.names:
-                condition = f"question_id IN ({', '.join(map(quoted, questions))}) AND"
-            contents = self._contents(kind, ids, rows_in(schema.name, self.near.rows(kind)), condition)
-        if missing := [identifier for identifier in ids if identifier not in contents]:
-            need(self.connection, schema.name)
-            contents |= self._contents(kind, missing, schema.name)
-        return contents
-
-    def _contents(self, kind: str, ids: Sequence[str], source: str, condition: str = "") -> dict[str, dict[str, Any]]:
-        row_id, shown = KINDS[kind].row_id, _SHOWN[KINDS[kind].name]
-        columns = ", ".join(f'"{column}"' for column in (row_id, *shown))
-        own, parameters = among(f'"{row_id}"', sorted(ids))
-        rows = self.connection.execute(f"SELECT {columns} FROM {source} WHERE {condition} {own}", parameters).fetchall()
-        return {str(row[0]): dict(zip(shown, row[1:], strict=True)) for row in rows}
-
-    def edges(self, kind: str, ids: Sequence[str], *, upwards: bool) -> list[Edge]:
-        """Edges from these rows, towards the sources or towards the answers."""
-        rows = self._stored_edges(kind, ids, upwards=upwards)
-        if upwards and kind == "evidence":  # cells are where a table is, which is quicker to see
-            ids = sorted({row[1] for row in rows if row[3] == "table"})
-        return rows + (implied_edges(self.connection, kind, ids, DERIVED, self.near, upwards=upwards) if ids else [])
-
-    def _stored_edges(self, kind: str, ids: Sequence[str], *, upwards: bool) -> list[Edge]:
-        if self.near is None:
-            return self._edges(kind, ids, upwards=upwards)
-        rows = self._edges(kind, ids, upwards=upwards, source=rows_in("lineage_edges", self.near.lineage(kind)))
-        missing = sorted(set(ids) - {row[1] for row in rows}) if kind in OF_A_QUESTION else []
-        return rows + (self._edges(kind, missing, upwards=upwards) if missing else [])
-
-    def _edges(self, kind: str, ids: Sequence[str], *, upwards: bool, source: str = "") -> list[Edge]:
-        if not source:
-            need(self.connection, "lineage_edges")
-        here, there = ("child", "parent") if upwards else ("parent", "child")
-        condition, parameters = among(f"{here}_id", sorted(ids))
-        return self.connection.execute(
-            f"SELECT DISTINCT {here}_kind, {here}_id, relation, {there}_kind, {there}_id, parent_version, rank "
-            f"FROM {source or 'lineage_edges'} WHERE {here}_kind = $kind AND {condition} ORDER BY ALL",
-            parameters | {"kind": kind},
-        ).fetchall()
+def _stored_edges(
+    connection: Connection, kind: str, ids: Sequence[str], source: str = "lineage_edges", *, upwards: bool
+) -> list[tuple[Any, ...]]:
+    if source == "lineage_edges":
+        need(connection, source)
+    here, there = ("child", "parent") if upwards else ("parent", "child")
+    condition, parameters = among(f"{here}_id", sorted(ids))
+    return connection.execute(
+        f"SELECT DISTINCT {here}_kind, {here}_id, relation, {there}_kind, {there}_id, parent_version, rank "
+        f"FROM {source} WHERE {here}_kind = $kind AND {condition} ORDER BY ALL",
+        parameters | {"kind": kind},
+    ).fetchall()
 
 
 def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
     place = row_of_a_question(connection, identifier) if upwards else None
     kind, id_ = place[:2] if place else find(connection, identifier)
-    reader = _Reader(connection, place[2] if place else None)
+    near = place[2] if place else None
     root = Node(kind, id_)
     known = {(kind, id_): root}
     frontier = [root]
     while frontier and len(known) < limit:
         here = {(node.kind, node.id): node for node in frontier}
-        rows = [row for kind, ids in _by_kind(here).items() for row in reader.edges(kind, ids, upwards=upwards)]
+        rows = []
+        for kind, ids in _by_kind(here).items():
+            rows += _edges(connection, kind, ids, near, upwards=upwards)
         frontier = []
         for from_kind, from_id, relation, to_kind, to_id, version, _rank in sorted(
             rows, key=lambda row: (row[3], row[6] is None, row[6] or 0, row[4])
@@ -206,9 +186,8 @@ def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: in
                 node = known[(to_kind, to_id)] = Node(to_kind, to_id)
                 frontier.append(node)
             here[(from_kind, from_id)].next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
-    by_kind = _by_kind(known)
-    for kind, ids in by_kind.items():
-        for node_id, content in reader.contents(kind, ids, by_kind.get("question", [])).items():
+    for kind, ids in _by_kind(known).items():
+        for node_id, content in _contents(connection, kind, ids, near).items():
             known[(kind, node_id)].content.update(content)
     return root
 
@@ -313,16 +292,19 @@ def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str)
         name: rows.column(name).to_pylist()
         for name in {schema.row_id, schema.version_column, "answer", "status"} & set(rows.column_names)
     }
-    history = {}
-    for i, row_id in enumerate(columns[schema.row_id]):
-        version = columns[schema.version_column][i]
-        history[row_id] = {
+    absent = [None] * rows.num_rows
+    ids, versions = columns[schema.row_id], columns[schema.version_column]
+    answers, statuses = columns.get("answer", absent), columns.get("status", absent)
+    history = {
+        row_id: {
             "run_id": run_id,
             "asset": asset,
             "partition": partition,
             "row_id": row_id,
             "content_hash": version if isinstance(version, str) else content_id(version),
-            "answer": columns["answer"][i] if "answer" in columns else None,
-            "status": columns["status"][i] if "status" in columns else None,
+            "answer": answer,
+            "status": status,
         }
+        for row_id, version, answer, status in zip(ids, versions, answers, statuses, strict=True)
+    }
     return list(history.values())

@@ -1,10 +1,7 @@
-"""In which files a row and its lineage lie, so that following one answer opens a few files and not the whole lake.
+"""In which files a row and its lineage are, so that following one answer opens a few files and not the whole lake.
 
-Rows that belong to a question (evidence, chains, predictions, citations) lie in the partition of their question, and
-an asset's lineage beside the rows that it explains: ``predictions/asset=A/b/0.parquet`` is explained by
-``lineage_edges/asset=A/b/0.parquet``. Lineage is sorted by the child's id, so that of a file only the row groups are
-read that can hold it.
-"""
+Evidence, chains, predictions and citations are in the partition of their question, an asset's lineage is beside its
+rows: ``predictions/asset=A/b/0.parquet`` is explained by ``lineage_edges/asset=A/b/0.parquet``."""
 
 from __future__ import annotations
 
@@ -23,24 +20,21 @@ Connection = duckdb.DuckDBPyConnection
 
 OF_A_QUESTION = ("prediction", "chain", "evidence", "citation")
 """Kinds of rows that lie in the partition of their question."""
-LONG_ENOUGH = 12
-"""From this many characters on (48 bit), the beginning of an id stands for it if one row of a question alone begins
-so."""
 WHOLE = 32
-"""Characters of a whole id; only a whole one can be looked up in the Bloom filters of the files."""
+"""Characters of a whole id."""
 LAST = "\U0010ffff"
 """The last character there is: all texts that begin with ``x`` are at least ``x`` and less than ``x + LAST``."""
 
 
+@dataclass(frozen=True)
 class Places:
     """The files of one partition of questions.
 
-    ``root``: The lake's folder.
     ``partition``: The partition's file below each asset's folder, such as ``obqa/0.parquet``.
     """
 
-    def __init__(self, root: Path, partition: str) -> None:
-        self.root, self.partition = root, partition
+    root: Path
+    partition: str
 
     def rows(self, kind: str) -> list[Path]:
         """Files with rows of this kind in this partition, over all assets."""
@@ -48,10 +42,9 @@ class Places:
         return sorted(folder.glob(f"asset=*/{self.partition}"))
 
     def lineage(self, kind: str) -> list[Path]:
-        """Files with the lineage of rows of this kind: those of this partition, or all that explain no question's
-        rows."""
+        """Files with the lineage of rows of this kind: of this partition, or all that explain no question's rows."""
         if kind in OF_A_QUESTION:
-            # What a chain or an answer cites is told where its citations are checked.
+            # What a chain or an answer cites is stated where its citations are checked.
             checked = self.rows("citation") if kind in ("chain", "prediction") else []
             return _explaining(self.root, [*self.rows(kind), *checked])
         of_questions = {name for kind in OF_A_QUESTION for name in children(self.root / KINDS[kind].name)}
@@ -69,35 +62,21 @@ def _explaining(root: Path, files: Iterable[Path]) -> list[Path]:
 
 
 def row_of_a_question(connection: Connection, identifier: str) -> tuple[str, str, Places] | None:
-    """Kind, full id and partition of the row of a question whose id begins so.
+    """Kind, id and partition of the row of a question with this whole id; None where there is none.
 
-    A whole id is looked for in the tables, whose Bloom filters tell which files do not hold it; a beginning in the
-    lineage, which is sorted by id. None where the beginning is too short to be sure, or where not exactly one row has
-    it.
+    The Bloom filters of the files tell which do not hold it.
     """
     root = root_of(connection)
-    if root is None or len(identifier) < LONG_ENOUGH:
+    if root is None or len(identifier) != WHOLE:
         return None
     for kind in OF_A_QUESTION:
         schema = KINDS[kind]
         files = sorted(fetched_below(root / schema.name).rglob("[!.]*.parquet"))
-        if len(identifier) == WHOLE:
-            rows = connection.execute(
-                f'SELECT DISTINCT "{schema.row_id}", filename FROM {rows_in(schema.name, files)} '
-                f'WHERE "{schema.row_id}" = $id',
-                {"id": identifier},
-            ).fetchall()
-        else:
-            rows = connection.execute(
-                f"SELECT DISTINCT child_id, filename FROM {rows_in('lineage_edges', _explaining(root, files))} "
-                "WHERE child_id >= $low AND child_id < $high AND child_kind = $kind LIMIT 50",
-                {"low": identifier, "high": identifier + LAST, "kind": kind},
-            ).fetchall()
-        if len({row_id for row_id, _ in rows}) == 1:
-            row_id, file = rows[0]
-            return kind, row_id, Places(root, Path(*Path(file).relative_to(root).parts[2:]).as_posix())
-        if rows:
-            return None
+        row = connection.execute(
+            f'SELECT filename FROM {rows_in(schema.name, files)} WHERE "{schema.row_id}" = $id', {"id": identifier}
+        ).fetchone()
+        if row is not None:
+            return kind, identifier, Places(root, Path(*Path(row[0]).relative_to(root).parts[2:]).as_posix())
     return None
 
 
@@ -109,14 +88,12 @@ def rows_of(connection: Connection, sql: str, **parameters: Any) -> list[dict[st
 
 
 def among(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The condition that a column is one of these ids, and its parameters; constants, so that row groups are
-    skipped."""
+    """SQL for a column being one of these ids, and its parameters: constants, so that row groups are skipped."""
     parameters = {f"id{number}": identifier for number, identifier in enumerate(ids)}
     return f"{column} IN ({', '.join(f'${name}' for name in parameters)})", parameters
 
 
-# Sources that no table lists: documents, files and cells, read from columns of the rows that came from them ----------
-
+# Sources that no table lists: documents, files and cells, read from columns of the rows that came from them.
 _CORPUS = "regexp_extract(asset, '^corpus/(.+)/chunks$', 1) || ':' || "
 _DOCUMENT, _CELL = f"{_CORPUS}doc_id", "source_id || ':' || locator"
 
@@ -150,18 +127,13 @@ _CONTENTS = {
     "cell": ("evidence", _CELL, {"text": "any_value(text)"}),
 }
 _ENDS = {("chunks", "document"): "doc_id", ("chunks", "file"): "source"}
-"""The column that such an id ends with, behind its corpus: rows are looked for by it, which leaves most of a large
-corpus unread."""
+"""The column that such an id ends with, behind its corpus: to filter by it leaves most of a large corpus unread."""
 
 
 def implied_edges(
     connection: Connection, kind: str, ids: Sequence[str], relation: str, near: Places | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
-    """Edges from these rows to their sources, or from these sources to rows: the columns that stored edges are read
-    with.
-
-    ``near`` is the partition of the question that the rows belong to, where it is known.
-    """
+    """Edges from these rows to their sources, or from these sources to rows, with the columns of stored edges."""
     rows = []
     for rule in IMPLIED:
         if kind != (rule.child_kind if upwards else rule.parent_kind):

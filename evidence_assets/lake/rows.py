@@ -1,7 +1,6 @@
-"""Rows and the Parquet files that they lie in: checked against their table's schema, sorted, hashed, written and read.
+"""Rows and the Parquet files that they are in: checked against their table's schema, sorted, hashed, written and read.
 
-Belongs here: one table's rows, wherever they lie. Which file is whose, and how several change as one, is the business
-of ``lake.store``.
+In memory texts may be dictionary codes and ids 16 bytes: as texts forty million edges would take 5 GB.
 """
 
 from __future__ import annotations
@@ -17,20 +16,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evidence_assets.lake.coded import ID, blocks, held, order_of, plain, plain_schema
 from evidence_assets.lake.errors import SchemaMismatch
-from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.ids import canonical, content_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
 ROW_GROUP = 65_536
 SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
 """Rows a group in tables of which a few ids at a time are read: the smaller the group, the less is read for each."""
 FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
-"""Columns of the lineage with few distinct values, which a dictionary shortens; the others are ids."""
+"""Columns of the lineage that a dictionary shortens; the others are ids."""
 LOOKED_UP = {"evidence": ("source_id",)}
 """Columns besides the row's own id by which rows are looked up: what rests on a source."""
 FALSE_POSITIVES = 0.01
 """Share of the row groups that are read in vain for an id that they do not hold."""
+ID, LONG = pa.binary(16), pa.large_string()
+MOST_BYTES = 2**31 - 1
+"""Bytes of the texts that an array of the declared type can hold."""
+IDS_AT_ONCE = 1 << 18
+"""Rows whose ids are Python objects at a time."""
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
 
 
@@ -39,10 +42,7 @@ def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
 
 
 def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Table:
-    """Rows, or values by column, as a table of the declared columns and types, much smaller than as dictionaries.
-
-    Raises SchemaMismatch where a column is unknown or a value of another type.
-    """
+    """Rows, or values by column, as a table of the declared columns and types; raises SchemaMismatch."""
     schema = TABLES[table]
     names = set(rows) if isinstance(rows, Mapping) else {name for row in rows for name in row}
     unknown = sorted(names - set(schema.names))
@@ -65,7 +65,7 @@ def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Tabl
 def prepare(table: str, rows: Rows) -> pa.Table:
     """Rows as they will lie in the lake: the declared columns and types, sorted by the table's key.
 
-    Columns of an Arrow table that are held as codes, see ``lake.coded``, stay so.
+    Columns of an Arrow table that are dictionary codes or bytes of ids stay so.
 
     Raises SchemaMismatch where a required column is missing, a column is unknown or of another type, a required value
     is null, a number is not a number, or a key occurs twice.
@@ -81,11 +81,9 @@ def prepare(table: str, rows: Rows) -> pa.Table:
     # One column after another, so that memory holds one of them twice and not the table.
     keys = pa.table({name: _declared(schema, rows, names, name) for name in schema.key})
     # Rows in order are sorted, too: a column that was taken is written with the same bytes, however it came to be.
-    if keys.num_columns == 1 and keys.column(0).type == ID:
-        order = order_of(keys.column(0))
-    else:
+    if keys.column(0).type != ID:
         keys = plain(keys)
-        order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
     keys = keys.take(order)
     if (place := pc.index(_same(keys), True).as_py()) >= 0:
         twice = plain(keys.slice(place, 1)).to_pylist()[0]
@@ -114,9 +112,8 @@ def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[st
     if name not in names:
         return pa.chunked_array([pa.nulls(len(rows), declared.type)])
     try:
-        values = held(
-            (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name), declared
-        )
+        column = (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name)
+        values = _held(column, declared.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise _mismatch(schema, f"column {name}: {error}") from error
     if not declared.nullable and values.null_count:
@@ -124,6 +121,61 @@ def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[st
     if pa.types.is_floating(declared.type) and pc.all(pc.is_finite(values)).as_py() is False:
         raise _mismatch(schema, f"column {name} holds a value that is not a finite number")
     return values
+
+
+def _held(values: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
+    """A column as declared, or as it is held until it is written: codes, bytes of ids, texts that no array can hold."""
+    if pa.types.is_dictionary(values.type) and values.type.value_type == declared:
+        return values
+    if declared == pa.string() and values.type == ID:
+        return values
+    return values.cast(LONG if declared == pa.string() and values.nbytes > MOST_BYTES else declared)
+
+
+def plain(rows: pa.Table) -> pa.Table:
+    """Rows with dictionary codes and bytes of ids as texts."""
+    for place, field in enumerate(rows.schema):
+        column = rows.column(place)
+        if pa.types.is_dictionary(field.type):
+            type_ = field.type.value_type
+            column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], type_)
+        elif field.type == LONG:
+            # Copied, because a slice keeps the offsets of the whole, which may not fit.
+            type_, column = pa.string(), column.take(pa.array(np.arange(len(column)))).cast(pa.string())
+        elif field.type == ID:
+            digits = pl.Series(column, dtype=pl.Binary).bin.encode("hex")
+            type_, column = pa.string(), digits.to_arrow().cast(pa.string())
+        else:
+            continue
+        rows = rows.set_column(place, field.with_type(type_), column)
+    return rows
+
+
+def _blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+    """Rows as they are written, so many at a time."""
+    for first in range(0, max(1, rows.num_rows), size):
+        yield plain(rows.slice(first, size))
+
+
+def dictionary_encoded(values: pl.Series) -> pa.DictionaryArray:
+    """Texts as codes with a dictionary."""
+    enum = values if values.dtype == pl.Enum else values.cast(pl.Enum(values.unique(maintain_order=True)))
+    array = enum.to_arrow()
+    return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), array.dictionary.cast(pa.string()))
+
+
+def content_ids(kind: str, *columns: pa.DictionaryArray) -> pa.FixedSizeBinaryArray:
+    """``content_id(kind, a, b, …)`` of each row, as 16 bytes; each value is brought into canonical form once."""
+    values = [[canonical(value) for value in column.dictionary.to_pylist()] for column in columns]
+    codes = [column.indices.to_numpy() for column in columns]
+    start, ids = canonical(kind), np.empty(len(codes[0]), "V16")
+    for first in range(0, len(ids), IDS_AT_ONCE):
+        block = slice(first, first + IDS_AT_ONCE)
+        parts = [map(of.__getitem__, code[block].tolist()) for of, code in zip(values, codes, strict=True)]
+        contents = (b"[%b]" % b",".join((start, *row)) for row in zip(*parts, strict=True))
+        digests = [hashlib.blake2b(content, digest_size=16).digest() for content in contents]
+        ids[block] = np.frombuffer(b"".join(digests), "V16")
+    return pa.FixedSizeBinaryArray.from_buffers(ID, len(ids), [None, pa.py_buffer(ids)])
 
 
 def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -135,14 +187,10 @@ def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def version_of(rows: pa.Table) -> str:
-    """Content hash of prepared rows: equal rows, equal hash.
-
-    Columns that are empty in every row do not count, so that a column added to the schema changes the hash of no rows
-    that say nothing in it, and what was made from them stays fresh.
-    """
+    """Content hash of prepared rows; columns that are empty in every row do not count, so that a schema may grow."""
     rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
     digest = hashlib.blake2b(digest_size=16)
-    for block in blocks(rows, ROW_GROUP):
+    for block in _blocks(rows, ROW_GROUP):
         for name, column in zip(block.column_names, block.columns, strict=True):
             digest.update(f"{name} {column.type} ".encode())
             _hash_values(column.combine_chunks(), digest)
@@ -175,8 +223,7 @@ def _numbers(values: pa.Array) -> bytes:
 
 def read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
     """The wanted columns of a file, empty where it was written before a column was declared."""
-    # Opened once and read from that handle: libraries that take a path open it twice, and a writer may put another file
-    # in its place in between.
+    # Libraries that take a path open it twice, and a writer may replace the file in between.
     with path.open("rb") as handle:
         return _wanted(pq.ParquetFile(handle).read(columns=wanted.names), wanted, path)
 
@@ -196,10 +243,7 @@ def _wanted(rows: pa.Table, wanted: pa.Schema, path: Path) -> pa.Table:
 
 
 def count_in_order(table: str, path: Path) -> tuple[int, bool]:
-    """Rows of a file, and whether they lie in the order of their key; memory holds a block of them.
-
-    Raises SchemaMismatch where ``prepare`` refuses them.
-    """
+    """Rows of a file, and whether they are in the order of their key; raises SchemaMismatch where `prepare` does."""
     schema, rows, ordered, last = TABLES[table].arrow, 0, True, list[pa.Table]()
     for block in row_blocks(path, schema, ROW_GROUP):
         rows += block.num_rows
@@ -210,19 +254,16 @@ def count_in_order(table: str, path: Path) -> tuple[int, bool]:
 
 
 def write_rows(table: str, rows: pa.Table, path: Path) -> None:
-    """Rows as Parquet, with a Bloom filter a row group on the ids that they are looked up by.
-
-    Ids are hashes, so the ranges of row groups say little where rows are sorted by something else; the filter tells
-    that a group does not hold an id without reading it.
-    """
+    """Rows as Parquet, with a Bloom filter a row group on the ids that they are looked up by: ranges of hashes say
+    little."""
     group = SMALL_GROUPS.get(table, ROW_GROUP)
     each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": FALSE_POSITIVES}
     with pq.ParquetWriter(
         path,
-        plain_schema(rows),
+        plain(rows.slice(0, 0)).schema,
         compression="zstd",
         use_dictionary=list(FEW_VALUES) if table == "lineage_edges" else True,
         bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *LOOKED_UP.get(table, ())), each),
     ) as writer:
-        for block in blocks(rows, group):
+        for block in _blocks(rows, group):
             writer.write_table(block, row_group_size=group)

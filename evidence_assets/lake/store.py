@@ -1,23 +1,4 @@
-"""The atomic store: which file is whose, and how writing survives a killed process. Files themselves: ``lake.rows``.
-
-Layout below the lake's root::
-
-    format.json                                   format version and frozen settings
-    <table>/asset=<key>/<partition>.parquet       one file an asset and partition
-    history/run=<id>/<asset>@<partition>.parquet  appended, never rewritten
-    raw/ indexes/ cache/                          inputs, vector indexes and token stores, completions
-    .blocks/asset=<key>/<partition>/              rows of a partition that is being made
-
-Every asset writes alone into its own folders. A file is written under a temporary name, flushed to disk and renamed:
-a reader sees the old file or the new one. Writers of one asset and partition take turns behind a lock, so whatever
-temporary file a writer finds was left by a killed one and is removed.
-
-A table's schema may grow by a nullable column: what was written before has it empty for every reader, and the format
-stays. Any other change of a schema, or of this layout, raises ``FORMAT``; a lake of another format is refused.
-
-A lake at an address such as ``s3://bucket/prefix`` has the same layout there. Its root here is a folder that holds
-what this machine has asked for; every door below brings that up to date first, see ``lake.fetching``.
-"""
+"""The atomic store: which file is whose, and how writing survives a killed process."""
 
 from __future__ import annotations
 
@@ -36,15 +17,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.atomic import mirror_of, replacing_file
 from evidence_assets.lake.errors import LakeVersionError
 from evidence_assets.lake.fetching import (
     children,
-    exists,
     fetched,
     fetched_below,
     local_root,
-    mirror_of,
     removed,
     sizes_below,
     stamp_of,
@@ -101,7 +80,18 @@ class Written:
 
 
 class Lake:
-    """A lake on disk, or at an address; cheap to open, safe to open many times."""
+    """A lake on disk, or at an address; cheap to open.
+
+    ============================================ ==================================================
+    format.json                                  format version and frozen settings
+    <table>/asset=<key>/<partition>.parquet      one file an asset and partition
+    history/run=<id>/<asset>@<partition>.parquet appended, never rewritten
+    raw/ indexes/ cache/                         inputs, indexes and token stores, completions
+    .blocks/asset=<key>/<partition>/             rows of a partition that is being made
+    ============================================ ==================================================
+
+    A table's schema may grow by a nullable column; any other change of it, or of this layout, raises ``FORMAT``.
+    """
 
     def __init__(self, root: Path | str) -> None:
         self.root = local_root(root)
@@ -109,39 +99,30 @@ class Lake:
 
     @classmethod
     def create(cls, root: Path | str, **frozen: Any) -> Lake:
-        """Open the lake at ``root``, making it where there is none.
-
-        ``frozen`` are settings that may not change during a lake's life, such as shard counts.
-        """
+        """Open the lake at ``root``, making it where there is none; ``frozen`` settings may never change."""
         root = local_root(root)
         root.mkdir(parents=True, exist_ok=True)
         path = fetched(root / "format.json")
         if not path.exists():
-            stated = json.dumps({"format": FORMAT, "frozen": frozen}, indent=1) + "\n"
-            if mirror := mirror_of(path):
-                mirror.create(path, stated.encode())
-            else:
-                with replacing_file(path) as temporary:
-                    temporary.write_text(stated)
+            with replacing_file(path) as temporary:
+                temporary.write_text(json.dumps({"format": FORMAT, "frozen": frozen}, indent=1) + "\n")
         lake = cls(root)
         for name, value in frozen.items():
             if name in lake.frozen and lake.frozen[name] != value:
                 raise LakeVersionError(
                     f"the lake at {lake.address} was made with {name} = {lake.frozen[name]}, this profile says "
-                    f"{value}; "
-                    "use the profile it was made with, or another folder (EVIDENCE_LAKE)"
+                    f"{value}; use the profile it was made with, or another folder (EVIDENCE_LAKE)"
                 )
         return lake
 
     def _check_format(self) -> None:
         path = fetched(self.root / "format.json")
-        if not path.exists():
-            raise LakeVersionError(
-                f"there is no lake at {self.address}: make one with `evidence demo`, or name another by EVIDENCE_LAKE"
-            )
         try:
             stated = json.loads(path.read_text())
             version = int(stated["format"])
+        except FileNotFoundError as error:
+            remedy = "make one with `evidence demo`, or name another by EVIDENCE_LAKE"
+            raise LakeVersionError(f"there is no lake at {self.address}: {remedy}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise LakeVersionError(f"{path} does not say the lake's format: {error}") from error
         if version != FORMAT:
@@ -150,8 +131,6 @@ class Lake:
                 f"the lake at {self.address} has format {version}, this program reads {FORMAT}: {remedy}"
             )
         self.frozen: dict[str, Any] = stated.get("frozen", {})
-
-    # Places ---------------------------------------------------------------------------------------------------
 
     @property
     def address(self) -> str:
@@ -170,11 +149,11 @@ class Lake:
         return fetched_below(self.root / "raw")
 
     def raw_place(self, name: str) -> Path:
-        """A file or folder below ``raw``, and no more than that; a name that leads out of it is refused."""
+        """A file or folder below ``raw``; a name that leads out of it is refused."""
         return fetched_below(fetched(self.root / "raw" / stays_below(name)))
 
     def raw_with(self, *names: str) -> Path:
-        """Folder of the inputs, with these of them at the least."""
+        """Folder of the inputs, with at least these of them."""
         for name in names:
             self.raw_place(name)
         return self.root / "raw"
@@ -214,7 +193,7 @@ class Lake:
 
     def has(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether an asset's partition is there; it is not fetched."""
-        return exists(self._path(table, asset, partition))
+        return _end(self._path(table, asset, partition)) is not None
 
     def files(self, table: str, asset: str | None = None) -> list[Path]:
         """Every partition file of a table, or of one asset in it, in a stable order."""
@@ -225,7 +204,7 @@ class Lake:
         return sorted(folder.rglob("*.parquet")) if folder.is_dir() else []
 
     def assets(self) -> list[tuple[str, str]]:
-        """Every (table, asset) that has a folder, whether or not anything still makes it."""
+        """Every (table, asset) that has a folder, orphans included."""
         return [
             (table, asset_of_folder(name))
             for table in [*TABLES, "indexes", "cache"]
@@ -234,10 +213,7 @@ class Lake:
         ]
 
     def stamp(self, *assets: tuple[str, str]) -> Stamp:
-        """What changes whenever a file of these assets does, each given as its table, or ``indexes``, and its key.
-
-        For caches within a process: what was opened under a stamp is what lies there as long as the stamp is the same.
-        """
+        """What changes whenever a file of these assets does, each given as its table, or ``indexes``, and its key."""
         files = []
         mirror = mirror_of(self.root)
         for table, asset in assets:
@@ -250,12 +226,10 @@ class Lake:
                 files.append((str(path), status.st_mtime_ns, status.st_size))
         return tuple(files)
 
-    # Reading --------------------------------------------------------------------------------------------------
-
     def read(
         self, table: str, asset: str | None = None, partition: str | None = None, columns: list[str] | None = None
     ) -> pl.DataFrame:
-        """Rows of a table: of all its assets, of one asset, or of one partition of it; an absent file has no rows."""
+        """Rows of a table: of all its assets, of one, or of one partition; an absent file has no rows."""
         declared = TABLES[table].arrow
         wanted = pa.schema([declared.field(name) for name in columns or declared.names])
         if asset is not None and partition is not None:
@@ -271,9 +245,9 @@ class Lake:
         return frame
 
     def written_version(self, table: str, asset: str, partition: str = "") -> str:
-        """What the writer of a partition said of its rows, told without reading them; empty where there is none.
+        """The version of a partition's rows, read from its footer; empty where there is none.
 
-        Of a file whose writer said nothing it is the hash of its footer: sizes, places and ranges of its columns.
+        A file of an older release states none; its version is the hash of the footer.
         """
         end = _end(self._path(table, asset, partition))
         if end is None:
@@ -284,14 +258,11 @@ class Lake:
     def is_whole(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether everything that was written with these rows is there, and of the same writing."""
 
-        def marked(table: str) -> tuple[bool, bytes | None]:
-            end = _end(self._path(table, asset, partition))
-            return end is not None, None if end is None else _mark(end)
-
-        there, mark = marked(table)
-        return there and (mark is None or all(marked(other)[1] == mark for other in json.loads(mark)))
-
-    # Writing --------------------------------------------------------------------------------------------------
+        end = _end(self._path(table, asset, partition))
+        if end is None or (mark := _mark(end)) is None:
+            return end is not None
+        ends = [_end(self._path(other, asset, partition)) for other in json.loads(mark)]
+        return all(other is not None and _mark(other) == mark for other in ends)
 
     @contextlib.contextmanager
     def lock(self, asset: str, partition: str = "") -> Iterator[None]:
@@ -305,8 +276,7 @@ class Lake:
     def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, Written]:
         """Replace one asset's partition in one or more tables: all temporary files first, then all renames.
 
-        Files are marked with what each of them says, so that ``is_whole`` can tell when a process was killed between
-        two renames, or a person removed one, and ``written_version`` what lies there.
+        Files are marked with the versions of all of them, so that ``is_whole`` notices a kill between two renames.
         """
         prepared = {table: prepare(table, rows) for table, rows in tables.items()}
         versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}
@@ -337,20 +307,17 @@ class Lake:
         """Remove an asset's folder, or one partition of it."""
         if partition is not None:
             removed(self._path(table, asset, partition))
-            return
-        removed(self.root / table / asset_folder(asset))
+        else:
+            removed(self.root / table / asset_folder(asset))
 
 
 def _end(path: Path) -> bytes | None:
     """The footer of a Parquet file; of a lake in an object store only that is downloaded."""
     mirror = mirror_of(path)
-    try:
-        handle = path.open("rb") if mirror is None else mirror.reader(path)
-    except FileNotFoundError:
+    opened = mirror.reader(path) if mirror else path.open("rb") if path.exists() else None
+    if opened is None:
         return None
-    if handle is None:
-        return None
-    with contextlib.closing(handle):
+    with contextlib.closing(opened) as handle:
         handle.seek(-8, os.SEEK_END)
         handle.seek(-8 - int.from_bytes(handle.read(4), "little"), os.SEEK_END)
         return bytes(handle.read())

@@ -34,11 +34,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evidence_assets.lake.array_files import find_keys, mapped_batches, opened
+from evidence_assets.lake.array_files import find_keys, give_back, mapped_batches, opened
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder, TokenVectors
 from evidence_assets.retrieval.bm25 import Ints, term_keys
 from evidence_assets.retrieval.corpus_files import KEY

@@ -10,9 +10,8 @@ import pytest
 from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.merge import edge_id
-from evidence_assets.lake.coded import plain
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import plain, prepare
 
 NODES = [
     {"node_id": "d1", "type": "drug", "name": "aspirin", "aliases": ["ASA"], "document": "Aspirin eases pain."},

@@ -19,9 +19,9 @@ from evidence_assets.explorer.open_lake import OpenLake
 from evidence_assets.explorer.paths import WalkedEdge
 from evidence_assets.explorer.site import POLICY, Site, application, serve
 from evidence_assets.lake import connect
+from evidence_assets.lake.catalogue import read_only_query
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import DERIVED, edge, history_rows
-from evidence_assets.lake.locked_query import ask
 from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
@@ -247,7 +247,7 @@ def test_the_sql_of_a_page_runs_as_it_stands(lake: Lake, client: TestClient) -> 
         assert found, address
         with connect(lake.root) as connection:
             for sql in found:
-                ask(connection, unescape(sql))
+                read_only_query(connection, unescape(sql))
 
 
 def test_a_changed_lake_is_noticed(lake: Lake, client: TestClient) -> None:

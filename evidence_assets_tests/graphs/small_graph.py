@@ -19,9 +19,8 @@ from evidence_assets.graphs.merge import Merged, merge
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
 from evidence_assets.graphs.stored import encoded
-from evidence_assets.lake.coded import plain
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.rows import Rows, prepare, version_of
+from evidence_assets.lake.rows import Rows, plain, prepare, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets_tests.lake_rows import stored

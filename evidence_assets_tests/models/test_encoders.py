@@ -195,7 +195,7 @@ def test_torch_is_imported_lazily() -> None:
 def test_kernels_of_many_shapes_do_not_stay() -> None:
     code = """
 from pathlib import Path
-from evidence_assets.lake.memory import give_back
+from evidence_assets.lake.array_files import give_back
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 
 def own():

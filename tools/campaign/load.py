@@ -36,9 +36,8 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     """What a reader may ask, as text that must never change."""
     from evidence_assets.explorer.answer_view import view_answer
     from evidence_assets.explorer.cards import card
-    from evidence_assets.lake.catalogue import connect
+    from evidence_assets.lake.catalogue import connect, read_only_query
     from evidence_assets.lake.lineage import impact, trace
-    from evidence_assets.lake.locked_query import ask
 
     with connect(lake) as connection:
         ids = [i for (i,) in connection.execute("SELECT prediction_id FROM predictions ORDER BY ALL").fetchall()][:6]
@@ -46,7 +45,7 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
 
     def query(sql: str) -> str:
         with connect(lake) as connection:
-            return str(ask(connection, sql, 60))
+            return str(read_only_query(connection, sql, 60))
 
     def walk(step: Callable[..., Any], identifier: str) -> str:
         with connect(lake, lazily=True) as connection:

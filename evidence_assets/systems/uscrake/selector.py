@@ -25,9 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, pick_fact
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import distinct, give_back
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.memory import give_back
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import Ints
