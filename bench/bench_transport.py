@@ -28,12 +28,12 @@ import numpy as np
 import ot
 import torch
 from numpy.typing import NDArray
+from scipy.stats import entropy
 from token_encoding import Encoded, encode
 
 from evidence_assets.models.vectors import softmax
 from evidence_assets.transport import TokenMeasure, TokenPool, TopK, ground_cost, top_k
 from evidence_assets.transport.bounds import BLOCK_TOKENS
-from evidence_assets.transport.divergence import entropy
 from evidence_assets.transport.ground_cost import Workspace
 from evidence_assets.transport.search import processors
 
@@ -46,7 +46,7 @@ class Baseline:
 
     def __init__(self, query: TokenMeasure) -> None:
         self.p, self.a = query.points, query.masses
-        self.entropies = entropy(self.p)
+        self.entropies = entropy(self.p, axis=1)
         self.mix = np.empty((512, D))
         self.log = np.empty((512, D))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import costs as costs
-from .exact import Pair, distance, strongest_pairs
+from .exact import Pair, strongest_pairs
 from .ground_cost import Cost, GroundCost, ground_cost, ground_costs
 from .measure import TokenMeasure
 from .pool import Texts, TokenPool
@@ -17,7 +17,6 @@ __all__ = [
     "TokenMeasure",
     "TokenPool",
     "TopK",
-    "distance",
     "ground_cost",
     "ground_costs",
     "strongest_pairs",

@@ -9,8 +9,7 @@ The right side is therefore a lower bound of the optimum, whatever u is (weak du
 by any matrix below it. Texts of one pool want much the same u, so the potentials of a few solved texts serve all.
 
 The matrix below C is the ground cost's own (:meth:`~.ground_cost.GroundCost.lower`), in float32 with its rounding taken
-off. A processor and a CUDA device run the same code, a processor in small blocks on all threads, a device in large
-ones; the pool streams there block by block. Only one number a text comes back; exact solving stays on the processor.
+off. Only one number a text comes back from a device; exact solving stays on the processor.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from evidence_assets.models.vectors import Array
 
 from .ground_cost import UNIT, GroundCost, Workspace
 from .pool import Texts, TokenPool
-
-__all__ = ["Pass", "dual_bound", "text_bounds"]
 
 BLOCK_TOKENS = 768
 """Rows of a block on a processor: what is computed of them stays in the second-level cache."""
@@ -105,7 +102,7 @@ class Pass:
 
     def _tile(self, pool: TokenPool, bounds: torch.Tensor, temperature: float, threads: int) -> None:
         """Write the bounds of the texts of a pool that memory holds, or a file that is mapped to it."""
-        weights, factors = pool.masses(), pool.factors(self._cost, temperature)
+        weights, factors = pool.masses(), self._cost.factors(pool.weights, temperature)
         on_processor = self._device.type == "cpu"
         blocks = list(pool.blocks(BLOCK_TOKENS if on_processor else DEVICE_TOKENS))
         most = max(int(pool.offsets[b] - pool.offsets[a]) for a, b in blocks)

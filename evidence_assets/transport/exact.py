@@ -1,4 +1,4 @@
-"""Exact optimal transport between two measures: the distance, its plan and the word pairs that carry it."""
+"""Exact optimal transport between two measures: its value, its plan and the word pairs that carry it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from evidence_assets.models.vectors import Array
 
 from .ground_cost import Cost, ground_cost
 from .measure import TokenMeasure
-
-__all__ = ["Pair", "Solution", "distance", "solve", "strongest_pairs"]
 
 # POT stops early past this many pivots and only warns; problems here need a few thousand.
 MAX_PIVOTS = 10_000_000
@@ -63,32 +61,10 @@ def solve(a: Array, b: Array, costs: Array) -> Solution:
     return Solution(float(log["cost"]), transport, potential)
 
 
-def _costs(x: TokenMeasure, y: TokenMeasure, cost: Cost) -> Array:
-    if x.points.shape[1] != y.points.shape[1]:
-        raise ValueError(f"points of {x.points.shape[1]} and of {y.points.shape[1]} dimensions cannot be compared")
-    with one_product_thread():
-        return ground_cost(cost).matrix(x.points, y.points)
-
-
-def distance(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd") -> float:
-    r"""Exact transport cost between two measures, the reference for everything else here.
-
-    .. math:: D(x, y) = \min_{T \ge 0} \sum_{ij} C_{ij} T_{ij}, \quad \sum_j T_{ij} = a_i,\ \sum_i T_{ij} = b_j
-
-    >>> x = TokenMeasure([[0.0], [1.0]], [1, 1])
-    >>> distance(x, TokenMeasure([[0.5]], [3]), cost="euclidean")
-    0.5
-    """
-    return solve(x.masses, y.masses, _costs(x, y, cost)).value
-
-
 def strongest_pairs(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd", limit: int = 10) -> list[Pair]:
-    """The cells of the optimal plan that show best which words aligned.
-
-    Ordered by the mass they move (descending), then by cost (ascending), then by position, so that the same input
-    gives the same list; cells that move nothing are left out.
-    """
-    costs = _costs(x, y, cost)
+    """The cells of the optimal plan that move mass, most mass first, then by cost and by position."""
+    with one_product_thread():
+        costs = ground_cost(cost).matrix(x.points, y.points)
     moved = solve(x.masses, y.masses, costs).plan
     sources, targets = np.nonzero(moved > 0)
     mass, price = moved[sources, targets], costs[sources, targets]

@@ -14,8 +14,6 @@ from evidence_assets.text.nearest import nearest
 
 from .measure import TokenMeasure
 
-__all__ = ["UNIT", "Cost", "GroundCost", "Workspace", "gamma", "ground_cost", "ground_costs", "register"]
-
 Array32 = NDArray[np.float32]
 UNIT = 2.0**-24
 """Greatest relative error of one rounding to float32."""
@@ -30,8 +28,8 @@ class Workspace:
     """Memory for one block of pool rows on one device, allocated once, and the functions that are fastest there.
 
     ``tokens``, ``rows``, ``width``: Query tokens, the most rows of a block, and dimensions.
-    ``by_numpy``: Whether these functions are numpy's, as on a processor if not given: exp, cos, sin and log take it a
-        third of torch's time and products nine tenths, while all else is as fast in torch or faster.
+    ``by_numpy``: Whether these functions are numpy's, as on a processor if not given: exp, cos and sin take it a third
+        of torch's time.
     """
 
     def __init__(self, tokens: int, rows: int, width: int, device: torch.device, by_numpy: bool | None = None) -> None:
@@ -50,7 +48,7 @@ class Workspace:
         first, second, third = self._products[:, : self.tokens * count].view(3, self.tokens, count)
         return first, second, third
 
-    def apply(self, name: Literal["exp", "log", "cos", "sin"], x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    def apply(self, name: Literal["exp", "cos", "sin"], x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
         """The function of that name of each number of ``x``, written to ``out``."""
         if self._numpy:
             with np.errstate(all="ignore"):
@@ -72,11 +70,9 @@ class Workspace:
 class GroundCost(ABC):
     r"""What it costs to move one unit of mass from a token of one text to a token of another.
 
-    The transport cost of two texts with masses a, b is :math:`\min_T \langle C, T \rangle` over the plans T with these
-    marginals; a ground cost says what C is. It has three parts: the points that are compared (:meth:`vectors`,
-    :meth:`factors`, :meth:`points`), their exact matrix in float64 (:meth:`matrix`), and a lower bound of that matrix
-    in float32 (:meth:`features`, :meth:`lower`), by which the search leaves out texts unsolved. The docstring of a cost
-    states its formula and why its bound is one; the contract test runs over every cost that is registered.
+    A cost has three parts: the points that are compared (:meth:`vectors`, :meth:`factors`, :meth:`points`), their exact
+    matrix in float64, and a lower bound of it in float32 (:meth:`features`, :meth:`lower`), by which the search leaves
+    out texts unsolved. Its docstring states the formula and why the bound is one.
 
     ``name``: What settings call it.
     ``symmetric``: Whether C(x, y) = C(y, x).
@@ -122,9 +118,8 @@ class GroundCost(ABC):
     ) -> torch.Tensor:
         """Lower bounds of the costs between the query's tokens and a block of rows, n × m, NaN where float32 gave up.
 
-        ``x`` are the vectors of the rows (:meth:`Workspace.rows`), which may be overwritten, and ``factors`` those of
-        :meth:`factors` for them; without factors the vectors are the points. The exact
-        costs of every text are computed where a cost states no bound.
+        ``x`` are the vectors of the rows, which may be overwritten, ``factors`` those of :meth:`factors` for them.
+        Where a cost states no bound, every text is solved exactly.
         """
         return work.products(len(x))[0].fill_(-torch.inf)
 

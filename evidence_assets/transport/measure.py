@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.vectors import Array
 
-__all__ = ["TokenMeasure", "check_numbers", "normalised"]
-
 
 def check_numbers(values: NDArray[Any], what: str, non_negative: bool = False) -> None:
     """Raise a ValueError that names the first position that is not finite (or is negative where that is barred)."""

@@ -11,10 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.vectors import Array
 
-from .ground_cost import Cost, GroundCost, ground_cost
+from .ground_cost import Cost, ground_cost
 from .measure import TokenMeasure
-
-__all__ = ["Texts", "TokenPool"]
 
 
 class Texts(ABC):
@@ -52,31 +50,18 @@ class TokenPool(Texts):
     ``weights``  N            masses before normalisation (BM25, idf …), not negative; all zero in a text: uniform
     ========== ============ ===================================================================================
 
-    One store of vectors serves every cost: what the points of a cost are is made of vectors and weights block by block,
-    where it is needed.
-
-    ``finished``: Whether the vectors are the points already, whatever the cost.
-
     >>> pool = TokenPool([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0, 2, 3], [1, 3, 2])
     >>> len(pool), pool.measure(0, "cosine").masses.tolist()
     (2, [0.25, 0.75])
     """
 
-    def __init__(
-        self,
-        vectors: ArrayLike,
-        offsets: ArrayLike,
-        weights: ArrayLike,
-        *,
-        finished: bool = False,
-    ) -> None:
+    def __init__(self, vectors: ArrayLike, offsets: ArrayLike, weights: ArrayLike) -> None:
         v: NDArray[Any] = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors, dtype=np.float64)
         if v.dtype not in (np.float16, np.float32, np.float64):
             v = v.astype(np.float64)
         self.vectors = v
         self.offsets: NDArray[np.int64] = np.asarray(offsets, dtype=np.int64)
         self.weights: Array = np.asarray(weights, dtype=np.float64)
-        self.finished = finished
         if v.ndim != 2 or (len(v) and not v.shape[1]):
             raise ValueError(f"vectors have shape {v.shape}: give one row a token")
         if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0 or self.offsets[-1] != len(v):
@@ -86,18 +71,6 @@ class TokenPool(Texts):
             raise ValueError(f"text {int(np.argmin(lengths))} has no token: leave empty texts out of the pool")
         if self.weights.shape != (len(v),):
             raise ValueError(f"weights have shape {self.weights.shape}: give one number for each of the {len(v)} rows")
-
-    @classmethod
-    def from_measures(cls, measures: Sequence[TokenMeasure]) -> TokenPool:
-        """Join measures end to end, in float64, so that nothing is rounded."""
-        widths = {m.points.shape[1] for m in measures}
-        if len(widths) > 1:
-            raise ValueError(f"measures of different dimensions {sorted(widths)} cannot share a pool")
-        if not measures:
-            return cls(np.empty((0, 1)), [0], np.empty(0))
-        offsets = np.concatenate([[0], np.cumsum([len(m) for m in measures])])
-        points = np.concatenate([m.points for m in measures])
-        return cls(points, offsets, np.concatenate([m.weights for m in measures]), finished=True)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -112,22 +85,15 @@ class TokenPool(Texts):
         offsets = np.concatenate([[0], np.cumsum([own.stop - own.start for own in rows])]).astype(np.int64)
         vectors = np.concatenate([self.vectors[:0], *(self.vectors[own] for own in rows)])
         weights = np.concatenate([self.weights[:0], *(self.weights[own] for own in rows)])
-        return TokenPool(vectors, offsets, weights, finished=self.finished)
+        return TokenPool(vectors, offsets, weights)
 
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
         if len(self):
             yield 0, self
 
     def measure(self, text: int, cost: Cost, temperature: float = 1.0) -> TokenMeasure:
-        """One text as a measure under a cost, in float64: what every exact distance is computed from."""
         rows = slice(int(self.offsets[text]), int(self.offsets[text + 1]))
-        if self.finished:
-            return TokenMeasure(self.vectors[rows], self.weights[rows])
         return ground_cost(cost).measure(self.vectors[rows], self.weights[rows], temperature)
-
-    def factors(self, cost: GroundCost, temperature: float) -> Array | None:
-        """What the vectors are scaled by before they are points under a cost; None where they are the points."""
-        return None if self.finished else cost.factors(self.weights, temperature)
 
     def masses(self) -> Array:
         """Weights normalised to 1 within each text; uniform where all of a text are zero."""
@@ -138,11 +104,11 @@ class TokenPool(Texts):
         scaled = np.where(top > 0, self.weights / np.where(top > 0, top, 1.0), 1.0)
         return np.asarray(scaled / np.repeat(np.add.reduceat(scaled, starts), lengths))
 
-    def blocks(self, tokens: int, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+    def blocks(self, tokens: int) -> Iterator[tuple[int, int]]:
         """Ranges of whole texts that hold about ``tokens`` rows each, at least one text."""
-        last = len(self) if stop is None else stop
-        while start < last:
+        start = 0
+        while start < len(self):
             end = int(np.searchsorted(self.offsets, self.offsets[start] + tokens, side="right")) - 1
-            end = min(max(end, start + 1), last)
+            end = max(end, start + 1)
             yield start, end
             start = end

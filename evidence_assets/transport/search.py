@@ -25,9 +25,7 @@ from .bounds import Pass, dual_bound
 from .exact import solve
 from .ground_cost import Cost, GroundCost, ground_cost
 from .measure import TokenMeasure
-from .pool import Texts, TokenPool
-
-__all__ = ["TopK", "top_k"]
+from .pool import Texts
 
 SEEDS = 16  # texts solved before the pass; more sharpen the bounds little
 KEPT_POTENTIALS = 24  # potentials tried on a text before it is solved
@@ -91,7 +89,7 @@ def processors() -> int:
 
 def top_k(
     asked: Sequence[TokenMeasure],
-    pool: Texts | Sequence[TokenMeasure],
+    pool: Texts,
     k: int,
     cost: Cost = "jsd",
     temperature: float = 1.0,
@@ -101,47 +99,45 @@ def top_k(
     """Exact k nearest texts of a pool for each query, under the optimal transport cost.
 
     ``asked``: Queries as measures under the cost, which share the work on the pool (the options of a question).
-    ``pool``: A :class:`~.pool.TokenPool`, which may be memory-mapped, other :class:`~.pool.Texts`, which are read part
-        by part, or measures under the cost.
+    ``pool``: A :class:`~.pool.TokenPool`, which may be memory-mapped, or other texts, which are read part by part.
     ``k``: At least 1; a pool that holds fewer gives all of its texts.
-    ``cost``: The name of a registered cost (:mod:`.costs`), or a cost of one's own.
-    ``temperature``: T, where the cost takes the softmax of the pool's vectors.
+    ``cost``: The name of a registered cost (:mod:`.costs`), or a cost of one's own; ``temperature`` its T.
     ``threads``: Worker threads; all processors of this process if not given.
     ``device``: ``cpu``, or a torch device such as ``cuda`` for the pass over the pool; results are the same.
 
-    >>> near, far = TokenMeasure([[0.0]], [1]), TokenMeasure([[5.0]], [1])
-    >>> (found,) = top_k([TokenMeasure([[1.0]], [1])], [far, near], 1, cost="euclidean")
-    >>> found.indices.tolist(), found.distances.tolist()
+    >>> from evidence_assets.transport import TokenPool
+    >>> pool = TokenPool([[5.0], [0.0]], [0, 1, 2], [1, 1])
+    >>> (nearest,) = top_k([TokenMeasure([[1.0]], [1])], pool, 1, cost="euclidean")
+    >>> nearest.indices.tolist(), nearest.distances.tolist()
     ([1], [1.0])
     """
     if k < 1:
         raise ValueError(f"k is {k}: ask for at least one text")
     ground = ground_cost(cost)
-    store = pool if isinstance(pool, Texts) else TokenPool.from_measures(pool)
     queries = [_Query(m, k, ground) for m in asked]
     if not queries:
         return []
-    if not len(store):
+    if not len(pool):
         return [TopK(np.empty(0, dtype=np.int64), np.empty(0), 0) for _ in queries]
     for q in queries:
-        if q.points.shape[1] != store.dimensions:
-            raise ValueError(f"the query's points have {q.points.shape[1]} dimensions, the pool's {store.dimensions}")
+        if q.points.shape[1] != pool.dimensions:
+            raise ValueError(f"the query's points have {q.points.shape[1]} dimensions, the pool's {pool.dimensions}")
     with one_product_thread():
-        return _found(queries, store, ground, temperature, threads or processors(), device)
+        return _solve_nearest(queries, pool, ground, temperature, threads or processors(), device)
 
 
-def _found(
-    queries: Sequence[_Query], store: Texts, ground: GroundCost, temperature: float, threads: int, device: str
+def _solve_nearest(
+    queries: Sequence[_Query], pool: Texts, ground: GroundCost, temperature: float, threads: int, device: str
 ) -> list[TopK]:
-    seeds = np.unique(np.linspace(0, len(store) - 1, min(SEEDS, len(store))).astype(np.int64))
+    seeds = np.unique(np.linspace(0, len(pool) - 1, min(SEEDS, len(pool))).astype(np.int64))
     for text in seeds:
-        measure = store.measure(int(text), ground, temperature)
+        measure = pool.measure(int(text), ground, temperature)
         for q in queries:
             q.visit(int(text), measure, always=True)
-    if len(seeds) == len(store):
-        bounds = [np.full(len(store), -np.inf) for _ in queries]
+    if len(seeds) == len(pool):
+        bounds = [np.full(len(pool), -np.inf) for _ in queries]
     else:
         potentials = [np.mean(q.potentials, axis=0) for q in queries]
         reading = Pass(ground, [q.points for q in queries], [q.masses for q in queries], potentials, device)
-        bounds = reading.run(store, temperature, threads)
-    return [q.finish(b, store, temperature) for q, b in zip(queries, bounds, strict=True)]
+        bounds = reading.run(pool, temperature, threads)
+    return [q.finish(b, pool, temperature) for q, b in zip(queries, bounds, strict=True)]

@@ -1,33 +1,45 @@
-"""Texts drawn at random: measures with near-duplicates, zeros and ties, and stores of half precision."""
+"""Texts drawn at random, with near-duplicates, ties and tokens without weight, and their exact distances."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evidence_assets.models.vectors import softmax
-from evidence_assets.transport import TokenMeasure, TokenPool
+from evidence_assets.transport import GroundCost, TokenMeasure, TokenPool, ground_cost
+from evidence_assets.transport.exact import solve
+
+SPREADS = {"flat": 0.05, "peaky": 12.0, "mixed": 2.0}
 
 
-def random_measures(rng: np.random.Generator, count: int, d: int, most: int, kind: str) -> list[TokenMeasure]:
-    """Texts whose points are distributions, which every cost can compare."""
-    measures: list[TokenMeasure] = []
-    spread = {"flat": 0.05, "peaky": 12.0, "mixed": 2.0}[kind]
-    for _ in range(count):
+def distance(x: TokenMeasure, y: TokenMeasure, cost: str | GroundCost = "jsd") -> float:
+    """The exact transport cost of two measures."""
+    return solve(x.masses, y.masses, ground_cost(cost).matrix(x.points, y.points)).value
+
+
+def random_pool(rng: np.random.Generator, count: int, d: int, most: int = 8, kind: str = "mixed") -> TokenPool:
+    """Texts of at most so many tokens; the last quarter repeats the first, for exact ties."""
+    texts: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    for number in range(count):
         n = int(rng.integers(1, most + 1))
-        vectors = rng.normal(size=(n, d)) * spread
-        if measures and rng.random() < 0.3:  # a near-duplicate of an earlier text
-            other = measures[int(rng.integers(len(measures)))]
-            points = np.clip(other.points * (1 + 1e-4 * rng.normal(size=other.points.shape)), 0, None)
-            measures.append(TokenMeasure(points, other.weights))
-            continue
-        points = softmax(vectors)
-        if rng.random() < 0.3:
-            points[rng.integers(n)] = points[0]  # identical points
-        if rng.random() < 0.2:
-            points[0] = np.eye(d)[rng.integers(d)]  # zeros in a distribution
-        weights = rng.gamma(0.7, size=n) * (rng.random(n) > 0.2)
-        measures.append(TokenMeasure(points, weights if rng.random() > 0.1 else np.zeros(n)))
-    return measures
+        vectors, weights = (
+            rng.normal(size=(n, d)) * SPREADS[kind],
+            np.round(rng.gamma(1.0, size=n), 2) * (rng.random(n) > 0.2),
+        )
+        if texts and rng.random() < 0.3:  # a near-duplicate of an earlier text
+            vectors, weights = texts[int(rng.integers(len(texts)))]
+            vectors = vectors * (1 + 1e-4 * rng.normal(size=vectors.shape))
+        elif rng.random() < 0.1:
+            weights = np.zeros(n)
+        texts.append(texts[number - 3 * count // 4] if number >= 3 * count / 4 else (vectors, weights))
+    offsets = np.concatenate([[0], np.cumsum([len(weights) for _, weights in texts])])
+    return TokenPool(np.concatenate([v for v, _ in texts]), offsets, np.concatenate([w for _, w in texts]))
+
+
+def random_measures(
+    rng: np.random.Generator, count: int, d: int, most: int, cost: str | GroundCost
+) -> list[TokenMeasure]:
+    pool = random_pool(rng, count, d, most)
+    return [pool.measure(text, ground_cost(cost)) for text in range(count)]
 
 
 def half_store(rng: np.random.Generator, texts: int, d: int) -> TokenPool:

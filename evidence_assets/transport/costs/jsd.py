@@ -98,19 +98,15 @@ class JensenShannon(GroundCost):
         self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
     ) -> torch.Tensor:
         rows, d = x.shape
-        angle, root, turn = work.rows(rows)
-        if factors is None:
-            work.apply("log", x, angle).mul_(0.5).clamp_(min=LOWEST_ANGLE)
-            # log: at most 2^-22 of its value, plus the rounding of the entry itself.
-            angle_error = torch.full((rows,), 2.0**-23 - 2.0**-22 * LOWEST_ANGLE, device=x.device)
-        else:
-            angle = x.mul_((0.5 * factors).float()[:, None])
-            top, low = angle.amax(dim=1), angle.amin(dim=1)
-            reach = torch.maximum(top.abs(), low.abs())
-            if not reach.max() < 40:  # exp of it, squared and summed, could overflow
-                angle.sub_(top[:, None]).clamp_(min=LOWEST_ANGLE)
-            # Product, difference and logarithm of the norm: roundings of numbers no greater than four times the reach.
-            angle_error = 2.0**-21 * (1 + reach)
+        _, root, turn = work.rows(rows)
+        assert factors is not None
+        angle = x.mul_((0.5 * factors).float()[:, None])
+        top, low = angle.amax(dim=1), angle.amin(dim=1)
+        reach = torch.maximum(top.abs(), low.abs())
+        if not reach.max() < 40:  # exp of it, squared and summed, could overflow
+            angle.sub_(top[:, None]).clamp_(min=LOWEST_ANGLE)
+        # Product, difference and logarithm of the norm: roundings of numbers no greater than four times the reach.
+        angle_error = 2.0**-21 * (1 + reach)
         work.apply("exp", angle, root)
         norm = torch.linalg.vector_norm(root, dim=1)
         angle.sub_(norm.log()[:, None])

@@ -30,13 +30,14 @@ from evidence_assets.systems.uscrake.evidence_judges import LateInteraction, Pai
 from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.selector import Uscrake, joined
 from evidence_assets.systems.uscrake.settings import Settings
-from evidence_assets.transport import TokenMeasure, distance, ground_cost
+from evidence_assets.transport import TokenMeasure, ground_cost
 from evidence_assets.transport.divergence import jensen_shannon
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.retrieval import plain_bm25
 from evidence_assets_tests.retrieval.written import build_index, written_corpus
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
+from evidence_assets_tests.transport.random_texts import distance
 
 ENCODER = PieceEncoder()
 COSTS = ("fusion", "jsd", "moverscore")
