@@ -34,6 +34,7 @@ from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
+from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE
 
 NAME, PLACE, SHARDS, PAPERS, RELATIONS = "mag", "knowledge/mag", 64, 0.37, 4
 WORDS = [
@@ -120,10 +121,8 @@ def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
     graph = stored.open_graph(lake, NAME, encoder)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for first in range(0, len(graph), stored.TEXTS_AT_ONCE):
-            ids, names = (
-                column[first : first + stored.TEXTS_AT_ONCE].to_list() for column in (graph.node_ids, graph.names)
-            )
+        for first in range(0, len(graph), TEXTS_AT_ONCE):
+            ids, names = (column[first : first + TEXTS_AT_ONCE].to_list() for column in (graph.node_ids, graph.names))
             vectors = pa.FixedSizeListArray.from_arrays(pa.array(encoder.sentences(names).ravel()), encoder.dimensions)
             same, zeros = ["node"] * len(ids), [0] * len(ids)
             yield pa.RecordBatch.from_pydict(

@@ -11,13 +11,12 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.stored import TEXTS_AT_ONCE, Known, vectors_of
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.rows import typed
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.retrieval.corpus import matrix
+from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE, Known, vectors_of
 from evidence_assets.text.chunking import chunks
 
 VERSION = "1"
@@ -87,7 +86,7 @@ def passage_table(
     Passages of one owner follow one another and are numbered in the order given. Of them ``TEXTS_AT_ONCE`` are Python
     objects at a time, the rest lie in Arrow; what was made since is put into ``blocks`` when a block is due.
     """
-    known = Known(previous["input_hash"].to_numpy().astype("S32"), matrix(previous["vector"]))
+    known = Known.of(previous)
     made, reused, kept, owner, ordinal = [typed("kg_passages", [])], 0, 1, ("", ""), -1
     todo = iter(passages)
     while block := list(islice(todo, TEXTS_AT_ONCE)):

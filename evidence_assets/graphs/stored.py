@@ -7,20 +7,18 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.graphs.arrays import GraphArrays
-from evidence_assets.graphs.entity_linking import Encode
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
 from evidence_assets.graphs.merge import ENDS
 from evidence_assets.graphs.passage_files import COLUMNS, PassageFiles, write_passage_files
-from evidence_assets.lake.array_files import find_keys, open_array, opened
+from evidence_assets.lake.array_files import open_array, opened
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, with_model
@@ -29,6 +27,7 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
 from evidence_assets.retrieval import index_building
+from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE, Known, vectors_of
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 from evidence_assets.text.chunking import chunks
 
@@ -40,8 +39,6 @@ FORMS_FORMAT = 3
 MAPPED_FORMAT = 1
 """Changes with the columns that lie beside the arrays."""
 EDGES_AT_ONCE = 1 << 20
-TEXTS_AT_ONCE = 4096
-"""Texts that are encoded before their vectors are put away."""
 Heard = Callable[[int, int], None]
 Stamp = tuple[tuple[str, int, int], ...]
 
@@ -157,37 +154,6 @@ def build_passage_files(
             memory=memory,
             heard=heard,
         )
-
-
-class Known:
-    """Vectors that were made before, by the hashes of what they were made from."""
-
-    def __init__(self, hashes: npt.NDArray[np.bytes_], vectors: npt.NDArray[Any]) -> None:
-        self._order = np.argsort(hashes, kind="stable")
-        self._hashes, self.vectors = hashes[self._order], vectors
-
-    def rows(self, hashes: npt.NDArray[np.bytes_]) -> npt.NDArray[np.int64]:
-        """The row of each hash; −1 where it is unknown."""
-        found = find_keys(self._hashes, hashes)
-        return np.where(found >= 0, self._order[found], -1) if len(self._order) else found
-
-
-def vectors_of(
-    texts: Sequence[str], model_id: str, known: Known, encode: Encode, into: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.bytes_], int]:
-    """Write the vector of each text, block by block, known ones taken over; the hashes, and how many were."""
-    hashes = np.array([content_id("embedding", text, model_id) for text in texts], dtype="S32")
-    rows = known.rows(hashes)
-    for start in range(0, len(texts), TEXTS_AT_ONCE):
-        block = np.arange(start, min(start + TEXTS_AT_ONCE, len(texts)))
-        old, new = block[rows[block] >= 0], block[rows[block] < 0]
-        if len(old):
-            into[old] = known.vectors[rows[old]]
-        distinct = list(dict.fromkeys(texts[i] for i in new))
-        number = {text: n for n, text in enumerate(distinct)}
-        if distinct:
-            into[new] = encode(distinct)[[number[texts[i]] for i in new]]
-    return hashes, int((rows >= 0).sum())
 
 
 def open_graph(lake: Lake, name: str, encoder: Encoder, of: str = "") -> KnowledgeGraph:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from dataclasses import dataclass
@@ -156,13 +155,11 @@ def diagnose(profile: Profile) -> list[Finding]:
     """Everything that ``profile`` needs, with what to do about what is missing."""
     from evidence_assets.models.in_use import SAMPLE_MASKED_LM
 
-    faiss_gpu = bool(getattr(importlib.import_module("faiss"), "get_num_gpus", lambda: 0)())
     encoders = {settings: ["encoder"] for settings in profile.encoders.values()}
     encoders.setdefault(profile.token_encoder, []).append("token encoder")
     findings = [
         Finding("profile", f"{profile.name}: {profile.description}", None),
         *(_package(name, True) for name in ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
-        Finding("faiss", "on GPU" if faiss_gpu else "on CPU", None, "" if faiss_gpu else "README: faiss on a GPU"),
         _device(),
         *(
             _server("encoder server", settings) if settings.base_url else _weights(" and ".join(uses), settings)

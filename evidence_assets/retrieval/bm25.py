@@ -1,17 +1,6 @@
 """BM25: the weight of a token within its own text, what a corpus says of its terms, and ranking by ``bm25s``.
 
-An index is a folder:
-
-================= =====================================================================================
-``keys.npy``      uint64 hashes of the terms, ascending; a term is known by its place
-``holding.npy``   int64, how many texts hold each term
-``totals.npy``    float64, its saturated frequency, summed over all texts
-``*.index.*``     postings and their scores, as ``bm25s`` writes them: 8 bytes a posting, memory-mapped
-``meta.json``     texts, tokens
-================= =====================================================================================
-
-Terms are known by 64 bits of their hash: among a million terms the chance that two share one is 3·10⁻⁸. Writing holds
-the distinct terms, then 8 bytes a posting (a distinct word of a text); a search holds 4 bytes a text.
+Terms are known by 64 bits of their hash: among a million the chance that two share one is 3·10⁻⁸.
 """
 
 from __future__ import annotations
@@ -22,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +44,6 @@ def term_keys(terms: Sequence[str]) -> NDArray[np.uint64]:
     return np.frombuffer(joined, dtype="<u8")
 
 
-@overload
-def term_weight(idf: float, frequency: float, length: float, average: float) -> float: ...
-@overload
-def term_weight(idf: float | Array, frequency: Array, length: float | NDArray[Any], average: float) -> Array: ...
 def term_weight(idf: Any, frequency: Any, length: Any, average: float) -> Any:
     r"""Weight of a term that a text of ``length`` tokens holds ``frequency`` times (thesis, equation 7.9, inner part).
 
@@ -77,11 +62,7 @@ def idf_of(texts: int, holding: int | NDArray[Any], form: Idf) -> Array:
     """
     n = np.asarray(holding, dtype=np.float64)
     odds = (texts - n + 0.5) / (n + 0.5)
-    if form == "plus_one":
-        return np.asarray(np.log1p(odds))
-    if form == "printed":
-        return np.asarray(np.maximum(0.0, np.log(odds)))
-    raise ValueError(f"idf {form!r} is unknown: give 'printed' or 'plus_one'")
+    return np.asarray(np.log1p(odds) if form == "plus_one" else np.maximum(0.0, np.log(odds)))
 
 
 def text_weights(text: Sequence[str], idf: Callable[[str], float], average: float) -> Array:
@@ -91,9 +72,7 @@ def text_weights(text: Sequence[str], idf: Callable[[str], float], average: floa
 
 
 def _ranker() -> Any:
-    r"""Scores of :func:`term_weight` with the idf ``plus_one``, in float32; bm25s calls these two forms atire and
-    lucene.
-    """
+    """Scores of :func:`term_weight` with the idf ``plus_one``, in float32."""
     import bm25s  # with scipy's sparse matrices 0.4 s, which who only reads the lake need not wait for
 
     return bm25s.BM25(k1=K1, b=B, method="atire", idf_method="lucene", csc_backend="scipy")
@@ -113,9 +92,11 @@ def scores_among(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]
 
 
 class TermIndexWriter:
-    """Writes an index into ``folder``, text after text; whoever calls it replaces the folder as a whole.
+    """Writes an index into ``folder``, text after text.
 
-    Without ``postings`` only what the corpus says of its terms is kept, and nothing can be searched.
+    ``keys.npy`` has the hashes of the terms, ascending, ``holding.npy`` how many texts hold each, ``totals.npy`` its
+    saturated frequency over all texts; postings are 8 bytes each, as ``bm25s`` writes them. Without ``postings``
+    nothing can be searched.
     """
 
     def __init__(self, folder: Path, *, postings: bool = True) -> None:

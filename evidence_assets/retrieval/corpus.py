@@ -1,7 +1,6 @@
 """The chunks of a corpus and their vectors: as rows of the lake, and opened for answering.
 
-Vectors and index of a further encoder have its name after their keys; where none is named, those of the profile's first
-are meant.
+Keys of a further encoder end with its name; without one those of the profile's first encoder are meant.
 """
 
 from __future__ import annotations
@@ -34,11 +33,8 @@ def matrix(vectors: pl.Series) -> npt.NDArray[np.float32]:
 
 def vectors_wrong(rows: pl.DataFrame) -> list[str]:
     """What is wrong with stored vectors: not finite, or not of length one."""
-    values = matrix(rows["vector"])
-    if not len(values):
-        return []
-    norms = np.linalg.norm(values, axis=1)
-    wrong = np.flatnonzero(~np.isfinite(norms) | (np.abs(norms - 1) > 1e-3))
+    norms = np.linalg.norm(matrix(rows["vector"]), axis=1)
+    wrong = np.flatnonzero(~(np.abs(norms - 1) <= 1e-3))
     return [f"vector of chunk {rows['chunk_id'][int(i)]} has length {norms[i]:.4f}, not 1" for i in wrong[:5]]
 
 
@@ -75,12 +71,8 @@ def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
 
 def chunks_version(lake: Lake, name: str) -> str:
     """What chunks the lake holds of a corpus now."""
-    return content_id(
-        [
-            [s, lake.written_version("chunks", f"corpus/{name}/chunks", s)]
-            for s in _ordered(lake, "chunks", f"corpus/{name}/chunks")
-        ]
-    )
+    asset = f"corpus/{name}/chunks"
+    return content_id([[s, lake.written_version("chunks", asset, s)] for s in _ordered(lake, "chunks", asset)])
 
 
 def chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:

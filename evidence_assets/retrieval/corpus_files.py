@@ -1,19 +1,6 @@
-"""The files that a corpus is answered from: its chunks and their vectors, in one order, opened without being read.
+"""The files that a corpus is answered from: its chunks and their vectors, in one order, memory-mapped.
 
-======================= ===================================================================================
-``chunks.arrow``        uncompressed Arrow IPC, memory-mapped when it is read
-``vectors.npy``         n × d float16, the vector of each chunk
-``id_keys.npy``         n keys of chunk ids, ascending
-``id_places.npy``       n int64, the position of each of these
-``text_keys.npy``       n keys of texts: what their tokens are kept under
-``words/``              BM25 over the words of texts (``bm25``)
-``titled/``             the same over the words of titles and texts, where there are titles
-``corpus.json``         number of chunks, dimensions, version of these files
-======================= ===================================================================================
-
-The order is shard by shard, within a shard by chunk id: all files are the shards' rows end to end, so they are written
-in one pass. An open corpus holds no Python object for a chunk; what is asked for is read by position, many at once.
-Keys are the 128 bits by which contents are known everywhere in a lake.
+The order is shard by shard, within a shard by chunk id. What is asked for is read by position, many at once.
 """
 
 from __future__ import annotations
@@ -58,11 +45,7 @@ Vectors = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard of a corpus, row by row: what a chunk says, and its vector.
-
-    Both are read once, side by side, in blocks of any size; ``chunks`` have at least the columns ``COLUMNS`` and ascend
-    by chunk id.
-    """
+    """One shard of a corpus: its chunks with the columns ``COLUMNS``, ascending by id, and their vectors, in blocks."""
 
     chunks: Iterable[pa.RecordBatch]
     vectors: Iterable[Vectors]
@@ -76,7 +59,7 @@ def keys_of(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
 
 
 class _Writers:
-    """What is written while the shards go by."""
+    """What is written while the shards go by: chunks, vectors, keys of ids and texts, BM25 with and without titles."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack, self.count, self.dimensions = folder, stack, 0, 0
@@ -114,13 +97,11 @@ class _Writers:
 
     def finish(self) -> None:
         if self._vectors is None:
-            with ArrayWriter(self._folder / "vectors.npy", np.float16, (0,)):
-                pass
+            np.save(self._folder / "vectors.npy", np.zeros((0, 0), np.float16))
         joined = np.concatenate([*self._ids, np.empty(0, KEY)])
         places = np.argsort(joined, kind="stable")
-        for name, array in (("id_keys", joined[places]), ("id_places", places.astype(np.int64))):
-            with ArrayWriter(self._folder / f"{name}.npy", array.dtype) as writer:
-                writer.add(array)
+        np.save(self._folder / "id_keys.npy", joined[places])
+        np.save(self._folder / "id_places.npy", places.astype(np.int64))
         self._words.finish()
         self._titled.finish()
         if not self._any_title:
@@ -128,11 +109,9 @@ class _Writers:
 
 
 def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
-    """Write shards, in the order given, as the files of a corpus into ``folder``; returns how many chunks there are.
+    """Write shards as the files of a corpus into ``folder``, which exists; returns how many chunks there are.
 
-    Memory holds one batch, 48 bytes a chunk while ids are sorted, and what ``bm25`` states for its postings. ``folder``
-    exists and is replaced as a whole by who calls (``lake.atomic.replacing_folder``).
-
+    Memory holds one batch, 48 bytes a chunk while ids are sorted, and postings.
     Raises BadInput where a shard has another number of vectors than of chunks, or a number that float16 cannot hold.
     """
     with ExitStack() as stack:

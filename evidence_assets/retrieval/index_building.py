@@ -1,20 +1,6 @@
-"""Builds vector indexes within a stated memory, from vectors that lie in a file.
+"""Builds vector indexes within a stated memory, from vectors in a file that is read in blocks.
 
-The vectors are read in blocks and never held together: an index is trained on a sample, filled block by block, and its
-recall measured against an exact search that reads the file once more. Beside the finished index, memory holds the
-sample while it is trained, then one block.
-
-=========== ==================== =============================================================================
-kind        bytes a vector       when
-=========== ==================== =============================================================================
-flat        2 d                  up to ``FLAT_UP_TO`` vectors: exact
-ivf,sqfp16  2 d + 8              exact within the lists that are searched
-ivf,sq8     d + 8                8 bits a number
-ivf,pq<m>   m + 8                m bytes, m the largest divisor of d, at most d / 2, that fits
-=========== ==================== =============================================================================
-
-The first that fits into the memory is taken. How many lists are searched is chosen on one half of the queries, and the
-recall stated is that of the other half.
+An index is trained on a sample, filled block by block, and its recall measured against an exact search.
 """
 
 from __future__ import annotations
@@ -34,7 +20,6 @@ from evidence_assets.retrieval.vector_index import (
     META,
     IndexMeta,
     faiss,
-    on_card,
     search,
 )
 
@@ -71,7 +56,7 @@ class VectorFile:
                 yield np.fromfile(handle, self._dtype, count).astype(np.float32).reshape(-1, self.d)
 
     def some(self, count: int, seed: int) -> FloatArray:
-        """So many vectors by chance, at most all, in their order."""
+        """So many random vectors, at most all, in their order."""
         picks = np.sort(np.random.default_rng(seed).choice(self.n, size=min(count, self.n), replace=False))
         found = np.empty((len(picks), self.d), np.float32)
         size = self.d * self._dtype.itemsize
@@ -131,12 +116,10 @@ def write(
     """Write the index of ``vectors.npy`` in ``folder`` beside it.
 
     ``memory``: Bytes that the index may take.
-    ``kind``: ``auto`` chooses by size and memory, ``flat`` and ``ivf`` are themselves, the latter with the codes that
-        fit.
-    ``at``: Neighbours that retrieval asks for: what the number of lists is chosen by, and one of those the recall is
-        stated at.
-    ``queries``: What is really asked, unit length; vectors of the file where there is nothing.
-    ``heard``: Told how many vectors are in the index, of how many.
+    ``kind``: ``flat`` is exact; ``ivf`` searches some lists of the most exact codes that fit; ``auto`` chooses by size.
+    ``at``: Neighbours that retrieval asks for, by which the number of lists is chosen.
+    ``queries``: Vectors of questions, of unit length; points between vectors of the file where there are none.
+    ``heard``: Progress: how many vectors are in the index, of how many.
     """
     vectors = VectorFile(folder / "vectors.npy")
     n, d = vectors.n, max(1, vectors.d)
@@ -165,7 +148,7 @@ def _chosen(kind: str, n: int, d: int, memory: int) -> str:
 
 
 def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], None]) -> Any:
-    """The index with all vectors in it, made on the card where it fits there."""
+    """The index with all vectors in it."""
     library = faiss()
     if kind == "flat":
         index = library.IndexScalarQuantizer(d, library.ScalarQuantizer.QT_fp16, library.METRIC_INNER_PRODUCT)
@@ -177,57 +160,27 @@ def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], 
     index.cp.seed = 0
     if hasattr(index, "pq"):
         index.do_polysemous_training = False  # which numbers the codes anew for a search by bits that nobody asks for
-    size = code_sizes(d)[code]
-    will_be = IndexMeta("", "", kind, vectors.n, d, size, finished_bytes(vectors.n, d, code), 0)
-    card, _ = on_card(library, index, will_be)
-    share = SAMPLE_SHARE * vectors.n * (size + ID_BYTES) / (4 * d)
-    (card or index).train(vectors.some(int(max(share, POINTS_A_LIST * int(lists), LEAST_SAMPLE)), seed=0))
-    if card is None:
-        _fill(index, vectors, heard)
-        return index
-    _add(card, vectors, heard)
-    return library.index_gpu_to_cpu(card)
+    sample = SAMPLE_SHARE * vectors.n * (code_sizes(d)[code] + ID_BYTES) / (4 * d)
+    index.train(vectors.some(int(max(sample, POINTS_A_LIST * int(lists), LEAST_SAMPLE)), seed=0))
+    _reserve(index, vectors)
+    _add(index, vectors, heard)
+    return index
 
 
 def _add(index: Any, vectors: VectorFile, heard: Callable[[int, int], None]) -> None:
-    for done, block in _counted(vectors):
+    for block in vectors.blocks():
         index.add(block)
-        heard(done, vectors.n)
+        heard(index.ntotal, vectors.n)
 
 
-def _counted(vectors: VectorFile, size: int = BLOCK) -> Iterator[tuple[int, FloatArray]]:
-    """Blocks, each with the number of vectors up to its end."""
-    done = 0
-    for block in vectors.blocks(size):
-        done += len(block)
-        yield done, block
-
-
-def _fill(index: Any, vectors: VectorFile, heard: Callable[[int, int], None]) -> None:
-    """Put all vectors into lists that have their final size from the start: lists that grow take up to twice as much.
-
-    The first reading says which list each vector belongs to, the second codes it.
-    """
-    pointer, lists = faiss().swig_ptr, index.invlists
-    homes = np.concatenate([index.quantizer.assign(block, 1).ravel().astype(np.int32) for block in vectors.blocks()])
-    for number, size in enumerate(np.bincount(homes, minlength=index.nlist).tolist()):
-        lists.resize(number, size)
-    filled = np.zeros(index.nlist, np.int64)
-    for done, block in _counted(vectors):
-        start = done - len(block)
-        own = homes[start:done].astype(np.int64)
-        codes = np.empty((len(block), index.code_size), np.uint8)
-        index.encode_vectors(len(block), pointer(block), pointer(own), pointer(codes))
-        order = np.argsort(own, kind="stable")
-        codes, ids = codes[order], order + start
-        at = 0
-        for number, count in zip(*np.unique(own, return_counts=True), strict=True):
-            rows = slice(at, at + int(count))
-            lists.update_entries(int(number), int(filled[number]), int(count), pointer(ids[rows]), pointer(codes[rows]))
-            filled[number] += count
-            at += int(count)
-        heard(done, vectors.n)
-    index.ntotal = vectors.n
+def _reserve(index: Any, vectors: VectorFile) -> None:
+    """Give each list room for its vectors: lists that grow take up to twice as much."""
+    counts = np.zeros(index.nlist, np.int64)
+    for block in vectors.blocks():
+        counts += np.bincount(index.quantizer.assign(block, 1).ravel(), minlength=index.nlist)
+    for number, count in enumerate(counts.tolist()):
+        index.invlists.resize(number, count)
+        index.invlists.resize(number, 0)
 
 
 def _queries(vectors: VectorFile, asked: FloatArray | None) -> tuple[FloatArray, str]:

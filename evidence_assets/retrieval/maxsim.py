@@ -14,8 +14,6 @@ from evidence_assets.models.running import each_on_one_thread
 from evidence_assets.models.vectors import Array
 from evidence_assets.transport import Texts, TokenPool
 
-__all__ = ["maxsim_texts", "nearest_of", "nearest_tokens"]
-
 Cosines = NDArray[np.float32]
 BLOCK_TOKENS = 4096
 

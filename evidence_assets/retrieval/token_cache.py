@@ -1,27 +1,12 @@
-"""Token vectors of texts on disk, kept by text and encoder: filled on demand, shared by all who ask, bounded.
+"""Token vectors of texts on disk, kept by text and encoder: filled on demand, shared by processes, bounded.
 
-Tokens lie in segments, files of some hundred texts each that are written once and never changed. A segment is an
-uncompressed Arrow file of one batch, memory-mapped when it is read:
-
-=========== ================= =====================================================================
-``key``     16 bytes          what the text is known by (``corpus_files.keys_of``)
-``vectors`` tokens × d        float16
-``spans``   tokens × 2        characters of the text that the token stands for
-``words``   tokens            word of the text that it belongs to, from 0
-``terms``   tokens            its surface form, by ``bm25.term_keys``
-``counts``  tokens            how often the text holds that form
-=========== ================= =====================================================================
-
-A text without any token keeps one of zeros, so that every text has a row; it is far from everything. Processes share a
-folder without a lock: segments appear whole and vanish whole, and what a process has opened stays readable when its
-file is gone. Where the folder grows past its limit, the segments go that were used least recently.
+Segments appear whole and vanish whole, and what a process has opened stays readable when its file is gone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -46,13 +31,11 @@ VERSION = "1"
 SEGMENT_TEXTS = 512
 SEGMENT_CHARACTERS = 1 << 18
 """Characters of a segment's texts, so that what is encoded at once takes some hundred megabytes at most."""
-TOUCHED_EVERY = 60.0
-"""Seconds within which a segment counts as used once."""
-
 _WRITING = Lock()
 """Threads of a process that write the same segment take turns; processes write under names of their own."""
 
 Keys = npt.NDArray[np.bytes_]
+BoolArray = npt.NDArray[np.bool_]
 Read = Callable[[Ints], Sequence[str]]
 """Gives the texts at some of the places asked for."""
 
@@ -86,11 +69,16 @@ class TextTokens:
 
 
 class Segment:
-    """One file of texts, opened."""
+    """One file of texts, memory-mapped: an Arrow file of one batch, written once and never changed.
+
+    A row is a text: its ``key``, and of its tokens the ``vectors`` (float16), ``spans`` (characters), ``words`` (their
+    numbers), ``terms`` (surface forms by ``bm25.term_keys``) and ``counts`` (how often the text holds the form). A text
+    without tokens keeps one of zeros, which is far from everything.
+    """
 
     def __init__(self, path: Path, model: str, dimensions: int) -> None:
         remedy = "delete it, and it is made"
-        self.path, self.used = path, 0.0
+        self.path = path
         [batch] = opened(path, mapped_batches, remedy)
         stated = dict(batch.schema.metadata or {})
         if stated != _stated(model, dimensions):
@@ -128,10 +116,7 @@ def _rows(array: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
 
 
 def write_segment(folder: Path, keys: Keys, texts: Sequence[TextTokens], model: str, dimensions: int) -> Path:
-    """Write the tokens of texts as a segment, named by what it holds.
-
-    Raises BadInput where a vector does not fit into float16.
-    """
+    """Write the tokens of texts as a segment; raises BadInput where a vector does not fit into float16."""
     offsets = np.concatenate([[0], np.cumsum([len(text.vectors) for text in texts])])
     vectors = np.concatenate([text.vectors for text in texts])
     if not np.isfinite(vectors).all():
@@ -157,7 +142,7 @@ def write_segment(folder: Path, keys: Keys, texts: Sequence[TextTokens], model: 
 
 
 def in_segments(texts: Sequence[str]) -> Iterator[slice]:
-    """Cuts texts into the parts that are encoded, and kept, together."""
+    """The parts of texts that are encoded, and kept, together."""
     start = characters = 0
     for i, text in enumerate(texts):
         if i > start and (i - start == SEGMENT_TEXTS or characters + len(text) > SEGMENT_CHARACTERS):
@@ -170,25 +155,22 @@ def in_segments(texts: Sequence[str]) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class KeptTexts:
-    """The tokens of the texts asked for, in that order; readable whatever becomes of the files."""
+    """The tokens of the texts asked for, in that order: the segment of each text, and its number there."""
 
     segments: Sequence[Segment]
     of: Ints
-    """The segment of each text."""
     text: Ints
-    """Its number there."""
 
     def __len__(self) -> int:
         return len(self.of)
 
     @cached_property
     def lengths(self) -> Ints:
-        made = np.zeros(len(self), np.int64)
-        order = np.argsort(self.of, kind="stable")
-        numbers, starts = np.unique(self.of[order], return_index=True)
-        for number, members in zip(numbers.tolist(), np.split(order, starts[1:]), strict=False):
-            made[members] = np.diff(self.segments[number].offsets)[self.text[members]]
-        return made
+        lengths = np.zeros(len(self), np.int64)
+        for number in np.unique(self.of).tolist():
+            members = np.flatnonzero(self.of == number)
+            lengths[members] = np.diff(self.segments[number].offsets)[self.text[members]]
+        return lengths
 
     def joined(self, other: KeptTexts) -> KeptTexts:
         """These texts and then others."""
@@ -197,6 +179,27 @@ class KeptTexts:
 
     def tokens(self, place: int) -> TextTokens:
         return self.segments[int(self.of[place])].tokens(int(self.text[place]))
+
+
+class _Index:
+    """Where the text of each key is among segments."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        self.segments = list(segments)
+        keys = np.concatenate([np.empty(0, KEY), *(segment.keys for segment in segments)])
+        lengths = [len(segment.keys) for segment in segments]
+        order = np.argsort(keys, kind="stable")
+        self._keys = keys[order]
+        self._of = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)[order]
+        self._text = np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])[order]
+
+    def missing(self, keys: Keys) -> BoolArray:
+        return np.asarray(find_keys(self._keys, keys) < 0)
+
+    def texts(self, keys: Keys) -> KeptTexts:
+        """The texts of these keys, all of which are there."""
+        places = find_keys(self._keys, keys)
+        return KeptTexts(self.segments, self._of[places], self._text[places])
 
 
 class TokenCache:
@@ -211,16 +214,13 @@ class TokenCache:
     ) -> None:
         self._folder, self._encoder, self._model, self._dimensions = folder, encoder, model, encoder.dimensions
         self._within, self._limit, self._whole = within, limit, list(whole)
-        self._lock, self._open = RLock(), dict[Path, Segment]()
-        self._segments: list[Segment] = []
-        self._keys: Keys = np.empty(0, KEY)
-        self._of, self._text = np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self._lock, self._open, self._index = RLock(), dict[Path, Segment](), _Index([])
         self._look()
 
     def _look(self) -> None:
         """See which segments there are now."""
         there = [path for folder in (*self._whole, self._folder) for path in sorted(folder.glob("*.arrow"))]
-        if there == [segment.path for segment in self._segments]:
+        if there == [segment.path for segment in self._index.segments]:
             return
         for path in set(there) - set(self._open):
             try:
@@ -229,45 +229,31 @@ class TokenCache:
                 if path.exists():  # and was not dropped by another process meanwhile
                     raise
         self._open = {path: self._open[path] for path in there if path in self._open}
-        self._segments = list(self._open.values())
-        keys = np.concatenate([*(s.keys for s in self._segments), np.empty(0, KEY)])
-        lengths = [len(segment.keys) for segment in self._segments]
-        order = np.argsort(keys, kind="stable")
-        self._keys = keys[order]
-        self._of = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)[order]
-        self._text = np.concatenate([*(np.arange(n, dtype=np.int32) for n in lengths), np.zeros(0, np.int32)])[order]
+        self._index = _Index(list(self._open.values()))
 
     def keep(self, keys: Keys, read: Read) -> KeptTexts:
         """The tokens of the texts of these keys, those encoded and kept that were not; ``read`` gives their texts."""
         with self._lock:
-            distinct, inverse = np.unique(keys, return_inverse=True)
-            missing = find_keys(self._keys, distinct) < 0
-            if missing.any():
+            distinct, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+            if self._index.missing(distinct).any():
                 self._look()  # another process may have kept them
-                missing = find_keys(self._keys, distinct) < 0
-            held = list(self._segments)  # what is dropped while the rest is encoded stays readable
-            found = find_keys(self._keys, distinct)
-            of, text = self._of[found] if len(self._of) else found, self._text[found] if len(self._text) else found
-            if missing.any():
-                first = np.zeros(len(distinct), np.int64)
-                first[inverse.ravel()[::-1]] = np.arange(len(keys))[::-1]
-                for number, segment in enumerate(self._encoded(distinct[missing], first[missing], read), len(held)):
-                    held.append(segment)
-                    own = find_keys(segment.keys[order := np.argsort(segment.keys)], distinct)
-                    here = missing & (own >= 0)
-                    of, text = np.where(here, number, of), np.where(here, order[own], text)
-            self._touch([held[number] for number in np.unique(of).tolist()])
+            index, missing = self._index, self._index.missing(distinct)
+            if missing.any():  # segments that are dropped while the rest is encoded stay readable
+                index = _Index([*index.segments, *self._encoded(distinct[missing], first[missing], read)])
+            texts = index.texts(distinct)
+            for number in np.unique(texts.of).tolist():
+                self._touch(index.segments[number].path)
             if missing.any():
                 self._drop()
                 self._look()
                 give_back()
             places = inverse.ravel()
-            return KeptTexts(held, of[places], text[places])
+            return KeptTexts(texts.segments, texts.of[places], texts.text[places])
 
     def held(self, keys: Keys) -> list[TextTokens | None]:
         """The tokens of texts as far as they are kept."""
-        found = find_keys(self._keys, keys).tolist()
-        return [self._segments[self._of[i]].tokens(int(self._text[i])) if i >= 0 else None for i in found]
+        missing = self._index.missing(keys)
+        return [None if absent else self._index.texts(keys[[i]]).tokens(0) for i, absent in enumerate(missing)]
 
     def _encoded(self, keys: Keys, places: Ints, read: Read) -> Iterator[Segment]:
         """Encodes texts and keeps them, segment by segment, in the order in which they were asked for."""
@@ -282,16 +268,11 @@ class TokenCache:
                 self._open[path] = Segment(path, self._model, self._dimensions)
                 yield self._open[path]
 
-    def _touch(self, segments: Sequence[Segment]) -> None:
-        """Remember that segments of the cache are in use, for every process that shares it; an asset's stay as they
-        are.
-        """
-        now = time.time()
-        for segment in segments:
-            if segment.path.parent == self._folder and now - segment.used > TOUCHED_EVERY:
-                segment.used = now
-                with contextlib.suppress(FileNotFoundError):
-                    os.utime(segment.path)
+    def _touch(self, path: Path) -> None:
+        """Remember that a segment is in use, for every process that shares the cache; an asset's stay as they are."""
+        if path.parent == self._folder:
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(path)
 
     def _drop(self) -> None:
         """Delete the segments that were used least recently, until the rest are within the limit."""

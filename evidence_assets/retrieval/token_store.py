@@ -1,16 +1,6 @@
-"""What a corpus says of its tokens, and the tokens themselves: those of the whole corpus, or of what was asked for so
-far.
+"""What a corpus says of its tokens (BM25 over the encoder's pieces and over whole words), and their vectors.
 
-=============== =============================================================================================
-``pieces/``     BM25 over the surface forms of the encoder's tokens (``bm25``)
-``forms/``      what the corpus says of whole words and marks, into whatever pieces they are cut; no postings
-``segments/``   token vectors of all texts (``token_cache``), where the corpus keeps them
-``meta.json``   what the store was built from
-=============== =============================================================================================
-
-Of a corpus whose vectors would not fit there are no ``segments``: what a ranking asks for is encoded then, and kept in
-a cache beside the lake's other caches, which also holds what other views of the encoder give. Both ways give the same
-numbers. The store is refused when the corpus or the encoder has changed since.
+The vectors of all texts are part of a store, or encoded on demand and kept in a cache; both give the same numbers.
 """
 
 from __future__ import annotations
@@ -62,11 +52,7 @@ class StoreMeta:
 
 
 def word_forms(text: str) -> list[str]:
-    """The words and marks of a text, case folded: what document frequencies of words are counted over.
-
-    >>> word_forms("It's sweet.")
-    ['it', "'", 's', 'sweet', '.']
-    """
+    """The words and marks of a text, case folded: what document frequencies of words are counted over."""
     return _FORM.findall(text.casefold())
 
 
@@ -86,12 +72,9 @@ def build(
     encode: EncodeBlock | None = None,
     over: OverBlocks = map,
 ) -> tuple[StoreMeta, int]:
-    """Write the store of ``texts``, given in the corpus's order in blocks of any size, in place of what is there.
+    """Write the store of ``texts``, given in the corpus's order in blocks of any size; and how many were reused.
 
-    Tokens of texts that the store held before are taken over where the encoder is the same; the second number returned
-    says how many texts these are. ``encode`` gives the tokens of a block (`encoded`) and ``over`` is how blocks are
-    encoded, where another process works.
-
+    ``encode`` gives the tokens of a block (`encoded`), ``over`` is how blocks are encoded, as ``map`` does it.
     Raises BadInput where the encoder cannot say what its tokens are, or gives a number that float16 cannot hold.
     """
     if not isinstance(encoder, Tokenizer):
@@ -116,14 +99,9 @@ def build(
             deque(counted(), maxlen=0)
         pieces.finish()
         forms.finish()
-        meta = StoreMeta(
-            source_version(chunks_version, model),
-            model,
-            chunks,
-            TermIndex(temporary / "pieces").tokens,
-            encoder.dimensions,
-            vectors,
-        )
+        tokens = TermIndex(temporary / "pieces").tokens
+        built_from = source_version(chunks_version, model)
+        meta = StoreMeta(built_from, model, chunks, tokens, encoder.dimensions, vectors)
         (temporary / "meta.json").write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta, reused
 
@@ -218,12 +196,9 @@ TILE = 1 << 16
 
 
 class TokenTexts(Texts):
-    """Texts, each made of one or more kept ones end to end.
+    """Texts; the ``i``-th is made of the kept texts ``members[bounds[i] : bounds[i + 1]]``, at least one, end to end.
 
-    ``kept``, ``members``, ``bounds``: Text ``i`` is made of the kept texts ``members[bounds[i] : bounds[i + 1]]``; each
-        has at least one.
-    ``terms``, ``reading``: What the corpus says of the tokens' forms, and how they are weighed by it
-        (:meth:`~.bm25.TermIndex.values`).
+    ``terms``, ``reading``: What the corpus says of the tokens' forms, and how they are weighed by it.
     """
 
     def __init__(

@@ -1,15 +1,9 @@
-"""FAISS indexes on disk: what they are, what they were built from, and how they are searched.
-
-Building them is for :mod:`index_building`. An index is opened memory-mapped; it is searched on a card where it fits
-there, and on the processor otherwise, with the same result.
-"""
+"""FAISS indexes on disk: what they are, what they were built from, and how they are searched, memory-mapped."""
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,14 +16,7 @@ from evidence_assets.models.protocols import FloatArray
 Ints = npt.NDArray[np.int64]
 
 VERSION = "2"
-GPU_MOST = 2048
-"""Neighbours, and lists, that a card searches at most; beyond it the processor does."""
-GPU_CODES = (1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)
-"""Bytes of product-quantised codes that a card searches."""
-GPU_SHARE = 0.9
-"""Share of a card's free memory that an index may take."""
 INDEX, META = "index.faiss", "meta.json"
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -58,15 +45,14 @@ class IndexMeta:
 
     @property
     def stated(self) -> dict[str, Any]:
-        """As it is kept, and shown."""
+        """As it is stored."""
         return {"version": VERSION, **asdict(self)}
 
     @property
     def shown(self) -> dict[str, Any]:
-        """As a materialization tells it."""
+        """As metadata of a materialization."""
         recalls = {f"recall_at_{k}": share for k, share in self.recall.items()}
-        told = {name: value for name, value in asdict(self).items() if name not in ("built_from", "recall")}
-        return {**told, **recalls}
+        return {name: value for name, value in asdict(self).items() if name not in ("built_from", "recall")} | recalls
 
 
 def faiss() -> Any:
@@ -77,10 +63,7 @@ def faiss() -> Any:
 
 
 def read(path: Path) -> Any:
-    """An index from its file, memory-mapped.
-
-    Raises StaleInput where the file is absent or cut short.
-    """
+    """An index from its file, memory-mapped; raises StaleInput where the file is absent or cut short."""
     library = faiss()
 
     def mapped(path: Path) -> Any:
@@ -92,45 +75,6 @@ def read(path: Path) -> Any:
     if not path.exists():
         raise StaleInput(f"{path} is missing: materialize the index again")
     return opened(path, mapped, "materialize the index")
-
-
-def cards(library: Any) -> int:
-    """Cards that this build of FAISS can search on."""
-    return int(library.get_num_gpus()) if hasattr(library, "StandardGpuResources") else 0
-
-
-def why_not_on_card(kind: str, code_bytes: int, size: int, free: int) -> str:
-    """Why an index is not searched on a card with so many bytes free; empty where it is."""
-    if not kind.startswith("ivf"):
-        return "exact indexes are searched on the processor"
-    if ",pq" in kind and code_bytes not in GPU_CODES:
-        return f"a card searches codes of {', '.join(map(str, GPU_CODES))} bytes, these have {code_bytes}"
-    if size > GPU_SHARE * free:
-        return f"it takes {size / 1e9:,.1f} GB, the card has {free / 1e9:,.1f} GB free"
-    return ""
-
-
-def on_card(library: Any, index: Any, meta: IndexMeta, free: int | None = None) -> tuple[Any, str]:
-    """A copy of the index on the card, with half-precision tables; or None and the reason why there is none, which is
-    said
-    where there is a card."""
-    if not cards(library):
-        return None, "there is no card, or this FAISS is built for the processor alone"
-    reason = why_not_on_card(meta.kind, meta.code_bytes, meta.bytes, _free_bytes() if free is None else free)
-    if reason:
-        _LOG.warning(f"an index of {meta.vectors:,} vectors, {meta.kind}, stays on the processor: {reason}")
-        return None, reason
-    options = library.GpuClonerOptions()
-    options.useFloat16 = (
-        True  # tables in full precision would not fit into a card's shared memory from 48 bytes a code on
-    )
-    return library.index_cpu_to_gpu(library.StandardGpuResources(), 0, index, options), ""
-
-
-def _free_bytes() -> int:
-    import torch
-
-    return int(torch.cuda.mem_get_info(0)[0])
 
 
 class VectorIndex:
@@ -147,8 +91,6 @@ class VectorIndex:
             )
         self.meta = IndexMeta(**stated)
         self._index = read(folder / INDEX)
-        self._card, _ = on_card(faiss(), self._index, self.meta)
-        self._one_at_a_time = Lock()
 
     def __len__(self) -> int:
         return self.meta.vectors
@@ -159,13 +101,9 @@ class VectorIndex:
         if k == 0 or not len(queries):
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        if self._card is not None and max(k, self.meta.nprobe) <= GPU_MOST:
-            with self._one_at_a_time:
-                scores, positions = search(self._card, queries, k, self.meta.nprobe)
-        else:
-            scores, positions = search(self._index, queries, k, self.meta.nprobe)
-        lacking = np.flatnonzero((positions < 0).any(axis=1))
         nprobe = self.meta.nprobe
+        scores, positions = search(self._index, queries, k, nprobe)
+        lacking = np.flatnonzero((positions < 0).any(axis=1))
         while nprobe and len(lacking):  # the lists searched hold fewer than k: search more of them
             nprobe *= 4
             scores[lacking], positions[lacking] = search(self._index, queries[lacking], k, nprobe)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evidence_assets.retrieval.maxsim import maxsim_texts, nearest_tokens
-from evidence_assets.transport import TokenMeasure, TokenPool
+from evidence_assets.transport import TokenPool
 
 RNG = np.random.default_rng(0)
 
@@ -16,7 +16,8 @@ def test_maxsim_equals_a_plain_loop() -> None:
     texts = [RNG.normal(size=(n, 8)) for n in (1, 5, 3, 30)]
     query, weights = RNG.normal(size=(4, 8)), np.array([1.0, 0.0, 2.0, 1.0])
     texts[1][2] = 0.0
-    pool = TokenPool.from_measures([TokenMeasure(t, np.ones(len(t))) for t in texts])
+    offsets = np.cumsum([0, *map(len, texts)])
+    pool = TokenPool(np.concatenate(texts), offsets, np.ones(offsets[-1]))
     expected = []
     for text in texts:
         best = []

@@ -155,8 +155,7 @@ def test_whatever_is_asked_in_whatever_order_each_text_is_encoded_once(
     assert Counter(encoder.asked) == Counter(dict.fromkeys((t for texts in asked for t in texts), 1))
 
 
-def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_cache, "TOUCHED_EVERY", 0.0)
+def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     size = sum(p.stat().st_size for p in [*_filled(cache_at(tmp_path / "one", encoder), ["Bees fly."])])
     cache = cache_at(tmp_path / "bounded", encoder, limit=3 * size)

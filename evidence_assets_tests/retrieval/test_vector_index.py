@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from evidence_assets.lake.errors import BadInput, NoRoom, StaleInput
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.index_building import FLAT_UP_TO, code_sizes, finished_bytes, kind_for
-from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex, on_card, why_not_on_card
+from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets_tests.retrieval.written import build_index
 
 
@@ -144,64 +143,6 @@ def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
     vectors = np.repeat(unit(1), 4, axis=0)
     build_index(tmp_path / "same", vectors, built_from="v", model_id="m")
     assert VectorIndex(tmp_path / "same", expected="v").search(vectors[:1], 4)[1].tolist() == [[0, 1, 2, 3]]
-
-
-@pytest.mark.parametrize(
-    ("kind", "code_bytes", "free", "why"),
-    [
-        ("flat", 64, 10**9, "exact indexes"),
-        ("ivf64,pq512", 512, 10**9, "a card searches codes of 1, 2, .* these have 512"),
-        ("ivf64,pq64", 64, 10**8, r"it takes 0\.1 GB, the card has 0\.1 GB free"),
-        ("ivf64,pq64", 64, 10**9, ""),
-        ("ivf64,sq8", 1024, 10**9, ""),
-    ],
-)
-def test_what_is_searched_on_a_card(kind: str, code_bytes: int, free: int, why: str) -> None:
-    assert re.match(why or "$", why_not_on_card(kind, code_bytes, 10**8, free))
-
-
-class Card:
-    """As much of a FAISS for cards as decides; its copies are the index itself."""
-
-    def __init__(self) -> None:
-        self.half = False
-
-    class StandardGpuResources:
-        pass
-
-    class GpuClonerOptions:
-        pass
-
-    def get_num_gpus(self) -> int:
-        return 1
-
-    def index_cpu_to_gpu(self, resources: Any, card: int, index: Any, options: Any) -> Any:
-        self.half = bool(options.useFloat16)
-        return index
-
-
-def test_tables_on_a_card_are_in_half_precision_and_what_stays_off_it_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    meta = IndexMeta("v", "m", "ivf64,pq64", 100, 128, 64, 1000, 10**9, 4)
-    library, index = Card(), object()
-    assert on_card(library, index, meta, free=10**9) == (index, "") and library.half
-    assert on_card(library, index, meta, free=1000)[0] is None
-    assert "an index of 100 vectors, ivf64,pq64, stays on the processor: it takes" in caplog.text
-    assert on_card(object(), index, meta) == (None, "there is no card, or this FAISS is built for the processor alone")
-
-
-def test_more_neighbours_than_a_card_gives_come_from_the_processor(tmp_path: Path) -> None:
-    build_index(tmp_path / "index", unit(9_000), built_from="v", model_id="m", kind="ivf", at=5)
-    index = VectorIndex(tmp_path / "index", expected="v")
-    _, expected = index.search(unit(3, seed=1), 3_000)
-
-    class Refuses:
-        def search(self, *_: Any, **__: Any) -> None:
-            raise AssertionError("a card was asked")
-
-    index._card = Refuses()
-    assert np.array_equal(index.search(unit(3, seed=1), 3_000)[1], expected)
-    with pytest.raises(AssertionError, match="a card was asked"):
-        index.search(unit(3, seed=1), 10)
 
 
 PEAK = """
