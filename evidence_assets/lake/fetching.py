@@ -1,6 +1,6 @@
 """Files of a lake in a folder, or at an address such as ``s3://bucket/prefix``: downloaded before they are read and
-uploaded once finished. Copies of a lake at an address have the same names, because DuckDB, memory maps and FAISS read files;
-they can be deleted at any time."""
+uploaded once finished. Copies of a lake at an address have the same names, because DuckDB and FAISS read files; they
+can be deleted at any time."""
 
 from __future__ import annotations
 
