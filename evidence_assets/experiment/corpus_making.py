@@ -29,7 +29,6 @@ from evidence_assets.lake.rows import typed
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.models.protocols import FloatArray
-from evidence_assets.models.running import cards
 from evidence_assets.profiles import ModelSettings
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import index_building, token_store
@@ -123,7 +122,9 @@ def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.T
 
 def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
     """The settings of a model that works on a shard: where there are several cards, shards take turns on them."""
-    count = cards()
+    import torch
+
+    count = torch.cuda.device_count()
     if settings.device != "auto" or count < 2:
         return settings
     return settings.model_copy(update={"device": f"cuda:{shard % count}"})
@@ -166,7 +167,7 @@ def _questions(lake: Lake, name: str, of: str) -> npt.NDArray[np.float32] | None
 def tokens_of(lake: Lake, name: str, kept: Tokens, over: OverBlocks = map) -> tuple[token_store.StoreMeta, int]:
     """The token store over all shards, and how many chunks were taken over."""
     settings = profiles.load().token_encoder
-    model = encoder(settings)
+    model = encoder(settings).inner
     place, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.chunk_texts(lake, name)
     version = rows.chunks_version(lake, name)
     return token_store.build(
@@ -183,7 +184,7 @@ def tokens_of(lake: Lake, name: str, kept: Tokens, over: OverBlocks = map) -> tu
 
 def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
     """Tokens of texts by the encoder of these settings, in whatever process."""
-    return token_store.encoded(encoder(settings), texts)
+    return token_store.encoded(encoder(settings).inner, texts)
 
 
 def make_corpus(

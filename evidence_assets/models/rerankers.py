@@ -1,7 +1,5 @@
-"""Rerankers: how well each text answers to its query, judged on the two together.
-
-Belongs here: late interaction over an encoder's token vectors (no weights of its own), cross-encoders by name, and
-tuning one on pairs. A tuned one is an ordinary Hugging Face folder.
+"""Rerankers: how well each text answers to its query, judged on the two together, by late interaction over an encoder's
+token vectors or by a cross-encoder, and the tuning of one on pairs.
 """
 
 from __future__ import annotations
@@ -50,28 +48,25 @@ class MaxSimReranker:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """One score a pair; every distinct text is encoded once for each block of pairs."""
-        scores = np.empty(len(pairs), dtype=np.float32)
-        for start in range(0, len(pairs), TEXTS_AT_ONCE):
-            block = pairs[start : start + TEXTS_AT_ONCE]
-            scores[start : start + len(block)] = self._block(block)
-        return scores
+        blocks = [self._block(pairs[start : start + TEXTS_AT_ONCE]) for start in range(0, len(pairs), TEXTS_AT_ONCE)]
+        return np.concatenate([np.empty(0, dtype=np.float32), *blocks])
 
     def _block(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         queries = dict.fromkeys(query for query, _ in pairs)
         texts = list(dict.fromkeys([*queries, *(text for _, text in pairs)]))
         found = dict(zip(texts, self._encoder.tokens(texts), strict=True))
         unit = {text: unit_rows(tokens.vectors) for text, tokens in found.items()}
+        telling = {
+            query: unit[query][[any(char.isalnum() for char in query[a:b]) for a, b in found[query].offsets]]
+            for query in queries
+        }
         scores = np.empty(len(pairs), dtype=np.float32)
-        for query in queries:
-            telling = [any(char.isalnum() for char in query[a:b]) for a, b in found[query].offsets]
-            mine = unit[query][np.array(telling, dtype=bool)]
-            for row, (asked, text) in enumerate(pairs):
-                if asked == query:
-                    theirs = unit[text]
-                    if not len(theirs):
-                        scores[row] = -1.0
-                    else:
-                        scores[row] = (mine @ theirs.T).max(axis=1).mean() if len(mine) else 0.0
+        for row, (query, text) in enumerate(pairs):
+            mine, theirs = telling[query], unit[text]
+            if not len(theirs):
+                scores[row] = -1.0
+            else:
+                scores[row] = (mine @ theirs.T).max(axis=1).mean() if len(mine) else 0.0
         return scores
 
 

@@ -41,17 +41,12 @@ _TOKENIZER_FILES = (
 _WEIGHT_SUFFIXES = (".safetensors", ".bin")
 
 
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, read in blocks."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def check_weights(path: Path, expected: str, remedy: str) -> None:
     """Refuse a file of weights whose SHA-256 is not ``expected``; ``remedy`` says how to get the right one."""
     if not path.is_file():
         raise ModelUnavailable(f"the weights {path.name} are missing from {path.parent}; {remedy}")
-    found = sha256_of(path)
+    with path.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != expected:
         raise ModelUnavailable(
             f"the weights {path} fail their checksum (SHA-256 {found}, expected {expected}): the file is damaged or is "
@@ -100,7 +95,7 @@ def check_model_folder(folder: Path) -> None:
             f"the model folder {folder} has no tokenizer; copy the tokenizer files of the same model into it "
             f"(tokenizer.json, or the vocabulary that it is made from)"
         )
-    if not weight_files(folder):
+    if not _weight_files(folder):
         raise ModelUnavailable(f"the model folder {folder} has no weights; copy its *.safetensors files into it")
     listed = [json.loads(path.read_text(encoding="utf-8"))["weight_map"] for path in folder.glob("*.index.json")]
     if missing := sorted({name for parts in listed for name in parts.values() if not (folder / name).is_file()}):
@@ -124,20 +119,13 @@ def hub_revision(name: str, revision: str | None = None) -> str:
     return Path(found).parent.name if isinstance(found, str) else ""
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """Files of weights that lie directly in a model folder."""
+def _weight_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix in _WEIGHT_SUFFIXES and path.is_file())
 
 
 def folder_revision(folder: Path) -> str:
-    """Revision of a local model: a hash of its configuration, tokenizer and weights.
-
-    >>> import tempfile; folder = Path(tempfile.mkdtemp()); _ = (folder / "config.json").write_text("{}")
-    >>> before = folder_revision(folder); _ = (folder / "config.json").write_text("[]")
-    >>> before != folder_revision(folder)
-    True
-    """
-    files = {*weight_files(folder), *(path for path in folder.glob("*") if path.name in _TOKENIZER_FILES)}
+    """Revision of a local model: a hash of its configuration, tokenizer and weights."""
+    files = {*_weight_files(folder), *(path for path in folder.glob("*") if path.name in _TOKENIZER_FILES)}
     files |= set(folder.glob("*.json")) | set(folder.glob("*/config.json"))
     return content_id([(str(path.relative_to(folder)), file_id(path)) for path in sorted(files)])[:12]
 
@@ -173,13 +161,6 @@ def device_of(name: str) -> str:
     return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
 
 
-def cards() -> int:
-    """CUDA cards of this machine."""
-    import torch
-
-    return torch.cuda.device_count()
-
-
 def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int]) -> Iterator[list[int]]:
     """Positions of equal length, longest first, at most ``size(length)`` of them together.
 
@@ -202,22 +183,11 @@ def each_on_one_thread(work: Callable[[Item], Result], items: Sequence[Item], de
     """
     import torch
 
-    if not device.startswith("cpu"):
-        yield from map(work, items)
-        return
-    threads = torch.get_num_threads()
+    threads = torch.get_num_threads() if device.startswith("cpu") else 1
     if threads == 1 or not items:
         yield from map(work, items)
         return
     # The count of a thread is its own, but it is also what threads started later begin with: hence set back at the end.
-    if len(items) == 1:
-        try:
-            torch.set_num_threads(1)
-            found = work(items[0])
-        finally:
-            torch.set_num_threads(threads)
-        yield found
-        return
     pool = ThreadPoolExecutor(min(threads, len(items)), initializer=torch.set_num_threads, initargs=(1,))
     try:
         yield from pool.map(work, items)

@@ -1,14 +1,10 @@
-"""Language models and encoders behind any server of the OpenAI protocol.
-
-Belongs here: how the shape of a reply is asked for on the wire, and what a reply holds. What goes wrong with the
-server is the business of ``openai_server``. A refused request gives a completion whose finish reason begins with
-``refused``.
+"""Language models and encoders behind any server of the OpenAI protocol: how the shape of a reply is asked for on the
+wire, and what a reply holds. A refused request gives a completion whose finish reason begins with ``refused``.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -32,8 +28,6 @@ from evidence_assets.models.protocols import (
 )
 from evidence_assets.models.running import minilm_folder
 from evidence_assets.models.vectors import unit_rows
-
-CONSTRAINTS = ("json_schema", "structured_outputs", "none")
 
 
 class OpenAIGenerator(OpenAIServer):
@@ -60,20 +54,14 @@ class OpenAIGenerator(OpenAIServer):
         concurrency: int = 32,
         **limits: Any,
     ) -> None:
-        if constrain not in CONSTRAINTS:
-            raise BadInput(f"unknown constraint {constrain!r}; one of {', '.join(CONSTRAINTS)}")
         super().__init__(model_id, base_url, api_key_env, concurrency, **limits)
         self.revision = revision or "served"
         self.parameters: dict[str, object] = {"temperature": 0, "seed": 0, "constrain": constrain}
         self._constrain, self._pinned, self._settled = constrain, revision, False
 
     def settle_revision(self, kept: Kept) -> None:
-        """Find out the revision, once: what the server's list of models says; else the pinned one; else its first
-        reply.
-
-        What a reply says (a dated name, a fingerprint of the server) may change with every restart, so what was said
-        first holds. A server that cannot be reached now is taken at its last word, so that what is done already needs
-        no server.
+        """Find out the revision, once: what the server's list of models says, else the pinned one, else what its first
+        reply said, as that may change with every restart. One that cannot be reached is taken at its last word.
         """
         if self._settled:
             return
@@ -81,13 +69,12 @@ class OpenAIGenerator(OpenAIServer):
         last = kept.get(key)
         try:
             said = revision_in(self.list_models(), self.model_id)
-            if not said and not self._pinned:
-                said = last.text if last else self._said_in_reply()
         except ModelUnavailable:
             if last is None and not self._pinned:
                 raise
             said = last.text if last else ""
-        self.revision = said or self._pinned or self.revision
+        said = said or self._pinned or (last.text if last else self._said_in_reply())
+        self.revision = said or self.revision
         kept.put(key, Completion(self.revision, 0, 0, 0.0, "stop"))
         self._settled = True
 
@@ -98,7 +85,6 @@ class OpenAIGenerator(OpenAIServer):
         return "-".join(str(name) for name in names if name and name != self.model_id)
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Completions in the order asked."""
         completions = dict(self.generate_each(requests))
         return [completions[number] for number in range(len(requests))]
 
@@ -152,9 +138,8 @@ def completion_of(reply: Any, seconds: float = 0.0, *, wrapped: bool = False) ->
     reason = str(choice.get("finish_reason") or "unknown")
     if refusal and not text:
         reason = f"{REFUSED} by the model: {' '.join(str(refusal).split())[:300]}"
-    usage = reply.get("usage")
-    counts = usage if isinstance(usage, dict) else {}
-    prompt_tokens, completion_tokens = (_count(counts.get(name)) for name in ("prompt_tokens", "completion_tokens"))
+    usage = reply.get("usage") or {}
+    prompt_tokens, completion_tokens = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
     return Completion(_bare(text) if wrapped else text, prompt_tokens, completion_tokens, seconds, reason)
 
 
@@ -167,11 +152,6 @@ def _bare(text: str) -> str:
     return answer if isinstance(answer, str) else text
 
 
-def _count(stated: object) -> int:
-    """A number of tokens as the server counts them; 0 where it states none that is a number."""
-    return int(stated) if isinstance(stated, int | float) and math.isfinite(stated) else 0
-
-
 TOGETHER = 64
 """Texts of one request."""
 _BYTES_A_TOKEN = 4
@@ -181,10 +161,9 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 class ServedEncoder(OpenAIServer):
     """Asks a served encoder for the vectors of texts, :data:`TOGETHER` a request and several requests at once.
 
-    ``revision``: What tells this model's weights from others of the same name, where the server's list of models does
-        not say.
-    ``max_tokens``: Longest text that the model reads. Servers do not count, and some cut in silence, so texts are
-        counted here: by the embedded encoder's tokenizer, and as at least a token for every four bytes.
+    ``revision``: What tells this model's weights from others of the same name, where the server does not say.
+    ``max_tokens``: Longest text that the model reads. Some servers cut in silence, so texts are counted here: by the
+        embedded encoder's tokenizer, and as at least a token for every four bytes.
     """
 
     path, asked_for = "/embeddings", "vectors"
@@ -226,10 +205,7 @@ class ServedEncoder(OpenAIServer):
         ]
 
     def sentences(self, texts: Sequence[str]) -> FloatArray:
-        """Vectors of unit length, n × d.
-
-        Raises BadInput if a text is empty, too long, or refused by the server.
-        """
+        """Vectors of unit length, n × d."""
         for text, count in zip(texts, self.count_tokens(texts), strict=True):
             if not text.strip():
                 raise BadInput(f"an empty text has no vector with {self.model_id}")
@@ -243,20 +219,17 @@ class ServedEncoder(OpenAIServer):
         plain = list(map(_plain, texts))
         requests = [plain[i : i + TOGETHER] for i in range(0, len(plain), TOGETHER)]
         payloads = [{"model": self.model_id, "input": block, "encoding_format": "float"} for block in requests]
-        blocks = {}
+        blocks = [np.empty((0, 0))] * len(requests)
         for number, reply, _ in self.ask_each(payloads):
             if isinstance(reply, RefusedRequest):
-                raise BadInput(
-                    f"the server at {self.url} refuses texts {reply}; the longest begins "
-                    f"{max(requests[number], key=len)[:60]!r}"
-                )
+                longest = max(requests[number], key=len)
+                raise BadInput(f"the server at {self.url} refuses texts {reply}; the longest begins {longest[:60]!r}")
             blocks[number] = self.check(reply)
-        vectors = [blocks[number] for number in range(len(requests))]
-        if len({block.shape[1] for block in vectors}) > 1 or sum(map(len, vectors)) != len(texts):
+        if len({block.shape[1] for block in blocks}) > 1 or sum(map(len, blocks)) != len(texts):
             raise ModelUnavailable(
                 f"the server at {self.url} gives vectors of several lengths, or not one a text: is it one model?"
             )
-        return np.asarray(unit_rows(np.concatenate(vectors)), dtype=np.float32)
+        return np.asarray(unit_rows(np.concatenate(blocks)), dtype=np.float32)
 
     def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         raise BadInput(f"{self.model_id} is served and gives no vectors of tokens: name another token_encoder")

@@ -1,8 +1,4 @@
-"""Models that write: how likely a text is after another, which is BARTScore, what is written after it, or in its gaps.
-
-Belongs here: log-probabilities, beams and, by a permuted model, the words of a gap. What is put before a text, and
-what comes of it, is the business of whoever asks.
-"""
+"""Models that write: how likely a text is after another (BARTScore), what is written after it, or in its gaps."""
 
 from __future__ import annotations
 
@@ -38,12 +34,9 @@ class Pretrained:
         known_as = Path(name).name if options["local_files_only"] else str(name)
         with loading(f"the language model {str(name)!r}"):
             config = AutoConfig.from_pretrained(str(name), **options)
-        if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
-            raise UnusableModel(
-                f"{known_as} writes no text; name an encoder-decoder such as BART or a causal language model"
-            )
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-        with loading(f"the language model {str(name)!r}"):
+            if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
+                raise ValueError("it writes no text; name an encoder-decoder such as BART or a causal language model")
+            kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
             tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
             model = kind.from_pretrained(str(name), use_safetensors=True, dtype=torch.float32, **options)
         if not options["local_files_only"]:

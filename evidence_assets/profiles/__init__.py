@@ -60,7 +60,7 @@ class ModelSettings(_Strict):
 class EncoderSettings(ModelSettings):
     """An encoder, loaded here or, with ``base_url``, asked of a server."""
 
-    dtype: str = Field("auto", description="Of an encoder loaded here: auto, float32, bfloat16 or float16.")
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field("auto", description="Of an encoder loaded here.")
     base_url: str = Field(
         "", description="OpenAI-compatible server of embeddings: where it listens; empty to load it here."
     )

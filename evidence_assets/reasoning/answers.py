@@ -1,9 +1,6 @@
-"""What a model's reply answers: one of the labels, or a reason why the reply is unusable.
+"""What a model's reply answers: one of the labels, or a reason why the reply is unusable. Nothing is guessed.
 
-Only what the reply says counts: nothing is guessed, no label is a default. A reply that names no option, several
-options or a letter that is none raises :class:`UnusableReply`, which ends as a ``failed`` row with that reason.
-
-Looked for in this order, the first that is there decides:
+In prose it is looked for in this order, the first that is there decides:
 
 1. a JSON object with an answer field, whole, fenced or broken;
 2. the last statement of an answer (``The answer is (B)``, ``\\boxed{B}``, ``I choose B``, ``B is correct``);
@@ -46,6 +43,7 @@ LONGEST = 2000
 SHORT = 300
 """Characters up to which a reply may be read as nothing but an option's text in a sentence."""
 
+_WHOLE_FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
 _FIELD = re.compile(
     rf'["\'](?i:{"|".join(ANSWER_FIELDS)})["\']\s*:\s*(?P<value>"(?:[^"\\]|\\.)*"?|\'[^\']*\'|[^,}}\n]+)'
 )
@@ -91,14 +89,10 @@ _MARKED = re.compile(r"\*\*\s*\(?([A-Z])\)?[.:]?\s*\*\*|\(([A-Z])\)|\[([A-Z])\]"
 def parse_answer(
     reply: str, labels: Sequence[str], options: Sequence[str], *, several: Literal["refuse", "first"] = "refuse"
 ) -> str:
-    """The label that ``reply`` answers with.
+    """The label that ``reply`` answers with; for a claim the labels are the options.
 
-    ``reply``: What the model wrote, whatever it is.
-    ``labels``, ``options``: The labels of the options and their texts, as many; for a claim the labels are the options.
-    ``several``: What to do with an answer that names several labels, such as ``A/B``: refuse it, or take the first, as
-        some published scores do.
-
-    Raises UnusableReply with the reason, when the reply does not name exactly one option.
+    An answer that names ``several`` labels, such as ``A/B``, is refused, or the first taken, as some published scores
+    do. Raises UnusableReply with the reason, when the reply does not name exactly one option.
 
     >>> parse_answer("I think so: the answer is (B).", "AB", ["ant", "bee"])
     'B'
@@ -265,3 +259,28 @@ class _Reader:
 def _line(text: str, start: int) -> str:
     """The rest of the line at ``start``, or the next line that is not blank."""
     return text[start : start + LONGEST].lstrip(" \t*_`:：\n").partition("\n")[0]
+
+
+def json_object(reply: str) -> dict[str, Any]:
+    """The JSON object that a reply consists of, alone or in one fenced block; UnusableReply if it is anything else."""
+    fenced = _WHOLE_FENCE.match(reply.strip())
+    try:
+        value = json.loads(fenced[1] if fenced else reply)
+    except (ValueError, RecursionError):
+        raise UnusableReply(f"it is not valid JSON: {reply[:60]!r}") from None
+    if not isinstance(value, dict):
+        raise UnusableReply(f"it is no JSON object: {reply[:60]!r}")
+    return value
+
+
+def one_of(reply: str, labels: Sequence[str]) -> str:
+    """The one label that a reply consists of; case, quotes and a closing full stop are forgiven, nothing else.
+
+    >>> one_of(" refutes.", ("SUPPORTS", "REFUTES"))
+    'REFUTES'
+    """
+    bare = " ".join(reply.strip().strip("\"'“”`*().:").split()).casefold()
+    matches = [label for label in labels if label.casefold() == bare]
+    if len(matches) != 1:
+        raise UnusableReply(f"the reply {reply.strip()[:80]!r} is not exactly one of {', '.join(labels)}")
+    return matches[0]

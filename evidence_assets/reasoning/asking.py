@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from evidence_assets.lake.errors import NoCallsLeft, UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Completion, Generator, Kept, Request
-from evidence_assets.reasoning.requests import REPAIR, repair_request
 from evidence_assets.reasoning.tasks import Failure, Reply
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words, fenced
 
+REPAIR = Template.load(__package__, "repair", "system request reason reply")
+EXCERPT = 400
+"""Characters of an unusable reply that are shown to the model again."""
 BATCH = 512
 """Requests handed at once to a generator that gives its completions only together."""
 LONGEST_REPLY = 20_000
@@ -71,11 +73,9 @@ class Usage:
     @staticmethod
     def metadata(usages: Iterable[Usage]) -> dict[str, float]:
         """Totals and means a task, as an asset shows them; nothing where nothing was asked."""
-        total: dict[str, float] = {}
-        for usage in usages:
-            for name, count in asdict(usage).items():
-                total[name] = total.get(name, 0) + count
-        tasks = total.pop("tasks", 0)
+        counts = [asdict(usage) for usage in usages]
+        total = {field.name: sum(count[field.name] for count in counts) for field in fields(Usage)}
+        tasks = total.pop("tasks")
         if not tasks:
             return {}
         means = {f"{name}_a_task": round(total[name] / tasks, 1) for name in ("tokens_in", "tokens_out")}
@@ -120,8 +120,8 @@ class LanguageModel:
 
         A reply that ``read`` refuses (:class:`UnusableReply`) is asked for once more with the reason; if that is
         unusable too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked
-        anew. The same request is asked once. A server that gives out raises :class:`ModelUnavailable` after what it
-        did reply is cached, and so do calls that give out.
+        anew. A server that gives out raises :class:`ModelUnavailable` after what it did reply is cached, and so do
+        calls that give out.
 
         ``read``: Gets the number of the request and the text of its reply.
         """
@@ -140,8 +140,6 @@ class LanguageModel:
                 f"the reply of {self._generator.model_id} is unusable: {before}; after one repair attempt: {again} "
                 f"(it begins {reply[:60]!r})"
             )
-        if tasks.refusals:
-            self._report(tasks)
         return [(tasks.results[number], tasks.spent[number]) for number in range(len(requests))]
 
     def _ask_round(self, tasks: _Tasks[T], requests: Mapping[int, Request]) -> None:
@@ -155,18 +153,13 @@ class LanguageModel:
             if known is None:
                 missing.append((key, numbers))
             else:
-                self.usage.read(known, kept=True)
-                for number in numbers:
-                    tasks.take(number, known)
-        self._report(tasks)
+                self._take(tasks, numbers, known, kept=True)
         allowed = missing if self._calls_left is None else missing[: max(0, self._calls_left())]
         for place, completion in _each(self._generator, [requests[numbers[0]] for _, numbers in allowed]):
             key, numbers = missing[place]
-            self.usage.read(completion, kept=False)
-            usable = [tasks.take(number, completion) for number in numbers]
-            if self._cache is not None and all(usable):
+            usable = self._take(tasks, numbers, completion, kept=False)
+            if self._cache is not None and usable:
                 self._cache.put(key, completion)
-            self._report(tasks)
         if len(allowed) < len(missing):
             raise NoCallsLeft(
                 f"the calls of language models that automation has for today (calls_a_day) are used up; "
@@ -174,9 +167,13 @@ class LanguageModel:
                 "what was replied is kept, and the rest is asked tomorrow"
             )
 
-    def _report(self, tasks: _Tasks[Any]) -> None:
+    def _take(self, tasks: _Tasks[T], numbers: Sequence[int], completion: Completion, *, kept: bool) -> bool:
+        """Settle the tasks of one request by its completion; whether it is usable for all of them."""
+        self.usage.read(completion, kept=kept)
+        usable = [tasks.take(number, completion) for number in numbers]
         if self._on_progress is not None:
             self._on_progress(len(tasks.results), len(tasks.requests))
+        return all(usable)
 
 
 class _Tasks(Generic[T]):
@@ -190,13 +187,9 @@ class _Tasks(Generic[T]):
 
     def take(self, number: int, completion: Completion) -> bool:
         """Settle a task by a completion, or note why it cannot be settled; whether the completion is usable."""
-        cost = Reply(
-            self.model_id,
-            completion.prompt_tokens,
-            completion.completion_tokens,
-            completion.finish_reason,
-            content_id(self.requests[number].system, self.requests[number].user),
-        )
+        asked = self.requests[number]
+        tokens = completion.prompt_tokens, completion.completion_tokens
+        cost = Reply(self.model_id, *tokens, completion.finish_reason, content_id(asked.system, asked.user))
         self.spent[number] = self.spent[number].and_then(cost) if number in self.spent else cost
         if completion.refused:
             self.results[number] = Failure(completion.finish_reason)
@@ -255,6 +248,20 @@ def _filled_in(request: Request, number: int, read: Callable[[int, str], T]) -> 
     return Failure("nothing is replied")
 
 
+def repair_request(request: Request, reply: str, reason: str, words: Words = PACKAGED) -> Request:
+    """Ask once more, after a reply that could not be used; a long reply is shown by its beginning only."""
+    shown = reply[:EXCERPT] + (f" [{len(reply) - EXCERPT} more characters]" if len(reply) > EXCERPT else "")
+    return words.of(REPAIR).request(
+        request.max_tokens,
+        request.choices,
+        request.json_schema,
+        system=request.system,
+        request=request.user,
+        reason=reason,
+        reply=fenced("reply", shown),
+    )
+
+
 def _text_of(completion: Completion) -> str:
     """The whole text of a reply; one that is not whole, empty or endless is unusable."""
     text = completion.text.strip()
@@ -283,9 +290,8 @@ def _each(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[i
 class PromptedTask(Generic[Task, T]):
     """One thing that a language model is asked.
 
-    ``templates`` are its words; ``put`` puts a task into these, or into the user's own, with the shape asked of the
-    reply, or raises a ``ValueError`` where the task has none; ``parse`` reads the text of a reply strictly, or raises
-    :class:`UnusableReply`.
+    ``put`` puts a task into the words of ``templates``, or the user's own, with the shape asked of the reply, or raises
+    a ``ValueError`` where it cannot; ``parse`` reads the text of a reply strictly, or raises :class:`UnusableReply`.
     """
 
     name: str
@@ -297,21 +303,14 @@ class PromptedTask(Generic[Task, T]):
         if PROMPTED_TASKS.setdefault(self.name, self) is not self:
             raise ValueError(f"there are two prompted tasks named {self.name!r}: give one another name")
 
-    @property
-    def version(self) -> str:
-        """Changes with any word of the prompts."""
-        return content_id(self.name, [template.hash for template in (*self.templates, REPAIR)])
-
-    def request(self, task: Task, words: Words = PACKAGED) -> Request:
-        return self.put(task, words)
-
-    def version_in(self, words: Words) -> str:
-        """The same where prompts are worded by the user."""
+    def version_in(self, words: Words = PACKAGED) -> str:
+        """Changes with any word of the prompts, and with what these words ask otherwise."""
         asked = (*self.templates, REPAIR)
+        packaged = content_id(self.name, [template.hash for template in asked])
         own = [words.of(template).hash for template in asked] if words.folders else []
         limits = {template.name: words.tokens[template.name] for template in asked if template.name in words.tokens}
         stated = [part for part in (own, limits, words.temperature) if part]
-        return content_id(self.version, *stated) if stated else self.version
+        return content_id(packaged, *stated) if stated else packaged
 
     def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:
         """One result a task, in order. A task that cannot be put into words fails with the reason."""
@@ -323,7 +322,7 @@ class PromptedTask(Generic[Task, T]):
         results: dict[int, tuple[T | Failure, Reply | None]] = {}
         for number, task in enumerate(tasks):
             try:
-                requests[number] = self.request(task, model.words)
+                requests[number] = self.put(task, model.words)
             except ValueError as error:
                 results[number] = Failure(str(error)), None
         places = list(requests)

@@ -1,7 +1,5 @@
-"""The extractive reasoner: multiple-choice questions answered by the nearest statement of the evidence, no model asked.
-
-It is deterministic, generates nothing and knows nothing but the evidence and what its encoder finds alike; it is named
-``extractive`` in every table. Questions on tables are read in ``tables``.
+"""Reasoners that ask no model: one answers multiple-choice questions by the nearest statement of the evidence, one by
+how well the evidence of each option was found. Questions on tables are read in ``tables``.
 """
 
 from __future__ import annotations
@@ -46,8 +44,8 @@ def is_label(option: str) -> bool:
 def explain(task: ExplainOption, nearness: Mapping[Statement, float], documents: Mapping[str, str]) -> Chain:
     """The chain for one label: the share that it has, from the document whose statement is nearest to the question.
 
-    ``documents`` maps sources of evidence to documents; a source without one is its own. The share of a label l is the
-    softmax of ``a_l + b_l·x`` with x the share of the document's findings that find nothing.
+    A source without one of ``documents`` is its own. The share of a label l is the softmax of ``a_l + b_l·x`` with x
+    the share of the document's findings that find nothing.
     """
     label = task.option.strip().casefold()
     source = {item.evidence_id: documents.get(item.source_id, item.source_id) for item in task.evidence}
@@ -79,7 +77,6 @@ def choose(task: ChooseAnswer, support: Mapping[str, float]) -> Choice:
 VERSION = "10"
 """Changes whenever a chain or a choice may."""
 
-TASKS = ("mcqa", "kgqa")
 TEXT_KINDS = ("chunk", "sentence")
 
 # Log odds, fitted on the first halves by id of OpenBookQA, ARC and CommonsenseQA: bench/measure_answers.py --fit.
@@ -93,8 +90,7 @@ ASSOCIATION = 5.0
 """Weight of the cosine of question and option, where no text is among the evidence."""
 LENGTH = 3.1
 """Weight of an option's length from 20 to 120 characters, in forties, where the question has texts among its evidence:
-authors who ask about a text word the right option more fully. It orders options and never supports one. Below 20
-characters options are names, whose length says nothing."""
+authors who ask about a text word the right option more fully. It orders options and never supports one."""
 
 NEAR = 0.35
 """Cosine under which a statement has nothing to do with question and option, and is not cited."""
@@ -114,21 +110,15 @@ class ExtractiveSolver:
     counts only where the evidence does not tell: not where one option's support is at least 0.60 and leads by 0.06.
     Whether the evidence supports the answer is read from support alone.
 
-    ``encoder``: Gives the vectors that are compared.
     ``documents``: The document of each of some chunks, by id; whoever lacks it takes every chunk for one of its own.
-    ``on_progress``: Called with (tasks done, tasks in all).
     """
 
     name = "extractive"
 
     def __init__(
-        self,
-        encoder: Encoder,
-        *,
-        documents: Callable[[Sequence[str]], Mapping[str, str]] = lambda chunks: {},
-        on_progress: Callable[[int, int], None] | None = None,
+        self, encoder: Encoder, *, documents: Callable[[Sequence[str]], Mapping[str, str]] = lambda chunks: {}
     ) -> None:
-        self.encoder, self.documents, self.on_progress = encoder, documents, on_progress
+        self.encoder, self.documents = encoder, documents
         self.model_id = f"extractive+{encoder.model_id}"
         self.version = f"{VERSION}-{encoder.revision}"
 
@@ -141,17 +131,12 @@ class ExtractiveSolver:
         chunks = sorted({item.source_id for task in tasks if is_label(task.option) for item in task.evidence})
         documents = self.documents(chunks) if chunks else {}
         results: list[Chain | Failure] = []
-        for number, (task, found) in enumerate(zip(tasks, read, strict=True), start=1):
-            if task.task not in TASKS:
-                results.append(Failure(f"the extractive reasoner does {' and '.join(TASKS)} tasks, not {task.task}"))
-            elif is_label(task.option):
-                asked = vectors[task.question]
-                nearness = {s: float(vectors[s.text] @ asked) for s in found}
+        for task, found in zip(tasks, read, strict=True):
+            if is_label(task.option):
+                nearness = {s: float(vectors[s.text] @ vectors[task.question]) for s in found}
                 results.append(explain(task, nearness, documents))
             else:
                 results.append(_nearest(task, found, vectors))
-            if self.on_progress is not None:
-                self.on_progress(number, len(tasks))
         return results
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
@@ -178,16 +163,8 @@ class ExtractiveSolver:
         counts = self.encoder.count_tokens(ends)
         return next((end for end, n in zip(ends, counts, strict=True) if n <= self.encoder.max_tokens), text[-20:])
 
-    def _choice(self, task: ChooseAnswer, vectors: Mapping[str, FloatArray]) -> Choice | Failure:
-        support: dict[str, float] = {}
-        for chain in task.chains:
-            if chain.support is None:
-                return Failure(
-                    f"the chain of {chain.hypothesis} carries no support; explain it with this reasoner first"
-                )
-            support[chain.hypothesis] = chain.support
-        if missing := [label for label in task.labels if label not in support]:
-            return Failure(f"no chain for {', '.join(missing)}")
+    def _choice(self, task: ChooseAnswer, vectors: Mapping[str, FloatArray]) -> Choice:
+        support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
         if all(map(is_label, task.options)):
             return choose(task, support)
         odd = task.negated or asks_for_exception(task.question)
@@ -253,3 +230,44 @@ def _nearest(task: ExplainOption, found: Sequence[Statement], vectors: Mapping[s
         return Chain(task.hypothesis, (Step(f"No evidence links the question to “{task.option}”."),), 0.0)
     step = Step(f"Nearest to “{task.option}” the evidence states: {best.quote}", (best.evidence_id,), (best.quote,))
     return Chain(task.hypothesis, (step,), round(min(1.0, max(0.0, nearness[best])), 6))
+
+
+DIRECT_VERSION = "2"
+MARGIN = 1e-9
+"""Weights nearer than this are not told apart."""
+
+
+class BestFound:
+    """Names the option whose evidence was found with the highest score; the lowest where the exception is asked for.
+
+    Scores have no scale that all selectors share: weights are their places between the lowest and the highest.
+    """
+
+    name = "best_found"
+    model_id = "best_found"
+    version = DIRECT_VERSION
+
+    def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
+        """A chain without a step for each option."""
+        return [Chain(task.hypothesis, ()) for task in tasks]
+
+    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
+        """One label a question; ``insufficient`` where no option has evidence, ``ambiguous`` where two are best."""
+        return [self._choice(task) for task in tasks]
+
+    def _choice(self, task: ChooseAnswer) -> Choice:
+        scores = {
+            label: max((item.score for item in task.evidence.get(label, ())), default=-math.inf)
+            for label in task.labels
+        }
+        found = [score for score in scores.values() if score > -math.inf]
+        if not found:
+            return Choice(None, (), "insufficient")
+        low, span = min(found), (max(found) - min(found)) or 1.0
+        # An option without evidence is last, and the best exception.
+        weights = {label: max(-1.0, (score - low) / span) for label, score in scores.items()}
+        if task.negated or asks_for_exception(task.question):
+            weights = {label: -weight for label, weight in weights.items()}
+        answer = max(task.labels, key=lambda label: weights[label])
+        near = tuple(label for label in task.labels if weights[answer] - weights[label] <= MARGIN)
+        return Choice(answer, near, "answered" if len(near) == 1 else "ambiguous", weights=weights)

@@ -1,25 +1,22 @@
 """How the published systems ask a language model: their prompts' parts in their order, their form of reply, no more.
 
-Belongs here: requests and the reading of replies where a variant does what its paper does. The option that the model
-names is the answer; what its citations are worth stands beside it and overrules nothing. Our own way of asking is in
-``requests`` and ``prompted``; the words of both stand in ``prompts/``. Marks around material are ours in either.
+The option that the model names is the answer; what its citations are worth stands beside it and overrules nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.answers import parse_answer
+from evidence_assets.reasoning.answers import one_of, parse_answer
 from evidence_assets.reasoning.asking import PromptedTask
-from evidence_assets.reasoning.parsing import MOST_STEPS, one_of
-from evidence_assets.reasoning.prompted import OURS, Once, Style, judged
-from evidence_assets.reasoning.requests import asked, fenced, is_claim, listed, negated
+from evidence_assets.reasoning.prompted import MOST_STEPS, OURS, Once, Style, judged
 from evidence_assets.reasoning.table_prompts import STANCES, is_table_task, shown_table, stances
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words, asked, fenced, is_claim, listed, negated
 
 CHAIN = Template.load(__package__, "published_chain", "question answer evidence negated")
 CHOICE = Template.load(__package__, "published_choice", "question answers chains negated labels")
@@ -91,10 +88,12 @@ def choice_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     )
 
 
-def _choice(reply: str, task: ChooseAnswer) -> Choice:
-    if not task.chains:
-        return answer_of(reply, task)[0]
+def _named(reply: str, task: ChooseAnswer) -> Choice:
     return judged(task, parse_answer(reply, task.labels, task.options))
+
+
+def _choice(reply: str, task: ChooseAnswer) -> Choice:
+    return _named(reply, task) if task.chains else answer_of(reply, task)[0]
 
 
 # Chapters 3 and 4: an explanation for each label or option, then one label -------------------------------------------
@@ -158,16 +157,7 @@ def answer_of(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
     none = said.strip("*_.\"'()[] ").casefold().removeprefix("the evidence is ") == _INSUFFICIENT
     answer = None if none else parse_answer(said, task.labels, task.options)
     chain = Chain(answer or "", steps_of(found["why"], task.facts))
-    answered = ChooseAnswer(
-        task.question,
-        task.labels,
-        task.options,
-        (chain,),
-        {chain.hypothesis: task.facts},
-        task.task,
-        task.negated,
-    )
-    return judged(answered, answer), chain
+    return judged(replace(task, chains=(chain,), evidence={chain.hypothesis: task.facts}), answer), chain
 
 
 def question_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
@@ -181,35 +171,32 @@ def question_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     )
 
 
-PUBLISHED_CHAIN: PromptedTask[ExplainOption, Chain] = PromptedTask(
-    "published_chain",
-    (CHAIN,),
-    chain_request,
-    lambda reply, task: Chain(task.hypothesis, steps_of(reply, task.evidence)),
-)
-PUBLISHED_CHOICE: PromptedTask[ChooseAnswer, Choice] = PromptedTask(
-    "published_choice", (CHOICE, PASSAGES), choice_request, _choice
-)
-PUBLISHED_CASE: PromptedTask[ExplainOption, Chain] = PromptedTask(
-    "published_case", (CASE,), case_request, lambda reply, task: Chain(task.hypothesis, steps_of(reply, ()))
-)
-PUBLISHED_VERDICT: PromptedTask[ChooseAnswer, Choice] = PromptedTask(
-    "published_verdict", (VERDICT,), verdict_request, lambda reply, task: judged(task, one_of(reply, task.labels))
-)
-PUBLISHED_ANSWER: Once = PromptedTask("published_answer", (PASSAGES,), passages_request, answer_of)
-PUBLISHED_QUESTION: PromptedTask[ChooseAnswer, Choice] = PromptedTask(
-    "published_question",
-    (QUESTION,),
-    question_request,
-    lambda reply, task: judged(task, parse_answer(reply, task.labels, task.options)),
-)
-
+_Explaining = PromptedTask[ExplainOption, Chain]
+_Choosing = PromptedTask[ChooseAnswer, Choice]
 
 STYLES = {
     "": OURS,
-    "chains": Style(PUBLISHED_CHAIN, PUBLISHED_CHOICE),
-    "cases": Style(PUBLISHED_CASE, PUBLISHED_VERDICT),
-    "passages": Style(None, None, PUBLISHED_ANSWER),
-    "question": Style(None, PUBLISHED_QUESTION),
+    "chains": Style(
+        _Explaining(
+            "published_chain",
+            (CHAIN,),
+            chain_request,
+            lambda reply, task: Chain(task.hypothesis, steps_of(reply, task.evidence)),
+        ),
+        _Choosing("published_choice", (CHOICE, PASSAGES), choice_request, _choice),
+    ),
+    "cases": Style(
+        _Explaining(
+            "published_case", (CASE,), case_request, lambda reply, task: Chain(task.hypothesis, steps_of(reply, ()))
+        ),
+        _Choosing(
+            "published_verdict",
+            (VERDICT,),
+            verdict_request,
+            lambda reply, task: judged(task, one_of(reply, task.labels)),
+        ),
+    ),
+    "passages": Style(None, None, Once("published_answer", (PASSAGES,), passages_request, answer_of)),
+    "question": Style(None, _Choosing("published_question", (QUESTION,), question_request, _named)),
 }
 """By the name that a method gives to how its paper asks; empty for our own way."""

@@ -1,7 +1,5 @@
-"""Short answers to questions from facts, in a few words or not at all.
-
-Belongs here: the task, the solver that puts it to a language model, and the one that works it out from the facts alone.
-Does not belong here: which facts are retrieved.
+"""Short answers to questions from facts, in a few words or not at all: put to a language model, or worked out from the
+facts alone.
 """
 
 from __future__ import annotations
@@ -27,18 +25,16 @@ from evidence_assets.text.sentences import language_of
 VERSION = "7"
 """Changes whenever equal input may give another answer."""
 FLOOR = 0.36
-"""Weight of a reading under which nothing is answered. This and the next were chosen on the first half of the sample's
-questions, put without their options, and of questions on what the sample does not know: docs/measured.md."""
+"""Weight of a reading under which nothing is answered. These five were chosen on the first half of the sample's
+questions, put without their options: docs/measured.md."""
 WITH_TEXT = 0.30
 """Weight that is enough where a text says it, too."""
 RELATION_FLOOR = 0.18
 """Cosine of what is asked with what the facts say, names left out, under which they do not say it."""
 MARGIN = 0.06
-"""Readings whose weights are nearer than this are not told apart. Chosen on the first half of the sample's questions,
-put without their options: docs/measured.md."""
+"""Readings whose weights are nearer than this are not told apart."""
 TEXT_FLOOR = 0.72
-"""Cosine from which on a statement of a text answers a question. Chosen on the first half of the sample's questions,
-put without their options: docs/measured.md."""
+"""Cosine from which on a statement of a text answers a question."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +75,9 @@ class ShortAnswer:
     reply: Reply | None = field(default=None, compare=False, repr=False)
 
 
+NO_ANSWER = ShortAnswer(None, "insufficient")
+
+
 class ShortAnswerSolver(Reasoner, Protocol):
     """Answers short tasks in order."""
 
@@ -91,11 +90,9 @@ class _Path:
 
     answer: str
     facts: tuple[Fact, ...]
-    shape: tuple[object, ...]
-
-    @property
-    def start(self) -> str:
-        return str(self.shape[0])
+    start: str
+    steps: tuple[tuple[str, bool], ...]
+    """Relations, and whether each is walked from head to tail."""
 
     @property
     def text(self) -> str:
@@ -115,16 +112,14 @@ class ExtractiveShortAnswers:
     """Names the end of the path of facts that is nearest in meaning to the question; no model generates anything.
 
     A path begins at a name that stands in the question and runs over one fact, or over two that share a name, to a name
-    that does not. Paths of the same start, relations and directions give answers to the same reading of the question. A
-    path p weighs ½ cos(q, facts of p) + ½ cos(q without the start, relations of p), a reading as much as its best path.
-    The best reading answers if it reaches :data:`FLOOR`; the end of its best path is the answer, all its ends are
-    supported. Only sourced facts count. The confidence is the best reading's share beside the next, or beside an
-    answer that only just reaches the floor where no other comes so far.
+    that does not; only sourced facts count. Paths of the same start, relations and directions are one reading of the
+    question. A path p weighs ½ cos(q, facts of p) + ½ cos(q without the start, relations of p), a reading as much as
+    its best path. The best reading answers if it reaches :data:`FLOOR`: the end of its best path is the answer, all its
+    ends are supported. The confidence is its share beside the next, or beside the floor.
 
-    Where there are texts, they decide: the statement whose cosine with the question is greatest must reach
-    :data:`TEXT_FLOOR`. The first end of the facts' best reading that is named there is the answer; without facts the
-    answer is the statement itself, word for word; else nothing is answered. What is asked by a denial ("which of these
-    is not …") is not answered: that something is so says nothing of what is not.
+    Where there are texts, they decide: the statement nearest to the question must reach :data:`TEXT_FLOOR`. The first
+    end of the facts' best reading that is named there is the answer; without facts it is the statement itself. What is
+    asked by a denial is not answered: that something is so says nothing of what is not.
     """
 
     name = "extractive"
@@ -146,36 +141,33 @@ class ExtractiveShortAnswers:
                 *(statement.text for statement in read),
             )
         )
-        short = self._readable(list(texts))
+        counts = self._encoder.count_tokens(list(texts)) if texts else []
+        short = [text for text, count in zip(texts, counts, strict=True) if count <= self._encoder.max_tokens]
         vectors = dict(zip(short, self._encoder.sentences(short), strict=True)) if short else {}
-        return [
-            ShortAnswer(None, "insufficient")
-            if denies(task.question)
-            else _in_text(task, self._best(task, own, vectors), read, vectors)
-            if read
-            else self._best(task, own, vectors)
-            for task, own, read in zip(tasks, paths, said, strict=True)
-        ]
-
-    def _readable(self, texts: list[str]) -> list[str]:
-        counts = self._encoder.count_tokens(texts) if texts else []
-        return [text for text, count in zip(texts, counts, strict=True) if count <= self._encoder.max_tokens]
+        answers: list[ShortAnswer | Failure] = []
+        for task, own, read in zip(tasks, paths, said, strict=True):
+            if denies(task.question):
+                answers.append(NO_ANSWER)
+                continue
+            of_facts = self._best(task, own, vectors)
+            answers.append(_in_text(task, of_facts, read, vectors) if read else of_facts)
+        return answers
 
     def _best(self, task: ShortTask, paths: Sequence[_Path], vectors: dict[str, FloatArray]) -> ShortAnswer:
-        readings: dict[tuple[object, ...], list[tuple[float, _Path]]] = {}
+        readings: dict[tuple[str, tuple[tuple[str, bool], ...]], list[tuple[float, _Path]]] = {}
         said: dict[_Path, float] = {}
         for path in paths:
             pairs = ((task.question, path.text), (path.rest(task.question), path.relations))
             if all(text in vectors for pair in pairs for text in pair):
                 whole, said[path] = (float(vectors[a] @ vectors[b]) for a, b in pairs)
-                readings.setdefault(path.shape, []).append((round((whole + said[path]) / 2, 6), path))
+                readings.setdefault((path.start, path.steps), []).append((round((whole + said[path]) / 2, 6), path))
         ranked = sorted(readings.values(), key=lambda own: -max(weight for weight, _ in own))
         if not ranked or max(weight for weight, _ in ranked[0]) < (WITH_TEXT if task.texts else FLOOR):
-            return ShortAnswer(None, "insufficient")
+            return NO_ANSWER
         best = [path for _, path in sorted(ranked[0], key=lambda pair: -pair[0])]
         alone = said[best[0]] >= RELATION_FLOOR and all(stands_in(name, best[0].text) for name in _names(task.question))
         if not task.texts and not alone:
-            return ShortAnswer(None, "insufficient")
+            return NO_ANSWER
         first, *others = [max(weight for weight, _ in own) for own in ranked[:2]]
         unclear = any(first - other < MARGIN for other in others)
         supported = tuple(dict.fromkeys(path.answer for path in best))
@@ -202,12 +194,12 @@ def _in_text(
     nearness = {s: float(vectors[task.question] @ vectors[s.text]) for s in said if s.text in vectors}
     nearest = max(nearness, key=lambda s: nearness[s], default=None) if task.question in vectors else None
     if nearest is None or nearness[nearest] < TEXT_FLOOR:
-        return ShortAnswer(None, "insufficient")
+        return NO_ANSWER
     confidence = round(min(1.0, nearness[nearest]), 6)
     if any(fact.sourced for fact in task.facts):
         named = next((end for end in of_facts.supported if stands_in(end, nearest.quote)), None)
         if named is None:
-            return ShortAnswer(None, "insufficient")
+            return NO_ANSWER
         used = (nearest.evidence_id, *of_facts.used)
         return ShortAnswer(named, "answered", of_facts.supported, used, confidence)
     return ShortAnswer(nearest.quote, "answered", (nearest.quote,), (nearest.evidence_id,), confidence)
@@ -229,10 +221,10 @@ def _paths(task: ShortTask) -> list[_Path]:
         for first, middle, one in steps(start):
             if middle in asked:
                 continue
-            found.append(_Path(middle, (first,), (start, one)))
+            found.append(_Path(middle, (first,), start, (one,)))
             for second, end, two in steps(middle):
                 if second != first and end not in asked and end != middle:
-                    found.append(_Path(end, (first, second), (start, one, two)))
+                    found.append(_Path(end, (first, second), start, (one, two)))
     return found
 
 
@@ -259,17 +251,16 @@ def parse_short_answer(reply: str) -> str | None:
 
 
 def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
-    """A reply; what it says beyond the names of sourced facts no source carries. From texts it must stand in one; where
-    there is no answer, nothing was used for it."""
+    """A reply; from texts, it must stand in one. What it says beyond the names of sourced facts no source carries."""
     reply = parse_short_answer(text)
     if reply is None:
-        return ShortAnswer(None, "insufficient")
+        return NO_ANSWER
     used = tuple(fact.evidence_id for fact in task.facts)
     if task.texts:
         holding = [item.evidence_id for item in task.texts if stands_in(reply, item.text)]
         holding += [f.evidence_id for f in task.facts if f.sourced and stands_in(reply, f.sentence)]
         if not holding:
-            return ShortAnswer(None, "insufficient")
+            return NO_ANSWER
         return ShortAnswer(reply, "answered", (reply,), tuple(holding))
     names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
     spans = EntityLinker(names).find_spans(reply)

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.parsing import one_of
-from evidence_assets.reasoning.requests import asked, fenced, is_claim, listed, negated
+from evidence_assets.reasoning.answers import one_of
 from evidence_assets.reasoning.tables.outside import outside_items
 from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tables.view import Place, TableView
 from evidence_assets.reasoning.tasks import CAPTION, IN_A_TABLE, Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words, asked, fenced, is_claim, listed, negated
 
 TASKS = frozenset({"verification", "table_qa"})
 STANCES = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "unsettled"}

@@ -1,9 +1,8 @@
-"""Prompts as files with named fields: what a model is told and asked, word for word, and the hash of it.
+"""Prompts as files with named fields, and the fences around the material that is put into them.
 
 A template is a text file in a folder ``prompts`` beside the code that fills it: the system message, a line ``---`` and
 the user message. ``$name`` is a field. A paragraph that begins with ``?name`` stands only where that field is not
-empty, and a paragraph of nothing but empty fields is left out. A file of the same name and fields in a folder of the
-user's own takes its place (``Words``).
+empty, and a paragraph of nothing but empty fields is left out.
 """
 
 from __future__ import annotations
@@ -19,9 +18,12 @@ from string import Template as Fields
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.tasks import ChooseAnswer, ExplainOption
 from evidence_assets.text.nearest import nearest
 
 _CONDITION = re.compile(r"\?(\w+) ")
+_SALT = "2"
+"""Part of every code of a fence: another one would ask all that is cached anew."""
 
 
 @dataclass(frozen=True)
@@ -135,3 +137,30 @@ def _filled(text: str, fields: dict[str, str]) -> str:
         if filled or not paragraph:
             paragraphs.append(filled)
     return "\n\n".join(paragraphs)
+
+
+def fenced(name: str, text: str) -> str:
+    """Material between marks that hold a hash of it, which no text can foresee and so none can close."""
+    code = content_id(_SALT, text)[:12]
+    return f"<<< {name} {code}\n{text}\n>>> {code}"
+
+
+def is_claim(task: ExplainOption | ChooseAnswer) -> bool:
+    """Whether what is asked is a claim to verify, whose options are the labels themselves."""
+    return task.task == "verification"
+
+
+def asked(task: ExplainOption | ChooseAnswer) -> str:
+    """The question or claim between marks."""
+    return fenced("claim" if is_claim(task) else "question", task.question)
+
+
+def listed(task: ChooseAnswer) -> str:
+    """The options as a lettered list between marks; claims have none besides their labels."""
+    lines = (f"{label}) {option}" for label, option in zip(task.labels, task.options, strict=True))
+    return "" if is_claim(task) else fenced("options", "\n".join(lines))
+
+
+def negated(task: ExplainOption | ChooseAnswer) -> str:
+    """The field of a template that stands where the exception is asked for."""
+    return "negated" if task.negated else ""

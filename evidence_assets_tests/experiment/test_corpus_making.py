@@ -138,9 +138,9 @@ def test_a_disk_that_fills_while_the_index_is_written_leaves_the_old_one(
 
 def test_shards_take_turns_on_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ModelSettings(name="m")
-    monkeypatch.setattr(corpus_making, "cards", lambda: 1)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     assert corpus_making.on_a_card(settings, 5) == settings
-    monkeypatch.setattr(corpus_making, "cards", lambda: 4)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     assert [corpus_making.on_a_card(settings, shard).device for shard in (0, 5, 63)] == ["cuda:0", "cuda:1", "cuda:3"]
     named = ModelSettings(name="m", device="cpu")
     assert corpus_making.on_a_card(named, 5) == named

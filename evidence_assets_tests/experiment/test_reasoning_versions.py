@@ -24,7 +24,10 @@ from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.small_models import Scripted
 
 QUESTION = Asked("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))
-OTHER_WORDS = property(lambda task: f"{task.name} in other words")
+
+
+def in_other_words(task: PromptedTask[object, object], words: object = None) -> str:
+    return f"{task.name} in other words"
 
 
 def chains(previous: list[dict[str, object]], revision: str = "1", **parameters: object) -> StageOutput:
@@ -41,7 +44,7 @@ def test_chains_are_written_again_for_another_revision_setting_or_prompt(monkeyp
     assert len(rows) == 2 and chains(rows).reused == 2
     assert chains(rows, "2").reused == 0
     assert chains(rows, constrain="none").reused == 0
-    monkeypatch.setattr(PromptedTask, "version", OTHER_WORDS)
+    monkeypatch.setattr(PromptedTask, "version_in", in_other_words)
     assert chains(rows).reused == 0
 
 
@@ -52,7 +55,7 @@ def test_every_word_of_every_template_is_in_the_version(task: PromptedTask[objec
         templates = (*task.templates[:place], changed, *task.templates[place + 1 :])
         other = object.__new__(PromptedTask)
         other.__dict__.update(vars(task) | {"templates": templates})
-        assert other.version != task.version
+        assert other.version_in() != task.version_in()
 
 
 MODEL = {"backend": "openai", "name": "llama", "revision": "1", "constrain": "json_schema"}
@@ -78,6 +81,6 @@ def test_code_versions_hold_model_and_prompts(family: str, tmp_path: Path, monke
         assert {table for table in first if other[table] != first[table]} & {"evidence", *asked} == asked, change
     for same in ({"concurrency": 4}, {"base_url": "http://elsewhere/v1"}, {"timeout_seconds": 9}):
         assert versions(family, tmp_path, monkeypatch, **same) == first, same
-    monkeypatch.setattr(PromptedTask, "version", OTHER_WORDS)
+    monkeypatch.setattr(PromptedTask, "version_in", in_other_words)
     other = versions(family, tmp_path, monkeypatch)
     assert all(other[table] != first[table] for table in asked)

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.models import in_use as models_in_use
 from evidence_assets.models.in_use import RememberingEncoder
-from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
 
 class Counting:
@@ -33,7 +31,7 @@ class Counting:
         return np.array([[len(text), ord(text[0])] for text in texts], np.float32)
 
 
-def test_each_text_is_encoded_once_and_given_in_the_order_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_text_is_encoded_once_and_given_in_the_order_asked() -> None:
     inner = Counting()
     encoder = RememberingEncoder(inner)
     texts = ["a", "bb", "a", "ccc"]
@@ -50,10 +48,3 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         encoder.sentences([text])
     assert len(encoder._known) == 3
     assert np.array_equal(encoder.sentences(["a", "g"]), Counting().sentences(["a", "g"]))
-
-
-def test_tokens_are_told_apart_by_an_encoder_that_can_and_refused_by_one_that_cannot() -> None:
-    texts = ["honeybees fly", ""]
-    assert RememberingEncoder(PieceEncoder()).pieces(texts) == [("honeyb", "##ees", "fly"), ()]
-    with pytest.raises(BadInput, match="choose another token_encoder"):
-        RememberingEncoder(Counting()).pieces(texts)

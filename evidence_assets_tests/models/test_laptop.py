@@ -1,4 +1,4 @@
-"""The profile ``laptop`` with tiny models of the same architectures in place of those on the hub."""
+"""The profile ``laptop`` with tiny models in place of those on the hub, and what the doctor says of models."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import pytest
 import yaml
 
 from evidence_assets import profiles
-from evidence_assets.models.diagnosis import diagnose
+from evidence_assets.models.diagnosis import MASKED, Finding, diagnose
 from evidence_assets.models.in_use import encoder, load_generator, reranker
 from evidence_assets.models.protocols import Request
+from evidence_assets.profiles import ModelSettings
+from evidence_assets.systems.kbloom.sample_model import train
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
 
@@ -40,12 +42,6 @@ def test_every_model_of_the_laptop_loads_and_answers(profile: profiles.Profile) 
     assert completion.text in ("A", "B")
 
 
-def test_only_one_process_holds_its_language_model() -> None:
-    """What it extends lets two steps load a model at once, and `evidence demo` then has two processes."""
-    assert profiles.load("embedded").pools.gpu == 2
-    assert profiles.load("laptop").pools.gpu == 1
-
-
 def test_doctor_says_what_to_download_and_how_big_it_is() -> None:
     missing = [finding for finding in diagnose(profiles.load("laptop")) if finding.fine is False]
     assert {finding.what for finding in missing} == {"encoder and token encoder", "reranker", "language model"}
@@ -57,22 +53,37 @@ def test_half_a_download_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     wanted = profiles.load("laptop").encoder
     held = tmp_path / f"models--{wanted.name.replace('/', '--')}" / "snapshots" / str(wanted.revision)
-    whole = make_encoder(tmp_path / "whole")
-    held.mkdir(parents=True)
+    shutil.copytree(make_encoder(tmp_path / "whole"), held)
 
     def said() -> str:
         return next(f.found for f in diagnose(profiles.load("laptop")) if f.what.startswith("encoder"))
 
-    shutil.copy(whole / "config.json", held)
-    assert "in part" in said() and "tokenizer" in said()
-    for path in whole.iterdir():
-        if path.is_file() and path.suffix != ".safetensors":
-            shutil.copy(path, held)
-    (held / "model.safetensors.index.json").write_text(
-        '{"weight_map": {"a": "model.safetensors", "b": "more.safetensors"}}'
-    )
-    assert "no weights" in said()
-    shutil.copy(whole / "model.safetensors", held)
-    assert "lacks more.safetensors" in said()
-    (held / "model.safetensors.index.json").unlink()
     assert said().endswith("in the local cache")
+    index = held / "model.safetensors.index.json"
+    index.write_text('{"weight_map": {"a": "model.safetensors", "b": "more.safetensors"}}')
+    assert "in part" in said() and "lacks more.safetensors" in said()
+
+
+def masked(name: str) -> Finding:
+    named = {"own": ModelSettings(name=name)}  # type: ignore[call-arg]
+    profile = profiles.load("embedded").model_copy(update={"masked_models": named})
+    return next(finding for finding in diagnose(profile) if finding.what == MASKED)
+
+
+def test_a_masked_model_of_the_lakes_own_is_trained_whole_or_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path))
+    assert masked("sample-masked-lm").fine is None
+    folder = tmp_path / "indexes" / "asset=models.masked_lm"
+    train(folder, ["an owl eats mice.", "a cat eats fish."] * 2, {"owl", "mice"}, 2)
+    assert masked("sample-masked-lm").fine
+    (folder / "model.safetensors").write_bytes(b"cut")
+    assert masked("sample-masked-lm").fine is False
+
+
+def test_a_named_masked_model_must_be_here_and_fill_masks(tmp_path: Path) -> None:
+    absent = masked("someone/masked-model-that-nobody-has")
+    assert absent.fine is False and "hf download" in absent.remedy
+    causal = masked(str(make_causal(tmp_path / "gpt")))
+    assert causal.fine is False and "no mask token" in causal.found

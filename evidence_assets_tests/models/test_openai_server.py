@@ -11,9 +11,9 @@ import time
 
 import pytest
 
-from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.protocols import Request
-from evidence_assets.models.served_models import OpenAIGenerator, completion_of
+from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure
@@ -68,6 +68,7 @@ def test_a_rejected_optional_field_is_sent_once_and_no_more(
     assert [each.text for each in generator.generate(ASKED[:3])] == ["B"] * 3
     assert generator.generate(ASKED[:1])[0].text == "B"
     assert ["seed" in body for body in server.bodies] == [True, False, False, False, False]
+    assert asking(shared).generate(ASKED[:1])[0].text == "B" and "seed" not in server.bodies[-1], "whoever asks it"
 
 
 def test_failed_step_resumes_from_the_cache(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
@@ -82,15 +83,6 @@ def test_failed_step_resumes_from_the_cache(shared: tuple[FaultyServer, str], se
     found = PromptedSolver(LanguageModel(asking(shared, concurrency=2), cache)).choose(tasks)
     assert [each.answer for each in found if isinstance(each, Choice)] == ["B"] * 8
     assert len(server.bodies) == 3, "what was paid for is not asked again"
-
-
-def test_one_lasting_fault_does_not_keep_the_others_waiting(
-    shared: tuple[FaultyServer, str], server: FaultyServer
-) -> None:
-    server.always = "500"
-    with pytest.raises(ModelUnavailable):
-        asking(shared, concurrency=2, attempts=2).generate(ASKED * 20)
-    assert len(server.bodies) < 20, "requests that wait are given up"
 
 
 def test_key_is_sent_and_never_shown(
@@ -138,17 +130,9 @@ def test_choices_and_schemas_constrain_the_reply(shared: tuple[FaultyServer, str
     (completion,) = asking(shared, constrain="none").generate([choose])
     assert completion.text == server.always, "what was not asked for is not unwrapped"
     assert not {"response_format", "structured_outputs"} & server.bodies[2].keys()
-    with pytest.raises(BadInput, match="unknown constraint"):
-        asking(shared, constrain="hard")
-
-
-@pytest.mark.parametrize("reply", ["A", "[]", '{"answer": 1}', '{"answer": "A", "why": "so"}', "{", ""])
-def test_what_is_no_wrapped_choice_is_left_as_it_is(
-    shared: tuple[FaultyServer, str], server: FaultyServer, reply: str
-) -> None:
-    server.reply = lambda _: reply
-    (completion,) = asking(shared).generate([Request("", "which?", choices=("A", "B"))])
-    assert completion.text == reply
+    server.always = '{"answer": 1}'
+    (completion,) = asking(shared).generate([choose])
+    assert completion.text == server.always, "what is no such object is left as it is"
 
 
 def test_the_smallest_reply_is_never_cut() -> None:
@@ -169,17 +153,6 @@ def test_who_stops_reading_stops_the_asking(shared: tuple[FaultyServer, str], se
     left = time.monotonic()
     replies.close()  # type: ignore[attr-defined]
     assert len(server.bodies) < 5 and time.monotonic() - left < 0.5, "what is under way is broken off"
-
-
-def test_nothing_asked_needs_no_server() -> None:
-    assert OpenAIGenerator(MODEL, base_url="http://127.0.0.1:1/v1").generate([]) == []
-
-
-@pytest.mark.parametrize("usage", [None, [1], "many", {"prompt_tokens": "x"}, {"prompt_tokens": float("inf")}])
-def test_usage_that_is_no_count_is_none(usage: object) -> None:
-    body = {"choices": [{"message": {"content": "B"}, "finish_reason": "stop"}], "usage": usage}
-    completion = completion_of(body)
-    assert (completion.text, completion.prompt_tokens, completion.completion_tokens) == ("B", 0, 0)
 
 
 def settled(url: str, cache: Kept, **settings: object) -> str:
@@ -207,8 +180,3 @@ def test_a_server_that_is_gone_is_taken_at_its_last_word_and_one_never_met_is_re
     assert settled(gone, cache, revision="pinned") == "pinned"
     with pytest.raises(ModelUnavailable, match="gives no completion after 1 attempt"):
         settled(gone, cache)
-
-
-def test_rows_name_model_and_revision(shared: tuple[FaultyServer, str]) -> None:
-    model = LanguageModel(asking(shared, revision="r7"))
-    assert model.model_id == f"{MODEL}@r7" == model.row["model_id"]

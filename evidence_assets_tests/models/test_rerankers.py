@@ -1,8 +1,9 @@
-"""Rerankers: scores are the formula's, depend on their pair alone, and bad input is named."""
+"""Rerankers: scores are the formula's and depend on their pair alone; a cross-encoder learns from labelled pairs."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,13 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.protocols import Encoder, Reranker
-from evidence_assets.models.rerankers import CrossEncoderReranker, MaxSimReranker
+from evidence_assets.models.rerankers import (
+    CrossEncoderReranker,
+    Labelled,
+    MaxSimReranker,
+    TuningSettings,
+    tune_reranker,
+)
 from evidence_assets_tests.models.tiny import make_encoder
 
 QUERY = "Which medicine treats type 2 diabetes?"
@@ -70,18 +77,9 @@ class TestMaxSim(RerankerContract):
             total.append(max(text.vectors @ vector / norms))
         assert reranker.score([(QUERY, TEXTS[2])])[0] == pytest.approx(np.mean(total), abs=1e-5)
 
-    def test_ranks_the_answer_first(self, reranker: Reranker) -> None:
-        scores = reranker.score(PAIRS)
-        assert scores[:4].argmax() in (0, 2) and scores[4:8].argmax() == 1
-
     def test_empty_texts(self, reranker: Reranker) -> None:
         scores = reranker.score([("pain", ""), ("?!", "pain"), ("pain", "pain")])
         assert scores[:2].tolist() == [-1.0, 0.0] and scores[2] > 0.9
-
-    def test_blocks(self, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-        whole = MaxSimReranker(encoder).score(PAIRS)
-        monkeypatch.setattr("evidence_assets.models.rerankers.TEXTS_AT_ONCE", 5)
-        assert np.array_equal(whole, MaxSimReranker(encoder).score(PAIRS))
 
 
 class TestCrossEncoder(RerankerContract):
@@ -105,9 +103,42 @@ class TestCrossEncoder(RerankerContract):
 def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelUnavailable, match="it has 3 outputs and a reranker has one"):
         CrossEncoderReranker(str(make_cross_encoder(tmp_path / "three", outputs=3)))
-    (tmp_path / "three" / "tokenizer.json").unlink()
-    with pytest.raises(ModelUnavailable, match="no tokenizer"):
-        CrossEncoderReranker(str(tmp_path / "three"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ModelUnavailable, match="cannot be loaded"):
         CrossEncoderReranker("nobody/no-such-reranker")
+
+
+QUERIES = ("what treats fever", "what treats pain", "what lowers glucose")
+LABELLED = [
+    Labelled(query, text, "aspirin" in text)
+    for query in QUERIES
+    for text in ("aspirin may treat it", "aspirin lowers it", "insulin may treat it", "choose one of the letters")
+]
+QUICK = TuningSettings(epochs=40, rate=5e-3)
+
+
+def test_what_is_relevant_scores_higher_after_tuning(tmp_path: Path) -> None:
+    base = make_cross_encoder(tmp_path / "base")
+    losses = tune_reranker(str(base), LABELLED, tmp_path / "tuned", QUICK)
+    assert len(losses) == 40
+    assert losses[-1] < losses[0] / 2
+    scores = CrossEncoderReranker(str(tmp_path / "tuned")).score([(pair.query, pair.text) for pair in LABELLED])
+    relevant = np.array([pair.relevant for pair in LABELLED])
+    assert np.median(scores[relevant]) > np.median(scores[~relevant])
+
+
+def test_a_plain_encoder_gets_an_output_and_the_same_pairs_give_the_same_model(tmp_path: Path) -> None:
+    base = make_encoder(tmp_path / "base")
+    settings = replace(QUICK, epochs=1)
+    for name in ("one", "two"):
+        tune_reranker(str(base), LABELLED, tmp_path / name, settings)
+    first, second = (CrossEncoderReranker(str(tmp_path / name)) for name in ("one", "two"))
+    assert first.revision == second.revision
+    tune_reranker(str(base), LABELLED, tmp_path / "other", replace(settings, seed=1))
+    assert CrossEncoderReranker(str(tmp_path / "other")).revision != first.revision
+
+
+def test_pairs_of_one_kind_are_refused(tmp_path: Path) -> None:
+    pairs = [replace(pair, relevant=True) for pair in LABELLED]
+    with pytest.raises(ValueError, match="some that are and some that are not"):
+        tune_reranker("any", pairs, tmp_path)

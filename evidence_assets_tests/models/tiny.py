@@ -1,8 +1,10 @@
-"""Tiny randomly initialised models, made on the spot, for tests that need a real one."""
+"""Tiny randomly initialised models, made on the spot, for tests that need a real one, and recordings of models."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -16,6 +18,8 @@ from transformers import (
     Qwen2ForCausalLM,
     set_seed,
 )
+
+from evidence_assets.models.protocols import Completion, Request
 
 TEXTS = (
     "the patient has a fever and may take aspirin",
@@ -101,3 +105,11 @@ def make_causal(
     )
     model(config).save_pretrained(folder)
     return folder
+
+
+def record(path: Path, exchanges: Iterable[tuple[Request, Completion]]) -> None:
+    """Write a recording of requests and what was replied to them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as stream:
+        for request, completion in exchanges:
+            stream.write(json.dumps({**asdict(request), **asdict(completion)}) + "\n")

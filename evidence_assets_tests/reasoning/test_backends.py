@@ -1,11 +1,7 @@
-"""Prompted tasks through backends: a well-formed reply becomes a result, a malformed one a reason.
-
-Each backend runs a task of each shape that a reply can be held to; each task runs over one backend (a recording).
+"""A task of each shape through each backend: a well-formed reply becomes a result, a malformed one a reason.
 
 What is said is given beforehand, so that what is tested is how each backend asks for a shape and gives the reply back
-in it: a server of the OpenAI protocol that holds replies to their shape in either of two ways or not at all, and
-refuses shapes that are not valid; a tiny real model in this process; the offline engine, by the fields of its own
-classes; and a recording.
+in it; the offline engine is held to the fields of its own classes.
 """
 
 from __future__ import annotations
@@ -24,15 +20,16 @@ import pytest
 import torch
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.models.completions import ReplayGenerator, record
+from evidence_assets.models.completions import ReplayGenerator
 from evidence_assets.models.local_generators import TransformersGenerator, VLLMGenerator
 from evidence_assets.models.protocols import Completion, Generator, Request
-from evidence_assets.models.served_models import CONSTRAINTS, OpenAIGenerator
+from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.templates import PACKAGED
 from evidence_assets_tests.models.servers import MODEL, model_server, running
 from evidence_assets_tests.models.test_generators import FakeEngine, Noted
-from evidence_assets_tests.models.tiny import make_causal
+from evidence_assets_tests.models.tiny import make_causal, record
 from evidence_assets_tests.reasoning.test_prompted_tasks import EXAMPLES, task_named
 
 Reply = tuple[str, str]
@@ -151,7 +148,7 @@ def request_classes() -> tuple[type, type]:
 def offline(script: Script, name: str) -> Iterator[Generator]:
     class Engine(FakeEngine):
         def generate(self, prompts: list[Any], sampling: list[Any], use_tqdm: bool) -> list[Any]:
-            asked = task_named(name).request(EXAMPLES[name].task)
+            asked = task_named(name).put(EXAMPLES[name].task, PACKAGED)
             held = [each.structured_outputs for each in sampling]
             assert all(bool(each) == bool(asked.choices or asked.json_schema) for each in held)
             outputs = super().generate(prompts, sampling, use_tqdm)
@@ -182,11 +179,8 @@ def replayed(folder: Path) -> Backend:
 
 KINDS = {"choose": "a choice", "explain": "JSON", "short_answer": "text"}
 """One task of each shape that a reply is held to."""
-BACKENDS = [*CONSTRAINTS, "transformers", "vllm", "replay"]
-PAIRS = [
-    *(pytest.param("replay", name, marks=() if name in KINDS else pytest.mark.long) for name in EXAMPLES),
-    *((backend, name) for backend in BACKENDS[:-1] for name in KINDS),
-]
+BACKENDS = ["json_schema", "structured_outputs", "none", "transformers", "vllm", "replay"]
+PAIRS = [(backend, name) for backend in BACKENDS for name in KINDS]
 
 
 @pytest.fixture

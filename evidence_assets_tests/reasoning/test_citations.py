@@ -25,19 +25,11 @@ def test_quotation_in_its_evidence_is_verified() -> None:
     assert verdicts(step) == [Citation(0, "s1", "“metformin  may treat”", "verified")]
 
 
-def test_citation_without_quotation_need_only_exist() -> None:
-    assert verdicts(Step("x", ("t1",))) == [Citation(0, "t1", "", "verified")]
-
-
 def test_unknown_evidence_is_absent() -> None:
     assert verdicts(Step("fine", ("s1",)), Step("x", ("s9",), ("Metformin",))) == [
         Citation(0, "s1", "", "verified"),
         Citation(1, "s9", "Metformin", "absent"),
     ]
-
-
-def test_quotation_without_citation_is_absent() -> None:
-    assert verdicts(Step("x", (), ("Metformin",))) == [Citation(0, "", "Metformin", "absent")]
 
 
 def test_quotation_from_evidence_that_the_step_does_not_cite_is_misquoted() -> None:

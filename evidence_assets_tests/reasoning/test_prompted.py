@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.asking import LanguageModel, completion_key
-from evidence_assets.reasoning.prompted import PromptedSolver
-from evidence_assets.reasoning.requests import choose_request, explain_request, repair_request
+from evidence_assets.reasoning.asking import LanguageModel, completion_key, repair_request
+from evidence_assets.reasoning.prompted import PromptedSolver, choose_request, explain_request
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
 from evidence_assets_tests.systems.small_models import Kept, Scripted
 
@@ -106,11 +105,6 @@ def test_key_and_version_follow_model_settings_and_request() -> None:
     keys.add(completion_key(base, dataclasses.replace(request, temperature=0.7)))
     assert len(keys) == 4
     assert PromptedSolver(LanguageModel(base, Kept())).version != PromptedSolver(LanguageModel(other, Kept())).version
-
-
-def test_scores_and_ids_of_evidence_change_nothing_in_the_prompt() -> None:
-    moved = tuple(dataclasses.replace(item, evidence_id=f"x{item.evidence_id}", score=1.0) for item in EVIDENCE)
-    assert explain_request(dataclasses.replace(EXPLAIN, evidence=moved)) == explain_request(EXPLAIN)
 
 
 def test_same_fact_under_two_options_is_shown_once() -> None:

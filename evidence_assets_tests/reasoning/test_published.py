@@ -19,7 +19,7 @@ from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import OURS, PromptedSolver
 from evidence_assets.reasoning.published import STYLES, answer_of
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
-from evidence_assets.reasoning.templates import Words
+from evidence_assets.reasoning.templates import PACKAGED, Words
 from evidence_assets_tests.systems.small_models import Kept, Scripted
 
 EVIDENCE = (
@@ -66,7 +66,7 @@ def test_the_option_that_the_model_names_is_the_answer_whatever_its_citations_ar
 def test_no_choice_is_offered_that_the_paper_does_not_offer(style: str) -> None:
     choose = STYLES[style].choose
     assert choose is not None
-    request = choose.request(CLAIM if style == "cases" else CHOOSE)
+    request = choose.put(CLAIM if style == "cases" else CHOOSE, PACKAGED)
     assert "INSUFFICIENT" not in (*request.choices, request.user, request.system)
     assert set(request.choices) <= {*CHOOSE.labels, *LABELS}
 
@@ -115,24 +115,9 @@ def test_answer_and_explanation_come_from_one_call_over_the_passages_of_all_opti
     assert (choice.answer, choice.status, chain.hypothesis) == (None, "insufficient", "")
 
 
-def test_a_closed_book_is_asked_the_plain_question() -> None:
-    request = published.question_request(CHOOSE)
-    assert "evidence" not in request.user.casefold() and "passage" not in request.user.casefold()
-    assert request.choices == ("A", "B") and STYLES["question"].explain is None
-
-
 def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
     asking = {v.place: v.as_published for v in variants() if v.family in ("mcqa", "table")}
-    for place in (
-        "mcqa/uscrake_published",
-        "mcqa/uscrake_k10_s5",
-        "mcqa/ugat_published",
-        "mcqa/closed_book",
-        "table/ucret_published",
-        "table/keep_all",
-        "table/without_explanations",
-        "table/ucret_js_eta20",
-    ):
+    for place in ("mcqa/uscrake_published", "mcqa/ugat_published", "mcqa/closed_book", "table/ucret_published"):
         assert asking[place], place
     assert not asking["mcqa/uscrake"] and not asking["table/ucret"] and not asking["mcqa/ugat"]
     for name in ("uscrake", "ucret", "ugat"):
@@ -189,7 +174,6 @@ def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
             "S\n---\n$question $answers $labels $facts\n\n?negated NOT",
             r"\$facts is none of this prompt's",
         ),
-        ("published_question", "$question", "one line with ---"),
         ("publishd_question", "S\n---\n$question", "no prompt 'publishd_question'; did you mean 'published_question'"),
     ],
 )
@@ -197,8 +181,3 @@ def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: st
     (tmp_path / f"{name}.txt").write_text(text)
     with pytest.raises(BadInput, match=said):
         Words((tmp_path,)).check(systems.templates())
-
-
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no such folder of prompts"):
-        Words((tmp_path / "absent",)).check(systems.templates())

@@ -48,12 +48,6 @@ def test_one_fact_gives_its_other_end_and_all_ends_of_the_same_relation_are_supp
     assert solved("Where is a web found at?", *FACTS).answer == "attic"
 
 
-def test_an_answer_without_a_rival_is_as_sure_as_it_is_above_the_floor_and_a_rival_makes_it_less_sure() -> None:
-    alone, beside = (solved("Where is a web found at?", *facts).confidence for facts in (FACTS[2:3], FACTS))
-    assert alone is not None and beside is not None
-    assert 0.5 <= beside < alone < 1
-
-
 def test_two_facts_are_joined_where_the_question_asks_for_both() -> None:
     answer = solved("What is the one that a web is made by skilled at?", *FACTS)
     assert answer.answer == "spinning"
@@ -100,10 +94,6 @@ def test_what_facts_say_of_something_else_answers_only_where_a_text_says_it_too(
     assert isinstance(answer, ShortAnswer) and answer.answer == "attic"
 
 
-def test_what_a_model_recalled_is_not_extracted() -> None:
-    assert solved("What is a web made by?", fact(1, "web", "made by", "spider", sourced=False)).answer is None
-
-
 def test_a_fact_too_long_for_the_encoder_is_passed_over() -> None:
     long = fact(9, "web", "made by", "very " * 80 + "old spider")
     assert solved("What is a web made by?", long, FACTS[0]).answer == "spider"
@@ -127,10 +117,6 @@ def test_beside_a_text_the_end_that_it_names_answers_and_where_it_names_none_not
         assert (answer.answer, answer.status) == (end, "answered") and answer.used[0] == "t1"
         assert set(answer.supported) == {"spider", "larva"}
     assert beside("What a web is made by is a mouse.").status == "insufficient"
-
-
-def test_a_name_that_is_a_pattern_is_only_a_name() -> None:
-    assert solved("What is C++ (old) made by?", fact(1, "C++ (old)", "made by", "people")).answer == "people"
 
 
 def prompted(reply: Callable[[Request], str], *facts: Fact) -> tuple[ShortAnswer | Failure, Scripted]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import pytest
+
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.direct import BestFound
-from evidence_assets.reasoning.extractive import ExtractiveSolver
+from evidence_assets.reasoning.extractive import BestFound, ExtractiveSolver
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
@@ -91,11 +92,6 @@ class SolverContract:
         (result,) = self.solver().explain([task])
         assert isinstance(result, Failure) or not [step for step in result.steps if step.cited]
 
-    def test_it_says_what_decides_the_result(self) -> None:
-        solver, again = self.solver(), self.solver()
-        assert solver.name and solver.model_id and solver.version
-        assert solver.version == again.version
-
 
 class TestExtractive(SolverContract):
     def solver(self) -> Solver:
@@ -108,6 +104,28 @@ class TestBestFound(SolverContract):
 
     def evidence_of(self, option: str) -> tuple[EvidenceItem, ...]:
         return DRUGS[:1] if option == self.right else DRUGS[1:]
+
+    @pytest.mark.parametrize(
+        ("scores", "question", "expected"),
+        [
+            ((0.1, 0.3, 0.2), "Which one?", ("B", ("B",), "answered")),
+            ((0.3, 0.3, 0.2), "Which one?", ("A", ("A", "B"), "ambiguous")),
+            ((0.3, 0.1, 0.2), "Which is NOT a fruit?", ("B", ("B",), "answered")),
+            ((0.3, None, 0.2), "Which is NOT a fruit?", ("B", ("B",), "answered")),
+            ((None, -0.5, None), "Which one?", ("B", ("B",), "answered")),
+            ((None, None, None), "Which one?", (None, (), "insufficient")),
+        ],
+    )
+    def test_the_best_found_option_is_named(
+        self, scores: tuple[float | None, ...], question: str, expected: tuple[object, ...]
+    ) -> None:
+        evidence = {
+            label: () if score is None else (EvidenceItem(label, "chunk", "s", "", "t", score),)
+            for label, score in zip("ABC", scores, strict=True)
+        }
+        (made,) = BestFound().choose([ChooseAnswer(question, ("A", "B", "C"), ("a", "b", "c"), (), evidence)])
+        assert isinstance(made, Choice)
+        assert (made.answer, made.supported, made.status) == expected
 
 
 class TestTableSolver(SolverContract):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from evidence_assets.reasoning.statements import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.sentences import sentence_spans
-from evidence_assets.text.words import stems
 
 
 def read(text: str, kind: str = "chunk") -> list[tuple[str, str, bool]]:
@@ -57,15 +56,6 @@ def test_pronoun_takes_the_sentence_before_along() -> None:
 )
 def test_denials(text: str, negative: bool) -> None:
     assert [each[2] for each in read(text)] == [negative]
-
-
-def test_triples_and_paths_stay_whole() -> None:
-    assert read("a may treat b; b is associated with c", "path")[0][0] == "a may treat b; b is associated with c"
-
-
-def test_stems_meet_and_stop_words_go() -> None:
-    assert set(stems("Which illnesses are treated by carving?")) == {"ill", "treat", "carv"}
-    assert stems("to be or not to be"), "a text of stop words alone keeps them"
 
 
 def test_kind_of_the_answer_is_told_from_the_topic() -> None:

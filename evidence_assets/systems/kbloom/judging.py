@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.answers import one_of
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
-from evidence_assets.reasoning.parsing import one_of
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.systems.kbloom.seeds import Relation

@@ -20,16 +20,7 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.prompt_mining import MinedPrompt
 from evidence_assets.harvest.triple_metrics import Pair
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.in_use import (
-    MASKED_LM,
-    SAMPLE_MASKED_LM,
-    encoder,
-    masked_lm,
-    model_key,
-    sentence_writer,
-    substitute_proposer,
-    text_likelihood,
-)
+from evidence_assets.models.in_use import MASKED_LM, SAMPLE_MASKED_LM, encoder, masked_lm, model_key, writing_model
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.systems.kbloom import VERSION, rows, scores
 from evidence_assets.systems.kbloom.judging import JUDGE, REWORD, PromptedJudge, PromptedParaphraser, statement
@@ -297,20 +288,24 @@ class _Stages:
         return StageOutput(scores.coverage_rows(relations, prompts, catch, self.variant.name, model_key(model)))
 
     def _judged(self, step: StageContext) -> StageOutput:
+        from evidence_assets.models.text_writing import TextLikelihood  # with torch, which a plan need not wait for
+
         rated, harvested = profiles.load().harvesting.likelihood, self._read(step)
         judges = [PromptedJudge(language_model(step, settings)) for settings in _judges()]
-        likelihood = None if rated is None else text_likelihood(rated)
+        likelihood = None if rated is None else writing_model(TextLikelihood, rated)
         scored = scores.judged_rows(harvested, judges, likelihood)
         return StageOutput(self._beside([*scored, *scores.best_rows(harvested, judges, likelihood)]))
 
 
 def _prompt_models(step: StageContext, settings: HarvestSettings) -> tuple[PromptModels, list[str]]:
     """The models that prompts are written with besides the masked one, and their names for a hash."""
+    from evidence_assets.models.text_writing import PermutedLM, SentenceWriter
+
     stated = step.profile.harvesting
     if settings.prompts == "initial":
         return PromptModels(), []
-    writer = sentence_writer(stated.writer) if stated.writer else None
-    proposer = substitute_proposer(stated.substitution) if stated.substitution else None
+    writer = writing_model(SentenceWriter, stated.writer) if stated.writer else None
+    proposer = writing_model(PermutedLM, stated.substitution) if stated.substitution else None
     asked = None
     if settings.baseline and stated.paraphraser == "generator":
         asked = PromptedParaphraser(language_model(step, step.profile.generator))

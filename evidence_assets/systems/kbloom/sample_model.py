@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +39,8 @@ def names_of(graphs: Sequence[Path]) -> set[str]:
 def train(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
     """Train into ``folder``, unless what lies there was trained on the same; returns columns of ``models``."""
     settings = TrainingSettings(steps=steps)
-
-    def into(temporary: Path) -> dict[str, Any]:
-        result = train_sample_masked_lm(sentences, names, temporary, settings)
-        shares = {"accuracy": result.train_accuracy, "held_out_accuracy": result.held_out_accuracy}
-        return {"sentences": result.sentences} | {n: None if isnan(share) else share for n, share in shares.items()}
-
     wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
-    return trained_once(folder, wanted, into)
+    return trained_once(folder, wanted, lambda into: train_sample_masked_lm(sentences, names, into, settings))
 
 
 def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:

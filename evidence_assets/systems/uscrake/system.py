@@ -72,7 +72,7 @@ def _open(context: StageContext, settings: Settings) -> Selector:
             profile.encoder,
         )
     judge = _judge(profile.reranker, profile.token_encoder)
-    models = encoder(profile.encoder), encoder(profile.token_encoder)
+    models = encoder(profile.encoder), encoder(profile.token_encoder).inner
     return Uscrake(settings, passages, *models, judge, graph)
 
 
