@@ -15,8 +15,7 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import Fact
-from evidence_assets.systems.ugat.settings import UgatSettings
-from evidence_assets.systems.ugat.system import SYSTEM
+from evidence_assets.systems.ugat.system import SYSTEM, UgatSettings
 from evidence_assets_tests.conftest import World
 
 VARIANTS = ("ugat", "ugat_published")

@@ -107,7 +107,7 @@ def numbers(named: Sequence[NamedNodes]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Expansion:
-    """How far and how wide the concepts of a question are expanded; see `systems.ugat.settings.UgatSettings`."""
+    """How far and how wide the concepts of a question are expanded; see `systems.ugat.system.UgatSettings`."""
 
     D: int
     cap: int

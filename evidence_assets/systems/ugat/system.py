@@ -1,7 +1,7 @@
 """UGAT-MedQA, stages 3 to 5: from the part of the graph around a question to paths put into words.
 
-Stages 1 and 2 are worked out once a question, in `experiment.evidence.question_concepts`; stage 6 (the answer) is a
-reasoning task. Options are only what paths lead to, so that no candidate draws evidence to itself.
+Stages 1 and 2 are worked out once a question, in `experiment.evidence.question_concepts`; stage 6 is a reasoning task.
+Options are only what paths lead to, so that no candidate draws evidence to itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -28,7 +28,14 @@ from evidence_assets.experiment.evidence.sources import graph_of
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.arrays import FloatArray, Subgraph
-from evidence_assets.graphs.attention.scorer import FeatureGraph, NodeScores, train_batch
+from evidence_assets.graphs.attention.scorer import (
+    CONTRASTIVE,
+    WALK,
+    AttentionSettings,
+    FeatureGraph,
+    NodeScores,
+    train_batch,
+)
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import Path, shortest_paths
 from evidence_assets.lake.errors import BadInput
@@ -37,7 +44,50 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import Fact, path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
-from evidence_assets.systems.ugat.settings import CANDIDATES, UgatSettings
+
+MEASURED = {"contrastive": CONTRASTIVE, "walk": WALK}
+"""Scorers with settings of their own, chosen by measurement."""
+CANDIDATES = 3
+
+
+@dataclass(frozen=True)
+class UgatSettings:
+    """Parameters of the stages; `experiment.evidence.question_concepts.Expansion` says how wide stored subgraphs are.
+
+    ``scorer``: How nodes are scored; `gat` is the published one. `none` keeps every node of the subgraph and ranks by
+        the cosine to the question (the published ablation).
+    ``D``: Depth: most steps from the concepts; 3 is the published best.
+    ``whole``: Whether a subgraph is all that lies within D steps, as printed, without the caps of the stored ones:
+        the best by name of ``most_nodes`` in all, the nearer first. That number bounds the memory; see `train_batch`.
+    ``rank``: What paths are ordered by, and their score: the mean relevance of their ``nodes`` (as printed), or the
+        cosine of their ``words`` to the question, for the best `CANDIDATES` times ``passages`` paths of an option by
+        relevance.
+    ``layers``, ``heads``, ``steps``: L, K and T, the training steps, of the published scorers; print states none of
+        them, ours are the defaults.
+    ``max_sources``: Most nodes that paths start from: the concepts, then the relevant nodes with the best scores.
+    ``path_length``, ``paths_per_pair``, ``passages``: Longest path, most paths between two nodes, most passages of an
+        option.
+    """
+
+    scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
+    rank: Literal["nodes", "words"] = "nodes"
+    D: int = 3
+    whole: bool = False
+    most_nodes: int = 100_000
+    layers: int = AttentionSettings.layers
+    heads: int = AttentionSettings.heads
+    steps: int = 50
+    max_sources: int = 64
+    path_length: int = 3
+    paths_per_pair: int = 3
+    passages: int = 5
+
+    @property
+    def attention(self) -> AttentionSettings | None:
+        """How nodes are scored; None where they are not."""
+        if self.scorer == "none":
+            return None
+        return MEASURED.get(self.scorer) or AttentionSettings(self.scorer, self.layers, self.heads, self.steps)
 
 
 @dataclass(frozen=True)
@@ -78,158 +128,6 @@ class PathSelection:
     scores: NodeScores | None
 
 
-def relevant_paths_batch(
-    graph: KnowledgeGraph,
-    vocabulary: Vocabulary,
-    questions: Sequence[Surroundings],
-    settings: UgatSettings | None = None,
-    device: str = "cpu",
-) -> list[PathSelection]:
-    """Ranked paths from what is relevant to each question to its options; node scorers are trained side by side."""
-    settings = settings or UgatSettings()
-    parts = [part_of(graph, question, settings) for question in questions]
-    features = [graph.node_vectors[part.nodes].astype(np.float32) for part in parts]
-    scored: Sequence[NodeScores | None] = [None] * len(questions)
-    if settings.attention is not None:
-        scored = train_batch(
-            [
-                FeatureGraph(question.named.question_id, vectors, part.heads, part.tails)
-                for question, part, vectors in zip(questions, parts, features, strict=True)
-            ],
-            [question.vector for question in questions],
-            settings.attention,
-            device,
-        )
-    # Vectors of names are of length one.
-    cosines = [vectors @ unit_rows(question.vector) for vectors, question in zip(features, questions, strict=True)]
-    cases = list(zip(questions, cosines, parts, scored, strict=True))
-    paths = [_paths(graph, *case, settings) for case in cases]
-    if settings.rank == "words":
-        paths = _by_words(graph, vocabulary, questions, paths)
-    return [
-        PathSelection(
-            question.named.question_id,
-            {
-                label: _passages(graph, vocabulary, label, of_option, _weights(part, scores), settings.passages)
-                for label, of_option in by_option.items()
-            },
-            part,
-            scores,
-        )
-        for (question, _, part, scores), by_option in zip(cases, paths, strict=True)
-    ]
-
-
-def part_of(graph: KnowledgeGraph, question: Surroundings, settings: UgatSettings) -> Subgraph:
-    """The part of the graph that a question is read in: what is stored, or all that is within D steps, as printed."""
-    if not settings.whole:
-        return question.part.within(settings.D)
-    seeds, nearness = numbers(question.named.concepts), graph.nearness_to(question.vector)
-    return graph.arrays.neighbourhood(seeds, settings.D, score=nearness, max_nodes=settings.most_nodes)
-
-
-def _weights(part: Subgraph, scores: NodeScores | None) -> dict[int, list[float]]:
-    return {} if scores is None else dict(zip(part.edges.tolist(), scores.attention.tolist(), strict=False))
-
-
-def _paths(
-    graph: KnowledgeGraph,
-    question: Surroundings,
-    cosine: FloatArray,
-    part: Subgraph,
-    scores: NodeScores | None,
-    settings: UgatSettings,
-) -> dict[str, list[Path]]:
-    """The paths to each option, the most relevant first; no more than are looked at."""
-    # Nodes outside the subgraph were not scored and add nothing to a path.
-    relevance = np.zeros(graph.arrays.n_nodes, dtype=np.float32)
-    relevance[part.nodes] = cosine if scores is None else scores.scores
-    relevant = part.nodes if scores is None else part.nodes[scores.relevant]
-    concepts = np.array(numbers(question.named.concepts), dtype=np.int64)
-    concepts = concepts[np.argsort(-relevance[concepts], kind="stable")]
-    # A path from one option to another says nothing of the question.
-    others = np.setdiff1d(relevant, np.union1d(concepts, question.named.targets))
-    others = others[np.argsort(-relevance[others], kind="stable")]
-    sources = np.concatenate([concepts, others])[: settings.max_sources]
-    most = CANDIDATES * settings.passages if settings.rank == "words" else None
-    return {
-        label: shortest_paths(
-            graph.arrays, sources, numbers(linked), settings.path_length, settings.paths_per_pair, relevance
-        )[:most]
-        for label, linked in question.named.options.items()
-    }
-
-
-def _by_words(
-    graph: KnowledgeGraph,
-    vocabulary: Vocabulary,
-    questions: Sequence[Surroundings],
-    paths: Sequence[Mapping[str, list[Path]]],
-) -> list[dict[str, list[Path]]]:
-    """The paths with the score cos(q, Σ_e v_e), best first: v_e the vector of what an edge says, q the question's."""
-    edges = sorted({edge for by_option in paths for of in by_option.values() for path in of for edge in path.edges})
-    vectors = graph.vectors.encode([path_text([_fact(graph, edge)], vocabulary.template) for edge in edges])
-    place = {edge: row for row, edge in enumerate(edges)}
-
-    def ranked(of_option: list[Path], query: FloatArray) -> list[Path]:
-        if not of_option:
-            return []
-        sums = np.stack([vectors[[place[edge] for edge in path.edges]].sum(0) for path in of_option])
-        scores = np.round((unit_rows(sums) @ unit_rows(query)).astype(np.float64), 6).tolist()
-        rescored = [replace(path, score=score) for path, score in zip(of_option, scores, strict=True)]
-        return sorted(rescored, key=lambda path: (-path.score, len(path.nodes), path.nodes))
-
-    return [
-        {label: ranked(of_option, question.vector) for label, of_option in by_option.items()}
-        for question, by_option in zip(questions, paths, strict=True)
-    ]
-
-
-def _passages(
-    graph: KnowledgeGraph,
-    vocabulary: Vocabulary,
-    label: str,
-    paths: Sequence[Path],
-    weights: Mapping[int, list[float]],
-    most: int,
-) -> tuple[PathPassage, ...]:
-    """The best paths in words; one that says what a better one says already is left out."""
-    found: list[PathPassage] = []
-    said: set[str] = set()
-    for path in paths:
-        text = path_text([_fact(graph, edge) for edge in path.edges], vocabulary.template)
-        if text in said or len(found) == most:
-            continue
-        said.add(text)
-        locator = path_locator((graph.edge_ids[edge], along) for step in path.steps for edge, along in step)
-        found.append(
-            PathPassage(
-                option=label,
-                score=path.score,
-                locator=locator,
-                edge_ids=tuple(dict.fromkeys(graph.edge_ids[edge] for edge in path.edges)),
-                nodes=path.nodes,
-                text=text,
-                attention=tuple(
-                    (graph.edge_ids[e], weights[e][0], weights[e][1]) for e in dict.fromkeys(path.edges) if e in weights
-                ),
-                contradictory=any(_contradicts(graph, vocabulary, step) for step in path.steps),
-            )
-        )
-    return tuple(found)
-
-
-def _contradicts(graph: KnowledgeGraph, vocabulary: Vocabulary, step: Sequence[tuple[int, bool]]) -> bool:
-    """Whether two edges of a step run the same way under opposed relations."""
-    named = [(graph.triple(edge)[1], along) for edge, along in step]
-    return any(a[1] == b[1] and (a[0], b[0]) in vocabulary.opposites for a, b in combinations(named, 2))
-
-
-def _fact(graph: KnowledgeGraph, edge: int) -> Fact:
-    head, relation, tail = graph.triple(edge)
-    return Fact(str(graph.arrays.heads[edge]), relation, str(graph.arrays.tails[edge]), head, tail)
-
-
 DIGITS = 4
 """Scores are rounded to so many digits: a question is scored beside others, which moves the ones behind."""
 
@@ -239,7 +137,6 @@ class GraphPaths:
 
     ``around``: What each question names and what lies around it, by question id; a question that is not there has no
         evidence.
-    ``settings``: The stages; ``settings.scorer`` says how nodes are scored.
     """
 
     def __init__(
@@ -256,23 +153,128 @@ class GraphPaths:
         self.notes = {"nodes_cut": 0} if settings.whole else {}
         """How many nodes whole subgraphs lack, over all questions, for want of room."""
 
-    def find(self, questions: Sequence[Asked]) -> dict[str, PathSelection]:
-        """Everything that was found for each question that something is known of, by its id."""
-        known = [self._around[q.question_id] for q in questions if q.question_id in self._around]
-        found = relevant_paths_batch(self._graph, self._vocabulary, known, self._settings, self._device)
-        return {selection.question_id: selection for selection in found}
-
     def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
         # Whole subgraphs may be as large as the graph: of these one is held at a time.
         batch = 1 if self._settings.whole else max(len(questions), 1)
         for start in range(0, len(questions), batch):
-            group = questions[start : start + batch]
-            selections = self.find(group)
-            for question in group:
-                found = selections.get(question.question_id)
-                if found and self._settings.whole:
-                    self.notes["nodes_cut"] += len(found.subgraph.dropped)
-                yield self._picks(found) if found else []
+            group = [question.question_id for question in questions[start : start + batch]]
+            found = {
+                each.question_id: each for each in self.find([self._around[q] for q in group if q in self._around])
+            }
+            if self._settings.whole:
+                self.notes["nodes_cut"] += sum(len(each.subgraph.dropped) for each in found.values())
+            yield from (self._picks(found[q]) if q in found else [] for q in group)
+
+    def find(self, questions: Sequence[Surroundings]) -> list[PathSelection]:
+        """Ranked paths from what is relevant to each question to its options; node scorers are trained side by side."""
+        settings = self._settings
+        parts = [self._part(question) for question in questions]
+        features = [self._graph.node_vectors[part.nodes].astype(np.float32) for part in parts]
+        scored: Sequence[NodeScores | None] = [None] * len(questions)
+        if settings.attention is not None:
+            graphs = [
+                FeatureGraph(question.named.question_id, vectors, part.heads, part.tails)
+                for question, part, vectors in zip(questions, parts, features, strict=True)
+            ]
+            scored = train_batch(graphs, [q.vector for q in questions], settings.attention, self._device)
+        # Vectors of names are of length one.
+        cosines = [vectors @ unit_rows(question.vector) for vectors, question in zip(features, questions, strict=True)]
+        paths = [self._paths(*case) for case in zip(questions, cosines, parts, scored, strict=True)]
+        if settings.rank == "words":
+            paths = self._by_words(questions, paths)
+        selections = []
+        for question, part, scores, by_option in zip(questions, parts, scored, paths, strict=True):
+            weights = dict(zip(part.edges.tolist(), scores.attention.tolist(), strict=False)) if scores else {}
+            passages = {label: self._passages(label, of_option, weights) for label, of_option in by_option.items()}
+            selections.append(PathSelection(question.named.question_id, passages, part, scores))
+        return selections
+
+    def _part(self, question: Surroundings) -> Subgraph:
+        """The part of the graph that a question is read in: what is stored, or all within D steps, as printed."""
+        if not self._settings.whole:
+            return question.part.within(self._settings.D)
+        seeds, nearness = numbers(question.named.concepts), self._graph.nearness_to(question.vector)
+        most = self._settings.most_nodes
+        return self._graph.arrays.neighbourhood(seeds, self._settings.D, score=nearness, max_nodes=most)
+
+    def _paths(
+        self, question: Surroundings, cosine: FloatArray, part: Subgraph, scores: NodeScores | None
+    ) -> dict[str, list[Path]]:
+        """The paths to each option, the most relevant first; no more than are looked at."""
+        settings, arrays = self._settings, self._graph.arrays
+        # Nodes outside the subgraph were not scored and add nothing to a path.
+        relevance = np.zeros(arrays.n_nodes, dtype=np.float32)
+        relevance[part.nodes] = cosine if scores is None else scores.scores
+        relevant = part.nodes if scores is None else part.nodes[scores.relevant]
+        concepts = np.array(numbers(question.named.concepts), dtype=np.int64)
+        concepts = concepts[np.argsort(-relevance[concepts], kind="stable")]
+        # A path from one option to another says nothing of the question.
+        others = np.setdiff1d(relevant, np.union1d(concepts, question.named.targets))
+        others = others[np.argsort(-relevance[others], kind="stable")]
+        sources = np.concatenate([concepts, others])[: settings.max_sources]
+        most = CANDIDATES * settings.passages if settings.rank == "words" else None
+        longest, each = settings.path_length, settings.paths_per_pair
+        return {
+            label: shortest_paths(arrays, sources, numbers(linked), longest, each, relevance)[:most]
+            for label, linked in question.named.options.items()
+        }
+
+    def _by_words(
+        self, questions: Sequence[Surroundings], paths: Sequence[Mapping[str, list[Path]]]
+    ) -> list[dict[str, list[Path]]]:
+        """The paths by the score cos(q, Σ_e v_e), best first: v_e the vector of what an edge says, q the question's."""
+        edges = sorted({edge for by_option in paths for of in by_option.values() for path in of for edge in path.edges})
+        vectors = self._graph.vectors.encode([self._text([edge]) for edge in edges])
+        place = {edge: row for row, edge in enumerate(edges)}
+
+        def ranked(of_option: list[Path], query: FloatArray) -> list[Path]:
+            if not of_option:
+                return []
+            sums = np.stack([vectors[[place[edge] for edge in path.edges]].sum(0) for path in of_option])
+            scores = np.round((unit_rows(sums) @ unit_rows(query)).astype(np.float64), 6).tolist()
+            rescored = [replace(path, score=score) for path, score in zip(of_option, scores, strict=True)]
+            return sorted(rescored, key=lambda path: (-path.score, len(path.nodes), path.nodes))
+
+        return [
+            {label: ranked(of_option, question.vector) for label, of_option in by_option.items()}
+            for question, by_option in zip(questions, paths, strict=True)
+        ]
+
+    def _passages(
+        self, label: str, paths: Sequence[Path], weights: Mapping[int, list[float]]
+    ) -> tuple[PathPassage, ...]:
+        """The best paths in words; one that says what a better one says already is left out."""
+        edge_ids, passages = self._graph.edge_ids, dict[str, PathPassage]()
+        for path in paths:
+            text, edges = self._text(path.edges), list(dict.fromkeys(path.edges))
+            if text in passages:
+                continue
+            if len(passages) == self._settings.passages:
+                break
+            passages[text] = PathPassage(
+                option=label,
+                score=path.score,
+                locator=path_locator((edge_ids[edge], along) for step in path.steps for edge, along in step),
+                edge_ids=tuple(edge_ids[edge] for edge in edges),
+                nodes=path.nodes,
+                text=text,
+                attention=tuple((edge_ids[e], weights[e][0], weights[e][1]) for e in edges if e in weights),
+                contradictory=any(self._contradicts(step) for step in path.steps),
+            )
+        return tuple(passages.values())
+
+    def _contradicts(self, step: Sequence[tuple[int, bool]]) -> bool:
+        """Whether two edges of a step run the same way under opposed relations."""
+        named = [(self._graph.triple(edge)[1], along) for edge, along in step]
+        return any(a[1] == b[1] and (a[0], b[0]) in self._vocabulary.opposites for a, b in combinations(named, 2))
+
+    def _text(self, edges: Sequence[int]) -> str:
+        """What edges say, a sentence each."""
+        arrays, facts = self._graph.arrays, []
+        for edge in edges:
+            head, relation, tail = self._graph.triple(edge)
+            facts.append(Fact(str(arrays.heads[edge]), relation, str(arrays.tails[edge]), head, tail))
+        return path_text(facts, self._vocabulary.template)
 
     def _picks(self, found: PathSelection) -> list[Pick]:
         relevance: dict[int, float] = {}

@@ -27,8 +27,7 @@ from evidence_assets.experiment.stage import Before
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import Fact, wrong_with
-from evidence_assets.systems.ugat.settings import UgatSettings
-from evidence_assets.systems.ugat.system import GraphPaths
+from evidence_assets.systems.ugat.system import GraphPaths, UgatSettings
 from evidence_assets.text.negation import asks_for_exception
 from evidence_assets_tests.graphs.small_graph import small_graph
 from evidence_assets_tests.lake_rows import stored

@@ -11,24 +11,16 @@ import numpy as np
 import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.experiment.evidence import question_concepts
 from evidence_assets.experiment.evidence.question_concepts import (
-    Expansion,
     NamedNodes,
     QuestionConcepts,
     Surroundings,
-    surroundings_of,
 )
-from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.system import read_settings
-from evidence_assets.graphs import knowledge_graph
 from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.paths import walked_edges
-from evidence_assets.systems.ugat import system
-from evidence_assets.systems.ugat.settings import UgatSettings
-from evidence_assets.systems.ugat.system import PathSelection, relevant_paths_batch
+from evidence_assets.systems.ugat.system import GraphPaths, PathSelection, UgatSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, vectors_of
 from evidence_assets_tests.lake_rows import stored
 
@@ -86,8 +78,10 @@ def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") 
     return around(name, (NODE[concept] for concept in concepts), linked)
 
 
-def relevant_paths(question: Surroundings, settings: UgatSettings = SETTINGS) -> PathSelection:
-    return relevant_paths_batch(GRAPH, load(), [question], settings)[0]
+def relevant_paths(
+    question: Surroundings, settings: UgatSettings = SETTINGS, graph: KnowledgeGraph = GRAPH
+) -> PathSelection:
+    return GraphPaths(graph, {}, load(), settings).find([question])[0]
 
 
 QUESTION = asking(["urethral obstruction", "hydronephrosis"], {"A": ["hyperplasia"], "C": ["atrophy"], "D": ["fever"]})
@@ -129,7 +123,7 @@ def test_paths_are_ranked_by_the_cosine_of_what_their_edges_say_to_the_question(
 
     said = {passage.text: passage for passage in relevant_paths(QUESTION).passages["C"]}
     graph = replace(GRAPH, stored_vectors=replace(GRAPH.vectors, encode=lambda texts: np.array([*map(drawn, texts)])))
-    (found,) = relevant_paths_batch(graph, load(), [QUESTION], replace(SETTINGS, rank="words"))
+    found = relevant_paths(QUESTION, replace(SETTINGS, rank="words"), graph)
     assert {passage.text for passage in found.passages["C"]} == said.keys() and len(said) > 1
     for passage in found.passages["C"]:
         total = np.sum([drawn(sentence + ".") for sentence in passage.text.removesuffix(".").split(". ")], axis=0)
@@ -180,11 +174,12 @@ def test_every_variant_and_many_questions_at_once(variant: str) -> None:
     def told(found: PathSelection) -> list[tuple[str, str, float]]:
         return [(p.option, p.locator, round(p.score, 3)) for ps in found.passages.values() for p in ps]
 
-    together = relevant_paths_batch(GRAPH, load(), questions, settings)
+    system = GraphPaths(GRAPH, {}, load(), settings)
+    together = system.find(questions)
     assert [told(found) for found in together] == [told(relevant_paths(q, settings)) for q in questions]
     assert (together[0].scores is None) == (variant == "none")
     assert told(together[0])
-    assert relevant_paths_batch(GRAPH, load(), [], settings) == []
+    assert system.find([]) == []
 
 
 def drawn_graph(nodes: int, edges: int, seed: int = 0) -> KnowledgeGraph:
@@ -198,31 +193,15 @@ def test_a_whole_subgraph_is_all_within_d_steps_as_networkx_finds_it(D: int) -> 
     graph = drawn_graph(300, 500)
     question = around("q", [3, 8], {"A": (20,), "B": (299,)}, graph, max_nodes=10)
     settings = UgatSettings(steps=1, D=D, whole=True)
-    (found,) = relevant_paths_batch(graph, load(), [question], settings)
+    found = relevant_paths(question, settings, graph)
     world = networkx.Graph(zip(graph.arrays.heads.tolist(), graph.arrays.tails.tolist(), strict=True))
     near = {n for seed in (3, 8) for n in networkx.single_source_shortest_path_length(world, seed, cutoff=D)}
     assert set(found.subgraph.nodes.tolist()) == near and not len(found.subgraph.dropped)
     edges = {(a, b) for a, b in zip(graph.arrays.heads, graph.arrays.tails, strict=True) if {a, b} <= near}
     assert len(found.subgraph.edges) == len(edges)
     assert found.scores is not None and len(found.scores.scores) == len(near)
-    (capped,) = relevant_paths_batch(graph, load(), [question], replace(settings, whole=False))
+    capped = relevant_paths(question, replace(settings, whole=False), graph)
     assert len(capped.subgraph.nodes) <= 10
-    (bounded,) = relevant_paths_batch(graph, load(), [question], replace(settings, most_nodes=4))
+    bounded = relevant_paths(question, replace(settings, most_nodes=4), graph)
     assert len(bounded.subgraph.nodes) == 4 and {3, 8} <= set(bounded.subgraph.nodes.tolist())
     assert len(bounded.subgraph.dropped), "what has no room is told"
-
-
-def test_names_are_brought_to_length_one_once_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many questions: of each, its own vector alone."""
-    graph, counted = drawn_graph(300, 500), list[int]()
-
-    def counting(rows: FloatArray) -> FloatArray:
-        counted.append(np.atleast_2d(rows).shape[0])
-        return unit_rows(rows)
-
-    for module in (knowledge_graph, system, question_concepts):
-        monkeypatch.setattr(module, "unit_rows", counting, raising=False)
-    asked = [Asked(f"q{i}", "b", "mcqa", f"What of name {i:04}?", ("name 0001", "name 0002")) for i in range(5)]
-    found = surroundings_of(asked, graph, Expansion(3, 4, 50))
-    relevant_paths_batch(graph, load(), list(found.values()), UgatSettings(steps=1, whole=True))
-    assert set(counted) == {1} and len(counted) == 3 * len(asked)
