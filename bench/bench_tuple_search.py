@@ -18,7 +18,7 @@ from transformers import BertConfig, BertForMaskedLM
 from evidence_assets.harvest.tuple_search import SHAPES, Query, search_tuples
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.sample_masked_lm import _whole_word_tokenizer
-from evidence_assets.systems.kbloom.system import _Asker
+from evidence_assets.systems.kbloom.harvesting import PromptQueries
 from evidence_assets.text.prompt_text import entity_words
 
 PROMPTS = [
@@ -49,7 +49,7 @@ def random_model(words: int) -> HFMaskedLM:
     return HFMaskedLM(BertForMaskedLM(config), tokenizer, model_id="random")
 
 
-def one_call_a_node(asker: _Asker, words: list[str]) -> list[tuple[str, str, float]]:
+def one_call_a_node(asker: PromptQueries, words: list[str]) -> list[tuple[str, str, float]]:
     """Depth-first search, likeliest child first, cut by the heap's smallest member."""
     found: list[tuple[float, str, str]] = []
     for shape in SHAPES:
@@ -87,7 +87,7 @@ def main() -> None:
     model = random_model(30)
     allowed = entity_words(model.vocabulary, PROMPTS)
     words = [model.vocabulary[position] for position in allowed]
-    asker = _Asker(model, PROMPTS, words, allowed)
+    asker = PromptQueries(model, PROMPTS, words, allowed)
     calls, seconds = {}, {}
     results = {}
     for name in ("warm-up", "batched", "one call a node"):

@@ -27,8 +27,7 @@ from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import index_key
 from evidence_assets.retrieval.vector_index import META
-from evidence_assets.systems.baselines.recorded import INDEX, Scored, score_recording
-from evidence_assets.systems.kbloom.references import RecordedHarvest, is_recorded_harvest, read_recorded_harvests
+from evidence_assets.systems.baselines.recorded import Scored, score_recording
 
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import Planned
@@ -70,23 +69,15 @@ def compare(
 
 @commands.command()
 def replay(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder with index.tsv and one file an answer, or with recorded harvests of BertNet.")
-    ],
+    folder: Annotated[Path, typer.Argument(help="Folder with index.tsv and one file an answer.")],
     several: Annotated[
         Literal["first", "refuse"],
         typer.Option(help="What to do with a reply that names several letters: take the first, or refuse it."),
     ] = "first",
     as_json: JsonOption = False,
 ) -> None:
-    """Recorded answers of other models, scored as ours are: accuracy with its 95 % interval, and what was unusable.
-
-    Of recorded harvests, how much they yield and how varied it is, beside the printed figures.
-    """
+    """Recorded answers of other models, scored as ours are: accuracy with its 95 % interval, and what was unusable."""
     with sentences():
-        if not (folder / INDEX).exists() and is_recorded_harvest(folder):
-            _show_harvests(read_recorded_harvests(folder), as_json)
-            return
         scored: dict[tuple[str, str, str], list[Scored]] = {}
         for item in score_recording(folder, several):
             for benchmark in (item.question.benchmark, "all"):
@@ -106,20 +97,6 @@ def replay(
     reasons = Counter(i.error for benchmark, *_, items in found if benchmark == "all" for i in items if i.error)
     for reason, count in reasons.most_common():
         out.print(plain(f"{count:,} unusable: {reason}"), style="dim", markup=False)
-
-
-def _show_harvests(harvests: Sequence[RecordedHarvest], as_json: bool) -> None:
-    """Counts of recorded harvests, each with what is printed for it."""
-    rows = [
-        (one.collection, one.setting, one.model, len(one.pairs), metric, value, figure and figure.value)
-        for one in harvests
-        for metric, value in one.numbers.items()
-        for figure in (one.printed(metric),)
-    ]
-    headers = ("collection", "setting", "model", "relations", "metric", "value", "printed")
-    if not as_json_only(as_json, [dict(zip(headers, row, strict=True)) for row in rows]):
-        told = ((*names, f"{value:,}", "" if printed is None else f"{printed:,.0f}") for *names, value, printed in rows)
-        table(headers, told)
 
 
 @commands.command()

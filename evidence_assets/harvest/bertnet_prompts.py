@@ -1,8 +1,4 @@
-"""Stage 1 of BertNet (Hao et al. 2023): rewordings of a prompt, and their weights by how well they fit the seed pairs.
-
-Belongs here: which rewordings are taken, and what each weighs. Who rewords, and how probable a pair is in a prompt, is
-asked through callables.
-"""
+"""Stage 1 of BertNet (Hao et al. 2023): rewordings of a prompt, and their weights by the seed pairs."""
 
 from __future__ import annotations
 
@@ -12,12 +8,9 @@ from difflib import SequenceMatcher
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.harvest.prompt_mining import MinedPrompt, Setting, to_prompt
-from evidence_assets.harvest.prompt_writing import Pair
+from evidence_assets.harvest.prompt_mining import MinedPrompt, Pair, Sentences, Setting, to_prompt
 from evidence_assets.text.prompt_text import as_sentence, fill, same_prompt_key
 
-Paraphrase = Callable[[Sequence[str]], Sequence[Sequence[str]]]
-"""Sentences to rewordings of each."""
 PairScores = Callable[[Sequence[tuple[str, Pair]]], Sequence[float]]
 """How probable each pair is in its prompt; see ``tuple_search.bertnet_score``."""
 MOST_ALIKE = 0.75
@@ -27,7 +20,7 @@ LEAST_WEIGHT = 0.05
 _MIXED = 0.5
 
 
-def reworded(prompt: str, pairs: Sequence[Pair], paraphrase: Paraphrase, most: int = 20) -> list[str]:
+def reworded(prompt: str, pairs: Sequence[Pair], paraphrase: Sentences, most: int = 20) -> list[str]:
     """Prompts in other words, out of sentences about the pairs; what is found is reworded again until there are enough.
 
     It stops at ``ENOUGH`` prompts, after ``ROUNDS`` rounds, or when a round brings nothing new.

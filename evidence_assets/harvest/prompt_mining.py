@@ -1,7 +1,7 @@
-"""Stage 1 of K-Bloom: paraphrase a relation's prompt without labels.
+"""Stage 1 of K-Bloom: paraphrase a relation's prompt without labels, and choose the best paraphrases.
 
-Belongs here: keywords, their orders and substitutes, putting entities back to slots, the choice of the best prompts.
-Models are callables, so that a fine-tuned generator takes the writer's place without a change here.
+They are written by a keyword-to-sentence model, or by a masked one: a sentence is then laid out as its keywords with
+gaps of a few masked words between them, filled left to right with the words likeliest for all pairs together.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.harvest.prompt_writing import Pair, SlotLogProbs
+from evidence_assets.models.protocols import Encoder, MaskedLM
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.prompt_text import (
     HEAD,
@@ -30,6 +30,13 @@ from evidence_assets.text.prompt_text import (
 )
 from evidence_assets.text.words import STOP_WORDS, is_word, words_of
 
+Pair = tuple[str, str]
+SlotLogProbs = Callable[[Sequence[str], Sequence[int]], npt.NDArray[np.floating]]
+"""Texts with ``SLOT`` and which slot is asked of each; answers rows of log-probabilities over a vocabulary."""
+Sentences = Callable[[Sequence[str]], Sequence[Sequence[str]]]
+"""Texts to sentences written of each: of keywords, or in other words."""
+KEPT_PROMPTS, MOST_LAYOUTS = 60, 1200
+"""Prompts that are kept, and layouts that are tried, those with the fewest gap words first."""
 _SMOOTHING = 0.01
 _LOWEST_ENTROPY = 1e-6
 
@@ -94,11 +101,6 @@ def mean_probability(log_probs: npt.NDArray[np.floating]) -> float:
     return float(np.exp(np.mean(log_probs))) if len(log_probs) else 0.0
 
 
-def compatibility(bert: float, bleu_score: float, certain: float, *, alpha: float = 1.0, beta: float = 1.0) -> float:
-    """α · (BERTScore + iBLEU) + β · certainty."""
-    return alpha * (bert + inverse_bleu(bleu_score)) + beta * certain
-
-
 def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[start : start + size]) for start in range(len(words) - size + 1))
 
@@ -107,36 +109,36 @@ Choice = Literal["printed", "probable"]
 Setting = Literal["initial", "top1", "multi"]
 KEYWORDS, SUBSTITUTES = 2, 4
 """Keywords of a prompt, and substitutes of each, that prompts are written with."""
+WRITER_PAIRS = 2
+"""Seed pairs that the masked model writes prompts for."""
 PROPOSALS, SIMILARITY = 20, 0.6
 """Words that are looked at as substitutes, and the least cosine of what they make of the sentence with the original."""
 _LEAST_PROBABLE = 0.5
 
-SentenceVectors = Callable[[Sequence[str]], npt.NDArray[np.floating]]
-WordVectors = Callable[[Sequence[str]], Sequence[npt.NDArray[np.floating]]]
-"""One matrix of contextual word vectors for each text."""
-WordLogProbs = Callable[[Sequence[str]], Sequence[npt.NDArray[np.floating]]]
-"""The log-probabilities of each text's words."""
-Writer = Callable[[Sequence[Sequence[str]], Sequence[Pair]], Sequence[str]]
-"""Keyword orders and seed pairs to sentences: with slots, or with the first pair's entities in their place."""
-Likeness = Callable[[str], npt.NDArray[np.floating]]
-"""How like each word of the vocabulary is to a word, as log-probabilities."""
+
+class Proposer(Protocol):
+    """What proposes substitutes for a word: by what fits its place, and by ``likeness``, both as log-probabilities."""
+
+    @property
+    def vocabulary(self) -> Sequence[str]: ...
+    @property
+    def slot_log_probs(self) -> SlotLogProbs: ...
+    def likeness(self, word: str) -> npt.NDArray[np.floating]: ...
 
 
 @dataclass(frozen=True)
 class MiningModels:
-    """What Stage 1 asks of models.
+    """What Stage 1 asks of models; the masked one stands in for each writer that is not named.
 
-    ``vocabulary`` and ``slot_log_probs`` are of the model that proposes substitutes; where it knows of ``likeness``,
-    that counts as much as what fits the place.
+    ``write`` makes sentences out of keywords and ``propose`` substitutes, both for K-Bloom; ``paraphrase`` rewords
+    sentences for the baseline.
     """
 
-    vocabulary: Sequence[str]
-    slot_log_probs: SlotLogProbs
-    word_vectors: WordVectors
-    word_log_probs: WordLogProbs
-    sentence_vectors: SentenceVectors
-    write: Writer
-    likeness: Likeness | None = None
+    masked: MaskedLM
+    encoder: Encoder
+    write: Sentences | None = None
+    propose: Proposer | None = None
+    paraphrase: Sentences | None = None
 
 
 @dataclass(frozen=True)
@@ -173,10 +175,6 @@ def mine_prompts(
     ``probable`` takes the words' mean probability as certainty and drops candidates whose words are less than half as
     probable as those of the given prompt.
     """
-    if fault := missing_slot(prompt):
-        raise ValueError(fault)
-    if not pairs:
-        raise ValueError("a relation needs at least one seed pair")
     candidates = [prompt]
     if setting != "initial":
         candidates += paraphrases(prompt, pairs, models)
@@ -199,18 +197,19 @@ def mine_prompts(
 
 def paraphrases(prompt: str, pairs: Sequence[Pair], models: MiningModels) -> list[str]:
     """Prompts that say the same in other words; duplicates up to case and punctuation are one."""
-    keywords = extract_keywords(prompt, pairs, models.sentence_vectors, KEYWORDS)
+    keywords = extract_keywords(prompt, pairs, models.encoder, KEYWORDS)
     found: list[str] = []
     keyword_sets = [list(keywords)]
     for position, keyword in enumerate(keywords):
         for word in substitutes(prompt, keyword, pairs, models, SUBSTITUTES):
             found.append(_replace_word(prompt, keyword, word))
             keyword_sets.append([*keywords[:position], word, *keywords[position + 1 :]])
-    orders = [order for items in keyword_sets for order in keyword_orders(items)]
-    for text in models.write(orders, pairs):
-        written = to_prompt(text, *pairs[0])
-        if written is not None:
-            found.append(written)
+    orders = [order for items in keyword_sets for order in itertools.permutations((HEAD, *items, TAIL))]
+    if models.write is not None:
+        written = written_sentences(orders, pairs, models.write)
+    else:
+        written = infill_prompts(orders, pairs[:WRITER_PAIRS], models.masked)
+    found += filter(None, (to_prompt(text, *pairs[0]) for text in written))
     unique: dict[str, str] = {}
     for text in found:
         unique.setdefault(same_prompt_key(text), text)
@@ -218,7 +217,7 @@ def paraphrases(prompt: str, pairs: Sequence[Pair], models: MiningModels) -> lis
     return list(unique.values())
 
 
-def extract_keywords(prompt: str, pairs: Sequence[Pair], sentence_vectors: SentenceVectors, count: int) -> list[str]:
+def extract_keywords(prompt: str, pairs: Sequence[Pair], encoder: Encoder, count: int) -> list[str]:
     """The prompt's own words that say most of what the filled prompt says, in their order there.
 
     A word counts by the mean cosine of its vector with that of the filled sentences; stop words are passed over. The
@@ -230,15 +229,10 @@ def extract_keywords(prompt: str, pairs: Sequence[Pair], sentence_vectors: Sente
     if not words:
         return []
     sentences = [as_sentence(fill(prompt, *pair)) for pair in pairs]
-    vectors = unit_rows(np.asarray(sentence_vectors([*words, *sentences]), dtype=np.float64))
+    vectors = unit_rows(np.asarray(encoder.sentences([*words, *sentences]), dtype=np.float64))
     closeness = (vectors[: len(words)] @ vectors[len(words) :].T).mean(axis=1)
     best = sorted(range(len(words)), key=lambda index: (-closeness[index], index))[:count]
     return [words[index] for index in sorted(best)]
-
-
-def keyword_orders(keywords: Sequence[str]) -> list[tuple[str, ...]]:
-    """All orders of the two slots and the keywords."""
-    return list(itertools.permutations((HEAD, *keywords, TAIL)))
 
 
 def substitutes(prompt: str, keyword: str, pairs: Sequence[Pair], models: MiningModels, count: int) -> list[str]:
@@ -248,15 +242,16 @@ def substitutes(prompt: str, keyword: str, pairs: Sequence[Pair], models: Mining
     come first.
     """
     masked = _replace_word(prompt, keyword, SLOT)
-    rows = models.slot_log_probs([as_sentence(fill(masked, *pair)) for pair in pairs], [0] * len(pairs))
+    proposer = models.propose or models.masked
+    rows = proposer.slot_log_probs([as_sentence(fill(masked, *pair)) for pair in pairs], [0] * len(pairs))
     mean = rows.mean(axis=0, dtype=np.float64)
-    if models.likeness is not None:
-        mean = mean + models.likeness(keyword)
+    if models.propose is not None:
+        mean = mean + models.propose.likeness(keyword)
     own = {word.casefold() for word in prompt_words(prompt)}
     own |= {word.casefold() for pair in pairs for entity in pair for word in words_of(entity)}
     proposed: list[str] = []
     for position in np.argsort(-mean, kind="stable"):
-        word = models.vocabulary[position]
+        word = proposer.vocabulary[position]
         if is_word(word) and word.casefold() not in STOP_WORDS and word.casefold() not in own:
             proposed.append(word)
         if len(proposed) == PROPOSALS:
@@ -268,7 +263,7 @@ def substitutes(prompt: str, keyword: str, pairs: Sequence[Pair], models: Mining
         for pair in pairs
         for text in (prompt, *(_replace_word(prompt, keyword, word) for word in proposed))
     ]
-    vectors = unit_rows(np.asarray(models.sentence_vectors(texts), dtype=np.float64))
+    vectors = unit_rows(np.asarray(models.encoder.sentences(texts), dtype=np.float64))
     vectors = vectors.reshape(len(pairs), 1 + len(proposed), -1)
     cosine = np.einsum("pd,pwd->pw", vectors[:, 0], vectors[:, 1:]).mean(axis=0)
     return [word for word, close in zip(proposed, cosine, strict=True) if close >= SIMILARITY][:count]
@@ -289,8 +284,8 @@ def score_prompts(
     """Score candidates against the initial prompt, means over the pairs; best first, ties by text."""
     prompts = list(dict.fromkeys([initial, *candidates]))
     texts = [as_sentence(fill(prompt, *pair)) for prompt in prompts for pair in pairs]
-    vectors = models.word_vectors(texts)
-    log_probs = models.word_log_probs(texts)
+    vectors = [item.vectors for item in models.masked.word_vectors(texts)]
+    log_probs = [item.log_probs for item in models.masked.word_log_probs(texts)]
     words = [words_of(text) for text in texts]
     measure = certainty if choice == "printed" else mean_probability
     scored = []
@@ -299,10 +294,84 @@ def score_prompts(
         bert = float(np.mean([bert_score(vectors[pair], vectors[row]) for pair, row in enumerate(rows)]))
         copied = float(np.mean([bleu(words[pair], words[row]) for pair, row in enumerate(rows)]))
         certain = float(np.mean([measure(log_probs[row]) for row in rows]))
-        total = compatibility(bert, copied, certain)
-        scored.append(MinedPrompt(prompt, 0.0, bert, inverse_bleu(copied), certain, total, False))
+        compatibility = bert + inverse_bleu(copied) + certain  # α = β = 1
+        scored.append(MinedPrompt(prompt, 0.0, bert, inverse_bleu(copied), certain, compatibility, False))
     return sorted(scored, key=lambda item: (-item.compatibility, item.text))
 
 
 def _replace_word(prompt: str, word: str, other: str) -> str:
     return re.sub(rf"(?<![\w<]){re.escape(word)}(?![\w>])", lambda _: other, prompt, count=1)
+
+
+# Writing ------------------------------------------------------------------------------------------------------------
+
+
+def written_sentences(orders: Sequence[Sequence[str]], pairs: Sequence[Pair], write: Sentences) -> list[str]:
+    """What a keyword-to-sentence model writes of each order with the first pair's entities in it.
+
+    A sentence that lost a keyword, or the order of them, is dropped.
+    """
+    named = [[fill(item, *pairs[0]) for item in order] for order in orders]
+    replies = write([" ".join(items) for items in named])
+    return [text for items, own in zip(named, replies, strict=True) for text in own if _in_order(text, items)]
+
+
+def _in_order(text: str, items: Sequence[str]) -> bool:
+    words, at = f" {' '.join(words_of(text))} ".casefold(), 0
+    for item in items:
+        found = words.find(f" {' '.join(words_of(item))} ".casefold(), at)
+        if found < 0:
+            return False
+        at = found + 1
+    return True
+
+
+def infill_prompts(
+    orders: Sequence[Sequence[str]], pairs: Sequence[Pair], model: MaskedLM, keep: int = KEPT_PROMPTS
+) -> list[str]:
+    """Prompts that hold all items of an order, in that order, with gaps filled by the model.
+
+    ``orders``: Keyword orders; ``<HEAD>`` and ``<TAIL>`` are items like the others.
+    ``keep``: How many prompts come back: those whose gap words have the highest mean log-probability.
+    """
+    layouts, vocabulary = _layouts(orders), model.vocabulary
+    own = {word.casefold() for pair in pairs for entity in pair for word in entity.split()}
+    allowed = np.asarray([is_word(word) and word.casefold() not in own for word in vocabulary])
+    position = {word: number for number, word in enumerate(vocabulary)}
+    scores = np.zeros(len(layouts))
+    gaps = np.asarray([layout.count(SLOT) for layout in layouts])
+    for _ in range(int(gaps.max())):
+        open_layouts = [number for number, layout in enumerate(layouts) if SLOT in layout]
+        if not open_layouts or not allowed.any():
+            break
+        texts = [as_sentence(fill(" ".join(layouts[number]), *pair)) for number in open_layouts for pair in pairs]
+        rows = model.slot_log_probs(texts, [0] * len(texts))
+        mean = rows.reshape(len(open_layouts), len(pairs), -1).mean(axis=1, dtype=np.float64)
+        mean[:, ~allowed] = -np.inf
+        for number, row in zip(open_layouts, mean, strict=True):
+            at = layouts[number].index(SLOT)
+            if at and layouts[number][at - 1] in position:  # a word is not said twice in a row
+                row[position[layouts[number][at - 1]]] = -np.inf
+            best = int(row.argmax())
+            layouts[number][at] = vocabulary[best]
+            scores[number] += row[best]
+    scores = np.where(gaps > 0, scores / np.maximum(gaps, 1), 0.0)
+    ranking = sorted(range(len(layouts)), key=lambda number: (-scores[number], layouts[number]))
+    return list(dict.fromkeys(" ".join(layouts[number]) for number in ranking))[:keep]
+
+
+def _layouts(orders: Sequence[Sequence[str]]) -> list[list[str]]:
+    found: list[tuple[int, int, list[str]]] = []
+    for rank, order in enumerate(orders):
+        widest = 3 if len(order) <= 3 else 2
+        inner = [range(widest + 1)] * (len(order) - 1)
+        for before, after, *between in itertools.product(range(3 if len(order) <= 3 else 2), range(2), *inner):
+            layout = [SLOT] * before + [order[0]]
+            for size, item in zip(between, order[1:], strict=True):
+                layout += [SLOT] * size + [item]
+            layout += [SLOT] * after
+            # Nothing could say how head and tail are related where they touch.
+            if abs(layout.index(HEAD) - layout.index(TAIL)) > 1:
+                found.append((layout.count(SLOT), rank, layout))
+    found.sort(key=lambda item: item[:2])
+    return [layout for _, _, layout in found[:MOST_LAYOUTS]]

@@ -1,23 +1,19 @@
-"""What a harvest is worth: size, diversity, novelty, accuracy, agreement, coverage, contradictions.
-
-Belongs here: numbers about sets and rankings of entity pairs. Nothing here searches or scores pairs.
-"""
+"""What a harvest is worth: numbers about sets and rankings of entity pairs."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.harvest.prompt_mining import Pair
 from evidence_assets.models.vectors import unit_rows
 
-Pair = tuple[str, str]
 Rule = Literal["share", "maximum"]
-Item = TypeVar("Item", bound=Hashable)
 _ALIKE, _REQUIRED, _ROUNDS, _DRAWN = 0.75, 0.5, 200, 100
 
 
@@ -47,15 +43,11 @@ def extracted_facts(pairs: Sequence[Pair]) -> int:
 def novelty(pairs: Iterable[Pair], reference: Collection[str]) -> float:
     """100 × share of the distinct entities that are no entity of the reference (exact string); NaN for no entity."""
     found = entities(pairs)
-    known = reference if isinstance(reference, set | frozenset | dict) else set(reference)
-    return 100 * sum(entity not in known for entity in found) / len(found) if found else float("nan")
+    return 100 * len(found - set(reference)) / len(found) if found else float("nan")
 
 
 def reference_accuracy(
-    generated: npt.NDArray[np.floating],
-    reference: npt.NDArray[np.floating],
-    *,
-    rule: Rule = "share",
+    generated: npt.NDArray[np.floating], reference: npt.NDArray[np.floating], rule: Rule = "share"
 ) -> Spread:
     """Percentage of generated tuples that are like the reference's tuples of the relation.
 
@@ -65,10 +57,6 @@ def reference_accuracy(
 
     ``generated``, ``reference``: One vector a tuple, n × d; scaled to unit length here.
     """
-    if not len(reference):
-        raise ValueError("the reference holds no tuple of this relation")
-    if not len(generated):
-        return Spread(float("nan"), float("nan"))
     ours, theirs = (unit_rows(np.asarray(vectors, dtype=np.float64)) for vectors in (generated, reference))
     alike = ours @ theirs.T > _ALIKE
     random = np.random.default_rng(0)
@@ -92,14 +80,9 @@ def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float
     >>> cohens_kappa([1, 1, 0, 0], [1, 0, 0, 0])
     0.5
     """
-    if len(first) != len(second) or not first:
-        raise ValueError(f"kappa needs two judges on the same items, not {len(first)} and {len(second)} verdicts")
     observed = sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
-    labels = {*first, *second}
-    expected = (
-        sum(sum(item == label for item in first) * sum(item == label for item in second) for label in labels)
-        / len(first) ** 2
-    )
+    ours, theirs = Counter(first), Counter(second)
+    expected = sum(count * theirs[label] for label, count in ours.items()) / len(first) ** 2
     return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
 
 
@@ -121,26 +104,6 @@ def ranked_agreement(log_likelihoods: npt.NDArray[np.floating], shapes: Sequence
         lowest = np.sort(values[rows], axis=0)[len(rows) - cut]
         finds[rows] = values[rows] >= lowest
     return [tuple(int(prompt) for prompt in np.flatnonzero(row)) for row in finds]
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """``population`` is the estimated number of findable tuples, ``share`` what was found of it (at most 1)."""
-
-    population: float
-    share: float
-
-
-def capture_recapture(first: Collection[Item], second: Collection[Item]) -> Coverage:
-    """Chapman's estimate from two catches by disjoint prompt sets: (n1 + 1)(n2 + 1) / (m + 1) − 1, m found by both.
-
-    It takes the catches for independent; prompts that share a bias agree too often, so that it is then a lower bound
-    on what there is to find.
-    """
-    one, two = set(first), set(second)
-    population = (len(one) + 1) * (len(two) + 1) / (len(one & two) + 1) - 1
-    found = len(one | two)
-    return Coverage(population, min(1.0, found / population) if population > 0 else float("nan"))
 
 
 def contradictions(pairs: Sequence[Pair]) -> list[bool]:

@@ -1,12 +1,7 @@
 """Stage 3 of K-Bloom: how near a candidate's sentence is to the seeds' sentences, and how fluent it is.
 
-Belongs here: scores of filled sentences, given as words, vectors, masses and log-probabilities.
-
-Orientation, stated once and kept by everything in this module:
-
-* ``semantic`` is a **distance**, Σ over the seeds of an optimal transport cost: at least 0, **smaller is nearer**;
-* ``fluency`` is a score: larger is more fluent;
-* the final score is larger for better triples: ``nearness`` turns the distance round before the two are combined.
+Orientation, kept by everything here: ``semantic`` is a **distance**, smaller is nearer; ``fluency`` and the final score
+are larger for better triples, so ``nearness`` turns the distance round before the two are combined.
 """
 
 from __future__ import annotations
@@ -22,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.models.vectors import Array, unit_rows
-from evidence_assets.retrieval.bm25 import text_weights
 
 Ground = Literal["cosine", "euclidean"]
 FluencyForm = Literal["printed", "corrected", "probability"]
-FinalForm = Literal["printed", "distance", "rank_normalised", "fluency"]
+FinalForm = Literal["printed", "distance", "fluency"]
 Idf = Callable[[str], float]
 
 
@@ -50,14 +44,6 @@ def sentence_idf(sentences: Iterable[Sequence[str]]) -> Idf:
     return lambda word: max(0.0, table.get(word.casefold(), rarest))
 
 
-def bm25_weights(words: Sequence[str], idf: Idf, average_length: float) -> Array:
-    """BM25 weight of each word of a sentence within it, case ignored.
-
-    The printed sum runs over the corpus; the weight of a word in a sentence is that sentence's own term.
-    """
-    return text_weights([word.casefold() for word in words], idf, average_length)
-
-
 def semantic_distances(
     candidates: Sequence[ScoredSentence], seeds: Sequence[ScoredSentence], *, ground: Ground = "cosine"
 ) -> Array:
@@ -68,8 +54,6 @@ def semantic_distances(
     normalised; a sentence without any weight has uniform masses. Exact: costs between sentences with one or two
     weighted words each are closed forms, all others are solved by ``ot.emd2``.
     """
-    if not seeds:
-        raise ValueError("the semantic distance needs at least one seed sentence")
     left = [_support(sentence, ground) for sentence in candidates]
     right = [_support(sentence, ground) for sentence in seeds]
     distances = np.zeros(len(left))
@@ -134,31 +118,22 @@ def final_scores(near: Array, fluent: Array, form: FinalForm = "printed", distan
     """Combine nearness and fluency; larger is better.
 
     ``printed``: σ(s)·s + σ(f)·f with the nearness s, so that larger is better; ``distance``: with the distance in its
-    place, to the letter of equation 5.20, which prefers far pairs. ``rank_normalised``: the mean of the two rank
-    shares, so that neither unit outweighs the other. ``fluency``: the fluency alone, for a model whose word vectors
-    say little.
+    place, to the letter of equation 5.20, which prefers far pairs. ``fluency``: the fluency alone, for a model whose
+    word vectors say little.
     """
-    near, fluent = np.asarray(near, dtype=np.float64), np.asarray(fluent, dtype=np.float64)
+    if form == "fluency":
+        return fluent
     if form == "distance":
         if distance is None:
             raise ValueError("the form `distance` needs the distances")
-        near = np.asarray(distance, dtype=np.float64)
-    if form in ("printed", "distance"):
-        result: Array = _swish(near) + _swish(fluent)
-        return result
-    if form == "fluency":
-        return fluent
-    return (_rank_share(near) + _rank_share(fluent)) / 2
+        near = distance
+    return np.asarray(_swish(near) + _swish(fluent))
 
 
 def _support(sentence: ScoredSentence, ground: Ground) -> tuple[Array, Array]:
     """The words that carry mass: normalised masses and the vectors that the ground cost reads."""
     weights = np.asarray(sentence.weights, dtype=np.float64)
     vectors = np.asarray(sentence.vectors, dtype=np.float64)
-    if len(weights) == 0 or len(weights) != len(vectors):
-        raise ValueError(f"a sentence needs a weight for each word vector: {len(weights)} and {len(vectors)}")
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("BM25 weights must be finite and not negative; clip the idf at 0")
     if weights.sum() <= 0:
         weights = np.ones(len(vectors))
     carried = weights > 0
@@ -176,10 +151,3 @@ def _ground_costs(vectors: Array, other: Array, ground: Ground) -> Array:
 
 def _swish(values: Array) -> Array:
     return np.asarray(values / (1 + np.exp(-np.clip(values, -700, 700))))
-
-
-def _rank_share(values: Array) -> Array:
-    """Share of the values at or under each one, ties at their mean rank; 1 for a single best."""
-    from scipy.stats import rankdata  # as slow to import as torch
-
-    return np.asarray(rankdata(values) / max(1, len(values)))

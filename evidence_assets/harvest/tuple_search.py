@@ -1,8 +1,5 @@
 """Search for the entity pairs that a masked model finds likeliest in a relation's prompts.
 
-Belongs here: the four-heap search of K-Bloom and the one-heap search of its baseline. The model is a callback, so that
-this module knows neither tokenizers nor weights.
-
 A pair has the words w_1 … w_k, the head's first, filled left to right. Under prompts with weights λ_p (their sum is 1)
 the log-probability of word i is ℓ_i = Σ_p λ_p · log P_p(w_i | w_1 … w_{i−1}), and a pair's score is
 
@@ -83,12 +80,8 @@ class _Siblings:
     bounds: npt.NDArray[np.float64]
 
     def node(self, index: int) -> _Node:
-        parent = self.parent
-        return _Node(
-            parent.shape,
-            (*parent.filled, int(self.words[index])),
-            (*parent.log_probs, float(self.log_probs[index])),
-        )
+        filled = (*self.parent.filled, int(self.words[index]))
+        return _Node(self.parent.shape, filled, (*self.parent.log_probs, float(self.log_probs[index])))
 
 
 @dataclass
@@ -99,8 +92,6 @@ class _Heap:
     frontier: list[tuple[float, int, _Siblings | _Node, int]] = field(default_factory=list)
     leaves: list[_Siblings] = field(default_factory=list)
     best: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    listed: list[FoundPair] | None = None
-    """The pairs at or above the threshold, once every one of them is known."""
 
     @property
     def threshold(self) -> float:
@@ -120,7 +111,6 @@ class _Heap:
 
     def widen(self) -> None:
         self.capacity *= 2
-        self.listed = None
         self.best = np.empty(0)
         if self.leaves:
             self.add(np.concatenate([leaf.bounds for leaf in self.leaves]))
@@ -137,7 +127,7 @@ def search_tuples(
     variant: Variant = "kbloom",
     batch_size: int = 64,
 ) -> list[FoundPair]:
-    """The best ``n`` pairs of each heap, by descending score, ties by text.
+    """The best ``n`` pairs of each heap, all together by descending score, ties by text.
 
     Pairs of an entity with itself and entities that repeat a word are never formed.
 
@@ -147,14 +137,8 @@ def search_tuples(
         in the order of the result, so that it does not depend on the order of the search; heaps widen until ``n`` of
         each survive or there are no more pairs.
     ``batch_size``: Nodes opened at a time; each asks one query a prompt.
-
-    Returns pairs of all heaps together, by descending score, ties by text.
     """
     share = np.asarray(weights, dtype=np.float64)
-    if len(share) == 0 or not np.isfinite(share).all() or (share < 0).any() or share.sum() <= 0:
-        raise ValueError(f"prompt weights must be finite, not negative and not all zero: {list(weights)}")
-    if n < 1 or batch_size < 1:
-        raise ValueError(f"n and batch_size must be at least 1, not {n} and {batch_size}")
     search = _Search(log_probs, vocabulary, share / share.sum(), variant)
     groups = [[shape] for shape in shapes] if variant == "kbloom" else [list(shapes)]
     heaps = [search.heap(group, n) for group in groups]
@@ -188,23 +172,16 @@ class _Search:
             self._expand(batch)
 
     def pairs(self, heap: _Heap) -> list[FoundPair]:
-        """The pairs of a finished heap at or above its threshold, by descending score, ties by text."""
-        if heap.listed is not None:
-            return heap.listed
+        """The pairs of a finished heap at or above its threshold."""
         found = []
         threshold = heap.threshold
         for leaf in heap.leaves:
-            count = int(np.searchsorted(-leaf.bounds, -threshold, side="right"))
-            for index in range(count):
-                node = leaf.node(index)
-                head, tail = self._texts(node)
+            for index in range(int(np.searchsorted(-leaf.bounds, -threshold, side="right"))):
+                node, size = leaf.node(index), leaf.parent.shape[0]
+                words = [self._vocabulary[word] for word in node.filled]
+                head, tail = " ".join(words[:size]), " ".join(words[size:])
                 found.append(FoundPair(head, tail, node.shape, float(leaf.bounds[index]), node.log_probs))
-        heap.listed = sorted(found, key=_order)
-        return heap.listed
-
-    def _texts(self, node: _Node) -> tuple[str, str]:
-        words = [self._vocabulary[word] for word in node.filled]
-        return " ".join(words[: node.shape[0]]), " ".join(words[node.shape[0] :])
+        return found
 
     def _push(self, heap: _Heap, bound: float, item: _Siblings | _Node, index: int) -> None:
         heapq.heappush(heap.frontier, (-bound, next(self._order), item, index))
@@ -226,8 +203,6 @@ class _Search:
         prompts = range(len(self._weights))
         queries = [Query(prompt, node.shape, node.filled) for _, node, _ in batch for prompt in prompts]
         answers = np.asarray(self._ask(queries))
-        if answers.shape != (len(queries), len(self._vocabulary)):
-            raise ValueError(f"log_probs answered {answers.shape}, asked {(len(queries), len(self._vocabulary))}")
         if np.isnan(answers).any():
             raise ValueError("the model answered NaN as a log-probability")
         rows = answers.reshape(len(batch), len(prompts), -1)
@@ -273,12 +248,10 @@ def _bound(node: _Node, row: npt.NDArray[np.float64], variant: Variant) -> npt.N
     if variant == "kbloom":
         return total
     head_length, tail_length = node.shape
-    if len(node.filled) < head_length:
-        entities = total / head_length
-    else:
-        entities = (
-            sum(node.log_probs[:head_length]) / head_length + (sum(node.log_probs[head_length:]) + row) / tail_length
-        )
+    entities = total / head_length
+    if len(node.filled) >= head_length:
+        head, tail = sum(node.log_probs[:head_length]), sum(node.log_probs[head_length:])
+        entities = head / head_length + (tail + row) / tail_length
     lowest = np.minimum(min(node.log_probs, default=0.0), row)
     return (total / (head_length + tail_length) + entities / 2 + lowest) / 3
 
@@ -295,24 +268,16 @@ def _banned(node: _Node) -> list[int]:
     return banned
 
 
-def _order(pair: FoundPair) -> tuple[float, str, str]:
-    return -pair.score, pair.head, pair.tail
-
-
 def _greedy(
-    heaps: Sequence[_Heap],
-    pairs: Callable[[_Heap], list[FoundPair]],
-    n: int,
-    max_occurrences: int | None,
+    heaps: Sequence[_Heap], pairs: Callable[[_Heap], list[FoundPair]], n: int, max_occurrences: int | None
 ) -> tuple[list[FoundPair], list[_Heap]]:
     """Take pairs of all heaps in order, ``n`` of each at most, while their entities may still occur.
 
     The second result names the heaps that lack pairs although there are more under their threshold: they must be
-    widened, and everything taken again. Where it is empty the first is final, for a heap that lacks nothing was filled
-    at or above its threshold, where all its pairs are known.
+    widened, and everything taken again.
     """
     known = [(pair, number) for number, heap in enumerate(heaps) for pair in pairs(heap)]
-    known.sort(key=lambda item: _order(item[0]))
+    known.sort(key=lambda item: (-item[0].score, item[0].head, item[0].tail))
     lacking = dict.fromkeys(range(len(heaps)), n)
     occurrences: Counter[str] = Counter()
     kept: list[FoundPair] = []

@@ -129,7 +129,7 @@ class Harvesting(_Strict):
         description="How fluent a triple's sentence is, where a variant does not say; else probability with the "
         "sample's own model, corrected with others.",
     )
-    final: Literal["printed", "rank_normalised", "fluency", ""] = Field(
+    final: Literal["printed", "fluency", ""] = Field(
         "",
         description="What triples are ranked by, where a variant does not say; else fluency with the sample's own "
         "model, printed with others.",

@@ -15,7 +15,8 @@ from evidence_assets.experiment.variants import VARIABLE, presets
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.reproduction.cells import Cell, candidates, declared_cells
 from evidence_assets.reproduction.ours import scores_beside, with_ours
-from evidence_assets.systems.kbloom import methods, sample_model
+from evidence_assets.systems.kbloom import sample_model
+from evidence_assets.systems.kbloom import system as kbloom
 from evidence_assets_tests.assets.miniature import (
     Model,
     make,
@@ -64,7 +65,7 @@ def miniature(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, opted)
         patch.setattr(solvers, "generator", lambda settings: Model(settings.name))
-        for module in (methods, sample_model):
+        for module in (kbloom, sample_model):
             patch.setattr(module, "masked_lm", lambda lake, settings: masked(settings.name))
         patch.setattr("evidence_assets.systems.a2q.classifier_tuning.EMBEDDED", str(make_cross_encoder(root / "tiny")))
         with small_world(root / "world", lines, patch) as world:

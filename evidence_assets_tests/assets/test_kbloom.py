@@ -1,4 +1,4 @@
-"""The opted-in assets of a harvest, materialized over rows that lie in a lake: kinds, judges, likelihood, coverage."""
+"""The opted-in assets of a harvest, materialized over rows that lie in a lake: kinds, judges, likelihood."""
 
 from __future__ import annotations
 
@@ -77,10 +77,5 @@ def test_models_judge_and_rate_where_the_profile_names_some(
     assert found["tiny-causal", "likelihood"] < 0
 
 
-def test_a_graph_that_types_its_nodes_is_read_before_the_harvest_and_coverage_is_opted_in() -> None:
-    plain = harvest()
-    assert not any("coverage" in key for key in parents(plain))
-    typed = harvest(kinds="knowledge/typed/triples", coverage=True)
-    read = parents(typed)
-    assert "knowledge/typed/triples" in read[HARVEST]
-    assert {"knowledge/typed/triples", "models/masked_lm", HARVEST} <= read["scores/knowledge/mine_coverage"]
+def test_triples_that_say_of_what_kind_things_are_are_read_before_the_harvest() -> None:
+    assert "knowledge/typed/triples" in parents(harvest(kinds="knowledge/typed/triples"))[HARVEST]

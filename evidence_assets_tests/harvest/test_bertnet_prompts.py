@@ -18,7 +18,7 @@ from evidence_assets.harvest.bertnet_prompts import (
     reworded,
     weights,
 )
-from evidence_assets.harvest.prompt_writing import Pair, written_sentences
+from evidence_assets.harvest.prompt_mining import Pair, written_sentences
 from evidence_assets.text.prompt_text import HEAD, TAIL
 
 PROMPT = "<HEAD> is the capital of <TAIL>"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +17,15 @@ from evidence_assets.harvest.prompt_mining import (
     bert_score,
     bleu,
     certainty,
-    compatibility,
     extract_keywords,
+    infill_prompts,
     inverse_bleu,
-    keyword_orders,
     mean_probability,
     mine_prompts,
     score_prompts,
     substitutes,
     to_prompt,
 )
-from evidence_assets.harvest.prompt_writing import infill_prompts
 from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, missing_slot
 from evidence_assets.text.words import words_of
 
@@ -44,47 +45,49 @@ def vector(word: str) -> npt.NDArray[np.float64]:
     return base
 
 
-def sentence_vectors(texts: Sequence[str]) -> npt.NDArray[np.float64]:
-    return np.stack([np.sum([vector(word) for word in words_of(text)], axis=0) for text in texts])
+class Meanings:
+    """An encoder whose sentences are the sums of their words."""
+
+    def sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+        return np.stack([np.sum([vector(word) for word in words_of(text)], axis=0) for text in texts])
 
 
-def slot_log_probs(texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
-    """Knows what follows what; ``banana`` is always likelier than ``city``."""
-    rows = np.full((len(texts), len(VOCABULARY)), math.log(0.01))
-    for row, text in zip(rows, texts, strict=True):
-        before = text.split(SLOT)[0].split()
-        last = before[-1] if before else ""
-        favourite = {"": "the", "is": "the", "the": "capital", "capital": "of", "seat": "of", "Paris": "is"}.get(last)
-        row[VOCABULARY.index(favourite or "is")] = math.log(0.5)
-        for word, share in (("seat", 0.2), ("banana", 0.1), ("city", 0.05), ("Paris", 0.12)):
-            row[VOCABULARY.index(word)] = max(row[VOCABULARY.index(word)], math.log(share))
-    return rows
+class Knows:
+    """A masked model that knows what follows what; ``banana`` is always likelier than ``city``."""
+
+    vocabulary = VOCABULARY
+
+    def __init__(self, log_prob: Callable[[str], float] | None = None) -> None:
+        self._log_prob = log_prob or (lambda text: -0.1 if "capital" in text or "seat" in text else -2.0)
+
+    def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
+        rows = np.full((len(texts), len(VOCABULARY)), math.log(0.01))
+        for row, text in zip(rows, texts, strict=True):
+            before = text.split(SLOT)[0].split()
+            last = before[-1] if before else ""
+            follows = {"": "the", "is": "the", "the": "capital", "capital": "of", "seat": "of"}
+            row[VOCABULARY.index(follows.get(last, "is"))] = math.log(0.5)
+            for word, share in (("seat", 0.2), ("banana", 0.1), ("city", 0.05), ("Paris", 0.12)):
+                row[VOCABULARY.index(word)] = max(row[VOCABULARY.index(word)], math.log(share))
+        return rows
+
+    def word_vectors(self, texts: Sequence[str]) -> list[Any]:
+        return [SimpleNamespace(vectors=np.stack([vector(word) for word in words_of(text)])) for text in texts]
+
+    def word_log_probs(self, texts: Sequence[str]) -> list[Any]:
+        return [SimpleNamespace(log_probs=np.full(len(words_of(text)), self._log_prob(text))) for text in texts]
 
 
-def models(written: Sequence[str] = ()) -> MiningModels:
-    return MiningModels(
-        VOCABULARY,
-        slot_log_probs,
-        lambda texts: [np.stack([vector(word) for word in words_of(text)]) for text in texts],
-        lambda texts: [
-            np.full(len(words_of(text)), -0.1 if "capital" in text or "seat" in text else -2.0) for text in texts
-        ],
-        sentence_vectors,
-        lambda orders, pairs: list(written),
-    )
+def models(written: Sequence[str] = (), masked: Any = None) -> MiningModels:
+    """With a writer that writes these sentences of whatever keywords."""
+    return MiningModels(masked or Knows(), Meanings(), lambda texts: [written] * len(texts))  # type: ignore[arg-type]
 
 
 def test_keywords_are_the_words_nearest_to_the_sentence() -> None:
-    assert extract_keywords(PROMPT, PAIRS, sentence_vectors, 2) == ["capital"]
-    both = extract_keywords("the capital banana of <HEAD> is city <TAIL>", PAIRS, sentence_vectors, 2)
+    assert extract_keywords(PROMPT, PAIRS, Meanings(), 2) == ["capital"]
+    both = extract_keywords("the capital banana of <HEAD> is city <TAIL>", PAIRS, Meanings(), 2)
     assert both == ["capital", "city"]
-    assert extract_keywords("<HEAD> is in <TAIL>", PAIRS, sentence_vectors, 2) == []
-
-
-def test_orders_are_all_permutations_with_both_entities() -> None:
-    orders = keyword_orders(["capital", "city"])
-    assert len(orders) == len(set(orders)) == 24
-    assert all({HEAD, TAIL, "capital", "city"} == set(order) for order in orders)
+    assert extract_keywords("<HEAD> is in <TAIL>", PAIRS, Meanings(), 2) == []
 
 
 def test_substitutes_are_likely_and_mean_the_same() -> None:
@@ -103,8 +106,8 @@ def test_entities_go_back_to_slots() -> None:
 def test_mining_keeps_the_best_and_normalises() -> None:
     written = [
         "Paris is the seat of France",
-        "the capital of <TAIL> is <HEAD>",
-        "The capital of <TAIL>, is <HEAD>!",
+        "the capital of France is Paris",
+        "The capital of France, is Paris!",
         "Paris is old",
     ]
     mined = mine_prompts(PROMPT, PAIRS, models(written), n=3)
@@ -122,7 +125,7 @@ def test_mining_keeps_the_best_and_normalises() -> None:
 
 
 def test_settings() -> None:
-    written = ["<HEAD> is the seat of <TAIL>"]
+    written = ["Paris is the seat of France"]
     [only] = mine_prompts(PROMPT, PAIRS, models(written), setting="initial")
     assert (only.text, only.weight, only.kept) == (PROMPT, 1.0, True)
     top = [item for item in mine_prompts(PROMPT, PAIRS, models(written), setting="top1") if item.kept]
@@ -132,25 +135,11 @@ def test_settings() -> None:
 
 
 def test_printed_certainty_lets_improbable_text_win_and_probable_drops_it() -> None:
-    def log_probs(texts: Sequence[str]) -> list[npt.NDArray[np.float64]]:
-        return [np.full(len(words_of(text)), -9.0 if "banana" in text else -0.5) for text in texts]
-
-    base = models(["<HEAD> banana <TAIL>"])
-    pieces = MiningModels(
-        base.vocabulary, base.slot_log_probs, base.word_vectors, log_probs, base.sentence_vectors, base.write
-    )
+    pieces = models(["Paris capital banana France"], Knows(lambda text: -9.0 if "banana" in text else -0.5))
     printed = mine_prompts(PROMPT, PAIRS, pieces, choice="printed")
-    assert printed[0].text == "<HEAD> banana <TAIL>" and printed[0].weight > 0.9
+    assert printed[0].text == "<HEAD> capital banana <TAIL>" and printed[0].weight > 0.9
     probable = mine_prompts(PROMPT, PAIRS, pieces, choice="probable")
-    assert "<HEAD> banana <TAIL>" not in [item.text for item in probable if item.kept]
-
-
-def test_one_pair_is_enough_and_none_is_not() -> None:
-    assert mine_prompts(PROMPT, PAIRS[:1], models())
-    with pytest.raises(ValueError, match="at least one seed pair"):
-        mine_prompts(PROMPT, (), models())
-    with pytest.raises(ValueError, match="no <TAIL>"):
-        mine_prompts("<HEAD> is big", PAIRS, models())
+    assert "<HEAD> capital banana <TAIL>" not in [item.text for item in probable if item.kept]
 
 
 def test_scores_of_the_initial_prompt_itself() -> None:
@@ -163,24 +152,23 @@ def test_scores_of_the_initial_prompt_itself() -> None:
 
 
 def test_infilled_prompts_keep_all_items_in_order() -> None:
-    orders = keyword_orders(["capital"])
-    written = infill_prompts(orders, PAIRS, slot_log_probs, VOCABULARY, keep=500)
+    orders = list(permutations((HEAD, "capital", TAIL)))
+    written = infill_prompts(orders, PAIRS, Knows(), keep=500)  # type: ignore[arg-type]
     assert "<HEAD> is the capital of <TAIL>" in written
     for text in written:
         assert not missing_slot(text) and SLOT not in text and "capital" in text.split()
         assert not set(words_of(text)) & {"Paris", "France", "Rome", "Italy"}
         assert HEAD + " " + TAIL not in text and TAIL + " " + HEAD not in text
-    assert infill_prompts(orders, (), slot_log_probs, VOCABULARY) == []
 
 
 def test_infilling_takes_what_fits_all_pairs() -> None:
-    def torn(texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
-        rows = np.full((len(texts), 3), -9.0)
-        for row, text in zip(rows, texts, strict=True):
-            row[:] = (-0.1, -8.0, -1.0) if "Paris" in text else (-8.0, -0.1, -1.0)
-        return rows
+    class Torn(Knows):
+        vocabulary = ("left", "right", "both")
 
-    assert infill_prompts([(HEAD, TAIL)], PAIRS, torn, ("left", "right", "both"), keep=1) == ["<HEAD> both <TAIL>"]
+        def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
+            return np.array([(-0.1, -8.0, -1.0) if "Paris" in text else (-8.0, -0.1, -1.0) for text in texts])
+
+    assert infill_prompts([(HEAD, TAIL)], PAIRS, Torn(), keep=1) == ["<HEAD> both <TAIL>"]  # type: ignore[arg-type]
 
 
 # BLEU, BERTScore, certainty
@@ -216,4 +204,3 @@ def test_certainty_is_floored_and_as_printed() -> None:
 @pytest.mark.parametrize(("score", "expected"), [(0.0, 101.0), (1.0, 1.0)])
 def test_inverse_bleu(score: float, expected: float) -> None:
     assert inverse_bleu(score) == pytest.approx(1 / (1 + math.exp(-expected)))
-    assert compatibility(0.5, score, 2.0, alpha=2, beta=3) == pytest.approx(2 * (0.5 + inverse_bleu(score)) + 6)

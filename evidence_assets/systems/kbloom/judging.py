@@ -1,5 +1,4 @@
-"""What a language model is asked of one triple, put as a statement by its relation's template, and how its reply is
-read."""
+"""What a language model is asked of a statement, a triple by its relation's template, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.answers import one_of
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
@@ -32,9 +30,7 @@ class Judge(Protocol):
 
     @property
     def model_id(self) -> str: ...
-    @property
-    def version(self) -> str: ...
-    def judge(self, statements: Sequence[str]) -> list[bool | Failure]: ...
+    def judge(self, statements: Sequence[str]) -> Sequence[bool | Failure]: ...
 
 
 def judge_request(statement: str, words: Words = PACKAGED) -> Request:
@@ -59,14 +55,9 @@ class PromptedJudge:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
-        self._said: dict[str, bool | Failure] = {}
-        self.version = content_id("prompted_judge", JUDGE.version_in(model.words), model.version)
 
     def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
-        """One verdict or failure a statement; what it has judged before it is not asked again."""
-        new = [text for text in dict.fromkeys(statements) if text not in self._said]
-        self._said |= dict(zip(new, JUDGE.ask(self._model, new), strict=True)) if new else {}
-        return [self._said[text] for text in statements]
+        return JUDGE.ask(self._model, statements)
 
 
 def parse_rewordings(reply: str) -> list[str]:
@@ -89,15 +80,9 @@ REWORD: PromptedTask[str, list[str]] = PromptedTask(
 )
 
 
-class PromptedParaphraser:
-    """Rewords statements by a language model; a reply that cannot be read gives no rewording."""
-
-    def __init__(self, model: LanguageModel) -> None:
-        self._model = model
-        self.version = content_id("prompted_paraphraser", REWORD.version_in(model.words), model.version)
-
-    def reword(self, statements: Sequence[str]) -> list[list[str]]:
-        return [said if isinstance(said, list) else [] for said in REWORD.ask(self._model, statements)]
+def reword(model: LanguageModel, statements: Sequence[str]) -> list[list[str]]:
+    """Rewordings of each statement by a language model; a reply that cannot be read gives none."""
+    return [replies if isinstance(replies, list) else [] for replies in REWORD.ask(model, statements)]
 
 
 class Likelihood(Protocol):

@@ -1,8 +1,4 @@
-"""A relation and its harvest as rows of the lake, with the lineage from seed to triple.
-
-Belongs here: seeds to rows and back, and the rows of prompts, candidates and triples. What is harvested, and how it is
-scored, is the business of ``kbloom`` and ``harvest_scores``.
-"""
+"""A relation and its harvest as rows of the lake, with the lineage from seed to triple."""
 
 from __future__ import annotations
 
@@ -19,8 +15,8 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
 from evidence_assets.systems.kbloom import VERSION
+from evidence_assets.systems.kbloom.harvesting import Harvest, KBloomSettings, Kinds
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.system import Harvest, KBloomSettings, Kinds
 
 LICENCE = "harvested from a model"
 
@@ -31,7 +27,7 @@ _STATED = ("collection", "prompt", "template", "inverse", "symmetric", "function
 def seed_rows(relation: Relation) -> list[Row]:
     """Rows of ``relation_seeds``: everything that the seed file states, once a pair."""
     kinds = {"head_kinds": list(relation.head_kinds), "tail_kinds": list(relation.tail_kinds)}
-    shared = _said(relation, *_STATED, "seed_hash") | kinds | {"relation_id": relation.id}
+    shared = _columns(relation, *_STATED, "seed_hash") | kinds | {"relation_id": relation.id}
     return [
         {**shared, "head": head, "tail": tail, "position": place, "seed_id": _seed_id(relation, head, tail)}
         for place, (head, tail) in enumerate(relation.pairs)
@@ -53,12 +49,11 @@ def relations_of(rows: pl.DataFrame) -> list[Relation]:
 
 def kinds_of(triples: pl.DataFrame) -> dict[str, frozenset[str]]:
     """Kinds of every entity that the triples of a graph type, by its name in lower case."""
-    found: dict[str, set[str]] = {}
+    kinds: dict[str, frozenset[str]] = {}
     for side in ("head", "tail"):
-        typed = triples.select(side, f"{side}_type").drop_nulls().unique()
-        for name, kind in typed.iter_rows():
-            found.setdefault(name.casefold(), set()).add(kind)
-    return {name: frozenset(kinds) for name, kinds in found.items()}
+        for name, kind in triples.select(side, f"{side}_type").drop_nulls().unique().iter_rows():
+            kinds[name.casefold()] = kinds.get(name.casefold(), frozenset()) | {kind}
+    return kinds
 
 
 def harvest_hash(
@@ -90,7 +85,6 @@ def harvest_rows(
     """
     prompts, candidate_tuples, triples, lineage = list[Row](), list[Row](), list[Row](), list[Row]()
     seeds = [_seed_id(relation, *pair) for pair in relation.pairs]
-    generated: set[str] = set()
     for harvest in harvests:
         if not harvest.triples:
             raise BadInput(
@@ -101,48 +95,44 @@ def harvest_rows(
         kept = [number for number, prompt in enumerate(harvest.prompts) if prompt.kept]
         shared = {"relation_id": relation.id, "variant": harvest.variant}
         for prompt_id, prompt in zip(ids, harvest.prompts, strict=True):
-            said = _said(prompt, "text", "weight", "bert_score", "ibleu", "certainty", "kept")
-            prompts.append(shared | said | {"prompt_id": prompt_id, "input_hash": input_hash})
+            columns = _columns(prompt, "text", "weight", "bert_score", "ibleu", "certainty", "kept")
+            prompts.append(shared | columns | {"prompt_id": prompt_id, "input_hash": input_hash})
             lineage += [edge("prompt", prompt_id, DERIVED, "seed", seed, relation.seed_hash) for seed in seeds]
             lineage.append(edge("prompt", prompt_id, GENERATED, "model", model, model))
         candidates: dict[tuple[str, str], str] = {}
         agreement = {(t.head, t.tail): t.agreement for t in harvest.triples}
-        for candidate in harvest.candidates:
-            pair = (candidate.head, candidate.tail)
+        for rank, found in enumerate(harvest.candidates, 1):
+            pair = (found.head, found.tail)
             candidates[pair] = content_id("candidate", relation.id, model, harvest.variant, *pair)
-            own: Row = {"candidate_id": candidates[pair], "model_id": model, "agreement": agreement.get(pair)}
-            said = _said(candidate, "head", "tail", "shape", "log_likelihood") | {"probability_rank": candidate.rank}
-            candidate_tuples.append(shared | said | own)
+            columns = _columns(found, "head", "tail", "log_likelihood")
+            columns |= {"shape": "{}-{}".format(*found.shape), "probability_rank": rank}
+            own = {"candidate_id": candidates[pair], "model_id": model, "agreement": agreement.get(pair)}
+            candidate_tuples.append(shared | columns | own)
         for triple in harvest.triples:
-            candidate_id = candidates[triple.head, triple.tail]
+            candidate = candidates[triple.head, triple.tail]
             triple_id = content_id("triple", triple.head, relation.id, triple.tail)
-            stated = {
-                "seed": triple.is_seed,
-                "second_tail": triple.contradicted,
-                "unknown_kind": not triple.kinds_known,
-            }
-            flags = [name for name, holds in stated.items() if holds]
-            own = {
-                "triple_id": triple_id,
-                "relation": relation.id,
-                "origin": harvest.variant,
-                "flags": flags,
-                "model_id": model,
-                "relation_id": relation.id,
-                "source": source,
-                "licence": LICENCE,
-            }
-            said = _said(triple, "head", "tail", "semantic", "fluency", "score", "rank", "agreement")
-            triples.append(own | said)
-            finders = triple.found_by or kept
-            lineage += [edge("candidate", candidate_id, DERIVED, "prompt", ids[n], ids[n]) for n in finders]
-            lineage.append(
-                edge("triple", triple_id, DERIVED, "candidate", candidate_id, candidate_id, triple.rank, triple.score)
+            columns = _columns(triple, "head", "tail", "semantic", "fluency", "score", "rank", "agreement")
+            triples.append(
+                columns
+                | {
+                    "triple_id": triple_id,
+                    "relation": relation.id,
+                    "origin": harvest.variant,
+                    "flags": list(triple.flags),
+                    "model_id": model,
+                    "relation_id": relation.id,
+                    "source": source,
+                    "licence": LICENCE,
+                }
             )
-            if triple_id not in generated:
-                generated.add(triple_id)
-                lineage.append(edge("triple", triple_id, GENERATED, "model", model, model))
-    numbers = {"prompts": sum(p.kept for p in harvests[0].prompts), "candidates": len(candidate_tuples), "model": model}
+            finders = triple.found_by or kept
+            lineage += [edge("candidate", candidate, DERIVED, "prompt", ids[n], ids[n]) for n in finders]
+            lineage.append(
+                edge("triple", triple_id, DERIVED, "candidate", candidate, candidate, triple.rank, triple.score)
+            )
+    generated = dict.fromkeys(triple["triple_id"] for triple in triples)
+    lineage += [edge("triple", triple_id, GENERATED, "model", model, model) for triple_id in generated]
+    numbers = {"prompts": sum(p.kept for p in harvests[0].prompts), "candidates": len(candidate_tuples)}
     beside = {"prompts": prompts, "candidate_tuples": candidate_tuples}
     return StageOutput(triples, lineage, numbers, reused=0, beside=beside)
 
@@ -157,29 +147,24 @@ def in_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, o
     members = relations_of(seeds.filter(pl.col("collection") == collection))
     rows = triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in members]))
     directions = {one.id: Direction(one.symmetric, one.inverse) for one in members}
-    said: Counter[Fact] = Counter()
-    facts: list[Fact] = [
-        (head, relation, tail) for head, relation, tail in rows.select("head", "relation", "tail").rows()
-    ]
-    for fact in facts:
-        said[canonical_fact(fact, directions)] += 1
+    facts: list[Fact] = list(rows.select("head", "relation", "tail").iter_rows())
+    stated = Counter(canonical_fact(fact, directions) for fact in facts)
     plain = {(head.casefold(), relation, tail.casefold()) for head, relation, tail in facts}
 
-    def flag(fact: Fact) -> str | None:
+    def flags(fact: Fact) -> list[str]:
         head, relation, tail = fact[0].casefold(), fact[1], fact[2].casefold()
         turned = (tail, relation, head) in plain and head != tail
-        if directions[relation].symmetric:
-            return "both_ways" if turned else None
         if turned:
-            return "reversed"
-        return "by_inverse" if said[canonical_fact(fact, directions)] > 1 else None
+            return ["both_ways" if directions[relation].symmetric else "reversed"]
+        by_inverse = not directions[relation].symmetric and stated[canonical_fact(fact, directions)] > 1
+        return ["by_inverse"] if by_inverse else []
 
-    flags = [[*own, *([new] if (new := flag(fact)) else [])] for own, fact in zip(rows["flags"], facts, strict=True)]
-    return rows.with_columns(pl.Series("flags", flags, dtype=rows.schema["flags"]))
+    flagged = [[*own, *flags(fact)] for own, fact in zip(rows["flags"], facts, strict=True)]
+    return rows.with_columns(pl.Series("flags", flagged, dtype=rows.schema["flags"]))
 
 
-def _said(one: object, *names: str) -> Row:
-    """The columns that are called as what they hold."""
+def _columns(one: object, *names: str) -> Row:
+    """The columns that are named after the attributes that they hold."""
     return {name: getattr(one, name) for name in names}
 
 

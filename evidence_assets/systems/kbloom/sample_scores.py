@@ -1,4 +1,4 @@
-"""What a harvest is worth on the sample, whose truth is known: rows of ``scores``.
+"""What a harvest is worth on the sample: rows of ``scores``.
 
 The truth of a relation is what the corpus states of it and its seeds do not. Facts that were held back from the corpus
 are the control: the model never read them, so it must not recover them above chance.

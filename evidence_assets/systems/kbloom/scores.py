@@ -1,7 +1,6 @@
-"""What a harvest is worth where no truth is known: rows of ``scores``.
+"""What a harvest is worth where no truth is known: it is counted, compared with references and judged by models.
 
-Harvests are counted, compared with references and judged by models. A score is a share where print gives per cent, and
-all relations of a collection are counted together, each tuple alike.
+A score is a share where print gives per cent, and all relations of a collection are counted together.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import sqrt
 from typing import Any
 
@@ -18,12 +18,10 @@ import polars as pl
 
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, normal
 from evidence_assets.experiment.scores.scoring import metric_rows
-from evidence_assets.harvest.prompt_mining import MinedPrompt
+from evidence_assets.harvest.prompt_mining import Pair
 from evidence_assets.harvest.triple_metrics import (
-    Pair,
     Rule,
     Spread,
-    capture_recapture,
     cohens_kappa,
     diversity,
     entities,
@@ -127,30 +125,27 @@ def reference_rows(
         found = [pair for own in pairs.values() for pair in own]
         if not found:
             continue
-        parts: dict[str, list[tuple[int, Spread]]] = {}
-        for relation in harvested.relations:
-            if relation.id not in theirs or not pairs[relation.id]:
-                continue
+        spreads: dict[str, list[tuple[int, Spread]]] = {}
+        for relation in (one for one in harvested.relations if one.id in theirs and pairs[one.id]):
             ours = encode(_texts(relation, pairs[relation.id]))
             others = [name for name in harvested.names if name != origin]
-            alone = novel_only(
-                pairs[relation.id], [pair for name in others for pair in harvested.pairs(name, relation)]
-            )
+            elsewhere = [pair for name in others for pair in harvested.pairs(name, relation)]
+            alone = ours[novel_only(pairs[relation.id], elsewhere) if others else []]
             compared: list[tuple[str, npt.NDArray[np.floating], Rule]] = [
                 ("accuracy", ours, "share"),
                 ("accuracy_maximum", ours, "maximum"),
-                ("novel_only_precision", ours[alone if others else []], "maximum"),
+                ("novel_only_precision", alone, "maximum"),
             ]
             for metric, vectors, rule in compared:
                 if len(vectors):
-                    spread = reference_accuracy(vectors, theirs[relation.id], rule=rule)
-                    parts.setdefault(metric, []).append((len(vectors), spread))
+                    spread = reference_accuracy(vectors, theirs[relation.id], rule)
+                    spreads.setdefault(metric, []).append((len(vectors), spread))
         numbers = {
             "fact_count": bare(extracted_facts(found), len(found)),
             "diversity": bare(diversity(found), len(found)),
+            "novelty": bare(novelty(found, known) / 100, len(found)),
         }
-        numbers["novelty"] = bare(novelty(found, known) / 100, len(found))
-        rows += harvested.rows(reference, origin, numbers | {name: _together(own) for name, own in parts.items()})
+        rows += harvested.rows(reference, origin, numbers | {name: _together(own) for name, own in spreads.items()})
     return rows
 
 
@@ -177,43 +172,47 @@ def _together(parts: Sequence[tuple[int, Spread]]) -> Estimate:
 def judged_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likelihood | None = None) -> list[Row]:
     """What models say of the statements of each relation and each collection, seeds left out.
 
-    * ``precision`` and ``noisy_percent`` by each judge, and ``precision_novel`` over what the other variants did not
-      find. A statement without a usable verdict counts neither way; ``n`` says how many have one.
-    * ``kappa`` (Cohen's) and ``exact_agreement`` of the first two judges, over the statements that both judged.
-    * ``likelihood`` of a relation: mean log-probability of the statement after the relation's seed statements, with its
-      interval over the triples.
+    ``precision`` and ``noisy_percent`` are by each judge, ``precision_novel`` over what the other variants did not
+    find; a statement without a usable verdict counts neither way. ``kappa`` and ``exact_agreement`` are of the first
+    two judges, over what both judged. ``likelihood`` of a relation: mean log-probability of the statement after the
+    relation's seed statements.
     """
     scopes = [("relation", one.id, [one]) for one in sorted(harvested.relations, key=lambda one: one.id)]
     scopes += [("collection", name, members) for name, members in harvested.collections.items()]
+    every = [
+        text
+        for one in harvested.relations
+        for name in harvested.names
+        for text in _texts(one, harvested.unseeded(name, one))
+    ]
+    statements = list(dict.fromkeys(every))
+    said = [dict(zip(statements, judge.judge(statements), strict=True)) for judge in judges] if statements else []
     rows: list[Row] = []
-    for kind, scope, members in scopes:
-        for origin in harvested.names:
-            texts, novel = list[str](), list[int]()
-            for relation in members:
-                own = harvested.unseeded(origin, relation)
-                others = [harvested.unseeded(name, relation) for name in harvested.names if name != origin]
-                elsewhere = [pair for other in others for pair in other]
-                novel += [len(texts) + place for place in novel_only(own, elsewhere)] if elsewhere else []
-                texts += _texts(relation, own)
-            if not texts:
-                continue
-            verdicts = [[v if isinstance(v, bool) else None for v in judge.judge(texts)] for judge in judges]
-            for judge, said in zip(judges, verdicts, strict=True):
-                usable = [verdict for verdict in said if verdict is not None]
-                new = [verdict for place in novel if (verdict := said[place]) is not None]
-                numbers = {"precision": accuracy(usable), "noisy_percent": accuracy([not v for v in usable])}
-                numbers |= {"precision_novel": accuracy(new)} if new else {}
-                rows += harvested.rows(scope, origin, numbers if usable else {}, kind=kind, by=judge.model_id)
-            both = [pair for pair in zip(*verdicts[:2], strict=True) if None not in pair] if len(judges) > 1 else []
-            if both:
-                numbers = {"kappa": bare(cohens_kappa(*zip(*both, strict=True)), len(both))}
-                numbers["exact_agreement"] = accuracy([one == other for one, other in both])
-                rows += harvested.rows(scope, origin, numbers, kind=kind, by=judges[0].model_id)
-            if likelihood is not None and kind == "relation":
-                before = " ".join(_texts(members[0], members[0].pairs))
-                values = likelihood.score([(before, text) for text in texts])
-                numbers = {"likelihood": bootstrap(values, resamples=1000)}
-                rows += harvested.rows(scope, origin, numbers, kind=kind, by=likelihood.model_id)
+    for (kind, scope, members), origin in product(scopes, harvested.names):
+        texts, novel = list[str](), list[int]()
+        for relation in members:
+            own = harvested.unseeded(origin, relation)
+            others = [p for name in harvested.names if name != origin for p in harvested.unseeded(name, relation)]
+            novel += [len(texts) + place for place in novel_only(own, others)] if others else []
+            texts += _texts(relation, own)
+        if not texts:
+            continue
+        verdicts = [[v if isinstance(v := of[text], bool) else None for text in texts] for of in said]
+        for judge, own_verdicts in zip(judges, verdicts, strict=True):
+            usable = [verdict for verdict in own_verdicts if verdict is not None]
+            new = [verdict for place in novel if (verdict := own_verdicts[place]) is not None]
+            numbers = {"precision": accuracy(usable), "noisy_percent": accuracy([not v for v in usable])}
+            numbers |= {"precision_novel": accuracy(new)} if new else {}
+            rows += harvested.rows(scope, origin, numbers if usable else {}, kind=kind, by=judge.model_id)
+        both = [pair for pair in zip(*verdicts[:2], strict=True) if None not in pair] if len(judges) > 1 else []
+        if both:
+            numbers = {"kappa": bare(cohens_kappa(*zip(*both, strict=True)), len(both))}
+            numbers["exact_agreement"] = accuracy([one == other for one, other in both])
+            rows += harvested.rows(scope, origin, numbers, kind=kind, by=judges[0].model_id)
+        if likelihood is not None and kind == "relation":
+            before = " ".join(_texts(members[0], members[0].pairs))
+            numbers = {"likelihood": bootstrap(likelihood.score([(before, text) for text in texts]), resamples=1000)}
+            rows += harvested.rows(scope, origin, numbers, kind=kind, by=likelihood.model_id)
     return rows
 
 
@@ -235,49 +234,15 @@ def best_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likelih
                 rows += harvested.rows(relation.collection, origin, numbers, by=judges[0].model_id)
             if texts and likelihood is not None:
                 asked = [(statement(relation, *seed), text) for text in texts for seed in relation.pairs]
-                rated[origin] = likelihood.score(asked).reshape(len(texts), -1).astype(float)
-                numbers = {"bartscore_mean": bare(float(rated[origin].mean()), len(texts))}
-                for name, value in (("max", rated[origin].max()), ("min", rated[origin].min())):
-                    for said, digits in (("range", 2), ("rounded", 1)):
-                        numbers[f"bartscore_{name}:{said}"] = bare(round(float(value), digits), len(texts))
+                rated[origin] = own = likelihood.score(asked).reshape(len(texts), -1).astype(float)
+                values = {"mean": float(own.mean())}
+                for name, value in (("max", float(own.max())), ("min", float(own.min()))):
+                    values |= {f"{name}:range": round(value, 2), f"{name}:rounded": round(value, 1)}
+                numbers = {f"bartscore_{name}": bare(value, len(texts)) for name, value in values.items()}
                 rows += harvested.rows(relation.collection, origin, numbers, by=likelihood.model_id)
         if likelihood is not None and len(rated) == 2:
             ours, theirs = (of.mean(axis=1) for of in rated.values())
             count = min(len(ours), len(theirs))
             numbers = {"pairs_with_higher_bartscore": bare(int((ours[:count] > theirs[:count]).sum()), count)}
             rows += harvested.rows(relation.collection, next(iter(rated)), numbers, by=likelihood.model_id)
-    return rows
-
-
-def deal(prompts: pl.DataFrame) -> tuple[list[MinedPrompt], list[MinedPrompt]]:
-    """Two disjoint sets of the kept prompts (rows of ``prompts``): dealt in turn, the heaviest first."""
-    own = pl.col("variant").fill_null("kbloom") != "bertnet"
-    kept = prompts.filter(pl.col("kept") & own).sort("weight", "prompt_id", descending=[True, False])
-    mined = [
-        MinedPrompt(row["text"], row["weight"], row["bert_score"], row["ibleu"], row["certainty"], 0.0, True)
-        for row in kept.iter_rows(named=True)
-    ]
-    return mined[0::2], mined[1::2]
-
-
-def coverage_rows(
-    relations: Sequence[Relation],
-    prompts: pl.DataFrame,
-    catch: Callable[[Relation, Sequence[MinedPrompt]], set[Pair]],
-    variant: str,
-    model: str,
-) -> list[Row]:
-    """``coverage`` and ``findable`` tuples of every relation with two kept prompts; ``n`` is what both sets found.
-
-    ``catch``: Harvests a relation with some prompts alone.
-    """
-    rows: list[Row] = []
-    for relation in sorted(relations, key=lambda each: each.id):
-        halves = deal(prompts.filter(pl.col("relation_id") == relation.id))
-        if not all(halves):
-            continue
-        catches = [catch(relation, half) for half in halves]
-        estimate, found = capture_recapture(*catches), len(catches[0] | catches[1])
-        numbers = {"coverage": bare(estimate.share, found), "findable": bare(estimate.population, found)}
-        rows += metric_rows(relation.id, variant, "", model, numbers, kind="relation")
     return rows

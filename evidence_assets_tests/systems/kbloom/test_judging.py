@@ -1,4 +1,4 @@
-"""What models say of a harvest, and its coverage, against counting by hand."""
+"""What models say of a harvest, against counting by hand."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from evidence_assets.harvest.prompt_mining import MinedPrompt
-from evidence_assets.harvest.triple_metrics import Pair
 from evidence_assets.lake.rows import prepare
-from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.systems.kbloom.judging import PromptedJudge
-from evidence_assets.systems.kbloom.scores import Harvested, coverage_rows, deal, judged_rows
-from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets.systems.kbloom.scores import Harvested, judged_rows
 from evidence_assets_tests.systems.kbloom.test_scores import EATS, harvested
-from evidence_assets_tests.systems.small_models import Scripted
 
 
 class Opinion:
@@ -77,43 +70,3 @@ def test_without_a_verdict_a_judge_or_a_triple_there_is_no_row() -> None:
     assert judged_rows(triples, [Opinion("first", "x", unsure="owl")]) == [] == judged_rows(triples, [])
     seed_alone = Harvested([EATS], harvested([("fox", "hen")]), {"kbloom": "own"})
     assert judged_rows(seed_alone, [], Length()) == []
-
-
-def test_coverage_is_that_of_two_catches_with_disjoint_prompts() -> None:
-    mined = [("a", 0.4, True), ("b", 0.3, True), ("c", 0.2, True), ("d", 0.1, False)]
-    prompts = stored(
-        "prompts",
-        [
-            {
-                "prompt_id": text,
-                "relation_id": "eats",
-                "variant": "kbloom",
-                "text": text,
-                "weight": weight,
-                "bert_score": 0.0,
-                "ibleu": 0.0,
-                "certainty": 0.0,
-                "kept": kept,
-                "input_hash": "h",
-            }
-            for text, weight, kept in mined
-        ],
-    )
-    first, second = deal(prompts)
-    assert ([one.text for one in first], [one.text for one in second]) == (["a", "c"], ["b"])
-
-    def catch(relation: Relation, half: Sequence[MinedPrompt]) -> set[Pair]:
-        assert relation == EATS
-        return {(str(number), "x") for number in (range(4) if len(half) == 2 else range(2, 5))}
-
-    found = {row["metric"]: row for row in coverage_rows([EATS], prompts, catch, "own", "m@1")}
-    assert found["findable"]["value"] == pytest.approx(5 * 4 / 3 - 1)  # catches of 4 and 3, two in both
-    assert (found["coverage"]["value"], found["coverage"]["n"]) == (pytest.approx(5 / (5 * 4 / 3 - 1)), 5)
-    assert coverage_rows([EATS], prompts.filter(pl.col("text") == "a"), catch, "own", "m@1") == []
-
-
-def test_verdicts_come_in_order_and_equal_statements_are_asked_once() -> None:
-    generator = Scripted(lambda request: "correct" if "owl" in request.user else "Wrong.")
-    verdicts = PromptedJudge(LanguageModel(generator)).judge(["a fox flies", "an owl flies", "a fox flies"])
-    assert verdicts == [False, True, False]
-    assert len(generator.requests) == 2 and generator.requests[0].choices == ("correct", "wrong")

@@ -6,12 +6,11 @@ from dataclasses import replace
 from functools import cache
 
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare
+from evidence_assets.systems.kbloom.harvesting import Harvest, KBloomSettings, harvest
 from evidence_assets.systems.kbloom.rows import (
     harvest_hash,
     harvest_rows,
@@ -22,10 +21,9 @@ from evidence_assets.systems.kbloom.rows import (
     seed_rows,
 )
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.system import Harvest, KBloomSettings, harvest
 from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.models.tiny_world import tiny_model
-from evidence_assets_tests.systems.kbloom.test_system import SMALL, LetterEncoder, eats_prompts, relation
+from evidence_assets_tests.systems.kbloom.test_system import SMALL, eats_prompts, relation
 
 WORDS = st.text("abcé ", min_size=1, max_size=6).map(str.strip).filter(bool)
 
@@ -52,8 +50,7 @@ def test_a_relation_comes_back_from_its_rows(
 @cache
 def both() -> tuple[Harvest, Harvest]:
     own, other = (
-        harvest(relation(), tiny_model(), LetterEncoder(), one, prompts=eats_prompts())
-        for one in (SMALL, replace(SMALL, variant="bertnet"))
+        harvest(relation(), tiny_model(), eats_prompts(), one) for one in (SMALL, replace(SMALL, variant="bertnet"))
     )
     return own, other
 
@@ -77,12 +74,6 @@ def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None
             frontier = {identifier for _, identifier in above}
         assert {kind for kind, _ in reached} == {"candidate", "prompt", "seed", "model"}
         assert {identifier for kind, identifier in reached if kind == "seed"} == seeds
-
-
-def test_a_harvest_without_a_triple_is_an_error_and_not_an_empty_result() -> None:
-    empty = replace(both()[0], triples=())
-    with pytest.raises(BadInput, match="relation 'eats': m@1 yields no pair"):
-        harvest_rows(relation(), [empty], model="m@1", source="test", input_hash="h")
 
 
 def test_the_hash_changes_with_everything_that_decides_a_harvest() -> None:
