@@ -29,8 +29,7 @@ from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.retrieval.corpus_files import SCHEMA, Shard, write_corpus_files
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
 from evidence_assets.systems.uscrake.passages import Passages
-from evidence_assets.systems.uscrake.selector import Uscrake
-from evidence_assets.systems.uscrake.settings import Settings
+from evidence_assets.systems.uscrake.selector import Settings, Uscrake
 
 DIMENSIONS, TOKENS, ASKED_TOKENS, AT_ONCE = 384, 410, 24, 4096
 

@@ -150,7 +150,7 @@ def asking(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
     from evidence_assets.experiment.ad_hoc_questions import AskedStep, Source
     from evidence_assets.experiment.evidence.selection import Asked
-    from evidence_assets.systems.uscrake.settings import Settings
+    from evidence_assets.systems.uscrake.selector import Settings
     from evidence_assets.systems.uscrake.system import SYSTEM
 
     made: dict[str, Any] = {}

@@ -26,7 +26,7 @@ from evidence_assets.reasoning.asking import PROMPTED_TASKS, LanguageModel, Prom
 from evidence_assets.reasoning.short_answers import Fact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import PACKAGED, Template
-from evidence_assets.systems.background.recall import TriplesTask
+from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
 from evidence_assets.systems.kbloom.judging import JUDGE
@@ -85,8 +85,11 @@ EXAMPLES = {
     "short_answer": Example(
         ShortTask(QUESTION, (Fact("e1", "web", "made by", "spider", "web made by spider"),)), ("A spider", "N/A"), ()
     ),
-    "recall_entities": Example(QUESTION, ("- Bern\n2. Swiss franc", "None."), ("Here are the entities:\nBern",)),
-    "recall_relations": Example(QUESTION, ("currency",), ("The question asks about the money of Switzerland.",)),
+    "recall_names": Example(
+        NamesTask(QUESTION, "entities"),
+        ("- Bern\n2. Swiss franc", "None.", "currency"),
+        ("Here are the entities:\nBern", "The question asks about the money of Switzerland."),
+    ),
     "recall_triples": Example(
         TriplesTask(QUESTION, ("Bern",), ("capital of",)),
         (

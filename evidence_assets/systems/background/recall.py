@@ -1,16 +1,16 @@
 """What a language model recalls for a question: entities, relations, and triples made of both.
 
-Belongs here: what a generator is asked in each of the three prompts, and the strict reading of its replies. What a
-generator says here is what the model knows or guesses; nothing in this module makes it evidence from a source.
+What it says here is what the model knows or guesses; nothing in this module makes it evidence from a source.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 import polars as pl
 
@@ -26,6 +26,8 @@ from evidence_assets.reasoning.tasks import Chain, Failure, Reply, Step
 from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.background import VERSION
 
+Triple = tuple[str, str, str]
+"""Head, relation and tail, as a model states them."""
 MAX_ITEMS = 30
 MAX_WORDS = 12
 """An item of a list is a name; longer lines are prose."""
@@ -36,18 +38,8 @@ _ABBREVIATED = 5
 _NOTHING = "none"
 _BRACKETED = re.compile(r"\((.*)\)[.,;]?")
 _MARK = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
-_ENTITIES, _RELATIONS = (Template.load(__package__, name, "question") for name in ("entities", "relations"))
+_NAMES = {name: Template.load(__package__, name, "question") for name in ("entities", "relations")}
 _TRIPLES = Template.load(__package__, "triples", "question entities relations")
-
-
-@dataclass(frozen=True)
-class BackgroundTriple:
-    """A fact as a model states it, and the line of its reply."""
-
-    head: str
-    relation: str
-    tail: str
-    line: int
 
 
 def _quoted(text: str | tuple[str, ...]) -> str:
@@ -69,15 +61,15 @@ def parse_list(reply: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def parse_background_triples(reply: str) -> tuple[BackgroundTriple, ...]:
+def parse_triples(reply: str) -> tuple[Triple, ...]:
     """Facts, one a line as ``(subject, relation, object)``, each once; ``none`` is the empty list.
 
     Bars between the parts are read, too: a name may hold a comma.
 
-    >>> parse_background_triples("1. (Bern, capital of, Switzerland)")[0].tail
-    'Switzerland'
+    >>> parse_triples("1. (Bern, capital of, Switzerland)")
+    (('Bern', 'capital of', 'Switzerland'),)
     """
-    found: dict[tuple[str, str, str], BackgroundTriple] = {}
+    found: dict[Triple, None] = {}
     for number, line in _lines(reply):
         bracketed = _BRACKETED.fullmatch(line)
         bare = bracketed[1] if bracketed else line
@@ -86,8 +78,8 @@ def parse_background_triples(reply: str) -> tuple[BackgroundTriple, ...]:
             raise UnusableReply(f"line {number} is not of the form (subject, relation, object): {line[:60]!r}")
         if max(map(len, parts)) > MAX_CHARACTERS:
             raise UnusableReply(f"line {number} is no fact but a text: {line[:60]!r}")
-        found.setdefault((parts[0], parts[1], parts[2]), BackgroundTriple(parts[0], parts[1], parts[2], number))
-    return tuple(found.values())
+        found[parts[0], parts[1], parts[2]] = None
+    return tuple(found)
 
 
 def _lines(reply: str) -> list[tuple[int, str]]:
@@ -102,6 +94,14 @@ def _lines(reply: str) -> list[tuple[int, str]]:
 
 
 @dataclass(frozen=True)
+class NamesTask:
+    """A question whose entities, or the relations that it asks about, are to be named."""
+
+    question: str
+    what: Literal["entities", "relations"]
+
+
+@dataclass(frozen=True)
 class TriplesTask:
     """A question with what a model named for it before."""
 
@@ -110,25 +110,19 @@ class TriplesTask:
     relations: tuple[str, ...]
 
 
-RECALL_ENTITIES: PromptedTask[str, tuple[str, ...]] = PromptedTask(
-    "recall_entities",
-    (_ENTITIES,),
-    lambda question, words: words.of(_ENTITIES).request(256, question=_quoted(question)),
+RECALL_NAMES: PromptedTask[NamesTask, tuple[str, ...]] = PromptedTask(
+    "recall_names",
+    tuple(_NAMES.values()),
+    lambda task, words: words.of(_NAMES[task.what]).request(256, question=_quoted(task.question)),
     lambda reply, _: parse_list(reply),
 )
-RECALL_RELATIONS: PromptedTask[str, tuple[str, ...]] = PromptedTask(
-    "recall_relations",
-    (_RELATIONS,),
-    lambda question, words: words.of(_RELATIONS).request(256, question=_quoted(question)),
-    lambda reply, _: parse_list(reply),
-)
-RECALL_TRIPLES: PromptedTask[TriplesTask, tuple[BackgroundTriple, ...]] = PromptedTask(
+RECALL_TRIPLES: PromptedTask[TriplesTask, tuple[Triple, ...]] = PromptedTask(
     "recall_triples",
     (_TRIPLES,),
     lambda task, words: words.of(_TRIPLES).request(
         768, question=_quoted(task.question), entities=_quoted(task.entities), relations=_quoted(task.relations)
     ),
-    lambda reply, _: parse_background_triples(reply),
+    lambda reply, _: parse_triples(reply),
 )
 
 
@@ -143,9 +137,8 @@ ORIGIN = "background"
 class Recalled:
     """What a model recalled for a question, by the three prompts."""
 
-    entities: tuple[str, ...]
-    relations: tuple[str, ...]
-    triples: tuple[BackgroundTriple, ...]
+    named: TriplesTask
+    triples: tuple[Triple, ...]
     prompt_hash: str
     reply: Reply | None = field(default=None, compare=False, repr=False)
 
@@ -183,37 +176,30 @@ class PromptedBackground:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
-        self.version = content_id(
-            "prompted_background",
-            VERSION,
-            [t.version_in(model.words) for t in (RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES)],
-            model.version,
-        )
+        tasks = [task.version_in(model.words) for task in (RECALL_NAMES, RECALL_TRIPLES)]
+        self.version = content_id("prompted_background", VERSION, tasks, model.version)
 
     def recall(self, questions: Sequence[str]) -> list[Recalled | Failure]:
         """One record or failure a question; what one question fails at leaves the others alone."""
-        entities = RECALL_ENTITIES.ask_with_cost(self._model, questions)
-        relations = RECALL_RELATIONS.ask_with_cost(self._model, questions)
+        asked = [NamesTask(q, "entities") for q in questions] + [NamesTask(q, "relations") for q in questions]
+        named = RECALL_NAMES.ask_with_cost(self._model, asked)
         results: dict[int, Recalled | Failure] = {}
         tasks: dict[int, TriplesTask] = {}
         costs: dict[int, Reply | None] = {}
         for place, question in enumerate(questions):
-            (things, first), (links, second) = entities[place], relations[place]
+            (entities, first), (relations, second) = named[place], named[len(questions) + place]
             costs[place] = Reply.all_of([first, second])
-            if isinstance(things, Failure):
-                results[place] = things
-            elif isinstance(links, Failure):
-                results[place] = links
+            if isinstance(entities, Failure):
+                results[place] = entities
+            elif isinstance(relations, Failure):
+                results[place] = relations
             else:
-                tasks[place] = TriplesTask(question, things, links)
-        triples = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
-        for (place, task), (found, third) in zip(tasks.items(), triples, strict=True):
+                tasks[place] = TriplesTask(question, entities, relations)
+        replies = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
+        for (place, task), (found, third) in zip(tasks.items(), replies, strict=True):
             costs[place] = Reply.all_of([costs[place], third])
-            results[place] = (
-                found
-                if isinstance(found, Failure)
-                else Recalled(task.entities, task.relations, found, third.prompt_hash if third else "")
-            )
+            prompt_hash = third.prompt_hash if third else ""
+            results[place] = found if isinstance(found, Failure) else Recalled(task, found, prompt_hash)
         return [replace(results[place], reply=costs[place]) for place in range(len(questions))]
 
 
@@ -237,52 +223,46 @@ def recall_rows(
         if isinstance(result, Failure):
             chain = result
         else:
-            texts = [f"things: {'; '.join(result.entities)}", f"relations: {'; '.join(result.relations)}"]
-            texts += [f"{t.head} | {t.relation} | {t.tail}" for t in result.triples]
+            entities, relations = "; ".join(result.named.entities), "; ".join(result.named.relations)
+            texts = [f"things: {entities}", f"relations: {relations}", *map(" | ".join, result.triples)]
             chain = Chain("", tuple(map(Step, texts)), None, result.prompt_hash, result.reply)
         add_chain(writer, slot, chain, content=[texts])
     return writer.finish()
 
 
-def background_triple_id(model_id: str, head: str, relation: str, tail: str) -> str:
-    """Id of a recalled triple: never that of the same fact in a source."""
-    return content_id("background triple", model_id, head, relation, tail)
+def _stated(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], Stated]]:
+    """The triples of each row that ``recall_rows`` made; their ids are never those of the same facts in a source."""
+    for row in recalled.sort("chain_id").iter_rows(named=True):
+        for step in row["steps"][2:]:
+            head, relation, tail = step["text"].split(" | ")
+            triple_id = content_id("background triple", row["model_id"], head, relation, tail)
+            yield row, Stated(head, relation, tail, triple_id)
 
 
 def triple_rows(recalled: pl.DataFrame) -> StageOutput:
     """Rows of ``triples`` with the origin ``background``, from what ``recall_rows`` made."""
-    rows, lineage = list[dict[str, Any]](), list[dict[str, Any]]()
-    for row in recalled.sort("chain_id").to_dicts():
-        for line, step in enumerate(row["steps"][2:], 1):
-            head, relation, tail = step["text"].split(" | ")
-            triple_id = background_triple_id(row["model_id"], head, relation, tail)
-            rows.append(
-                {
-                    "triple_id": triple_id,
-                    "head": head,
-                    "relation": relation,
-                    "tail": tail,
-                    "origin": ORIGIN,
-                    "flags": [],
-                    "model_id": row["model_id"],
-                    "source": f"question {row['question_id']}, prompt {row['prompt_hash']}, triple {line}",
-                    "licence": "",
-                }
-            )
-            lineage.append(edge("triple", triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
+    rows, lineage, lines = list[dict[str, Any]](), list[dict[str, Any]](), Counter[str]()
+    for row, stated in _stated(recalled):
+        lines[row["chain_id"]] += 1
+        line = lines[row["chain_id"]]
+        rows.append(
+            {
+                **asdict(stated),
+                "origin": ORIGIN,
+                "flags": [],
+                "model_id": row["model_id"],
+                "source": f"question {row['question_id']}, prompt {row['prompt_hash']}, triple {line}",
+                "licence": "",
+            }
+        )
+        lineage.append(edge("triple", stated.triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
     return StageOutput(rows, lineage, {"triples": len(rows)})
 
 
 def stored_background(recalled: pl.DataFrame) -> StoredBackground:
     """What ``recall_rows`` made, as the retrieval reads it."""
+    failed = recalled.filter(pl.col("status") == "failed").select("question_id", "error").iter_rows()
     stated: dict[str, list[Stated]] = {}
-    failed = {}
-    for row in recalled.sort("chain_id").to_dicts():
-        if row["status"] == "failed":
-            failed[row["question_id"]] = f"no background knowledge: {row['error']}"
-            continue
-        for step in row["steps"][2:]:
-            head, relation, tail = step["text"].split(" | ")
-            triple_id = background_triple_id(row["model_id"], head, relation, tail)
-            stated.setdefault(row["question_id"], []).append(Stated(head, relation, tail, triple_id))
-    return StoredBackground(stated, failed)
+    for row, triple in _stated(recalled):
+        stated.setdefault(row["question_id"], []).append(triple)
+    return StoredBackground(stated, {question: f"no background knowledge: {error}" for question, error in failed})

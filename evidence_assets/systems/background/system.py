@@ -34,8 +34,7 @@ from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.profiles import Kind
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
-    RECALL_ENTITIES,
-    RECALL_RELATIONS,
+    RECALL_NAMES,
     RECALL_TRIPLES,
     PromptedBackground,
     Stated,
@@ -65,12 +64,7 @@ class BackgroundSettings:
 
 
 class BackgroundKnowledge:
-    """Picks triples for questions: the top K of both origins, nearest to the question first; none where recalling
-    failed.
-
-    ``graph``: Its linker finds the topic entities.
-    ``recalled``: What a model recalled for the questions. None is allowed where it is not asked for.
-    """
+    """Picks the top K triples of both origins, nearest to the question first; none where recalling failed."""
 
     def __init__(
         self,
@@ -79,20 +73,10 @@ class BackgroundKnowledge:
         settings: BackgroundSettings,
         recalled: StoredBackground | None = None,
     ) -> None:
-        if settings.recall and recalled is None:
-            raise ValueError("there are no recalled triples: give them, or leave `recall` out")
-        known = recalled if settings.recall else None
         self._graph, self._encoder, self._settings = graph, encoder, settings
-        self._recalled = known or StoredBackground({}, {})
-        self.version = content_id(
-            "background_knowledge",
-            VERSION,
-            asdict(settings),
-            graph.version,
-            encoder.model_id,
-            encoder.revision,
-            known.version if known else None,
-        )
+        self._recalled = recalled if recalled and settings.recall else StoredBackground({}, {})
+        models = encoder.model_id, encoder.revision, self._recalled.version
+        self.version = content_id("background_knowledge", VERSION, asdict(settings), graph.version, *models)
 
     def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
         drafts = [self._triples(question) for question in questions]
@@ -154,9 +138,6 @@ class BackgroundKnowledge:
 # Opened for a stage -------------------------------------------------------------------------------------------------
 
 
-QUESTIONS = "questions/graph"
-
-
 def _recalled(context: StageContext) -> StoredBackground:
     """What was recalled for the partition's questions, each of which it must have a row of, if only a failed one."""
     rows = context.input("chains")
@@ -198,9 +179,7 @@ def _models(settings: BackgroundSettings) -> tuple[Kind, ...]:
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
     chains = f"chains/{variant.place}"
-    recalls = asking_version(
-        variant.profile.generator, RECALL_ENTITIES, RECALL_RELATIONS, RECALL_TRIPLES, words=variant.words
-    )
+    recalls = asking_version(variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, words=variant.words)
 
     def make_chains(context: StageContext) -> StageOutput:
         model = reader_of_profile(context)
@@ -215,26 +194,13 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     def make_triples(context: StageContext) -> StageOutput:
         return triple_rows(context.input("chains"))
 
+    about = "Entities, relations and facts that a language model recalls."
+    reads, pool = [Read("questions/graph")], pool_of(variant.profile.generator)
+    as_triples = "Recalled facts as triples: model knowledge, stated in no source."
+    place = f"triples/{variant.place}"
     return [
-        Stage(
-            chains,
-            "chains",
-            make_chains,
-            "Entities, relations and facts that a language model recalls.",
-            [Read(QUESTIONS)],
-            f"{VERSION}:{recalls}",
-            family="graph",
-            pool=pool_of(variant.profile.generator),
-        ),
-        Stage(
-            f"triples/{variant.place}",
-            "triples",
-            make_triples,
-            "Recalled facts as triples: model knowledge, stated in no source.",
-            [Read(chains)],
-            VERSION,
-            family="graph",
-        ),
+        Stage(chains, "chains", make_chains, about, reads, f"{VERSION}:{recalls}", family="graph", pool=pool),
+        Stage(place, "triples", make_triples, as_triples, [Read(chains)], VERSION, family="graph"),
     ]
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evidence_assets.benchmarks.graphs.formats import format_named
 from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
-from evidence_assets.harvest.triple_metrics import Pair
+from evidence_assets.harvest.prompt_mining import Pair
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import yaml_mapping
 

@@ -1,7 +1,6 @@
 """Fine ranking of text for USCRaKE: chunks of a pool, then the sentences of the chunks that are kept.
 
-Belongs here: scores of texts against a query by their token vectors under a named cost, the words that aligned, the
-titles that link passages. Scores are larger for what is nearer; a transport cost counts negatively.
+Scores are larger for what is nearer; a transport cost counts negatively.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +19,9 @@ from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.retrieval.bm25 import Ints
 from evidence_assets.retrieval.maxsim import Cosines, nearest_of
 from evidence_assets.retrieval.token_cache import TextTokens
-from evidence_assets.text.nearest import nearest
+from evidence_assets.systems.uscrake.passages import SeenPassages
 from evidence_assets.text.words import words_with_offsets
-from evidence_assets.transport import Texts, TokenMeasure, TokenPool, ground_cost, ground_costs, strongest_pairs, top_k
+from evidence_assets.transport import Texts, TokenMeasure, TokenPool, ground_cost, strongest_pairs, top_k
 from evidence_assets.transport.exact import solve
 
 RANKINGS = ("fusion", "maxsim")
@@ -44,29 +43,12 @@ class Query:
         return len(self.tokens.tokens)
 
 
-class Weighs(Protocol):
-    """Whoever weighs the tokens of a query as those of the texts are weighed."""
-
-    def token_weights(self, tokens: Sequence[str]) -> Array: ...
-
-
-def check_cost(name: str) -> None:
-    """Refuse a name that is neither a ranking nor a registered ground cost.
-
-    Raises ValueError: It names the one whose name is most like it.
-    """
-    known = (*RANKINGS, *ground_costs())
-    if name not in known:
-        near = nearest(name, known)
-        raise ValueError(f"there is no cost {name!r}; known: {', '.join(sorted(known))}; did you mean {near!r}?")
-
-
-def query_measure(query: Query, cost: str, weighs: Weighs) -> TokenMeasure:
+def query_measure(query: Query, cost: str, weighs: SeenPassages) -> TokenMeasure:
     """The query as a measure under a ground cost."""
     return ground_cost(cost).measure(query.tokens.vectors, weighs.token_weights(query.tokens.tokens))
 
 
-def transported(query: Query, texts: Texts, weighs: Weighs, chosen: Sequence[int]) -> Array:
+def transported(query: Query, texts: Texts, weighs: SeenPassages, chosen: Sequence[int]) -> Array:
     """The exact transport cost under the cosine of each chosen text, by BM25 masses.
 
     The same as ``transport.distance`` text by text, but costs to all their tokens are one product.
@@ -83,7 +65,7 @@ def late_interaction(nearest: Cosines) -> Array:
     return np.asarray(nearest.mean(axis=0, dtype=np.float64))
 
 
-def fused(query: Query, texts: Texts, weighs: Weighs, deep: int, nearest: Cosines) -> Array:
+def fused(query: Query, texts: Texts, weighs: SeenPassages, deep: int, nearest: Cosines) -> Array:
     r"""The mean of two similarities of a text, of which one looks for each word of the query, the other for all
     together.
 
@@ -100,7 +82,7 @@ def fused(query: Query, texts: Texts, weighs: Weighs, deep: int, nearest: Cosine
     return scores
 
 
-def scores_of(queries: Sequence[Query], texts: Texts, weighs: Weighs, cost: str, k: int) -> list[Array]:
+def scores_of(queries: Sequence[Query], texts: Texts, weighs: SeenPassages, cost: str, k: int) -> list[Array]:
     """Score of every text for each query; minus infinity for texts that are proved not to be among the best k."""
     if not len(texts):
         return [np.zeros(0) for _ in queries]
@@ -199,12 +181,7 @@ def sentences_in(number: int, rows: Ints, starts: Ints, spans: Sequence[tuple[in
 
 
 def sentence_scores(
-    query: Query,
-    sentences: Sequence[Sentence],
-    chunk_scores: Array,
-    chunks: TokenPool,
-    weighs: Weighs,
-    cost: str,
+    query: Query, sentences: Sequence[Sentence], chunk_scores: Array, chunks: TokenPool, weighs: SeenPassages, cost: str
 ) -> Array:
     """The mean of a sentence's own score under the cost and of that of its chunk."""
     if not sentences:
@@ -226,12 +203,8 @@ def _word(text: str, spans: Ints, words: Ints, token: int) -> tuple[str, int, in
     return text[start:end], start, end
 
 
-def _telling(word: str) -> bool:
-    return any(c.isalnum() for c in word)
-
-
 def aligned_words(
-    query: Query, text: str, chunk: TokenPool, tokens: TextTokens, weighs: Weighs, cost: str
+    query: Query, text: str, chunk: TokenPool, tokens: TextTokens, weighs: SeenPassages, cost: str
 ) -> list[dict[str, Any]]:
     """The words that make a chunk, the only text of its pool, near: the heaviest cells of the transport plan.
 
@@ -253,7 +226,7 @@ def aligned_words(
     for source, target, mass, price in found:
         asked, _, _ = _word(query.text, query.tokens.offsets, query.tokens.words, source)
         there, start, end = _word(text, tokens.spans, tokens.words, target)
-        if (asked, start) in shown or not (_telling(asked) and _telling(there)):
+        if (asked, start) in shown or not all(any(map(str.isalnum, word)) for word in (asked, there)):
             continue
         entry: dict[str, Any] = {"query": asked, "text": there, "at": f"{start}:{end}", "cost": round(price, 6)}
         shown[asked, start] = entry if mass is None else {**entry, "mass": round(mass, 6)}

@@ -1,13 +1,9 @@
-"""Graph evidence for USCRaKE: the facts around the concepts that a question and its options name.
-
-Belongs here: which concepts are extracted, where they are linked, which of the triples one step away are worth the
-reranker's time. How triples are ranked beside text is decided in ``uscrake``.
-"""
+"""Graph evidence for USCRaKE: the facts around the concepts that a question and its options name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import log
 
@@ -38,7 +34,6 @@ class Candidate:
     edge: int
     link: Link
     node: int
-    cheap: float
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,6 @@ class Candidates:
 
     triples: list[Candidate]
     found: int
-    links: list[Link] = field(default_factory=list)
 
     @property
     def dropped(self) -> int:
@@ -64,19 +58,10 @@ class ConceptTriples:
     """
 
     def __init__(self, graph: KnowledgeGraph, vocabulary: Vocabulary, encoder: Encoder, *, cap: int) -> None:
-        if cap < 1:
-            raise ValueError(f"the cap on triples is {cap}: let at least one through")
         self.graph, self._vocabulary, self._encoder, self._cap = graph, vocabulary, encoder, cap
         self._links: dict[str, list[Link]] = {}
-        self.version = content_id(
-            "concept_triples",
-            VERSION,
-            cap,
-            CONCEPTS,
-            graph.version,
-            encoder.model_id,
-            encoder.revision,
-        )
+        model = encoder.model_id, encoder.revision
+        self.version = content_id("concept_triples", VERSION, cap, CONCEPTS, graph.version, *model)
 
     def sentence(self, edge: int) -> str:
         """An edge in the words of its relation's template."""
@@ -112,9 +97,8 @@ class ConceptTriples:
             for link in links:
                 for node in link.nodes:
                     starts.setdefault(node, (link, side))
-        links = list(dict.fromkeys(link for side in sides for link in side))
         if not starts:
-            return Candidates([], 0, links)
+            return Candidates([], 0)
         words = self._word_weights(f"{question} {option}")
         ends = [np.unique([node for link in other for node in link.nodes]).astype(np.int64) for other in sides[::-1]]
         best: dict[int, tuple[float, int, Link]] = {}
@@ -131,8 +115,8 @@ class ConceptTriples:
                 if edge not in best or score > best[edge][0]:
                     best[edge] = (score, node, link)
         ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))[: self._cap]
-        chosen = [Candidate(edge, link, node, score) for edge, (score, node, link) in ranked]
-        return Candidates(chosen, len(distinct(np.concatenate(met))), links)
+        chosen = [Candidate(edge, link, node) for edge, (_, node, link) in ranked]
+        return Candidates(chosen, len(distinct(np.concatenate(met))))
 
     def _word_weights(self, text: str) -> tuple[Ints, npt.NDArray[np.float64]]:
         """Nodes, ascending, whose names share words with a text, and the summed rarity of those words."""

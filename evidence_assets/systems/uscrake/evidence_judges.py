@@ -1,8 +1,6 @@
-"""Judging evidence of different kinds on one scale: text and triples of an option, each read with its query.
+"""Judging text and triples of an option on one scale, each read with its query.
 
-Belongs here: what puts a number on (question ⊕ option, evidence), and what evidence says of an option, read from its
-words alone: a signal for readers and auditors that decides nothing. Which evidence there is, and how much of it is
-kept, is decided by the system.
+What evidence says of an option by its words alone (``stance``) is a signal for readers that decides nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The chunks that USCRaKE ranks, with their tokens and those of their titles.
-
-Belongs here: which tokens stand for a chunk, and where they are read. How they are ranked is ``chunk_ranking``.
-"""
+"""The chunks that USCRaKE ranks, with their tokens and those of their titles."""
 
 from __future__ import annotations
 
@@ -41,14 +38,6 @@ class Passages:
 
 
 @dataclass(frozen=True, eq=False)
-class ReadChunks:
-    """The tokens of a few chunks, in memory, titles left out."""
-
-    pool: TokenPool
-    tokens: Sequence[TextTokens]
-
-
-@dataclass(frozen=True, eq=False)
 class SeenPassages:
     """Chunks as one variant ranks them: the tokens of an encoder, or of another view of it, weighed in one way."""
 
@@ -66,10 +55,6 @@ class SeenPassages:
     def _kept(self, positions: Ints) -> KeptTexts:
         return self._cache.keep(self.corpus.text_keys(positions), lambda asked: self.corpus.texts(positions[asked]))
 
-    def fill(self, positions: Ints) -> None:
-        """Encode what is not kept yet of these chunks and their titles, many together."""
-        self.texts(positions)
-
     def texts(self, positions: Ints) -> TokenTexts:
         """Some of the chunks, each behind its title where titles are ranked; what is not kept yet is encoded."""
         kept = self._kept(positions)
@@ -84,8 +69,8 @@ class SeenPassages:
         joined = kept.joined(of_titles)
         return TokenTexts(joined, self.terms, self.reading, self.dimensions, np.array(members, dtype=np.int64), bounds)
 
-    def chunks(self, positions: Ints) -> ReadChunks:
-        """A few chunks with the places of their tokens."""
+    def chunks(self, positions: Ints) -> tuple[TokenPool, list[TextTokens]]:
+        """The tokens of a few chunks, titles left out, in memory; and their places in each chunk."""
         kept = self._kept(positions)
         texts = TokenTexts.each(kept, self.terms, self.reading, self.dimensions)
-        return ReadChunks(texts.some(range(len(kept))), [kept.tokens(i) for i in range(len(kept))])
+        return texts.some(range(len(kept))), [kept.tokens(i) for i in range(len(kept))]

@@ -5,9 +5,8 @@
 2. Fine: the chunks of the pool are ranked under a named cost and the best k kept (``chunk_ranking``).
 3. The graph's triples around linked concepts are gathered and capped (``concept_triples``).
 4. Text stands in the order of its own ranking. Where there is a graph, text and triples of an option are judged
-together
-   against question ⊕ option, the best s triples stay beside the text, and all are ranked in one list, in which the
-   judge has the share that the settings give it.
+   together against question ⊕ option, the best s triples stay beside the text, and all are ranked in one list, in
+   which the judge has the share that the settings give it.
 
 Evidence are the best sentences of the kept chunks, cited by their characters, or whole chunks, as published. Each row's
 reasons say whether it entails, contradicts or only mentions the option. Equal scores fall back on the order of ids.
@@ -19,7 +18,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +36,77 @@ from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, Title
 from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Item, Judge, stance
 from evidence_assets.systems.uscrake.passages import Passages, SeenPassages
-from evidence_assets.systems.uscrake.settings import Settings
-from evidence_assets.transport import Texts
+from evidence_assets.systems.uscrake.token_views import OfLayers, WordMeans
+from evidence_assets.transport import GroundCost, Texts, ground_cost
 
 QUESTIONS_TOGETHER, PLACES_TOGETHER = 256, 1 << 16
 """Questions held in memory together, and places in their pools; one question may have more."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of a variant.
+
+    ``cost``: A registered ground cost (``transport.costs``), of which ``jsd`` is the published one, or a ranking
+        (``chunk_ranking.RANKINGS``).
+    ``R``, ``k``, ``s``: Chunks of the coarse pool, chunks kept, triples kept, each for a question and option.
+    ``coarse``: ``dense`` is the index alone, ``hybrid`` joins its pool with that of BM25.
+    ``parts``: Evidence from ``chunks``, from the ``graph``, or ``both``.
+    ``grain``: Whether sentences or whole chunks are evidence; an option gets at most 2k sentences.
+    ``titles``: Whether the words of its title are ranked as words of each chunk; the published ranking knows no titles.
+    ``links``: How much ``fusion`` raises a chunk whose title a better one names (``chunk_ranking.TitleLinks``); 0 for
+        not at all.
+    ``transported``: Chunks of the pool that ``fusion`` transports exactly, late interaction leading the way; the others
+        are left out.
+    ``judge``: What the judge of text and triples has to say in their joint order: 1 for the judge alone, as published,
+        0 for text in its own order. Text that stands alone is never judged.
+    ``triples_judged``: Triples that the judge reads for each that is kept; the others are dropped by the words they
+        share.
+    ``tokens``: Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of
+        theirs.
+    ``weights``: Masses of tokens: BM25 within the own ``text``; summed over the ``corpus``, the other reading of
+        equation 7.9; or ``idf`` alone, as some costs need.
+    """
+
+    cost: str = "fusion"
+    R: int = 40
+    k: int = 5
+    s: int = 5
+    coarse: Literal["dense", "hybrid"] = "dense"
+    parts: Literal["both", "chunks", "graph"] = "both"
+    grain: Literal["sentence", "chunk"] = "sentence"
+    titles: bool = True
+    links: float = 2.0
+    transported: int = 100
+    judge: float = 0.0
+    triples_judged: int = 10
+    tokens: Literal["pieces", "words"] = "pieces"
+    weights: Literal["text", "corpus", "idf"] = "text"
+
+    def __post_init__(self) -> None:
+        ground = self.ground
+        for name in ("R", "k", "transported", "triples_judged"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}: keep at least one")
+        if self.s < 0 or self.links < 0:
+            raise ValueError("s and links must not be negative")
+        if not 0 <= self.judge <= 1:
+            raise ValueError(f"judge is {self.judge}: give its share, from 0 to 1")
+        if ground and ground.layers and self.tokens != "pieces":
+            raise ValueError(f"{self.cost} is made of the layers of pieces: say tokens: pieces")
+        if ground and ground.weighting and self.weights != ground.weighting:
+            raise ValueError(f"{self.cost} weights its tokens in one way alone: say weights: {ground.weighting}")
+
+    @property
+    def ground(self) -> GroundCost | None:
+        """The ground cost, unless texts are ranked in another way."""
+        return None if self.cost in ranking.RANKINGS else ground_cost(self.cost)
+
+    def view(self, encoder: Encoder) -> Encoder:
+        """The encoder of the tokens that are ranked: itself, unless they are not those that a token store keeps."""
+        if self.ground and self.ground.layers:
+            return OfLayers(encoder, self.ground)
+        return WordMeans(encoder) if self.tokens == "words" else encoder
 
 
 @dataclass(frozen=True)
@@ -143,7 +208,7 @@ class Uscrake:
         seen = passages.seen(
             self._view, words=settings.tokens == "words", reading=settings.weights, titles=settings.titles
         )
-        seen.fill(distinct(np.concatenate([*pools, np.zeros(0, np.int64)])))
+        seen.texts(distinct(np.concatenate([*pools, np.zeros(0, np.int64)])))  # what is missing is encoded together
         for _, group in groupby(zip(options, pools, strict=True), lambda pair: pair[0].question.question_id):
             of_question, own = zip(*group, strict=True)
             made += self._text_items(seen, of_question, own)
@@ -194,43 +259,36 @@ class Uscrake:
 
     def _items(self, seen: SeenPassages, option: _Option, chunks: Ints, scores: Array) -> list[Item]:
         """The kept chunks, nearest first, as evidence: whole, or their best sentences."""
-        cost, read = self._settings.cost, seen.chunks(chunks)
-        ids, texts, pools = (
+        cost, (pool, tokens) = self._settings.cost, seen.chunks(chunks)
+        ids, texts, own_pools = (
             seen.corpus.ids(chunks),
             seen.corpus.texts(chunks),
-            [read.pool.some([n]) for n in range(len(chunks))],
+            [pool.some([n]) for n in range(len(chunks))],
         )
         # The judge reads the encoder's own tokens, so what is ranked by other tokens is judged by its text.
         judged_by_text = self._viewed or self._graph is None
         reasons: list[dict[str, Any]] = []
         for n, score in enumerate(scores.tolist()):
-            aligned = ranking.aligned_words(option.query, texts[n], pools[n], read.tokens[n], seen, cost)
+            aligned = ranking.aligned_words(option.query, texts[n], own_pools[n], tokens[n], seen, cost)
             reasons.append({"cost": cost, "chunk_rank": n + 1, "chunk_score": round(score, 9), "aligned": aligned})
+        items = []
         if self._settings.grain == "chunk":
-            return [
-                _item(Pick(option.label, "chunk", (Parent("chunk", chunk, chunk),), "", text, score), why, vectors)
-                for chunk, text, score, why, vectors in zip(
-                    ids,
-                    texts,
-                    scores.tolist(),
-                    reasons,
-                    [None if judged_by_text else pool.vectors for pool in pools],
-                    strict=True,
-                )
-            ]
+            for n, score in enumerate(scores.tolist()):
+                pick = Pick(option.label, "chunk", (Parent("chunk", ids[n], ids[n]),), "", texts[n], score)
+                items.append(_item(pick, reasons[n], None if judged_by_text else own_pools[n].vectors))
+            return items
         sentences: list[Sentence] = []
         for n, spans in enumerate(seen.corpus.sentences(chunks)):
-            rows = np.arange(read.pool.offsets[n], read.pool.offsets[n + 1])
-            sentences += ranking.sentences_in(n, rows, read.tokens[n].spans[:, 0], spans)
-        own = ranking.sentence_scores(option.query, sentences, scores, read.pool, seen, cost)
-        items = []
+            rows = np.arange(pool.offsets[n], pool.offsets[n + 1])
+            sentences += ranking.sentences_in(n, rows, tokens[n].spans[:, 0], spans)
+        own = ranking.sentence_scores(option.query, sentences, scores, pool, seen, cost)
         for place in ranking.best(own, 2 * self._settings.k):
             sentence, score = sentences[place], float(own[place])
             parents = (Parent("chunk", ids[sentence.chunk], ids[sentence.chunk]),)
             text = texts[sentence.chunk][sentence.start : sentence.end]
             pick = Pick(option.label, "sentence", parents, f"{sentence.start}:{sentence.end}", text, score)
             why = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
-            items.append(_item(pick, why, None if judged_by_text else read.pool.vectors[sentence.rows]))
+            items.append(_item(pick, why, None if judged_by_text else pool.vectors[sentence.rows]))
         return items
 
     # Graph ----------------------------------------------------------------------------------------------------
@@ -243,23 +301,14 @@ class Uscrake:
         return [self._triples_of(self._graph, o.label, c) for o, c in zip(options, found, strict=True)]
 
     def _triples_of(self, graph: ConceptTriples, label: str, candidates: Candidates) -> list[Item]:
-        made: dict[str, Item] = {}
+        found: dict[str, Any] = {"found": candidates.found, "dropped": candidates.dropped}
+        items: dict[str, Item] = {}
         for c in candidates.triples:
-            pick = pick_fact(
-                graph.graph,
-                c.edge,
-                0.0,
-                label,
-                graph.sentence(c.edge),
-                concept=c.link.concept,
-                rule=c.link.rule,
-                link_score=round(c.link.score, 6),
-                node=graph.graph.names[c.node],
-                found=candidates.found,
-                dropped=candidates.dropped,
-            )
-            made.setdefault(pick.text, Item(pick))
-        return list(made.values())
+            link = {"concept": c.link.concept, "rule": c.link.rule, "link_score": round(c.link.score, 6)}
+            why = {**link, "node": graph.graph.names[c.node], **found}
+            pick = pick_fact(graph.graph, c.edge, 0.0, label, graph.sentence(c.edge), **why)
+            items.setdefault(pick.text, Item(pick))
+        return list(items.values())
 
     # Together -------------------------------------------------------------------------------------------------
 

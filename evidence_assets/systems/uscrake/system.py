@@ -23,8 +23,7 @@ from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
 from evidence_assets.systems.uscrake.passages import Passages
-from evidence_assets.systems.uscrake.selector import Uscrake
-from evidence_assets.systems.uscrake.settings import Settings
+from evidence_assets.systems.uscrake.selector import Settings, Uscrake
 
 _OPENING = Lock()
 
@@ -61,16 +60,11 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
 
 
 def _open(context: StageContext, settings: Settings) -> Selector:
-    profile, declared = context.profile, context.benchmark
+    profile, declared, graph = context.profile, context.benchmark, None
     passages = _passages(context) if declared.corpus else None
-    used = declared.joined_graph and settings.parts != "chunks" and settings.s
-    graph = None
-    if used:
-        graph = _triples(
-            open_graph(context.lake, declared.joined_graph, context.encoder),
-            settings.triples_judged * settings.s,
-            profile.encoder,
-        )
+    if declared.joined_graph and settings.parts != "chunks" and settings.s:
+        joined = open_graph(context.lake, declared.joined_graph, context.encoder)
+        graph = _triples(joined, settings.triples_judged * settings.s, profile.encoder)
     judge = _judge(profile.reranker, profile.token_encoder)
     models = encoder(profile.encoder), encoder(profile.token_encoder).inner
     return Uscrake(settings, passages, *models, judge, graph)

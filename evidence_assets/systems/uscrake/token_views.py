@@ -1,7 +1,6 @@
 """Other ways to take the tokens of a text from the same encoder: its words as means of pieces, several layers at once.
 
-Belongs here: encoders that hand on another encoder's tokens in another form. A token store keeps the pieces of the
-last layer, so texts seen in another way are encoded when they are ranked.
+A token store keeps the pieces of the last layer, so texts seen in another way are encoded when they are ranked.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.systems.background.recall import BackgroundTriple, parse_background_triples, parse_list
+from evidence_assets.systems.background.recall import parse_list, parse_triples
 
 
 def test_lists() -> None:
@@ -20,11 +20,11 @@ def test_lists() -> None:
 
 def test_triples() -> None:
     reply = "1. Switzerland | currency | Swiss franc\n\nBern|capital of|Switzerland\nBern | capital of | Switzerland"
-    assert parse_background_triples(reply) == (
-        BackgroundTriple("Switzerland", "currency", "Swiss franc", 1),
-        BackgroundTriple("Bern", "capital of", "Switzerland", 3),
+    assert parse_triples(reply) == (
+        ("Switzerland", "currency", "Swiss franc"),
+        ("Bern", "capital of", "Switzerland"),
     )
-    assert parse_background_triples("none") == ()
+    assert parse_triples("none") == ()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,15 @@ from hypothesis import strategies as st
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.evidence.selection import Asked, Pick
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.retrieval import token_store
 from evidence_assets.retrieval.maxsim import maxsim_texts, nearest_of
 from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build, source_version
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
-from evidence_assets.systems.uscrake import selector as uscrake_selector
 from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
-from evidence_assets.systems.uscrake.evidence_judges import LateInteraction, PairJudge
+from evidence_assets.systems.uscrake.evidence_judges import LateInteraction, PairJudge, stance
 from evidence_assets.systems.uscrake.passages import Passages
-from evidence_assets.systems.uscrake.selector import Uscrake, joined
-from evidence_assets.systems.uscrake.settings import Settings
+from evidence_assets.systems.uscrake.selector import Settings, Uscrake, joined
 from evidence_assets.transport import TokenMeasure, ground_cost
 from evidence_assets.transport.divergence import jensen_shannon
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
@@ -140,7 +136,7 @@ def assert_nearest_first(picks: list[Pick], label: str, distances: dict[str, flo
     assert [why(p)["chunk_score"] for p in own] == pytest.approx([-distances[n] for n in expected], abs=within)
 
 
-@pytest.mark.parametrize("cost", ["jsd", "cosine", "euclidean"])
+@pytest.mark.parametrize("cost", ["jsd", "cosine"])
 def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(corpus: Passages, cost: Any) -> None:
     k = 3
     found = selector(corpus, cost=cost, grain="chunk", R=5, k=k).select(QUESTIONS)
@@ -160,47 +156,28 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(corpus: Passage
             assert_nearest_first(picks, label, distances, k, 1e-8)
 
 
-def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.float64]]:
-    """Pieces of a text, or its words in lower case with the means of their pieces, and their vectors."""
+def naive_words(text: str) -> tuple[list[str], npt.NDArray[np.float64]]:
+    """The words of a text in lower case, and the means of their pieces' vectors."""
     (tokens,) = ENCODER.tokens([text])
-    if not words:
-        return list(tokens.tokens), tokens.vectors.astype(np.float64)
     found = [(m.group().lower(), m.span()) for m in re.finditer(r"\w+|[^\w\s]", text)]
     rows = [[i for i, (a, _) in enumerate(tokens.offsets) if low <= a < high] for _, (low, high) in found]
     return [word for word, _ in found], np.stack([tokens.vectors[r].astype(np.float64).mean(axis=0) for r in rows])
 
 
-@pytest.mark.parametrize(
-    ("cost", "tokens", "weights"),
-    [
-        ("cosine", "pieces", "corpus"),
-        ("jsd", "words", "corpus"),
-        ("euclidean_unscaled", "words", "idf"),
-    ],
-)
-def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_says(
-    corpus: Passages, cost: Any, tokens: Any, weights: Any
-) -> None:
-    words = tokens == "words"
-    cut = {name: naive_tokens(text, words) for name, text in PAGES.items()}
-    listed = [names for names, _ in cut.values()]
-
-    def value(name: str) -> float:
-        if weights == "idf":
-            return plain_bm25.idf(name, listed, "plus_one")
-        return plain_bm25.idf(name, listed) * plain_bm25.total(name, listed)
+def test_words_and_the_other_reading_of_weights_are_ranked_as_their_definition_says(corpus: Passages) -> None:
+    words = {name: naive_words(text) for name, text in PAGES.items()}
+    listed = [names for names, _ in words.values()]
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
-        text = weights == "text"
-        masses = plain_bm25.token_weights(names, listed) if text else [value(name) for name in names]
-        return ground_cost(cost).measure(vectors, masses)
+        masses = [plain_bm25.idf(name, listed) * plain_bm25.total(name, listed) for name in names]
+        return ground_cost("jsd").measure(vectors, masses)
 
-    found = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=6, k=3).select(QUESTIONS)
+    found = selector(corpus, cost="jsd", tokens="words", weights="corpus", grain="chunk", R=6, k=3).select(QUESTIONS)
     for question, picks in zip(QUESTIONS, found, strict=True):
         for label, option in question.hypotheses:
-            x = measure(*naive_tokens(f"{question.text} {option}", words))
-            stored = {name: (names, vectors.astype(np.float16)) for name, (names, vectors) in cut.items()}
-            distances = {name: distance(x, measure(*each), cost) for name, each in stored.items()}
+            x = measure(*naive_words(f"{question.text} {option}"))
+            stored = {name: (names, vectors.astype(np.float16)) for name, (names, vectors) in words.items()}
+            distances = {name: distance(x, measure(*each), "jsd") for name, each in stored.items()}
             assert_nearest_first(picks, label, distances, 3, 1e-4)
 
 
@@ -302,42 +279,26 @@ def test_every_citation_stands_where_it_says(corpus: Passages, cost: Any, grain:
             assert scores == sorted(scores, reverse=True)
 
 
-@pytest.mark.parametrize("cost", ["jsd", "fusion", "moverscore"])
-@pytest.mark.parametrize("coarse", ["dense", "hybrid"])
-def test_tokens_encoded_on_demand_give_the_same_evidence(
-    corpus: Passages, tmp_path: Path, cost: Any, coarse: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("cost", COSTS)
+def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_path: Path, cost: Any) -> None:
     on_demand = passages(tmp_path, stored=False)
-    stored = selector(corpus, cost=cost, triples=graph(), coarse=coarse)
-    again = selector(on_demand, cost=cost, triples=graph(), coarse=coarse)
-    expected = stored.select(QUESTIONS)
-    assert again.select(QUESTIONS) == expected and again.version == stored.version and again.select([]) == []
-    asked = list(ENCODER.asked)
-    monkeypatch.setattr(token_store, "TILE", 3)  # a pool that is read in many tiles
-    monkeypatch.setattr(uscrake_selector, "PLACES_TOGETHER", 1)
-    other = selector(on_demand, cost=cost, triples=graph(), coarse=coarse, k=1)
-    assert other.select(QUESTIONS)
-    assert set(ENCODER.asked[len(asked) :]).isdisjoint(PAGES.values()), "what one variant encoded serves the next"
-    tiled = selector(on_demand, cost=cost, triples=graph(), coarse=coarse).select(QUESTIONS)
-    for picks, known in zip(tiled, expected, strict=True):
-        assert [replace(p, score=0, why="") for p in picks] == [replace(p, score=0, why="") for p in known]
-        # Late interaction is in float32, whose last bits depend on how many texts are multiplied at once.
-        assert [p.score for p in picks] == pytest.approx([p.score for p in known], abs=1e-6)
+    stored = selector(corpus, cost=cost, triples=graph())
+    again = selector(on_demand, cost=cost, triples=graph())
+    assert again.select(QUESTIONS) == stored.select(QUESTIONS) and again.version == stored.version
+    asked = len(ENCODER.asked)
+    assert selector(on_demand, cost=cost, triples=graph(), k=1).select(QUESTIONS)
+    assert set(ENCODER.asked[asked:]).isdisjoint(PAGES.values()), "what one variant encoded serves the next"
 
 
 def test_versions_change_with_settings_corpus_graph_and_judge(corpus: Passages) -> None:
     versions = [
         selector(corpus).version,
-        selector(corpus, cost="jsd").version,
         selector(corpus, k=3).version,
         selector(None).version,
         selector(corpus, triples=graph()).version,
-        selector(corpus, triples=graph(9)).version,
         Uscrake(Settings("fusion", 4, 2, 3), corpus, ENCODER, ENCODER, PairJudge(SharedWords())).version,
     ]
-    assert len(set(versions)) == len(versions)
-    assert selector(corpus, parts="chunks", triples=graph()).version != versions[0]
-    assert selector(corpus).version == versions[0]
+    assert len(set(versions)) == len(versions) and selector(corpus).version == versions[0]
 
 
 def test_a_hybrid_pool_holds_what_the_index_missed(corpus: Passages, tmp_path: Path) -> None:
@@ -472,13 +433,35 @@ def test_the_judge_has_its_share_in_the_order_of_text_and_none_where_text_stands
     ("settings", "message"),
     [
         ({"cost": "moverscore"}, "weights: idf"),
-        ({"cost": "moverscore", "weights": "idf", "tokens": "words"}, "tokens: pieces"),
         ({"cost": "jds"}, "did you mean 'jsd'"),
         ({"k": 0}, "keep at least one"),
         ({"judge": 1.5}, "from 0 to 1"),
-        ({"transported": 0}, "keep at least one"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Settings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, **settings})
+
+
+# Stance ---------------------------------------------------------------------------------------------------------
+
+
+PRESSURE = "Which drug is used to treat high blood pressure?"
+
+
+@pytest.mark.parametrize(
+    ("option", "kind", "text", "expected"),
+    [
+        ("lisinopril", "chunk", "Lisinopril treats high blood pressure.", "entails"),
+        ("lisinopril", "chunk", "Lisinopril is a drug.", "mentions"),  # the kind of thing asked for is no topic
+        ("lisinopril", "chunk", "Lisinopril is never used for high blood pressure.", "contradicts"),
+        ("lisinopril", "chunk", "It is not for high blood pressure. Lisinopril treats high blood pressure.", "entails"),
+        ("lisinopril", "chunk", "Lisinopril is old. High blood pressure is treated by others.", "mentions"),
+        ("beta blocker", "chunk", "A blocker treats high blood pressure.", "mentions"),  # half of the option
+        ("beta blocker", "triple", "beta blocker may treat high blood pressure", "entails"),
+        ("", "chunk", "High blood pressure is treated.", "mentions"),
+        ("lisinopril", "chunk", "", "mentions"),
+    ],
+)
+def test_a_statement_must_name_the_option_and_what_is_asked(option: str, kind: str, text: str, expected: str) -> None:
+    assert stance(PRESSURE, option, kind, text) == expected
