@@ -1,12 +1,7 @@
 """The arrays of a knowledge graph: its edges as compressed sparse rows, and neighbourhoods cut out of them.
 
-Only the shape of a graph belongs here: integers for nodes, edges and relations. Names and sources stay in tables, see
-`knowledge_graph`; node relevance is in `attention`, paths are in `paths`.
-
-Every edge is kept as it was given: parallel edges, contradictory ones (the same two nodes under opposed relations) and
-self-loops keep their own edge id, which is the row number in the arrays a graph was built from. The adjacency is
-symmetrised: an edge is seen from both of its ends, a self-loop once, and `outgoing` says from which end one looks.
-"""
+Parallel, contradictory and self-joining edges keep their own edge id, their row in the given arrays. The adjacency is
+symmetrised: an edge is seen from both of its ends, a self-loop once."""
 
 from __future__ import annotations
 
@@ -43,8 +38,8 @@ class Subgraph:
     ``hop``: Steps from the nearest seed, aligned with `nodes`.
     ``edges``: Edge ids, ascending.
     ``heads``, ``tails``: Positions in `nodes` of the ends of each edge.
-    ``dropped``: One row (hub, node) for each node that a cap cut off; `OVER_BUDGET` in place of the hub where the cap
-        on all nodes did it. A node dropped at one hub may still have come in by another way.
+    ``dropped``: A row (hub, node) for each node that a cap cut off; `OVER_BUDGET` is the hub where the cap on all nodes
+        did it.
     """
 
     nodes: IntArray
@@ -55,10 +50,7 @@ class Subgraph:
     dropped: IntArray
 
     def within(self, hops: int) -> Subgraph:
-        """The nodes at most so many steps away, as a neighbourhood of so many steps under the same caps has them.
-
-        Nothing is said of what the caps left out.
-        """
+        """The nodes at most so many steps away, without what caps left out."""
         near: BoolArray = self.hop <= hops
         kept, place = near[self.heads] & near[self.tails], np.cumsum(near) - 1
         heads, tails = place[self.heads[kept]], place[self.tails[kept]]
@@ -98,21 +90,10 @@ class GraphArrays:
     def from_edges(cls, n_nodes: int, heads: IntArray, relations: IntArray, tails: IntArray) -> GraphArrays:
         """Build a graph from aligned edge arrays.
 
-        Raises ValueError where the arrays differ in length or name a node outside 0 … n_nodes − 1.
-
         >>> g = GraphArrays.from_edges(3, np.array([0, 0, 2]), np.array([0, 1, 0]), np.array([1, 1, 2]))
         >>> g.neighbours_of(1).tolist(), g.degree(np.array([0, 1, 2])).tolist()
         ([0], [2, 2, 1])
         """
-        if not len(heads) == len(tails) == len(relations):
-            raise ValueError(
-                f"heads, relations and tails must be equally long, got {len(heads)}, {len(relations)}, {len(tails)}"
-            )
-        for name, ends in (("head", heads), ("tail", tails)):
-            outside = np.flatnonzero((ends < 0) | (ends >= n_nodes))
-            if len(outside):
-                edge = int(outside[0])
-                raise ValueError(f"edge {edge} has {name} {int(ends[edge])}, but nodes are numbered 0 to {n_nodes - 1}")
         index = np.int32 if max(n_nodes, 2 * len(heads)) < 2**31 else np.int64
         heads, tails = heads.astype(index, copy=False), tails.astype(index, copy=False)
         # An edge is seen from its head, then from its tail, a self-loop once: in this order edge ids ascend, and a
@@ -138,11 +119,7 @@ class GraphArrays:
 
     @classmethod
     def open(cls, folder: Path) -> GraphArrays:
-        """Open a saved graph without reading it: the arrays are memory-mapped.
-
-        Raises StaleInput where the folder holds no graph, one of another format, a file that is cut, or files that do
-        not belong together.
-        """
+        """Open a saved graph memory-mapped; raises StaleInput where its files are absent, cut or of another format."""
         about = open_json(folder / "graph.json")
         if about.get("format") != FORMAT:
             raise StaleInput(
@@ -190,19 +167,11 @@ class GraphArrays:
     ) -> Subgraph:
         """All nodes within `hops` steps of the seeds, with the edges among them.
 
-        ``seeds``: Node ids; none gives an empty subgraph, repeated ones count once.
-        ``hops``: Greatest distance, in steps along edges of either direction.
         ``cap``: Most new nodes that one node may bring in; beyond it the best by `score` stay.
-        ``score``: Gives the relevance of nodes, higher is better, ties go to the smaller node id. Without it, nodes
-            with fewer edges are preferred, because a node linked to everything says least.
-        ``max_nodes``: Most nodes in all. Nearer hops come first; within the hop that overflows the best by `score`
-            stay.
+        ``score``: Relevance of nodes, ties go to the smaller node id; by default nodes with fewer edges are preferred.
+        ``max_nodes``: Most nodes in all; within the hop that overflows the best by `score` stay.
         """
-        if hops < 0 or (cap is not None and cap < 1) or (max_nodes is not None and max_nodes < 1):
-            raise ValueError(f"hops must be at least 0, cap and max_nodes at least 1; got {hops}, {cap}, {max_nodes}")
         frontier: IntArray = distinct(np.asarray(seeds, dtype=np.int64))
-        if len(frontier) and (frontier[0] < 0 or frontier[-1] >= self.n_nodes):
-            raise ValueError(f"seeds must be node ids from 0 to {self.n_nodes - 1}")
         seen = np.zeros(self.n_nodes, dtype=np.bool_)
         budget = self.n_nodes if max_nodes is None else max_nodes
         levels: list[IntArray] = []
@@ -232,17 +201,14 @@ class GraphArrays:
         """What nodes are ranked by; larger is better."""
         if score is None:
             return -self.degree(nodes)
-        worth = score(nodes)
-        if np.isnan(worth).any():
-            raise ValueError(f"the score of node {int(nodes[np.isnan(worth)][0])} is not a number")
-        return worth
+        return score(nodes)
 
     def _expand(
         self, frontier: IntArray, seen: BoolArray, cap: int | None, score: Score | None
     ) -> tuple[IntArray, IntArray]:
         """New neighbours of the frontier under the hub cap, and the (hub, node) pairs that the cap cut."""
         owner = np.repeat(np.arange(len(frontier), dtype=np.int32), self.degree(frontier))
-        nodes = _rows(self.neighbours, self.offsets, frontier).astype(np.int64)
+        nodes = self.neighbours[places_of(self.offsets, frontier)].astype(np.int64)
         fresh = ~seen[nodes]
         # Slots are sorted by neighbour within their owner, so parallel edges lie side by side.
         fresh[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
@@ -291,10 +257,3 @@ def places_of(offsets: IntArray, nodes: IntArray) -> IntArray:
     ends = np.cumsum(counts)
     places: IntArray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
     return places
-
-
-def _rows(values: IntArray, offsets: IntArray, nodes: IntArray) -> IntArray:
-    """The rows of the given nodes in compressed rows, one after another: by `places_of`, but in runs, for long rows."""
-    plain = np.asarray(values)  # slices of a memory map are dear
-    bounds = zip(offsets[nodes].tolist(), offsets[nodes + 1].tolist(), strict=True)
-    return np.concatenate([plain[:0], *(plain[start:end] for start, end in bounds)])

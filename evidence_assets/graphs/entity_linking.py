@@ -1,18 +1,7 @@
-"""Linking of concepts to the nodes of a graph by name.
+"""Linking of concepts to the nodes of a graph by name; the first rule that finds a node decides.
 
-Which phrases of a text are concepts is decided in ``keyphrases``; vectors come through a callable.
-
-Four rules are tried in order and the first that finds a node decides:
-
-1. ``exact``: the surface form as written;
-2. ``normalised``: equal under :func:`~evidence_assets.text.words.name_key` (case, punctuation, plural), or
-   after dropping an article or an inflection;
-3. ``fuzzy``: the names of largest ``1 − indel / (|a| + |b|)`` at or above a threshold;
-4. ``embedding``: the names of largest cosine at or above a threshold, where vectors are at hand.
-
-One look-up answers the first two, because equal surface forms have equal keys. Names lie in Arrow and keys are known by
-64 bits of their hash, so that a name takes its letters and some bytes and no Python object.
-"""
+``exact``: as written; ``normalised``: equal under :func:`~evidence_assets.text.words.name_key`, or without article or
+inflection; ``fuzzy``: the most similar names; ``embedding``: the names of largest cosine."""
 
 from __future__ import annotations
 
@@ -76,11 +65,7 @@ class Nearest(Protocol):
 
 
 class NameVectors:
-    """Names that mean nearly the same as a concept.
-
-    ``index``: Over one unit vector a surface form of the linker.
-    ``encode``: Vectors of concepts, in the same space.
-    """
+    """Names that mean nearly the same as a concept, by an index over one unit vector a surface form of the linker."""
 
     def __init__(self, index: Nearest, encode: Encode) -> None:
         self.n = len(index)
@@ -101,7 +86,7 @@ class NameVectors:
 class EntityLinker:
     """Links concepts to nodes by their names and aliases.
 
-    ``surfaces``: Every name and alias; empty ones are left out and counted in ``n_empty``.
+    ``surfaces``: Every name and alias; empty ones are left out.
     ``nodes``: The node that each surface form names; by default the i-th names node i.
 
     >>> linker = EntityLinker(["dog", "hot dog", "Dog"], [4, 2, 3])
@@ -115,8 +100,6 @@ class EntityLinker:
         nodes: Sequence[int] | NDArray[np.int64] | None = None,
     ) -> None:
         owners = np.arange(len(surfaces)) if nodes is None else np.asarray(nodes, dtype=np.int64)
-        if len(owners) != len(surfaces):
-            raise ValueError(f"{len(surfaces)} names but {len(owners)} nodes: give one node a name")
         self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String).rechunk(), owners
         keys, hashes = [pl.Series([], dtype=pl.String)], [np.zeros(0, np.uint64)]
         for start in range(0, len(self._surfaces), KEYED_AT_ONCE):
@@ -130,10 +113,9 @@ class EntityLinker:
         """The distinct normal forms of all names, in the order of their hashes."""
         key_of = np.full(len(self._surfaces), -1, dtype=np.int64)
         key_of[named] = numbers
-        self.n_empty = int((key_of < 0).sum())
         # Rows of each key lie side by side, in the order of their nodes.
         order = np.lexsort((np.arange(len(owners)), owners, key_of))
-        self._rows = order[self.n_empty :]
+        self._rows = order[int((key_of < 0).sum()) :]
         self._starts = np.searchsorted(key_of[self._rows], np.arange(len(self.keys) + 1))
 
     def link(self, concept: str) -> Link:
@@ -145,8 +127,6 @@ class EntityLinker:
 
         ``near`` switches the embedding rule on; it holds a vector for each surface form.
         """
-        if near is not None and near.n != len(self._surfaces):
-            raise ValueError(f"{len(self._surfaces)} names but {near.n} name vectors: give one vector a name")
         found = {concept: self._by_name(concept) for concept in dict.fromkeys(concepts)}
         if near is not None:
             open_concepts = [c for c, link in found.items() if not link.found and c.strip()]
@@ -156,10 +136,9 @@ class EntityLinker:
         return [found[concept] for concept in concepts]
 
     def find_spans(self, text: str) -> list[LinkedSpan]:
-        """Names that stand in a text as whole words, leftmost longest, none overlapping, in text order.
+        """Names in a text as whole words, compared by their keys: leftmost longest, none overlapping, in text order.
 
-        Compared under the normalised key, so that "hot dogs" finds "hot dog". A name of stop words or generic terms
-        alone is no finding.
+        A name of stop words or generic terms alone is left out.
         """
         words = words_with_offsets(text)
         keys = [word_key(word) for word, _, _ in words]
@@ -182,37 +161,18 @@ class EntityLinker:
         return spans
 
     def fuzzy(self, concept: str) -> tuple[float, list[int]]:
-        """The best similarity at or above the threshold and the numbers of the keys that reach it; (0, []) if there is
-        none.
-
-        Exactly the best of a scan over all keys. A signature of 64 bits a key counts letters in unary, so that an
-        inserted or deleted letter changes at most one bit: ``popcount(xor) ≤ indel ≤ (1−t)(|a|+|b|)`` leaves few keys
-        to compare, and only keys of fitting length are looked at.
-        """
+        """The best similarity at or above the threshold and the numbers of the keys that reach it; else (0, [])."""
         key, threshold = name_key(concept), LEAST_LIKENESS
         if not key or not len(self.keys):
             return 0.0, []
-        m, signature = len(key), _signatures([key])[0]
-        # 2·min(n, m) ≥ t·(n + m) bounds the length n of a match; each length is one slice that stays in the cache.
-        shortest = max(1, math.ceil(m * threshold / (2 - threshold) - 1e-6))
-        longest = min(len(self._length_starts) - 2, math.floor(m * (2 - threshold) / threshold + 1e-6))
-        survivors = []
-        for n in range(shortest, longest + 1):
-            low, high = self._length_starts[n], self._length_starts[n + 1]
-            allowed = min(64, math.floor((1 - threshold) * (n + m) + 1e-6))
-            differing = np.bitwise_count(self._signatures[low:high] ^ signature)
-            survivors.append(low + np.flatnonzero(differing <= allowed))
-        near = np.concatenate(survivors) if survivors else np.zeros(0, np.int64)
-        if not len(near):
-            return 0.0, []
-        ids = self._by_length[near]
-        matches = process.extract(
-            key, self.keys.gather(ids).to_list(), scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None
-        )
-        if not matches:
-            return 0.0, []
-        best = matches[0][1]
-        return best / 100, [int(ids[position]) for _, score, position in matches if score == best]
+        # 2·min(n, m) ≥ t·(n + m) bounds the length n of a match.
+        shortest = math.ceil(len(key) * threshold / (2 - threshold) - 1e-6)
+        longest = math.floor(len(key) * (2 - threshold) / threshold + 1e-6)
+        lengths, order, keys = self._by_length
+        low, high = np.searchsorted(lengths, [shortest, longest + 1]).tolist()
+        matches = process.extract(key, keys[low:high], scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None)
+        best = matches[0][1] if matches else 0.0
+        return best / 100, [int(order[low + place]) for _, score, place in matches if score == best]
 
     def _by_name(self, concept: str) -> Link:
         key = name_key(concept)
@@ -245,23 +205,11 @@ class EntityLinker:
         return Link(concept, rule, score, nodes, tuple(sorted({self._surfaces[row] for row in rows.tolist()})))
 
     @cached_property
-    def _by_length(self) -> NDArray[np.int64]:
-        return np.argsort(self.keys.str.len_chars().to_numpy(), kind="stable")
-
-    @cached_property
-    def _length_starts(self) -> list[int]:
-        """Where the keys of each length begin in ``_by_length``."""
-        lengths = self.keys.str.len_chars().to_numpy()[self._by_length]
-        return [int(start) for start in np.searchsorted(lengths, np.arange(lengths[-1] + 2))]
-
-    @cached_property
-    def _signatures(self) -> NDArray[np.uint64]:
-        return np.concatenate(
-            [
-                _signatures(self.keys.gather(self._by_length[start : start + KEYED_AT_ONCE]).to_list())
-                for start in range(0, len(self.keys), KEYED_AT_ONCE)
-            ]
-        )
+    def _by_length(self) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+        """The keys by their length: these lengths, the numbers of the keys, and the keys."""
+        lengths = self.keys.str.len_chars().to_numpy()
+        order = np.argsort(lengths, kind="stable")
+        return lengths[order], order, self.keys.gather(order).to_list()
 
     @cached_property
     def _first_words(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -273,29 +221,3 @@ class EntityLinker:
         hashes = term_keys(longest["word"].to_list())
         order = np.argsort(hashes)
         return hashes[order], longest["words"].to_numpy()[order].astype(np.int64)
-
-
-def _signature_layout() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Bucket of each of 128 code points, and first bit and number of bits of each bucket: 64 bits in all."""
-    bits = {letter: 3 if letter in "eatoinsrl" else 2 for letter in "abcdefghijklmnopqrstuvwxyz"}
-    bucket = np.array([ord(chr(c).lower()) % 26 if not chr(c).islower() else c - ord("a") for c in range(128)])
-    bucket[ord(" ")] = 26
-    for digit in "0123456789":
-        bucket[ord(digit)] = 27
-    widths = np.array([*bits.values(), 2, 1])
-    assert widths.sum() == 64
-    return bucket, np.cumsum(widths) - widths, widths
-
-
-_BUCKET, _FIRST_BIT, _WIDTHS = _signature_layout()
-
-
-def _signatures(keys: Sequence[str]) -> NDArray[np.uint64]:
-    """Letter counts of each key in unary: bit j of a letter's field is set if it occurs more than j times."""
-    lengths = np.fromiter(map(len, keys), np.int64, len(keys))
-    codes = np.frombuffer("".join(keys).encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32).astype(np.int64)
-    buckets = np.where(codes < 128, _BUCKET[np.minimum(codes, 127)], codes % 26)
-    owner = np.repeat(np.arange(len(keys)), lengths)
-    counts = np.bincount(owner * 28 + buckets, minlength=28 * len(keys)).reshape(len(keys), 28)
-    filled = (np.uint64(1) << np.minimum(counts, _WIDTHS).astype(np.uint64)) - np.uint64(1)
-    return np.asarray(np.bitwise_or.reduce(filled << _FIRST_BIT.astype(np.uint64), axis=1), dtype=np.uint64)

@@ -27,10 +27,7 @@ def _split(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
 
 
 def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
-    """Weight of each query on each key, averaged over heads; rows sum to 1.
-
-    ``1/H · Σ_h softmax_j(q_h · k_hj / √d_h)`` on unit vectors.
-    """
+    """``1/H · Σ_h softmax_j(q_h · k_hj / √d_h)`` on unit vectors: weight of each query on each key; rows sum to 1."""
     return np.asarray(_by_head(_split(queries, heads), _split(keys, heads)).mean(axis=0), dtype=np.float64)
 
 

@@ -32,10 +32,8 @@ class Concept:
 def candidate_phrases(text: str, max_words: int = 3) -> list[tuple[str, int, int]]:
     """Runs of one to ``max_words`` words that could be a concept, in text order, each normal form once.
 
-    A phrase begins and ends with a word that is no stop word (``point of view`` may hold one inside), crosses no
-    punctuation but a hyphen or an apostrophe, and has at least one word that is neither generic nor a number.
-    Stop words are English; words of another language are kept, since nothing says that they are empty. Text without
-    spaces between its words gives its runs of characters as they stand.
+    A phrase begins and ends with a word that is no stop word, crosses no punctuation but a hyphen or an apostrophe,
+    and has at least one word that is neither generic nor a number. Stop words are English.
     """
     words = words_with_offsets(text)
     found: dict[str, tuple[str, int, int]] = {}
@@ -63,16 +61,9 @@ def extract_concepts(
     """The concepts of each text, best first.
 
     Maximal marginal relevance: the next phrase is ``argmax (1−δ)·cos(p, text) − δ·max_s cos(p, s)`` over the phrases
-    s already chosen, δ the ``diversity``; equal values go to the phrase that comes first in the text. Every distinct
-    string among texts and phrases is encoded once, all in one call. A text without candidates (empty, or stop words
-    only) has no concepts and is not encoded.
-
-    ``encode``: Vectors of strings; they need not be of unit length.
-    ``top_n``, ``max_words``, ``diversity``: How many concepts at most, of how many words at most, and how different (0
-        not at all, 1 only that).
+    s already chosen, δ the ``diversity``; equal values go to the phrase that comes first in the text. A text without
+    candidates has no concepts. Every distinct string is encoded once, all in one call.
     """
-    if top_n < 1 or max_words < 1 or not 0 <= diversity <= 1:
-        raise ValueError("top_n and max_words must be at least 1, and diversity between 0 and 1")
     candidates = [candidate_phrases(text, max_words) for text in texts]
     strings = dict.fromkeys(
         string
@@ -84,8 +75,6 @@ def extract_concepts(
         return [[] for _ in texts]
     row = {string: number for number, string in enumerate(strings)}
     vectors = np.asarray(encode(list(strings)), dtype=np.float64)
-    if vectors.ndim != 2 or len(vectors) != len(strings):
-        raise ValueError(f"the encoder gave an array of shape {vectors.shape} for {len(strings)} texts")
     vectors = unit_rows(vectors)
     chosen: list[list[Concept]] = []
     for text, phrases in zip(texts, candidates, strict=True):

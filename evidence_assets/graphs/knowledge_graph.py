@@ -27,7 +27,7 @@ TOGETHER = 65_536
 
 
 def plain_sentence(head: str, relation: str, tail: str) -> str:
-    """A fact as a sentence without a template: underscores and joined words become words.
+    """A fact as a sentence: underscores and joined words become words.
 
     >>> plain_sentence("ferret", "AtLocation", "pet store")
     'ferret at location pet store'
@@ -56,9 +56,8 @@ class Forms(NamedTuple):
 class GraphVectors:
     """Vectors of a graph's names and passages, each opened when it is first asked for.
 
-    ``encode`` gives vectors of texts of any length in their space, ``read_forms`` a row for each of the graph's forms,
-    ``open_names`` an index over these, ``read_passages`` rows of ``kg_passages``, ``open_passages`` those of nodes in
-    files.
+    ``encode`` gives vectors of texts of any length, ``read_forms`` a row for each of the graph's forms, ``open_names``
+    an index over these, ``read_passages`` rows of ``kg_passages``, ``open_passages`` those of nodes in files.
     """
 
     encode: Encode
@@ -89,9 +88,7 @@ class GraphVectors:
 
 @dataclass(frozen=True, eq=False)
 class KnowledgeGraph:
-    """Nodes and edges by number.
-
-    Columns are read from Arrow when they are first asked for; no Python object exists for each node or edge.
+    """Nodes and edges by number; columns are read from Arrow when they are first asked for.
 
     ``version``: Hash of the rows, and of the model of the vectors where there are any.
     ``read_shape``: Gives the arrays; they may be memory-mapped.
@@ -107,24 +104,18 @@ class KnowledgeGraph:
     edge_column: Column
     stored_vectors: GraphVectors | None = None
 
-    # Arrays -------------------------------------------------------------------------------------------------------
-
     @cached_property
     def shape(self) -> Shape:
-        """Arrays and relations together."""
+        """The edges in compressed rows, and the relations."""
         return self.read_shape()
 
     @property
     def arrays(self) -> GraphArrays:
-        """The edges in compressed rows: neighbourhoods and paths."""
         return self.shape.arrays
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """Names of the relations by their code."""
         return self.shape.relations
-
-    # Names --------------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self.node_ids)
@@ -145,7 +136,6 @@ class KnowledgeGraph:
 
     @cached_property
     def forms(self) -> Forms:
-        """Every name and alias."""
         return surface_forms(self.names, self.node_column("aliases"))
 
     @cached_property
@@ -166,8 +156,6 @@ class KnowledgeGraph:
             raise StaleInput(f"{self.name} has no {kind} {lost[0]}: materialize again what names it")
         return places
 
-    # Types --------------------------------------------------------------------------------------------------------
-
     @cached_property
     def _types(self) -> tuple[IntArray, tuple[str, ...]]:
         return codes_of(self.node_column("type").fill_null(""))
@@ -187,8 +175,6 @@ class KnowledgeGraph:
         """Neighbours of sets of nodes by type."""
         arrays = self.arrays
         return TypedRows(self.node_types, arrays.heads, arrays.relations, arrays.tails)
-
-    # Facts --------------------------------------------------------------------------------------------------------
 
     @cached_property
     def edge_ids(self) -> pl.Series:
@@ -213,8 +199,6 @@ class KnowledgeGraph:
         edges = arrays.edges_at(np.array([node]))
         order = np.lexsort((arrays.tails[edges], arrays.relations[edges], arrays.heads[edges]))
         return [int(edge) for edge in edges[order][:limit]]
-
-    # Vectors ------------------------------------------------------------------------------------------------------
 
     @property
     def vectors(self) -> GraphVectors:

@@ -1,10 +1,7 @@
-"""Triples of several sources merged into one graph that forgets nothing about where it came from.
+"""Triples of several sources merged into one graph that keeps the id, source and licence of each triple.
 
-Two names are one node where `text.words.name_key` gives them the same key, or where a source declares one a synonym
-of the other. Two triples are one edge where head, relation and tail are the same; the edge keeps the id, the source
-and the licence of each. Contradicting edges stay side by side and can be listed. Relations are compared as they are
-written: translating foreign names comes before.
-"""
+Two names are one node where `text.words.name_key` gives them the same key, or where a source declares one a synonym of
+the other. Contradicting edges stay side by side."""
 
 from __future__ import annotations
 
@@ -24,7 +21,6 @@ VERSION = "1"
 """Changes when the same triples would give other rows."""
 EDGE = "edge"
 ENDS = ("head_id", "relation", "tail_id")
-TRIPLE_COLUMNS = ("head", "relation", "tail", "triple_id", "source", "licence")
 
 
 def best_of(harvested: pl.DataFrame, most: int | None) -> pl.DataFrame:
@@ -62,19 +58,12 @@ def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged
     """Merge triples into nodes and edges; the order of the rows makes no difference.
 
     ``triples``: head, relation, tail, triple_id, source, licence (may be null), and if known head_type and tail_type.
-    ``synonyms``: Columns name and alias. An alias leads to its name unless it is declared for two different names; then
-        it stays a node of its own, because guessing would join two things.
-    Raises ValueError where a column is missing, or a head, relation, tail or triple id is null or blank (with the row).
+    ``synonyms``: Columns name and alias; an alias of two different names stays a node of its own.
     """
-    _check(triples)
     ends = [
-        triples.select(
-            pl.col(end).alias("written"),
-            (pl.col(f"{end}_type") if f"{end}_type" in triples.columns else pl.lit(None, dtype=pl.String)).alias(
-                "type"
-            ),
-        )
+        triples.select(pl.col(end).alias("written"), type.alias("type"))
         for end in ("head", "tail")
+        for type in [pl.col(f"{end}_type") if f"{end}_type" in triples.columns else pl.lit(None, dtype=pl.String)]
     ]
     mentions = pl.concat(ends).group_by("written", "type").len()
     written = mentions["written"].unique()
@@ -122,16 +111,6 @@ def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:
             pl.lit(None, dtype=pl.Float64).alias("score"),
         )
     )
-
-
-def _check(triples: pl.DataFrame) -> None:
-    missing = [column for column in TRIPLE_COLUMNS if column not in triples.columns]
-    if missing:
-        raise ValueError(f"the triples lack the column {missing[0]}; they have {', '.join(triples.columns)}")
-    for column in ("head", "relation", "tail", "triple_id", "source"):
-        empty = triples[column].is_null() | (triples[column].str.strip_chars() == "")
-        if empty.any():
-            raise ValueError(f"triple {int(empty.arg_true()[0])} has no {column}")
 
 
 def _canonical(declared: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:

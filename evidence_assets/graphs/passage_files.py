@@ -1,15 +1,6 @@
-"""The passages of a graph's nodes in files: their vectors, whose they are, and indexes over them, opened without being
-read.
+"""The passages of a graph's nodes in files, memory-mapped: their vectors, whose they are, and an index over them.
 
-=================== ====================================================================================
-``vectors.npy``     n × d float16, one row a passage, in the order of the stored rows
-``owners.npy``      the number of the node that each stands for
-``order.npy``       rows node by node, those of a node as they follow one another
-``bounds.npy``      where the rows of each node begin in ``order``; one more than there are nodes
-``passages.arrow``  what a row is: its id and the characters of the node's document
-``index.faiss``     the index over the passages
-``means``           the same over one vector a node, the mean of its passages
-=================== ====================================================================================
+``means`` holds the same over one vector a node, the mean of its passages.
 """
 
 from __future__ import annotations
@@ -52,7 +43,8 @@ def write_passage_files(
 ) -> IndexMeta:
     """Write the passages of nodes, of which ``batches`` have the columns ``COLUMNS``, as files into ``folder``.
 
-    Memory holds a batch, 12 bytes a passage, and what the index takes while it is built.
+    ``order.npy`` has the rows of ``vectors.npy`` node by node, ``bounds.npy`` where those of each node begin there,
+    ``owners.npy`` the node of each row. Memory holds a batch and 12 bytes a passage beside the index.
     """
     owners, ordinals = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     with (

@@ -24,6 +24,10 @@ Mine = Callable[[str], bool]
 """Whether the passages of a node or an edge are wanted, told by its id."""
 
 
+def every(owner_id: str) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Passage:
     """A text that stands for a node or an edge; ``start`` is −1 where it is no part of the node's document."""
@@ -39,11 +43,6 @@ class Passage:
         return content_id("passage", self.owner_kind, self.owner_id, self.start, self.end, self.text)
 
 
-def every(_: str) -> bool:
-    """Of every owner."""
-    return True
-
-
 def fact_passages(graph: KnowledgeGraph, mine: Mine = every) -> Iterator[Passage]:
     """Each node by its name, each edge by its sentence, of those that are ``mine`` by their ids."""
     for node_id, name in zip(graph.node_ids, graph.names, strict=True):
@@ -55,7 +54,12 @@ def fact_passages(graph: KnowledgeGraph, mine: Mine = every) -> Iterator[Passage
 
 
 def node_passages(
-    graph: KnowledgeGraph, encoder: Encoder, mine: Mine = every, *, relations: int = 50, tokens: int | None = None
+    graph: KnowledgeGraph,
+    encoder: Encoder,
+    mine: Mine = every,
+    *,
+    relations: int = 50,
+    tokens: int | None = None,
 ) -> Iterator[Passage]:
     """Cut each node's name, type and document passage by passage, then its relations in sentences.
 
@@ -81,10 +85,10 @@ def node_passages(
 def passage_table(
     passages: Iterable[Passage], previous: pl.DataFrame, encoder: Encoder, model_id: str, blocks: Blocks | None = None
 ) -> tuple[pa.Table, int]:
-    """Rows of ``kg_passages``, vectors of unchanged texts taken over; and how many were.
+    """Rows of ``kg_passages``, vectors of unchanged texts reused; and how many were.
 
-    Passages of one owner follow one another and are numbered in the order given. Of them ``TEXTS_AT_ONCE`` are Python
-    objects at a time, the rest lie in Arrow; what was made since is put into ``blocks`` when a block is due.
+    Passages of one owner follow one another and are numbered in the order given. ``TEXTS_AT_ONCE`` are Python objects
+    at a time; rows are put into ``blocks`` when a block is due.
     """
     known = Known.of(previous)
     made, reused, kept, owner, ordinal = [typed("kg_passages", [])], 0, 1, ("", ""), -1

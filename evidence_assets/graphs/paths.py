@@ -1,8 +1,6 @@
 """Shortest paths between two sets of nodes of a graph, the most relevant first.
 
-A path is a sequence of nodes along edges of either direction. Where several edges join two of its nodes (other
-relations, contradictions, repeats), the step keeps them all, so that nothing that is said about a pair is left out.
-Putting paths into words, and choosing what to search from, do not belong here.
+A path follows edges of either direction; a step keeps every edge between its two nodes.
 """
 
 from __future__ import annotations
@@ -46,40 +44,24 @@ def shortest_paths(
     max_paths: int = 5,
     relevance: FloatArray | None = None,
 ) -> list[Path]:
-    """For each pair of a source and a target, its best shortest paths.
+    """For each pair of a source and a target, its best shortest paths; over all pairs the most relevant first.
 
-    ``max_length``: Longest path looked for, in edges. A pair further apart, or in separate parts of the graph, has no
-        path; a source that is itself the target has none either, since a path says something only through an edge.
-    ``max_paths``: Most paths for a pair. All shortest paths of a pair are ranked, without listing them, by the mean
-        relevance of their nodes; ties go to the smaller node ids.
-    ``relevance``: One value per node of the graph; zero where it is not given.
-    Returns the most relevant first, over all pairs; ties go to the shorter, then to the smaller node ids.
+    ``max_length``: Longest path looked for, in edges. A source that is itself the target has no path.
+    ``max_paths``: Most paths for a pair, by the mean ``relevance`` of their nodes; ties go to the smaller node ids.
 
-    Both ends are grown towards each other, the one with fewer edges to look at first, until the steps taken sum up to
-    `max_length`; every shortest path lies in the two balls. Distances to the target are then carried over into the
-    ball of the sources, and each source walks down these distances.
+    Both ends are grown towards each other, the one with fewer edges to look at first; each source walks down the
+    distances to the target.
     """
-    if max_length < 1 or max_paths < 1:
-        raise ValueError(f"max_length and max_paths must be at least 1, got {max_length} and {max_paths}")
-    if relevance is not None and len(relevance) != graph.n_nodes:
-        raise ValueError(f"relevance has {len(relevance)} entries for {graph.n_nodes} nodes")
-    starts = _node_ids(graph, sources, "sources")
+    starts = distinct(np.asarray(sources, dtype=np.int64))
     found: list[Path] = []
     if len(starts):
-        for target in _node_ids(graph, targets, "targets").tolist():
+        for target in distinct(np.asarray(targets, dtype=np.int64)).tolist():
             distance = _distances(graph, starts, target, max_length)
             reached = starts[(distance[starts] > 0) & (distance[starts] <= max_length)]
             best = _best_completion(graph, distance, reached, relevance)
             for source in reached.tolist():
                 found.extend(_walks(graph, distance, best, source, max_paths, relevance))
     return sorted(found, key=lambda path: (-path.score, len(path.nodes), path.nodes))
-
-
-def _node_ids(graph: GraphArrays, nodes: Sequence[int] | IntArray, name: str) -> IntArray:
-    ids = distinct(np.asarray(nodes, dtype=np.int64))
-    if len(ids) and (ids[0] < 0 or ids[-1] >= graph.n_nodes):
-        raise ValueError(f"{name} must be node ids from 0 to {graph.n_nodes - 1}")
-    return ids
 
 
 class _Ball:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import cast
@@ -18,13 +17,13 @@ from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
 from evidence_assets.graphs.merge import ENDS
 from evidence_assets.graphs.passage_files import COLUMNS, PassageFiles, write_passage_files
-from evidence_assets.lake.array_files import open_array, opened
+from evidence_assets.lake.array_files import open_array, open_json, opened
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, with_model
 from evidence_assets.lake.rows import row_blocks
 from evidence_assets.lake.schemas import TABLES
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, Stamp
 from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE, Known, vectors_of
@@ -40,23 +39,12 @@ MAPPED_FORMAT = 1
 """Changes with the columns that lie beside the arrays."""
 EDGES_AT_ONCE = 1 << 20
 Heard = Callable[[int, int], None]
-Stamp = tuple[tuple[str, int, int], ...]
 
 
-@dataclass(frozen=True)
-class Meta:
-    """What a folder of arrays was built from: the content of the tables."""
-
-    built_from: str
-
-    def write(self, folder: Path) -> None:
-        """Leave it in the folder."""
-        (folder / "meta.json").write_text(json.dumps(vars(self), indent=1, sort_keys=True) + "\n", encoding="utf-8")
-
-    def is_of(self, folder: Path) -> bool:
-        """Whether the folder was built from this."""
-        path = folder / "meta.json"
-        return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("built_from") == self.built_from
+def _built_from(folder: Path) -> str:
+    """The version of the tables that the arrays in a folder were built from; empty where there are none."""
+    path = folder / "meta.json"
+    return str(open_json(path)["built_from"]) if path.exists() else ""
 
 
 def tables_version(lake: Lake, name: str, *parts: str) -> str:
@@ -79,7 +67,7 @@ def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
                 temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest()
             )
         (temporary / "relations.json").write_text(json.dumps(relations, indent=1) + "\n", encoding="utf-8")
-        Meta(built_from).write(temporary)
+        (temporary / "meta.json").write_text(json.dumps({"built_from": built_from}, indent=1) + "\n", encoding="utf-8")
     return GraphArrays.open(folder)
 
 
@@ -159,20 +147,17 @@ def build_passage_files(
 def open_graph(lake: Lake, name: str, encoder: Encoder, of: str = "") -> KnowledgeGraph:
     """The graph of this name, read as it is asked for and shared by all who ask in this process.
 
-    Arrays are memory-mapped where the lake has them of these very rows, and built from the rows where it has not;
-    vectors of other rows or of another model are refused. ``of`` is what the profile calls the encoder, where it is not
-    its first.
+    Arrays of other rows are built anew, vectors of other rows or of another model refused. ``of`` is what the profile
+    calls the encoder, where it is not its first.
     """
     place = f"knowledge/{name}"
     tables = (("kg_nodes", f"{place}/nodes"), ("kg_edges", f"{place}/edges"))
     for table, key in tables:
-        if not lake.files(table, key):
+        if not lake.partitions(table, key):
             raise StaleInput(f"{key} is not made: materialize it first")
-    files = [lake.files(table, key) for table, key in (*tables, ("kg_passages", with_model(f"{place}/passages", of)))]
-    keys = (f"{place}/csr", *(with_model(f"{place}/{part}", of) for part in ("node_vectors", "passage_index")))
-    folders = [lake.index_folder(key) / "meta.json" for key in keys]
-    paths = [path for path in (*(path for found in files for path in found), *folders) if path.exists()]
-    stamp = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
+    of_encoder = [with_model(f"{place}/{part}", of) for part in ("passages", "node_vectors", "passage_index")]
+    indexes = [("indexes", key) for key in (f"{place}/csr", *of_encoder[1:])]
+    stamp = lake.stamp(*tables, ("kg_passages", of_encoder[0]), *indexes)
     return _open_graph(str(lake.root), name, cast(Hashable, encoder), of, stamp)
 
 
@@ -184,13 +169,13 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
 
     def column(part: str, name: str) -> pl.Series:
         mapped = lake.index_folder(f"{place}/csr") / f"{part}.arrow"
-        if name in MAPPED[part] and mapped.exists() and Meta(version).is_of(mapped.parent):
+        if name in MAPPED[part] and mapped.exists() and _built_from(mapped.parent) == version:
             return opened(mapped, partial(_column, name))
         return lake.read(TABLES_OF[part], f"{place}/{part}", columns=[name])[name]
 
     def shape() -> Shape:
         folder = lake.index_folder(f"{place}/csr")
-        if not Meta(version).is_of(folder):
+        if _built_from(folder) != version:
             return shape_of(column("nodes", "node_id"), _edge_blocks(lake, place))
         relations = json.loads((folder / "relations.json").read_text(encoding="utf-8"))
         return Shape(GraphArrays.open(folder), tuple(relations))

@@ -41,6 +41,9 @@ class Pattern:
     symmetric: bool = False
 
 
+Candidates = dict[Variable | Constant, IntArray]
+
+
 @dataclass(frozen=True)
 class Narrowed:
     """Outcome of a substitution.
@@ -49,7 +52,7 @@ class Narrowed:
     """
 
     candidates: IntArray
-    by_term: dict[Variable | Constant, IntArray]
+    by_term: Candidates
     used: tuple[int, ...]
     skipped: tuple[tuple[int, str], ...]
     narrowed: bool
@@ -75,12 +78,9 @@ def substitute(
 
     ``corrected`` intersects the heads with the nodes that point to a tail, and the tails with those that a head points
     to, until nothing changes (arc consistency). If the triplets form a forest over variables and ambiguous constants,
-    the result is exactly the set of nodes that satisfying assignments give the target; a constant that matches several
-    nodes stands for one of them, the same in all its triplets. With a cycle, or two triplets between the same two
-    variables, it is a superset: no satisfying node is lost, but some may remain that no assignment reaches.
+    the result is exactly the set of nodes that satisfying assignments give the target, else a superset of it.
 
-    ``use_edge_types``, ``use_direction``: Whether a triplet's edge type and its direction must agree (the published
-        runs ignore the type).
+    ``use_edge_types``, ``use_direction``: Whether they must agree (the published runs ignore the type).
     ``fixed``: Starting candidates of single variables, in place of all nodes of their type.
     """
     types: dict[str, int | None] = {target.name: target.node_type}
@@ -102,19 +102,16 @@ def substitute(
         )
         for i in used
     ]
-    state = _Candidates(graph, kept, fixed or {})
-    if form == "printed":
-        state.run_printed()
-    else:
-        state.run_corrected()
-    touching = [p for p in kept if target in (p.head, p.tail)]
     terms = dict.fromkeys([target, *(term for p in kept for term in (p.head, p.tail))])
+    candidates = {term: _first_candidates(graph, term, fixed or {}) for term in terms}
+    narrow = _narrow_printed if form == "printed" else _narrow_corrected
+    narrow(graph, kept, candidates)
     return Narrowed(
-        candidates=state.nodes(target),
-        by_term={term: state.nodes(term) for term in terms},
+        candidates=candidates[target],
+        by_term=candidates,
         used=tuple(used),
         skipped=tuple(skipped),
-        narrowed=bool(touching),
+        narrowed=any(target in (p.head, p.tail) for p in kept),
     )
 
 
@@ -130,8 +127,7 @@ def witness_edges(
 ) -> list[tuple[int, int, int, int]]:
     """Edges that support one candidate, as (number of the triplet, head, edge type, tail), at most ``limit`` a triplet.
 
-    The target is fixed to the node and everything else narrowed again, so that only edges of assignments that include
-    the node are left (for a forest of triplets; a superset otherwise).
+    The target is fixed to the node and everything else narrowed again.
     """
     narrowed = substitute(
         graph,
@@ -149,7 +145,7 @@ def witness_edges(
         found: set[tuple[int, int, int]] = set()
         for kind in kinds:
             for heads, tails in [ends, ends[::-1]] if pattern.symmetric or not use_direction else [ends]:
-                pairs = _pairs(graph, kind, heads, None, tails, None)
+                pairs = _pairs(graph, kind, heads, tails)
                 if pattern.head == pattern.tail:
                     pairs = tuple(p[pairs[0] == pairs[1]] for p in pairs)  # type: ignore[assignment]
                 found.update((int(h), kind, int(t)) for h, t in zip(pairs[0][:limit], pairs[1][:limit], strict=True))
@@ -169,144 +165,77 @@ def _why_skipped(pattern: Pattern, form: Form) -> str:
     return ""
 
 
-def _pairs(
-    graph: TypedRows,
-    edge_type: int | None,
-    heads: IntArray | None,
-    head_type: int | None,
-    tails: IntArray | None,
-    tail_type: int | None,
-) -> tuple[IntArray, IntArray]:
-    """Edges from ``heads`` to ``tails``, gathered from the side with fewer edges; None stands for all of a type."""
-    out, into = graph.rows(edge_type, outgoing=True), graph.rows(edge_type, outgoing=False)
-    from_heads = len(out.targets) if heads is None else out.degree(heads)
-    from_tails = len(into.targets) if tails is None else into.degree(tails)
-    if from_heads <= from_tails:
-        near, far = out.pairs(heads)
-        near_type, other, other_type = (head_type if heads is None else None), tails, tail_type
-    else:
-        near, far = into.pairs(tails)
-        near_type, other, other_type = (tail_type if tails is None else None), heads, head_type
-    keep = np.ones(len(near), dtype=bool)
-    if near_type is not None:
-        keep &= graph.node_types[near] == near_type
-    if other is not None:
-        present = np.zeros(graph.n_nodes, dtype=bool)
-        present[other] = True
-        keep &= present[far]
-    elif other_type is not None:
-        keep &= graph.node_types[far] == other_type
-    near, far = near[keep], far[keep]
-    return (near, far) if from_heads <= from_tails else (far, near)
+def _first_candidates(graph: TypedRows, term: Variable | Constant, fixed: Mapping[str, ArrayLike]) -> IntArray:
+    if isinstance(term, Constant):
+        return graph.as_set(np.array(term.nodes, dtype=np.int64))
+    if term.name not in fixed:
+        return graph.of_type(term.node_type)
+    nodes = graph.as_set(np.asarray(fixed[term.name], dtype=np.int64))
+    return nodes if term.node_type is None else nodes[graph.node_types[nodes] == term.node_type]
 
 
-class _Candidates:
-    """Candidate sets of the terms; None is all nodes of a variable's type, not written out until needed."""
+def _pairs(graph: TypedRows, edge_type: int | None, heads: IntArray, tails: IntArray) -> tuple[IntArray, IntArray]:
+    """Edges from ``heads`` to ``tails``, gathered from the side with fewer nodes."""
+    outgoing = len(heads) <= len(tails)
+    near, far = graph.rows(edge_type, outgoing=outgoing).pairs(heads if outgoing else tails)
+    present = np.zeros(graph.n_nodes, dtype=bool)
+    present[tails if outgoing else heads] = True
+    near, far = near[present[far]], far[present[far]]
+    return (near, far) if outgoing else (far, near)
 
-    def __init__(
-        self,
-        graph: TypedRows,
-        patterns: Sequence[Pattern],
-        fixed: Mapping[str, ArrayLike],
-    ) -> None:
-        self.graph, self.patterns = graph, patterns
-        self.contradiction = False
-        self.sets: dict[Variable | Constant, IntArray | None] = {}
-        for term in (term for p in patterns for term in (p.head, p.tail)):
-            if isinstance(term, Constant):
-                self.sets[term] = graph.as_set(np.array(term.nodes, dtype=np.int64))
-            else:
-                self.sets.setdefault(term, None)
-        self.fixed = {name: graph.as_set(np.asarray(nodes, dtype=np.int64)) for name, nodes in fixed.items()}
-        for term in self.sets:
-            if isinstance(term, Variable) and term.name in self.fixed:
-                self.sets[term] = self._typed(self.fixed[term.name], term)
 
-    def _typed(self, nodes: IntArray, term: Variable | Constant) -> IntArray:
-        code = term.node_type if isinstance(term, Variable) else None
-        return nodes if code is None else nodes[self.graph.node_types[nodes] == code]
+def _edges(graph: TypedRows, pattern: Pattern, candidates: Candidates) -> tuple[IntArray, IntArray]:
+    """Edges that satisfy a triplet."""
+    heads, tails = candidates[pattern.head], candidates[pattern.tail]
+    along = _pairs(graph, pattern.edge_type, heads, tails)
+    if pattern.symmetric:
+        against = _pairs(graph, pattern.edge_type, tails, heads)
+        along = np.concatenate([along[0], against[1]]), np.concatenate([along[1], against[0]])
+    if pattern.head == pattern.tail:
+        loops = along[0] == along[1]
+        along = along[0][loops], along[1][loops]
+    return along
 
-    def nodes(self, term: Variable | Constant) -> IntArray:
-        """The candidates of a term, written out."""
-        found = self.sets.get(term)
-        if self.contradiction:
-            return np.zeros(0, np.int64)
-        if found is not None or isinstance(term, Constant):
-            return np.zeros(0, np.int64) if found is None else found
-        return self._typed(self.fixed.get(term.name, self.graph.of_type(term.node_type)), term)
 
-    def _edges(self, pattern: Pattern) -> tuple[IntArray, IntArray]:
-        sides = []
-        for term in (pattern.head, pattern.tail):
-            sides.append((self.sets[term], term.node_type if isinstance(term, Variable) else None))
-        (heads, head_type), (tails, tail_type) = sides
-        along = _pairs(self.graph, pattern.edge_type, heads, head_type, tails, tail_type)
-        if pattern.symmetric:
-            against = _pairs(self.graph, pattern.edge_type, tails, tail_type, heads, head_type)
-            along = np.concatenate([along[0], against[1]]), np.concatenate([along[1], against[0]])
-        if pattern.head == pattern.tail:
-            loops = along[0] == along[1]
-            along = along[0][loops], along[1][loops]
-        return along
-
-    def _cost(self, pattern: Pattern) -> int:
-        out = self.graph.rows(pattern.edge_type, outgoing=True)
-        into = self.graph.rows(pattern.edge_type, outgoing=False)
-        heads, tails = self.sets[pattern.head], self.sets[pattern.tail]
-        return min(
-            len(out.targets) if heads is None else out.degree(heads),
-            len(into.targets) if tails is None else into.degree(tails),
+def _narrow_corrected(graph: TypedRows, patterns: Sequence[Pattern], candidates: Candidates) -> None:
+    """Arc consistency; the triplet with the fewest candidates goes first."""
+    waiting = set(range(len(patterns)))
+    while waiting:
+        number = min(
+            waiting, key=lambda i: (min(len(candidates[end]) for end in (patterns[i].head, patterns[i].tail)), i)
         )
+        waiting.remove(number)
+        pattern = patterns[number]
+        for term, nodes in zip((pattern.head, pattern.tail), _edges(graph, pattern, candidates), strict=True):
+            before, candidates[term] = candidates[term], graph.as_set(nodes)
+            if not len(nodes):
+                # No assignment satisfies all triplets: then no variable has a candidate, joined or not.
+                candidates.update(dict.fromkeys(candidates, np.zeros(0, np.int64)))
+                return
+            if len(candidates[term]) < len(before):
+                waiting |= {i for i, other in enumerate(patterns) if i != number and term in (other.head, other.tail)}
 
-    def run_corrected(self) -> None:
-        """Arc consistency; the triplet with the fewest edges to look at goes first."""
-        waiting = set(range(len(self.patterns)))
-        costs: dict[int, int] = {}
-        while waiting:
-            for number in waiting - costs.keys():
-                costs[number] = self._cost(self.patterns[number])
-            number = min(waiting, key=lambda i: (costs[i], i))
-            waiting.remove(number)
-            pattern = self.patterns[number]
-            for term, nodes in zip((pattern.head, pattern.tail), self._edges(pattern), strict=True):
-                before, after = self.sets[term], self.graph.as_set(nodes)
-                if not len(after):
-                    # No assignment satisfies all triplets: then no variable has a candidate, joined or not.
-                    self.contradiction = True
-                    return
-                self.sets[term] = after
-                if before is None or len(after) < len(before):
-                    for i, other in enumerate(self.patterns):
-                        if term in (other.head, other.tail):
-                            costs.pop(i, None)
-                            if i != number:
-                                waiting.add(i)
 
-    def _neighbours(self, nodes: IntArray, pattern: Pattern, *, outgoing: bool) -> IntArray:
-        found = self.graph.rows(pattern.edge_type, outgoing=outgoing).pairs(nodes)[1]
-        if pattern.symmetric:
-            found = np.concatenate([found, self.graph.rows(pattern.edge_type, outgoing=not outgoing).pairs(nodes)[1]])
-        return self.graph.as_set(found)
+def _narrow_printed(graph: TypedRows, patterns: Sequence[Pattern], candidates: Candidates) -> None:
+    """Algorithm 2 as printed, repeated until nothing changes."""
 
-    def run_printed(self) -> None:
-        """Algorithm 2 as printed, repeated until nothing changes."""
-        for term, nodes in self.sets.items():
-            if nodes is None:
-                self.sets[term] = self.nodes(term)
-        sets: dict[Variable | Constant, IntArray] = {t: n for t, n in self.sets.items() if n is not None}
-        while True:
-            before = {term: len(nodes) for term, nodes in sets.items()}
-            for pattern in self.patterns:
-                head, tail = pattern.head, pattern.tail
-                pointed_to = self._neighbours(sets[head], pattern, outgoing=True)
-                pointing = self._neighbours(sets[tail], pattern, outgoing=False)
-                if isinstance(head, Constant):
-                    sets[tail] = np.intersect1d(sets[tail], pointed_to, assume_unique=True)
-                elif isinstance(tail, Constant):
-                    sets[head] = np.intersect1d(sets[head], pointing, assume_unique=True)
-                else:
-                    sets[head] = np.intersect1d(sets[head], pointed_to, assume_unique=True)
-                    sets[tail] = np.intersect1d(sets[tail], pointing, assume_unique=True)
-            if before == {term: len(nodes) for term, nodes in sets.items()}:
-                break
-        self.sets = dict(sets)
+    def neighbours(term: Variable | Constant, pattern: Pattern, *, outgoing: bool) -> IntArray:
+        ways = (outgoing, not outgoing) if pattern.symmetric else (outgoing,)
+        rows = [graph.rows(pattern.edge_type, outgoing=way).pairs(candidates[term])[1] for way in ways]
+        return graph.as_set(np.concatenate(rows))
+
+    while True:
+        before = {term: len(nodes) for term, nodes in candidates.items()}
+        for pattern in patterns:
+            head, tail = pattern.head, pattern.tail
+            pointed_to = neighbours(head, pattern, outgoing=True)
+            pointing = neighbours(tail, pattern, outgoing=False)
+            if isinstance(head, Constant):
+                candidates[tail] = np.intersect1d(candidates[tail], pointed_to, assume_unique=True)
+            elif isinstance(tail, Constant):
+                candidates[head] = np.intersect1d(candidates[head], pointing, assume_unique=True)
+            else:
+                candidates[head] = np.intersect1d(candidates[head], pointed_to, assume_unique=True)
+                candidates[tail] = np.intersect1d(candidates[tail], pointing, assume_unique=True)
+        if before == {term: len(nodes) for term, nodes in candidates.items()}:
+            return

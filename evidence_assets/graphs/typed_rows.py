@@ -1,7 +1,6 @@
 """The typed view of a graph: neighbours of a *set* of nodes under *one* edge type and direction.
 
-Pairs are kept for each edge type and direction: in the undirected rows of ``arrays``, which paths and neighbourhoods
-need, every step would cost a filter.
+Pairs are kept for each type and direction: in the undirected rows of ``arrays`` every step would cost a filter.
 """
 
 from __future__ import annotations
@@ -31,19 +30,10 @@ class Rows:
             key = key[np.append(True, key[1:] != key[:-1])]
         return cls((key // max(n_nodes, 1)).astype(np.int32), (key % max(n_nodes, 1)).astype(np.int32))
 
-    def _bounds(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+    def pairs(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """All (source, target) pairs whose source is among the sorted ``nodes``."""
         low = np.searchsorted(self.sources, nodes)
-        return low, np.searchsorted(self.sources, nodes, side="right") - low
-
-    def degree(self, nodes: IntArray) -> int:
-        """Number of neighbours of all ``nodes`` together."""
-        return int(self._bounds(nodes)[1].sum())
-
-    def pairs(self, nodes: IntArray | None) -> tuple[IntArray, IntArray]:
-        """All (source, target) pairs whose source is among the sorted ``nodes``; all pairs for None."""
-        if nodes is None:
-            return self.sources, self.targets
-        low, lengths = self._bounds(nodes)
+        lengths = np.searchsorted(self.sources, nodes, side="right") - low
         places = np.arange(lengths.sum()) + np.repeat(low - (np.cumsum(lengths) - lengths), lengths)
         return np.repeat(nodes, lengths), self.targets[places]
 

@@ -12,7 +12,7 @@ from rapidfuzz import fuzz, process
 
 from evidence_assets.graphs.entity_linking import LEAST_LIKENESS, EntityLinker, NameVectors
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.text.words import name_key, variant_keys, words_with_offsets
+from evidence_assets.text.words import name_key, words_with_offsets
 
 SHORT_WORDS = st.text(alphabet="abcde sé文", min_size=1, max_size=9)
 
@@ -122,7 +122,6 @@ def test_spans_keep_to_word_boundaries_and_skip_filler() -> None:
 
 def test_names_that_are_no_names() -> None:
     linker = EntityLinker(["", "  ", "+", "dog"], [0, 1, 2, 3])
-    assert linker.n_empty == 2
     assert linker.link("+").nodes == (2,)
     assert not linker.link("").found
     assert not linker.link("???").found
@@ -138,31 +137,3 @@ def test_other_scripts_link_by_their_own_words() -> None:
     assert linker.link("हिन्दी").nodes == (1,)
     text = "l’École de 東京 हिन्दी"
     assert [text[s.start : s.end] for s in linker.find_spans(text)] == ["École", "東京", "हिन्दी"]
-
-
-def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="give one node a name"):
-        EntityLinker(["a", "b"], [1])
-    with pytest.raises(ValueError, match="one vector a name"):
-        EntityLinker(["a", "b"]).link_many(["c"], NameVectors(Exact(["a"]), letter_vectors))
-
-
-def test_normal_forms() -> None:
-    pairs = {
-        "churches": "church",
-        "boxes": "box",
-        "houses": "house",
-        "buses": "bus",
-        "potatoes": "potato",
-        "berries": "berry",
-        "glasses": "glass",
-        "crisis": "crisis",
-        "Women": "woman",
-        "ties": "tie",
-    }
-    for plural, singular in pairs.items():
-        assert name_key(plural) == name_key(singular), plural
-    assert name_key("plane") != name_key("plan")
-    assert "run" in set(variant_keys("running"))
-    assert "walk dog" in set(variant_keys("walking dogs"))
-    assert list(variant_keys("dog")) == []

@@ -108,13 +108,6 @@ def test_a_hub_keeps_its_best_neighbours() -> None:
     assert found.nodes.tolist() == list(range(11))
 
 
-def test_expansion_ends_where_the_graph_ends() -> None:
-    lonely = expansion.expand(graph_of(1, []), 0, PHRASE, VECTORS[:1], ExpansionSettings(heads=1))
-    assert lonely.nodes.tolist() == [0]
-    assert expansion.union([]).tolist() == []
-    assert expansion.attend(PHRASE[None], expansion.union([]), VECTORS).tolist() == []
-
-
 def test_question_and_options_attend_jointly() -> None:
     nodes = np.arange(6)
     alone = expansion.attend(PHRASE[None], nodes, VECTORS, heads=1)
@@ -125,10 +118,6 @@ def test_question_and_options_attend_jointly() -> None:
     joint = expansion.attend(PHRASE[None], nodes, VECTORS, options=[option, nodes[:0]], heads=1)
     assert joint == pytest.approx(expected)
     assert joint.sum() == pytest.approx(1.0)
-
-
-def test_top_nodes_break_ties_by_node() -> None:
-    assert expansion.top_nodes(np.array([7, 3, 5]), np.array([0.2, 0.2, 0.6]), 2).tolist() == [3, 5]
 
 
 @st.composite
@@ -184,10 +173,3 @@ def test_missing_phrases_find_the_nearest_nodes() -> None:
     assert expansion.nearest_nodes(np.array([1.0, 0.0]), VECTORS, 9).tolist()[:3] == [0, 5, 4]
     assert expansion.nearest_nodes(PHRASE, np.ones((9, 2)), 3).tolist() == [0, 1, 2], "equal ones by node"
     assert expansion.nearest_nodes(PHRASE, VECTORS[:0], 1).tolist() == []
-
-
-def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="do not divide"):
-        expansion.attention_weights(VECTORS, VECTORS, heads=3)
-    with pytest.raises(ValueError, match="at least 1"):
-        expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(theta=0, heads=1))

@@ -44,11 +44,6 @@ def test_candidates_keep_edges_free_of_stop_words_and_cross_no_punctuation() -> 
     assert phrases("12 eggs") == ["12 eggs", "eggs"]
 
 
-def test_positions_point_into_the_text() -> None:
-    text = "Where would you expect to find a pizzeria while shopping?"
-    assert all(text[start:end] == phrase for phrase, start, end in candidate_phrases(text))
-
-
 @pytest.mark.parametrize("diversity", [0.0, 0.3, 0.7, 1.0])
 def test_choice_equals_a_slow_reference(diversity: float) -> None:
     text = "Frilled sharks and angler fish live far beneath the surface of the ocean"
@@ -82,20 +77,6 @@ def test_many_texts_are_encoded_once_in_one_call_and_do_not_depend_on_each_other
     assert together[1] == together[2] == []
 
 
-def test_nothing_to_encode_asks_no_encoder() -> None:
-    encode = CountingEncoder()
-    assert extract_concepts(["", "What is this?", "?!"], encode) == [[], [], []]
-    assert extract_concepts([], encode) == []
-    assert encode.calls == []
-
-
 def test_other_languages_give_their_words_and_unspaced_text_its_runs() -> None:
     assert phrases("Wo liegt Köln?") == ["Wo", "Wo liegt", "Wo liegt Köln", "liegt", "liegt Köln", "Köln"]
     assert phrases("東京は日本の首都です。") == ["東京は日本の首都です"]
-
-
-def test_bad_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="diversity between 0 and 1"):
-        extract_concepts(["a dog"], CountingEncoder(), diversity=1.5)
-    with pytest.raises(ValueError, match="shape"):
-        extract_concepts(["a dog"], lambda texts: np.zeros((1, 3), np.float32))

@@ -13,18 +13,16 @@ import networkx as nx
 import numpy as np
 import polars as pl
 import pytest
-import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
-from evidence_assets.graphs.base_rows import BaseFiles, definitions_of, edge_rows, node_id, node_rows
+from evidence_assets.graphs.base_rows import BaseFiles, definitions_of, edge_rows, node_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.graphs.stored import build_arrays, open_graph, tables_version
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.benchmarks.official.test_stark import read_stark
 from evidence_assets_tests.graphs.small_graph import graph_of, graph_of_rows, merged
 from evidence_assets_tests.systems.small_models import WordEncoder
 
@@ -136,25 +134,6 @@ class TestOwnFolder(GraphContract):
         return of_files(read_knowledge_base(folder))
 
 
-class TestStarkLayout(GraphContract):
-    def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        dictionaries = {
-            "node_info": {str(i): {"name": name} for i, name in enumerate(world.names)},
-            "node_type_dict": dict(enumerate(TYPES)),
-            "edge_type_dict": dict(enumerate(RELATIONS)),
-        }
-        for name, value in dictionaries.items():
-            (folder / f"{name}.json").write_text(json.dumps(value), encoding="utf-8")
-        heads, kinds, tails = torch.tensor(world.edges, dtype=torch.int64).reshape(-1, 3).T
-        for name, tensor in (
-            ("node_types", torch.tensor(world.types)),
-            ("edge_index", torch.stack([heads, tails])),
-            ("edge_types", kinds),
-        ):
-            torch.save(tensor.clone(), folder / f"{name}.pt")
-        return of_files(read_stark(folder, "prime"))
-
-
 class TestLake(GraphContract):
     """From rows of the lake alone, as knowledge bases lie there."""
 
@@ -253,13 +232,8 @@ class TestLakeWithArrays(TestLake):
                 edges = {
                     (h, t) if outgoing else (t, h) for h, t, k in reference.edges(keys=True) if relation in (None, k)
                 }
-                for nodes in (None, np.array(sorted(chosen), dtype=np.int64)):
-                    near, far = rows.pairs(nodes)
-                    wanted = sorted(pair for pair in edges if nodes is None or pair[0] in chosen)
-                    assert list(zip(near.tolist(), far.tolist(), strict=True)) == wanted
-                assert rows.degree(np.array(sorted(chosen), dtype=np.int64)) == len(
-                    [e for e in edges if e[0] in chosen]
-                )
+                near, far = rows.pairs(np.array(sorted(chosen), dtype=np.int64))
+                assert list(zip(near.tolist(), far.tolist(), strict=True)) == sorted(e for e in edges if e[0] in chosen)
 
 
 def test_a_cut_file_of_names_is_named(tmp_path: Path) -> None:
@@ -292,14 +266,6 @@ def test_an_edge_without_its_node_is_refused_with_what_to_do() -> None:
     graph = graph_of(["a"], ["r"], [(0, 0, 1)])
     with pytest.raises(StaleInput, match="1 edges end at nodes"):
         _ = graph.arrays
-
-
-def test_ids_name_the_base_and_edges_their_source(tmp_path: Path) -> None:
-    graph = TestOwnFolder().make(tmp_path, World([0, 1], [(0, 0, 1)]))
-    assert graph.node_ids.to_list() == [node_id("base", "0"), "base:1"]
-    assert graph.edge_column("sources").to_list() == [["here/edges.tsv"]] and graph.edge_column(
-        "licences"
-    ).to_list() == [["CC0"]]
 
 
 def test_definitions_are_first_sentences_by_name_and_alias() -> None:

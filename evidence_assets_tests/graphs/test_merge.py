@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.graphs.merge import best_of, contradictions, edge_id, merge, node_id
-from evidence_assets.lake.rows import prepare
 from evidence_assets.text.words import name_key
 
 COLUMNS = ["head", "relation", "tail", "triple_id", "source", "licence", "head_type", "tail_type"]
@@ -93,19 +91,6 @@ def test_every_triple_is_kept_once_and_order_is_nothing(
     }
     assert found == {(name_key(h), r, name_key(t), i) for h, r, t, i, _ in rows}
     assert sum(merged.edges["triple_ids"].list.len()) == len(rows)
-
-
-def test_no_triples_make_an_empty_graph() -> None:
-    merged = merge(frame())
-    assert merged.nodes.is_empty() and merged.edges.is_empty()
-    assert prepare("kg_nodes", merged.nodes).num_rows == prepare("kg_edges", merged.edges).num_rows == 0
-
-
-def test_bad_input_is_named() -> None:
-    with pytest.raises(ValueError, match="triple 1 has no tail"):
-        merge(frame(("a", "r", "b", "t1", "s"), ("a", "r", " ", "t2", "s")))
-    with pytest.raises(ValueError, match="lack the column licence"):
-        merge(frame().drop("licence"))
 
 
 def test_harvests_are_cut_at_a_rank_within_their_relation() -> None:

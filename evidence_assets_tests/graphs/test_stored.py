@@ -15,7 +15,6 @@ from evidence_assets.graphs import stored as stored_graphs
 from evidence_assets.graphs.merge import edge_lineage
 from evidence_assets.graphs.passages import fact_passages, passage_table
 from evidence_assets.graphs.stored import (
-    Meta,
     build_arrays,
     build_name_vectors,
     build_passage_files,
@@ -50,15 +49,6 @@ def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
     np.testing.assert_allclose(graph.passage_vectors("edge"), encoder.sentences(sentences), atol=1e-6)
     with pytest.raises(StaleInput, match="open it with an encoder"):
         _ = graph_of_rows("plain", *merged(tmp_path)).node_vectors
-
-
-def test_a_folder_remembers_what_it_was_built_from(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path / "lake")
-    for part, rows in zip(("nodes", "edges"), merged(tmp_path), strict=True):
-        lake.write(f"knowledge/small/{part}", "", {f"kg_{part}": rows})
-    build_arrays(lake, "small", "v1")
-    folder = lake.index_folder("knowledge/small/csr")
-    assert Meta("v1").is_of(folder) and not Meta("v2").is_of(folder) and not Meta("v1").is_of(tmp_path / "nowhere")
 
 
 def test_questions_to_a_graph_read_no_table_and_make_nothing_of_it_twice(

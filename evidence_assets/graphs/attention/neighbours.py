@@ -1,9 +1,7 @@
 """Attention over the neighbours of a question's nodes, as operations on one block-diagonal sparse matrix.
 
-Each head is one block. Scores are a sampled product of dense matrices, sums over neighbours a sparse product, and the
-gradients are the same two operations again, so that nothing of size edges × width is ever made. The pattern is
-symmetric, hence its transpose is a permutation of the stored values.
-"""
+Scores are a sampled product of dense matrices, sums over neighbours a sparse product, and the gradients the same two
+operations, so that nothing of size edges × width is ever made."""
 
 from __future__ import annotations
 

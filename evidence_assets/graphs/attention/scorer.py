@@ -1,33 +1,7 @@
 """Node relevance by unsupervised graph attention: one small network, trained afresh for each question.
 
-The published layer (K heads, L layers, full width d, head width d_z = d / K):
-
-    e_ij = (h_i W^Q)(h_j W^K)ᵀ / √d,   α_ij = softmax_j(e_ij) over the neighbours j of i,
-    z_i = Σ_j α_ij h_j W^V,   h ← h + ψ(z_i^1 ‖ … ‖ z_i^K)
-
-and, after L layers, S_v = cos(W_q h_v, h_q). Training lowers mean_v (1 − S_v) by T steps of Adam. The documents leave
-open T, L, K, θ_0, the learning rate, ψ and the first values of the parameters; the defaults here are ours (ψ is ELU,
-values are uniform in ±1/√d, as in `torch.nn.Linear`).
-
-Variants
---------
-gat
-    As published.
-gcn
-    The mean over the neighbours in place of attention.
-cosine
-    No training: the cosine of the node's own vector and the query.
-contrastive
-    The attention layer under another objective, see `contrastive_loss`: the published loss has no term that tells one
-    node from another, so that nothing stops it from pulling every node onto the query. Measured on
-    ConceptNet and UMLS subgraphs it does: after 50 steps the scores of a question spread by about 1e-4.
-walk
-    The scores of `contrastive` as the place to which a random walk over the subgraph returns, see `visits`: text and
-    structure together. On the same subgraphs it is the only one that ranks nodes better than their number of edges
-    does.
-
-Only scoring belongs here. Which nodes are looked at is decided in `graph`, what is done with the scores in `paths`.
-"""
+e_ij = (h_i W^Q)(h_j W^K)ᵀ / √d, α_ij = softmax_j(e_ij) over the neighbours j of i, z_i = Σ_j α_ij h_j W^V,
+h ← h + ψ(z_i^1 ‖ … ‖ z_i^K), S_v = cos(W_q h_v, h_q). ψ is ELU; first values are uniform in ±1/√d."""
 
 from __future__ import annotations
 
@@ -35,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import torch
@@ -74,7 +48,10 @@ Rule = Literal["threshold", "top"]
 class AttentionSettings:
     """Parameters of node scoring; the defaults are this project's, the documents print none of them.
 
-    ``variant``, ``layers``, ``heads``, ``steps``, ``learning_rate``: The network and its training: L, K, T.
+    ``variant``: ``gat`` as published; ``gcn`` the mean over the neighbours; ``cosine`` no training; ``contrastive`` has
+        another objective, because the published loss tells no node from another; ``walk`` is where a random walk from
+        its scores returns, see `visits`.
+    ``layers``, ``heads``, ``steps``, ``learning_rate``: The network and its training: L, K, T.
     ``temperature``: τ of the contrastive objective; the published one has none.
     ``walk_temperature``, ``follow``: τ and α of the walk; see `visits`.
     ``threshold``: θ_0: a node is relevant where its score is above it.
@@ -94,12 +71,6 @@ class AttentionSettings:
     least_spread: float = 0.05
     top: int = 10
 
-    def __post_init__(self) -> None:
-        if self.variant not in get_args(Variant):
-            raise ValueError(f"variant is one of {', '.join(get_args(Variant))}, not {self.variant!r}")
-        if min(self.layers, self.heads, self.top) < 1 or self.steps < 0 or self.temperature <= 0:
-            raise ValueError("layers, heads and top must be at least 1, steps at least 0, the temperature above 0")
-
 
 CONTRASTIVE = AttentionSettings(variant="contrastive", steps=2, temperature=0.1)
 """The contrastive variant with steps and temperature chosen on the first halves of ConceptNet and UMLS questions."""
@@ -113,25 +84,14 @@ class FeatureGraph:
 
     ``question_id``: The first values of the parameters are drawn from it, and from nothing else.
     ``features``: One row per node.
-    ``heads``, ``tails``: Positions of the ends of each edge. Direction, parallel edges and self-loops make no
-        difference to the network, which sees each pair once and every node as its own neighbour.
+    ``heads``, ``tails``: Positions of the ends of each edge. The network sees each pair once, in both directions, and
+        every node as its own neighbour.
     """
 
     question_id: str
     features: FloatArray
     heads: IntArray
     tails: IntArray
-
-    def __post_init__(self) -> None:
-        n = len(self.features)
-        if self.features.ndim != 2 or not np.isfinite(self.features).all():
-            raise ValueError(f"question {self.question_id}: features must be one finite row per node")
-        if len(self.heads) != len(self.tails):
-            raise ValueError(f"question {self.question_id}: {len(self.heads)} heads but {len(self.tails)} tails")
-        if len(self.heads) and not (
-            min(self.heads.min(), self.tails.min()) >= 0 and max(self.heads.max(), self.tails.max()) < n
-        ):
-            raise ValueError(f"question {self.question_id}: an edge names a node outside 0 to {n - 1}")
 
 
 @dataclass(frozen=True)
@@ -159,19 +119,15 @@ def train_batch(
     settings: AttentionSettings | None = None,
     device: str | torch.device = "cpu",
 ) -> list[NodeScores]:
-    """Score many subgraphs, each with parameters of its own, so that its scores do not hang on which others are asked.
+    """Score many subgraphs, each with parameters of its own, so that scores do not depend on which others are asked.
 
-    On a CPU questions are trained side by side on the threads that torch may use. Training holds value, gradient and
-    two moments of 3 L + 1 square matrices, and about 16 activations of each layer: 64 L d bytes a node.
-
-    Raises ValueError where the vectors do not fit each other, the width is no multiple of the number of heads, or a
-    query is zero.
+    On a CPU questions are trained side by side on the threads that torch may use.
+    Raises ValueError where the width is no multiple of the number of heads.
     """
     chosen, place = settings or AttentionSettings(), torch.device(device)
-    if len(graphs) != len(queries):
-        raise ValueError(f"{len(graphs)} subgraphs but {len(queries)} query vectors")
-    for graph, query in zip(graphs, queries, strict=True):
-        _check(graph, query, chosen)
+    width = graphs[0].features.shape[1] if graphs else 0
+    if width % chosen.heads:
+        raise ValueError(f"{width} columns cannot be shared by {chosen.heads} heads: choose a divisor of {width}")
 
     def score(problem: tuple[FeatureGraph, FloatArray]) -> NodeScores:
         graph, query = problem
@@ -191,18 +147,6 @@ def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[Int
     if spread < settings.least_spread:
         return np.sort(np.argsort(-scores, kind="stable")[: settings.top]), spread, "top"
     return np.flatnonzero(scores > settings.threshold), spread, "threshold"
-
-
-def _check(graph: FeatureGraph, query: FloatArray, settings: AttentionSettings) -> None:
-    width = graph.features.shape[1]
-    if np.shape(query) != (width,):
-        raise ValueError(
-            f"question {graph.question_id}: the query has shape {np.shape(query)}, the node vectors {width} columns"
-        )
-    if len(graph.features) and (not np.isfinite(query).all() or not np.any(query)):
-        raise ValueError(f"question {graph.question_id}: the query vector must be finite and not zero")
-    if width % settings.heads:
-        raise ValueError(f"{width} columns cannot be shared by {settings.heads} heads: choose a divisor of {width}")
 
 
 def first_values(question_id: str, width: int, matrices: int) -> Tensor:
@@ -265,16 +209,12 @@ def visits(scores: FloatArray | Array, heads: IntArray, tails: IntArray, tempera
     are the fixed point of p = α W p + (1 − α) r (Page et al. 1999, with the restart of Haveliwala 2002). α = 0 leaves
     the scores, in another scale; α → 1 the number of edges.
 
-    ``scores``: One a node; larger is nearer to the question.
-    ``heads``, ``tails``: Positions of the ends of each edge; direction makes no difference, parallel edges count each,
-        self-loops none.
-    ``temperature``, ``follow``: τ and α. From a node without edges the walk always restarts.
+    Direction makes no difference, parallel edges count each, self-loops none; from a node without edges the walk
+    always restarts.
 
     >>> visits(np.zeros(3), np.array([0, 1]), np.array([1, 2]), 0.2, 0.85).round(2).tolist()
     [0.53, 1.0, 0.53]
     """
-    if temperature <= 0 or not 0 <= follow < 1:
-        raise ValueError(f"the temperature must be above 0 and follow in [0, 1); got {temperature} and {follow}")
     n = len(scores)
     if not n:
         return np.empty(0)

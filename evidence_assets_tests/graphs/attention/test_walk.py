@@ -58,7 +58,3 @@ def test_odd_graphs_and_settings() -> None:
     assert visits(np.array([0.3]), np.array([0]), np.array([0]), 0.2, 0.85).tolist() == [1.0]
     apart = visits(np.array([0.5, 0.5, 0.5]), np.array([0]), np.array([1]), 0.2, 0.85)
     assert apart[0] == pytest.approx(apart[1]) and apart[2] < apart[0]
-    with pytest.raises(ValueError, match="temperature must be above 0"):
-        visits(np.zeros(2), none, none, 0.0, 0.85)
-    with pytest.raises(ValueError, match="follow in"):
-        visits(np.zeros(2), none, none, 0.2, 1.0)
