@@ -81,7 +81,6 @@ def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
 
 def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
     made = merged(lake, files).edges
-    merge.contradictions(made, load().opposites)
     return keep(lake, "kg_edges", f"{PLACE}/edges", made, lineage=merge.edge_lineage(made))
 
 

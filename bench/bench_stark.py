@@ -170,7 +170,7 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
     took("pairs of a relation, once, ms", start)
     if (lake.index_folder(f"{PLACE}/passage_index") / "meta.json").exists():
         start = time.perf_counter()
-        search = graph.vectors.of_nodes
+        search = graph.vectors.of_nodes()
         took("open the search, ms", start)
         queries = [encoder.sentences([graph.names[node]])[0] for node in some[:20]]
         start = time.perf_counter()

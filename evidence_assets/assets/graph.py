@@ -131,8 +131,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
         def make_edges(step: StageContext) -> StageOutput:
             _, edges = self._merged(step)
-            opposed = merge.contradictions(edges, load().opposites)
-            return StageOutput(edges, merge.edge_lineage(edges), {"contradictions": opposed.height})
+            return StageOutput(edges, merge.edge_lineage(edges))
 
         graph_assets = [
             table_asset(

@@ -5,7 +5,6 @@ symmetrised: an edge is seen from both of its ends, a self-loop once."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from evidence_assets.lake.array_files import distinct, open_json, opened
+from evidence_assets.lake.array_files import distinct, opened
 from evidence_assets.lake.errors import StaleInput
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -25,6 +24,7 @@ BoolArray = npt.NDArray[np.bool_]
 Score = Callable[[IntArray], FloatArray]
 
 FORMAT = 3
+"""Changes with the files."""
 NONE_DROPPED = np.empty((0, 2), dtype=np.int64)
 OVER_BUDGET = -1
 """Stands in the first column of `Subgraph.dropped` where the cap on all nodes, and not a hub, left a node out."""
@@ -110,27 +110,19 @@ class GraphArrays:
         return cls(heads, tails, relations.astype(np.int32), offsets, neighbours, slots >> 1, slots & 1 == 0)
 
     def save(self, folder: Path) -> None:
-        """Write one .npy file per array and a small description into `folder`."""
+        """Write one .npy file per array into `folder`."""
         folder.mkdir(parents=True, exist_ok=True)
         for field in fields(self):
             np.save(folder / f"{field.name}.npy", getattr(self, field.name), allow_pickle=False)
-        about = {"format": FORMAT, "nodes": self.n_nodes, "edges": self.n_edges}
-        (folder / "graph.json").write_text(json.dumps(about, sort_keys=True) + "\n", encoding="utf-8")
 
     @classmethod
     def open(cls, folder: Path) -> GraphArrays:
-        """Open a saved graph memory-mapped; raises StaleInput where its files are absent, cut or of another format."""
-        about = open_json(folder / "graph.json")
-        if about.get("format") != FORMAT:
-            raise StaleInput(
-                f"graph {folder.name} has format {about.get('format')}, this version reads {FORMAT}: build it again"
-            )
+        """Open a saved graph memory-mapped; raises StaleInput where its files are absent, cut or of two graphs."""
         mapped = partial(np.load, mmap_mode="r", allow_pickle=False)
         graph = cls(**{field.name: opened(folder / f"{field.name}.npy", mapped) for field in fields(cls)})
-        if (graph.n_nodes, graph.n_edges) != (about["nodes"], about["edges"]) or len(graph.neighbours) != (
-            graph.offsets[-1] if graph.n_nodes else 0
-        ):
-            raise StaleInput(f"the files of graph {folder.name} do not belong together: save it again")
+        edges, slots = {len(graph.heads), len(graph.tails), len(graph.relations)}, len(graph.neighbours)
+        if len(edges) > 1 or {len(graph.slot_edges), len(graph.outgoing), int(graph.offsets[-1])} != {slots}:
+            raise StaleInput(f"the files of graph {folder.name} do not belong together: build it again")
         return graph
 
     def degree(self, nodes: IntArray) -> IntArray:

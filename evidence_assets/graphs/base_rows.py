@@ -1,7 +1,6 @@
 """Semi-structured knowledge bases as rows of ``kg_nodes`` and ``kg_edges``.
 
-The ids of a base's own nodes are kept: node ``n0217`` of the base ``sample_skb`` is ``sample_skb:n0217`` everywhere in
-the lake, in gold answers as in predictions, so that equal ids of two bases never meet.
+Ids of a base's own nodes are kept behind its name, such as ``sample_skb:n0217``, so that ids of two bases never meet.
 """
 
 from __future__ import annotations
@@ -13,18 +12,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence_assets.graphs.merge import ENDS, edge_ids
-from evidence_assets.lake.rows import dictionary_encoded
+from evidence_assets.graphs.merge import EDGE, ENDS
+from evidence_assets.lake.rows import content_ids, dictionary_encoded
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.sentences import sentence_spans
 
 
 def node_id(base: str, source_id: str) -> str:
-    """The lake's id of a node that its base calls ``source_id``.
-
-    >>> node_id("sample_skb", "n0217")
-    'sample_skb:n0217'
-    """
+    """The lake's id of a node that its base calls ``source_id``."""
     return f"{base}:{source_id}"
 
 
@@ -60,7 +55,7 @@ def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") ->
     """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, as dictionary codes."""
     prefix = node_id(name, "")
     columns = {c: _named(edges[c], "" if c == "relation" else prefix) for c in ENDS}
-    columns["edge_id"] = edge_ids(*columns.values())
+    columns["edge_id"] = content_ids(EDGE, *columns.values())
     for column, text in (("triple_ids", ""), ("sources", source), ("licences", licence)):
         same = pa.array([[text] if text else []], pa.list_(pa.string()))
         columns[column] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(edges), np.int8)), same)

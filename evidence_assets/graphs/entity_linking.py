@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,7 @@ from rapidfuzz import fuzz, process
 from evidence_assets.lake.array_files import distinct, find_keys
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.bm25 import term_keys
+from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.text.words import is_filler, name_key, variant_keys, word_key, words_with_offsets
 
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]
@@ -55,19 +56,10 @@ class LinkedSpan:
     link: Link
 
 
-class Nearest(Protocol):
-    """An index over the vectors of names, in the order of the linker's surface forms."""
-
-    def __len__(self) -> int: ...
-    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Inner products and rows of the ``k`` nearest, best first."""
-        ...
-
-
 class NameVectors:
     """Names that mean nearly the same as a concept, by an index over one unit vector a surface form of the linker."""
 
-    def __init__(self, index: Nearest, encode: Encode) -> None:
+    def __init__(self, index: VectorIndex, encode: Encode) -> None:
         self.n = len(index)
         self._index, self._encode = index, encode
 
@@ -142,11 +134,8 @@ class EntityLinker:
         """
         words = words_with_offsets(text)
         keys = [word_key(word) for word, _, _ in words]
-        known = find_keys(self._first_words[0], term_keys(keys))
-        longest_name = (
-            np.where(known >= 0, self._first_words[1][known], 0).tolist() if len(self.keys) else [0] * len(keys)
-        )
-        windows = [(i, j) for i, n in enumerate(longest_name) for j in range(i + 1, min(i + n, len(keys)) + 1)]
+        count, longest_name = len(keys), self._most_words
+        windows = [(i, j) for i in range(count) for j in range(i + 1, min(i + longest_name, count) + 1)]
         found = find_keys(self._hashes, term_keys([" ".join(keys[i:j]) for i, j in windows])).tolist()
         # Windows of a word come in the order of their length.
         longest = {i: (j, key_id) for (i, j), key_id in zip(windows, found, strict=True) if key_id >= 0}
@@ -212,12 +201,6 @@ class EntityLinker:
         return lengths[order], order, self.keys.gather(order).to_list()
 
     @cached_property
-    def _first_words(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """The words that keys begin with, by their hashes, ascending; and how many words the longest such key has."""
-        of_key = pl.DataFrame(
-            {"word": self.keys.str.extract("^([^ ]*)"), "words": self.keys.str.count_matches(" ", literal=True) + 1}
-        )
-        longest = of_key.group_by("word").agg(pl.col("words").max())
-        hashes = term_keys(longest["word"].to_list())
-        order = np.argsort(hashes)
-        return hashes[order], longest["words"].to_numpy()[order].astype(np.int64)
+    def _most_words(self) -> int:
+        """Words of the longest key."""
+        return 1 + max(self.keys.str.count_matches(" ", literal=True).to_list(), default=0)

@@ -130,12 +130,10 @@ def attend(
     options: Sequence[IntArray] = (),
     heads: int = 4,
 ) -> NDArray[np.float64]:
-    """Weight of each node: how much the question, and the options jointly with it, attend to it.
+    """Weight of each node: how much the question, and the options jointly with it, attend to it; they sum to 1.
 
-    The question's vectors (one row a phrase, or one in all) pass through self-attention, and the result attends to
-    the nodes; the weight is the mean over its rows. Each entry of ``options`` is one option's neighbourhood: its node
-    vectors pass through self-attention and attend to the same nodes, so that a node gains where question and option
-    meet; question and all options together weigh half each. Weights sum to 1.
+    The question's vectors pass through self-attention and attend to the nodes; so does each option's neighbourhood, so
+    that a node gains where question and option meet. Question and all options together weigh half each.
     """
     if not len(nodes):
         return np.zeros(0)
@@ -156,27 +154,17 @@ def top_nodes(nodes: IntArray, weights: FloatArray, n: int) -> IntArray:
     return np.sort(nodes[np.lexsort((nodes, -np.round(weights, 12)))[:n]])
 
 
-@dataclass(frozen=True)
-class Bridge:
-    """A shortest path between two parts: its nodes in order and the edge of each step."""
-
-    nodes: tuple[int, ...]
-    edges: tuple[int, ...]
-
-
-def bridges(
-    graph: GraphArrays, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000
-) -> tuple[list[Bridge], bool]:
-    """Shortest paths that join the disconnected parts of the subgraph on ``nodes``; and whether the search was cut.
+def bridges(graph: GraphArrays, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000) -> list[list[int]]:
+    """Edges of shortest paths that join the disconnected parts of the subgraph on ``nodes``, path by path.
 
     All parts grow at once, ring by ring. Where two parts touch there is a path of length d(u) + 1 + d(v); the shortest
     are taken first and only where they join parts not joined before, so that the kept ones form a minimum spanning
     tree over the parts (Mehlhorn 1988). Growth stops when everything is joined, when no path of at most ``max_length``
-    edges can be left, or after ``max_visited`` nodes (the second result is then True).
+    edges can be left, or after ``max_visited`` nodes.
     """
     start = distinct(np.asarray(nodes, dtype=np.int64))
     if len(start) < 2:
-        return [], False
+        return []
 
     from scipy.cluster.hierarchy import DisjointSet  # 0.3 s, which who joins nothing need not wait for
 
@@ -186,7 +174,7 @@ def bridges(
     part_of = {node: parts[node] for node in start.tolist()}
     depth = dict.fromkeys(part_of, 0)
     came_by: dict[int, tuple[int, int]] = {}
-    kept: list[Bridge] = []
+    kept: list[list[int]] = []
     ring, radius = start, 0
     while len(ring) and 2 * radius <= max_length and parts.n_subsets > 1:
         owner, slots = graph.slots_of(ring)
@@ -196,7 +184,7 @@ def bridges(
             u, v, edge = int(ring[position]), int(graph.neighbours[slot]), int(graph.slot_edges[slot])
             if v not in part_of:
                 if len(part_of) >= max_visited:
-                    return kept, True
+                    return kept
                 part_of[v], depth[v], came_by[v] = part_of[u], radius + 1, (u, edge)
                 grown.append(v)
             elif part_of[u] != part_of[v] and depth[v] <= radius:
@@ -204,19 +192,17 @@ def bridges(
         # Every path of at most 2·radius + 1 edges has met by now; longer ones wait for the next ring.
         for length, edge, u, v in sorted(meetings):
             if length <= max_length and parts.merge(part_of[u], part_of[v]):
-                left, right = _way_back(u, came_by), _way_back(v, came_by)
-                kept.append(Bridge((*left[0][::-1], *right[0]), (*left[1][::-1], edge, *right[1])))
+                kept.append([*_way_back(u, came_by)[::-1], edge, *_way_back(v, came_by)])
         ring, radius = np.array(sorted(grown), dtype=np.int64), radius + 1
-    return kept, False
+    return kept
 
 
-def _way_back(node: int, came_by: dict[int, tuple[int, int]]) -> tuple[list[int], list[int]]:
-    path, edges = [node], []
+def _way_back(node: int, came_by: dict[int, tuple[int, int]]) -> list[int]:
+    edges = []
     while node in came_by:
         node, edge = came_by[node]
-        path.append(node)
         edges.append(edge)
-    return path, edges
+    return edges
 
 
 def nearest_nodes(query: FloatArray, node_vectors: FloatArray, k: int) -> IntArray:

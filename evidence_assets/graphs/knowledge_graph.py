@@ -12,13 +12,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import GraphArrays, IntArray
-from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors, Nearest
+from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors
 from evidence_assets.graphs.passage_files import PassageFiles
 from evidence_assets.graphs.typed_rows import TypedRows
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.corpus import matrix
+from evidence_assets.retrieval.vector_index import VectorIndex
 
 Column = Callable[[str], pl.Series]
 """Gives a column of a table by its name."""
@@ -56,34 +57,15 @@ class Forms(NamedTuple):
 class GraphVectors:
     """Vectors of a graph's names and passages, each opened when it is first asked for.
 
-    ``encode`` gives vectors of texts of any length, ``read_forms`` a row for each of the graph's forms, ``open_names``
-    an index over these, ``read_passages`` rows of ``kg_passages``, ``open_passages`` those of nodes in files.
+    ``encode`` gives vectors of texts of any length, ``forms`` a row for each of the graph's forms, ``names`` an index
+    over these, ``passages`` rows of ``kg_passages``, ``of_nodes`` those of nodes in files.
     """
 
     encode: Encode
-    read_forms: Callable[[], FloatArray]
-    open_names: Callable[[], Nearest]
-    read_passages: Callable[[], pl.DataFrame]
-    open_passages: Callable[[], PassageFiles]
-
-    @cached_property
-    def forms(self) -> FloatArray:
-        """One row a name or alias."""
-        return self.read_forms()
-
-    @cached_property
-    def names(self) -> Nearest:
-        return self.open_names()
-
-    @cached_property
-    def passages(self) -> pl.DataFrame:
-        """Texts that stand for nodes or edges, with their vectors."""
-        return self.read_passages().sort("owner_kind", "owner_id", "ordinal")
-
-    @cached_property
-    def of_nodes(self) -> PassageFiles:
-        """Passages of nodes, to be searched."""
-        return self.open_passages()
+    forms: Callable[[], FloatArray]
+    names: Callable[[], VectorIndex]
+    passages: Callable[[], pl.DataFrame]
+    of_nodes: Callable[[], PassageFiles]
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,12 +194,12 @@ class KnowledgeGraph:
         """Links phrases by meaning; None where nothing was encoded."""
         if self.stored_vectors is None or not len(self.forms.texts):
             return None
-        return NameVectors(self.vectors.names, self.vectors.encode)
+        return NameVectors(self.vectors.names(), self.vectors.encode)
 
     @cached_property
     def node_vectors(self) -> FloatArray:
         """One row a node: the vector of its name; memory-mapped, so that only rows asked for are read."""
-        return self.vectors.forms[: len(self)]
+        return self.vectors.forms()[: len(self)]
 
     def nearness_to(self, vector: FloatArray) -> Callable[[IntArray], FloatArray]:
         """The cosine of a vector with the names of some nodes; of each the same whichever are asked for with it."""
@@ -235,7 +217,9 @@ class KnowledgeGraph:
     def passage_vectors(self, kind: str) -> FloatArray:
         """One row each ``node`` or ``edge``: the vector of the passage that stands for it."""
         ids = self.node_ids if kind == "node" else self.edge_ids
-        rows = self.vectors.passages.filter((pl.col("owner_kind") == kind) & (pl.col("ordinal") == 0))
+        rows = (
+            self.vectors.passages().filter((pl.col("owner_kind") == kind) & (pl.col("ordinal") == 0)).sort("owner_id")
+        )
         if not rows["owner_id"].equals(ids):
             raise StaleInput(
                 f"some {kind} of {self.name} has no vector: knowledge/{self.name}/passages is older than the graph, "

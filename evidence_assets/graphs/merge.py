@@ -5,7 +5,6 @@ the other. Contradicting edges stay side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 import polars as pl
@@ -36,11 +35,6 @@ def node_id(key: str) -> str:
 def edge_id(head: str, relation: str, tail: str) -> str:
     """Id of an edge: hash of its two nodes' ids and its relation."""
     return content_id(EDGE, head, relation, tail)
-
-
-def edge_ids(heads: pa.DictionaryArray, relations: pa.DictionaryArray, tails: pa.DictionaryArray) -> pa.Array:
-    """Ids of many edges, as 16 bytes each."""
-    return content_ids(EDGE, heads, relations, tails)
 
 
 class Merged(NamedTuple):
@@ -91,7 +85,7 @@ def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged
 
 
 def _with_ids(edges: pl.DataFrame) -> pl.DataFrame:
-    ids = plain(pa.table({"edge_id": edge_ids(*(dictionary_encoded(edges[column]) for column in ENDS))}))
+    ids = plain(pa.table({"edge_id": content_ids(EDGE, *(dictionary_encoded(edges[column]) for column in ENDS))}))
     return edges.with_columns(pl.Series("edge_id", ids["edge_id"]))
 
 
@@ -166,19 +160,4 @@ def _nodes(mentions: pl.DataFrame, declared: pl.DataFrame, key_of: pl.DataFrame)
             "type",
             pl.lit(None, dtype=pl.String).alias("document"),
         )
-    )
-
-
-def contradictions(edges: pl.DataFrame, opposites: Collection[tuple[str, str]]) -> pl.DataFrame:
-    """Pairs of edges from the same head to the same tail under opposed relations: edge_id < other_edge_id."""
-    table = pl.DataFrame(sorted(opposites), schema={"relation": pl.String, "other_relation": pl.String}, orient="row")
-    ends = ["head_id", "tail_id"]
-    other = edges.select(*ends, pl.col("relation").alias("other_relation"), pl.col("edge_id").alias("other_edge_id"))
-    return (
-        edges.select(*ends, "relation", "edge_id")
-        .join(table, on="relation")
-        .join(other, on=[*ends, "other_relation"])
-        .filter(pl.col("edge_id") < pl.col("other_edge_id"))
-        .select("edge_id", "other_edge_id")
-        .sort("edge_id", "other_edge_id")
     )

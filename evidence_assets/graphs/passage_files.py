@@ -106,8 +106,8 @@ class PassageFiles:
         return VectorIndex(folder, expected=self._index.meta.built_from), open_array(folder / "vectors.npy")
 
     @cached_property
-    def _places(self) -> list[pa.RecordBatch]:
-        return opened(self._folder / "passages.arrow", mapped_batches)
+    def _places(self) -> pa.Table:
+        return pa.Table.from_batches(opened(self._folder / "passages.arrow", mapped_batches), PLACES)
 
     def rows_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """Rows of some nodes, one node after another, and where those of each begin."""
@@ -146,21 +146,13 @@ class PassageFiles:
     def best_passage(self, query: FloatArray, node: int) -> tuple[str, int, int, float] | None:
         """The passage of a node's document that is nearest to the question: its id, place and similarity."""
         rows, _ = self.rows_of(np.array([node]))
-        told = [self._place(int(row)) for row in rows]
+        told = [tuple(self._places.slice(row, 1).to_pylist()[0].values()) for row in rows.tolist()]
         of_document = [n for n, (_, start, end) in enumerate(told) if end > start >= 0]
         if not of_document:
             return None
         scores = _products(self._vectors[rows[of_document]], query)
         best = int(scores.argmax())
         return (*told[of_document[best]], round(float(scores[best]), DIGITS))
-
-    def _place(self, row: int) -> tuple[str, int, int]:
-        for batch in self._places:
-            if row < len(batch):
-                passage_id, start, end = (column[row].as_py() for column in batch.columns)
-                return passage_id, start, end
-            row -= len(batch)
-        raise StaleInput(f"the files in {self._folder} do not belong together: materialize the passage index again")
 
 
 def _products(vectors: NDArray[np.float16], query: FloatArray) -> FloatArray:

@@ -204,7 +204,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
         shape,
         cache(partial(column, "nodes")),
         cache(partial(column, "edges")),
-        GraphVectors(partial(encoded, encoder), form_vectors, names, passages, passage_files),
+        GraphVectors(partial(encoded, encoder), cache(form_vectors), names, cache(passages), cache(passage_files)),
     )
 
 

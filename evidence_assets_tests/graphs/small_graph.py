@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
@@ -91,7 +91,7 @@ def vectors_of(graph: KnowledgeGraph, encode: Encode, rows: Callable[[], pl.Data
         return PassageFiles(folder / "passages", VectorIndex(folder / "passages", expected=""))
 
     folder = Path(mkdtemp(dir=_FOLDER.name))
-    return GraphVectors(encode, forms, names, rows, passages)
+    return GraphVectors(encode, cache(forms), cache(names), cache(rows), cache(passages))
 
 
 def graph_of(

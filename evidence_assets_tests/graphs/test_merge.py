@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.merge import best_of, contradictions, edge_id, merge, node_id
+from evidence_assets.graphs.merge import best_of, edge_id, merge, node_id
 from evidence_assets.text.words import name_key
 
 COLUMNS = ["head", "relation", "tail", "triple_id", "source", "licence", "head_type", "tail_type"]
@@ -40,10 +40,6 @@ def test_names_edges_sources_and_licences_are_merged() -> None:
     }
     treats = edges[edge_id(aspirin, "may_treat", fever)]
     assert (treats["sources"], treats["licences"]) == (["ddb", "kbloom", "umls"], ["UMLS", "none"])
-    assert contradictions(merged.edges, {("may_treat", "may_contraindicate")}).is_empty(), "opposites need both ways"
-    both = {("may_treat", "may_contraindicate"), ("may_contraindicate", "may_treat")}
-    opposed = [edge_id(aspirin, relation, fever) for relation in ("may_treat", "may_contraindicate")]
-    assert contradictions(merged.edges, both).rows() == [tuple(sorted(opposed))]
 
 
 def test_synonyms_lead_to_their_name_unless_they_have_two() -> None:

@@ -83,7 +83,7 @@ def test_questions_to_a_graph_read_no_table_and_make_nothing_of_it_twice(
     for question in ("thirst", "aspirin", "pen"):
         again = open_graph(lake, "small", same)
         assert again.arrays.n_edges == len(again.edge_ids) == 8 and again.sentence(0) and len(again.forms.texts)
-        found = again.vectors.of_nodes.nearest(encoder.sentences([question])[0], again.node_types >= 0, 2, "vector")
+        found = again.vectors.of_nodes().nearest(encoder.sentences([question])[0], again.node_types >= 0, 2, "vector")
         assert len(found) == 2 and again.linker
     assert read and set(read.values()) == {1}, "what depends on the graph alone is made once for all questions"
 

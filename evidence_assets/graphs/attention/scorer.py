@@ -32,9 +32,8 @@ def published_loss(projected: Tensor, query: Tensor) -> Tensor:
 def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, temperature: float) -> Tensor:
     """Cross-entropy between what the network says of the nodes and what the encoder says of them.
 
-    With p(v) = softmax_v(cos(W_q h_v, q) / τ) over the nodes and t(v) = softmax_v(cos(x_v, q) / τ) from the untrained
-    vectors, the loss is −Σ_v t(v) log p(v): every node is a negative of every other one, so drawing all of them to the
-    query gains nothing.
+    −Σ_v t(v) log p(v) with p(v) = softmax_v(cos(W_q h_v, q) / τ) and t(v) = softmax_v(cos(x_v, q) / τ) from the
+    untrained vectors: drawing all nodes to the query gains nothing.
     """
     said = (normalize(projected, dim=1) @ query / temperature).log_softmax(0)
     return -((normalize(features, dim=1) @ query / temperature).softmax(0) * said).sum()
@@ -96,14 +95,12 @@ class FeatureGraph:
 
 @dataclass(frozen=True)
 class NodeScores:
-    """What scoring one subgraph gave.
+    """Scores S_v of the nodes of one subgraph, and what follows from them.
 
-    ``scores``: S_v, one per node.
     ``spread``: Standard deviation of the scores; near zero where training has drawn all nodes to the query.
-    ``relevant``: Positions of the relevant nodes, ascending.
-    ``rule``: How they were chosen: by `threshold`, or the `top` ones because the spread was too small.
-    ``attention``: One row per edge: last-layer weight that the head gives to the tail, and that the tail gives to the
-        head, mean over the attention heads (1 / |N_i| for `gcn`). Empty for `cosine`, which attends to nothing.
+    ``relevant``: Positions of the relevant nodes, by `threshold`, or the `top` ones where the spread is too small.
+    ``attention``: Per edge the last layer's weight that the head gives to the tail, and the tail to the head, mean over
+        the attention heads. Empty for `cosine`.
     """
 
     scores: FloatArray

@@ -210,9 +210,8 @@ class A2Q:
         attention = dict(zip(nodes.tolist(), (weights / weights.max(initial=1e-12)).tolist(), strict=True))
         stages = dict.fromkeys(graph.edges_among(kept).tolist(), "subgraph")
         if settings.paths and settings.bridge_length > 0:
-            bridges, _ = graph_expansion.bridges(graph, kept, max_length=settings.bridge_length)
-            for edge in (edge for bridge in bridges for edge in bridge.edges):
-                stages.setdefault(edge, "bridge")
+            for path in graph_expansion.bridges(graph, kept, max_length=settings.bridge_length):
+                stages |= {edge: "bridge" for edge in path if edge not in stages}
         # A node that only a bridge brought in was never attended to; it counts as the least attended one.
         least = min(attention.values(), default=0.0)
         return {

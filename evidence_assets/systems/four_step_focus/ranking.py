@@ -129,7 +129,7 @@ class FourStepFocus:
         symmetric: frozenset[str] = frozenset(),
         answer_types: Collection[str] = (),
     ) -> None:
-        self._graph, self._vectors, self._encoder = graph, graph.vectors.of_nodes, encoder
+        self._graph, self._vectors, self._encoder = graph, graph.vectors.of_nodes(), encoder
         self._reader, self._grader, self._settings = reader, grader, settings or FocusSettings()
         self._symmetric = symmetric
         self._node_type = {name: code for code, name in enumerate(graph.type_names)}

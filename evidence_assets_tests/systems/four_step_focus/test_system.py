@@ -264,7 +264,7 @@ def test_answer_types_bound_every_group() -> None:
 @pytest.mark.parametrize("method", ["vector", "multi_vector"])
 def test_search_equals_a_slow_version(method: Literal["vector", "multi_vector"]) -> None:
     base = base_of(tokens=9)
-    rows = base.vectors.passages
+    rows = base.vectors.passages()
     assert rows.height > len(NAMES)
     query = WordEncoder().sentences(["blood and willow"])[0]
     slow = []
@@ -272,7 +272,7 @@ def test_search_equals_a_slow_version(method: Literal["vector", "multi_vector"])
         own = matrix(rows.filter(pl.col("owner_id") == node)["vector"])
         mean = own.mean(axis=0)
         slow.append(max(own @ query) if method == "multi_vector" else mean @ query / np.linalg.norm(mean))
-    search, every = base.vectors.of_nodes, np.arange(len(base))
+    search, every = base.vectors.of_nodes(), np.arange(len(base))
     found = search.similarities(query, every, method)
     assert found == pytest.approx(slow, abs=1e-3)  # vectors are kept in half precision
     ranked = np.lexsort((every, -found))
@@ -284,6 +284,6 @@ def test_search_equals_a_slow_version(method: Literal["vector", "multi_vector"])
 
 def test_no_text_of_a_document_is_lost_to_the_encoder() -> None:
     text = " ".join(f"word{i}." for i in range(300))
-    rows = base_of(documents=[text, *DOCUMENTS[1:]], tokens=20).vectors.passages
+    rows = base_of(documents=[text, *DOCUMENTS[1:]], tokens=20).vectors.passages()
     own = rows.filter((pl.col("owner_id") == "n0") & (pl.col("char_end") > 0)).select("char_start", "char_end")
     assert "".join(text[start:end] for start, end in own.rows()).replace(" ", "") == text.replace(" ", "")
