@@ -1,7 +1,6 @@
 """Fetches official files from their public homes, when a person asks for it and the network is allowed.
 
-A file is put into its place whole or not at all. What was fetched, from where and with which hash, is kept beside the
-files, and a file that is there already is replaced by nothing else.
+A file is put into its place whole or not at all, and only with the hash that is stated or that it had at first.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ FILE = Path(__file__).with_suffix(".yaml")
 NETWORK_VARIABLE = "EVIDENCE_NETWORK"
 """Set to 1, files may be fetched."""
 RECEIPTS = ".got"
-"""Folder below ``raw`` that says what was fetched."""
+"""Folder below ``raw`` with the hashes of what was fetched."""
 SECONDS = 60
 """Seconds without a byte after which a download is given up."""
 
@@ -90,12 +89,11 @@ def get(name: str, lake: Lake, mirror: str = "", report: Callable[[str], None] =
             f"the network is not allowed: set {NETWORK_VARIABLE}=1, or put the files there yourself: {files}"
         )
     receipt = lake.raw_place(f"{RECEIPTS}/{name}.json")
-    before = json.loads(receipt.read_text()) if receipt.exists() else {}
-    earlier: dict[str, str] = before.get("sha256", {})
+    earlier: dict[str, str] = json.loads(receipt.read_text())["sha256"] if receipt.exists() else {}
     hashes = {}
     with TemporaryDirectory() as folder:
         for file in home.files:
-            place, source = lake.raw_place(file.to), lake.raw_place(file.to)
+            place = source = lake.raw_place(file.to)
             if file in missing:
                 report(f"{home.url(file, mirror)} → {place}")
                 source = _fetch(home.url(file, mirror), file, Path(folder))
@@ -103,19 +101,9 @@ def get(name: str, lake: Lake, mirror: str = "", report: Callable[[str], None] =
             if file in missing:
                 with replacing_file(place) as temporary:
                     shutil.copyfile(source, temporary)
-    questions = _check_count(name, lake)
-    if (counted := before.get("questions", questions)) != questions:
-        raise BadInput(f"{name} holds {questions} questions now, {counted} when it was first fetched", file=receipt)
-    entry = {
-        "name": name,
-        "revision": home.revision,
-        "sha256": hashes,
-        "questions": questions,
-        "bytes": {file.to: lake.raw_place(file.to).stat().st_size for file in home.files},
-        "from": mirror or "its public home",
-    }
+    _check_count(name, lake)
     with replacing_file(receipt) as temporary:
-        temporary.write_text(json.dumps(entry, indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps({"revision": home.revision, "sha256": hashes}, indent=1) + "\n")
     if unknown := [file.to for file in missing if not (file.sha256 or file.to in earlier)]:
         report(
             f"no hash of {', '.join(unknown)} is stated beforehand: that of what came is recorded in {receipt}, and "
@@ -160,15 +148,13 @@ def _checked(file: Path, place: Path, expected: str) -> str:
     return sha256
 
 
-def _check_count(name: str, lake: Lake) -> int | None:
-    """How many questions a benchmark's files hold; refused where another number is stated of its split."""
+def _check_count(name: str, lake: Lake) -> None:
+    """Refuse the files of a benchmark with another number of questions than is stated of its split."""
     benchmark = declared().get(name)
-    if benchmark is None:
-        return None
-    count = sum(question.split == benchmark.split for question in questions_of(lake, benchmark))
-    if benchmark.expected.questions and count != benchmark.expected.questions:
-        raise BadInput(
-            f"{name} holds {count:,} questions, stated are {benchmark.expected.questions:,}",
-            file=lake.raw_place(benchmark.files[0]),
-        )
-    return count
+    stated = benchmark.expected.questions if benchmark else 0
+    if benchmark and stated:
+        count = sum(question.split == benchmark.split for question in questions_of(lake, benchmark))
+        if count != stated:
+            raise BadInput(
+                f"{name} holds {count:,} questions, stated are {stated:,}", file=lake.raw_place(benchmark.files[0])
+            )

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import refuse_what_is_no_file
 from evidence_assets.text.nearest import nearest
 
 BLOCK = 1 << 20
-MOST_DIGITS = 1_000
-"""Digits of a number in a text; Python itself refuses much longer ones."""
 # A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
 csv.field_size_limit(1 << 24)
-MOST_EXPANDED = 200
-"""How many times its size gzip data may unpack to; tables of numbers reach 20."""
 GZIP_MAGIC = b"\x1f\x8b"
 SIGNATURES = {
     rb"PAR1\x15": "a Parquet file",
@@ -42,27 +37,6 @@ SIGNATURES = {
 }
 
 
-class _Unpacked(io.RawIOBase):
-    """Unpacked gzip data, refused where they are out of proportion: made to fill a disk, no text shrinks so much."""
-
-    def __init__(self, packed: BinaryIO, path: Path) -> None:
-        self._source, self._path = gzip.GzipFile(fileobj=packed), path
-        self._room = BLOCK + MOST_EXPANDED * path.stat().st_size
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._source.read1(len(buffer))
-        self._room -= len(data)
-        if self._room < 0:
-            raise BadInput(
-                f"unpacks to more than {MOST_EXPANDED} times its size; unpack it, if it is meant", file=self._path
-            )
-        buffer[: len(data)] = data
-        return len(data)
-
-
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open ``path``, unpacking gzip, once its first bytes fit its name."""
@@ -75,11 +49,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
                 raise BadInput(
                     "holds gzip data; name it .gz" if packed else "is named .gz but holds no gzip data", file=path
                 )
-            if packed:
-                with io.BufferedReader(_Unpacked(raw, path), BLOCK) as unpacked:
-                    yield unpacked
-            else:
-                yield raw
+            yield gzip.GzipFile(fileobj=raw) if packed else raw
     except OSError as refused:
         raise BadInput(f"cannot be read ({refused.strerror or refused})", file=path) from refused
 
@@ -178,8 +148,8 @@ class Row:
     def number(self, field: str) -> int:
         """A whole number, or a string that is one."""
         value = self.get(field)
-        if isinstance(value, str) and len(value) < MOST_DIGITS and value.strip().lstrip("-").isdecimal():
-            return int(value.strip())
+        if isinstance(value, str) and len(value) < 20 and value.strip().lstrip("-").isdecimal():
+            return int(value)
         if not isinstance(value, int) or isinstance(value, bool):
             raise self.bad(f"{shown(value)} is not a whole number", field)
         return value

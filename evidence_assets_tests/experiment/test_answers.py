@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import chain_rows, citation_rows
 from evidence_assets.experiment.answers.options import WeighsOptions
-from evidence_assets.experiment.answers.predictions import counterfactual_rows, prediction_rows
+from evidence_assets.experiment.answers.predictions import Case, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.stage import Before
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.lake_rows import prediction, stored
 
 
 class Counting:
@@ -128,6 +130,22 @@ def test_a_fact_leaves_every_option_that_it_was_picked_for() -> None:
     rows = evidence(("q", "A", "shared"), ("q", "A", "own"), ("q", "B", "shared"))
     found, _, _, _ = world([PLAIN], rows)
     assert found["q"]["without_cited"] == "A" and found["q"]["only_cited"] == "insufficient"
+
+
+def test_redundant_citations_are_needed_together_but_not_each() -> None:
+    def again(requests: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+        assert len(set(requests)) == len(requests), "no request twice"
+        return ["A" if facts else "insufficient" for _, facts in requests]
+
+    answerer: Any = SimpleNamespace(version="1", again=again, input_again=lambda case: "")
+    cases = {"q0": Case("q0", ("a", "b"), ("a", "b")), "q1": Case("q1", ("a",), ())}
+    answerer.case = lambda prediction: (cases[prediction["question_id"]], [])
+    rows = stored("predictions", [prediction(0, "A"), prediction(1, "A")])
+    made = stored("counterfactuals", counterfactual_rows(answerer, rows).rows).sort("question_id").to_dicts()
+    assert [(row["necessary"], row["sufficient"], row["needed"]) for row in made] == [
+        (True, True, []),
+        (None, None, []),
+    ], "nothing cited gives no verdict"
 
 
 def test_the_exception_rests_on_what_the_others_cite() -> None:

@@ -22,8 +22,7 @@ from evidence_assets.experiment.answers.chains import (
     for_option,
     kept_of,
 )
-from evidence_assets.experiment.answers.necessity import Case
-from evidence_assets.experiment.answers.predictions import Answer, CitedRow, Request, UsedRow, case_of
+from evidence_assets.experiment.answers.predictions import Answer, Case, CitedRow, Request, UsedRow, case_of
 from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput

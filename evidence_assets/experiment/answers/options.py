@@ -15,8 +15,7 @@ from evidence_assets.experiment.answers.chains import (
     kept_of,
     option_task,
 )
-from evidence_assets.experiment.answers.necessity import Case
-from evidence_assets.experiment.answers.predictions import Answer, CitedRow, Request, UsedRow, case_of
+from evidence_assets.experiment.answers.predictions import Answer, Case, CitedRow, Request, UsedRow, case_of
 from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.scores.metrics import probabilities
 from evidence_assets.lake.ids import content_id

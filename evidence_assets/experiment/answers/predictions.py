@@ -1,35 +1,45 @@
-"""From evidence to predictions, whoever answers, and to what is answered from a part of the evidence.
-
-Belongs here: what every answerer gives, the writers of predictions and of counterfactuals (``necessity``), and the
-answerer that most systems share, a solver that weighs options. Who answers in a few words is in ``short_answering``.
-"""
+"""From evidence to predictions, whoever answers, and to counterfactuals: answers from a part of the evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import polars as pl
 
-from evidence_assets.experiment.answers.chains import (
-    LINEAGE,
-)
-from evidence_assets.experiment.answers.necessity import Case, check_batch
+from evidence_assets.experiment.answers.chains import LINEAGE
 from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, SHOWN, USED
-from evidence_assets.reasoning.tasks import (
-    Reasoner,
-    Reply,
-)
+from evidence_assets.reasoning.tasks import Reasoner, Reply
 
 Request = tuple[str, tuple[str, ...]]
 """A question, and the facts (content hashes of evidence) that it is answered from."""
 CitedRow = tuple[str, str]
 """Id and content hash of a row of evidence that an answer rests on."""
+
+
+class Case(NamedTuple):
+    """One answered question: all facts of its evidence in their order, and those that the answer cites."""
+
+    question_id: str
+    evidence: tuple[str, ...]
+    cited: tuple[str, ...]
+
+    @property
+    def subsets(self) -> list[tuple[str, ...]]:
+        """The facts to answer from: all, all but the cited, the cited alone, and all but each cited one."""
+        if not self.cited:
+            return []
+        return [
+            self.evidence,
+            tuple(fact for fact in self.evidence if fact not in self.cited),
+            tuple(fact for fact in self.evidence if fact in self.cited),
+            *(tuple(fact for fact in self.evidence if fact != left_out) for left_out in self.cited),
+        ]
 
 
 @dataclass(frozen=True)
@@ -142,7 +152,12 @@ def prediction_rows(
 
 
 def counterfactual_rows(answerer: AnswersAgain, predictions: pl.DataFrame, before: Before | None = None) -> StageOutput:
-    """One row an answered question: what is said without the evidence that it cites, and from that alone."""
+    """One row an answered question: what is said without the evidence that it cites, and from that alone.
+
+    For an answer a = A(E) from all evidence E that cites C ⊆ E: necessary if A(E ∖ C) ≠ a, sufficient if A(C) = a, and
+    c ∈ C is needed by itself if A(E ∖ {c}) ≠ a. An abstention is an answer like any other; where nothing is cited there
+    is no verdict.
+    """
     answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null()).sort("question_id")
     by_question = {row["question_id"]: row for row in answered.iter_rows(named=True)}
     cases = {question_id: answerer.case(row) for question_id, row in by_question.items()}
@@ -152,19 +167,20 @@ def counterfactual_rows(answerer: AnswersAgain, predictions: pl.DataFrame, befor
         for case, _ in (cases[question_id],)
     }
     writer = RowWriter("counterfactuals", before, inputs, "question_id")
-    verdicts = check_batch(
-        lambda requests: answerer.again(requests) if requests else [], [cases[each][0] for each in writer.todo]
-    )
-    for question_id, verdict in zip(writer.todo, verdicts, strict=True):
+    requests = list(dict.fromkeys((each, facts) for each in writer.todo for facts in cases[each][0].subsets))
+    answers = dict(zip(requests, answerer.again(requests) if requests else (), strict=True))
+    for question_id in writer.todo:
         row, (case, cited) = by_question[question_id], cases[question_id]
+        said = [answers[question_id, facts] for facts in case.subsets]
+        original, without, alone, *each = said or [None, None, None]
         outcome = {
             "answer": row["answer"],
             "cited": list(case.cited),
-            "without_cited": verdict.without,
-            "only_cited": verdict.alone,
-            "necessary": verdict.necessary,
-            "sufficient": verdict.sufficient,
-            "needed": [fact for fact, needed in verdict.needed.items() if needed],
+            "without_cited": without,
+            "only_cited": alone,
+            "necessary": without != original if said else None,
+            "sufficient": alone == original if said else None,
+            "needed": [fact for fact, answer in zip(case.cited, each, strict=True) if answer != original],
         }
         identifier = content_id("counterfactual", row["prediction_id"])
         content = content_id("counterfactual", outcome)

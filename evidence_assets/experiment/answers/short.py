@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.answers.necessity import Case
 from evidence_assets.experiment.answers.predictions import (
     Answer,
+    Case,
     CitedRow,
     Request,
     case_of,
