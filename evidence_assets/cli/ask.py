@@ -189,7 +189,7 @@ def _ask(
     family = FAMILY_OF_TASK[question.task]
     chosen = variants_for(family, source, system, model)
     if source.corpus and not table:
-        asked.check_corpus(lake, source.corpus, text)
+        asked.check_corpus(lake, source.corpus)
     asked.store(lake, question, table)
     answered = clearest(_answered(lake, question.question_id, question.task, source, variant) for variant in chosen)
     _print(lake, answered, time.monotonic() - started, as_json)

@@ -23,14 +23,11 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.reasoning.tables.questions import option_chains, work_out
 from evidence_assets.reasoning.tables.view import TableView
-from evidence_assets.text.sentences import language_of
 
 BENCHMARK = "asked"
 ANSWERED = ("evidence", "chains", "predictions", "citations", "counterfactuals")
 """Tables of the stages that answer; scores need gold answers."""
 MOST_OPTIONS = 26
-LANGUAGE_SAMPLE = 50
-"""Chunks that the language of a corpus is told from."""
 
 
 @dataclass(frozen=True)
@@ -189,15 +186,11 @@ def source_in(lake: Lake, corpus: str, graph: str, table: str = "") -> Source:
     return Source(corpus, graph, table)
 
 
-def check_corpus(lake: Lake, name: str, question: str) -> None:
-    """Refuse an empty corpus, and a question in another language than the corpus."""
+def check_corpus(lake: Lake, name: str) -> None:
+    """Refuse an empty corpus."""
     files = lake.files("chunks", f"corpus/{name}/chunks")
-    texts = pl.scan_parquet(files).select("text").head(LANGUAGE_SAMPLE).collect()["text"].to_list() if files else []
-    if not texts:
+    if not files or pl.scan_parquet(files).head(1).collect().is_empty():
         raise BadInput(f"corpus {name} is empty: put documents into it and make it again, or name another by --corpus")
-    spoken, asked = language_of(" ".join(texts)), language_of(question)
-    if spoken and asked and spoken != asked:
-        raise BadInput(f"the question seems to be in {asked}, corpus {name} is in {spoken}: ask in {spoken}")
 
 
 def store(lake: Lake, question: Question, table: Table | None = None) -> None:

@@ -94,13 +94,6 @@ def test_bad_corpora(tmp_path: Path, name: str, data: bytes, said: str) -> None:
         list(read_documents(tmp_path))
 
 
-def test_no_folder_and_no_file(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="there is no such folder; put"):
-        list(read_documents(tmp_path / "none"))
-    with pytest.raises(BadInput, match="the corpus is empty; put"):
-        list(read_documents(tmp_path))
-
-
 def test_a_readme_beside_shards_is_not_an_article(tmp_path: Path) -> None:
     shard(tmp_path / "a.parquet", ["1"], ["one"])
     (tmp_path / "README.md").write_text("# About these shards")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -144,23 +141,3 @@ def test_a_damaged_shard_of_a_dump_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"train-00000\.parquet: not a whole Parquet file after row 0"):
         cut(tmp_path / "parts", folder)
     assert hashes(tmp_path / "parts") == before
-
-
-MEASURED = """
-import resource, sys
-from pathlib import Path
-from evidence_assets_tests.benchmarks.test_corpus_parts import cut
-cut(Path(sys.argv[1]), Path(sys.argv[2]), shards=16)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-
-
-@pytest.mark.long
-def test_memory_does_not_grow_with_the_dump(tmp_path: Path) -> None:
-    peaks = []
-    for files, documents in ((1, 4_000), (4, 12_000)):
-        folder = write(tmp_path / f"raw{files}", files, documents)
-        command = [sys.executable, "-c", MEASURED, str(tmp_path / f"parts{files}"), str(folder)]
-        said = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
-        peaks.append(int(said.stdout))
-    assert peaks[1] < peaks[0] * 1.1, "twelve times the text takes no more memory"

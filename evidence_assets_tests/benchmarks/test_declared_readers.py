@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
-from evidence_assets.assets.benchmark import ANSWERED_FROM, Benchmark
-from evidence_assets.assets.resources import LakeResource
-from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.assets.benchmark import Benchmark
 from evidence_assets.benchmarks.declared import Part, declared
 from evidence_assets.benchmarks.info import dataset, datasets
 from evidence_assets.benchmarks.readers import PAIRS, READERS, questions_of, read_questions, tables_of
-from evidence_assets.benchmarks.records import question_rows
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.benchmarks.official import test_choice_readers, test_open_readers, test_table_readers
@@ -102,14 +98,6 @@ def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, qu
             list(read(lake, benchmark))
 
 
-def test_a_shard_may_hold_no_question_where_the_split_holds_some(tmp_path: Path) -> None:
-    asked = json.dumps({"source_id": "1", "text": "Which?", "options": ["a", "b"], "gold": "A"})
-    lake = lake_with(tmp_path, {"q.jsonl": asked})
-    benchmark = Benchmark(name="mine", task="mcqa", path="q.jsonl")
-    shards = [question_rows(questions_of(lake, benchmark), "test", shard, 2) for shard in range(2)]
-    assert sorted(map(len, shards)) == [0, 1]
-
-
 def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
     with pytest.raises(BadInput, match=r"put dataset/sci_tab\.json into .*github\.com/XinyuanLu00/SciTab"):
@@ -134,22 +122,6 @@ def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> No
     assert question.gold_evidence[0].text == "Ada a.b London"
 
 
-def test_every_reader_of_questions_has_a_declared_benchmark() -> None:
-    readable = READERS.keys() | {name for name, info in datasets().items() if info.fields}
-    assert readable - {benchmark.reader for benchmark in declared().values()} == {"mmlu", "mmlu_med", "headqa_es"}
-
-
-def test_every_benchmark_is_answered_from_what_its_profile_makes() -> None:
-    for name, benchmark in declared().items():
-        for field, components in ANSWERED_FROM.items():
-            wanted = getattr(benchmark, field)
-            made = [d for component in components for d in instances(component) if d.attributes.get("name") == wanted]
-            assert not wanted or made, f"{name}: {field} {wanted}"
-            for declaration in made:
-                found = declaration.attributes.get("profiles")
-                assert not found or set(benchmark.profiles) <= set(found), f"{name}: {field} {wanted}"
-
-
 def test_a_graph_that_nothing_makes_is_refused_in_a_sentence() -> None:
     for stated, said in (
         ({"graph": "nowhere"}, "graph: .*'nowhere', which is declared nowhere: declare a Graph or"),
@@ -157,16 +129,6 @@ def test_a_graph_that_nothing_makes_is_refused_in_a_sentence() -> None:
     ):
         with pytest.raises(BadInput, match=said):
             Benchmark.model_validate({"name": "mine", "task": "mcqa", **stated}).build_defs(None)  # type: ignore[arg-type]
-
-
-def test_files_that_are_missing_are_named_with_where_they_come_from(tmp_path: Path) -> None:
-    (asset,) = Benchmark(name="mine", task="mcqa", reader="arc_e", path="arc").build_defs(None).assets or []  # type: ignore[arg-type]
-    assert isinstance(asset, dg.AssetsDefinition)
-    lake = lake_with(tmp_path, {})
-    with pytest.raises(
-        BadInput, match=r"raw/arc: is not there: .*ARC-Easy-Test\.jsonl \(obtain it from https://allenai"
-    ):
-        dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
 
 
 def test_every_registered_dataset_passes_the_contract() -> None:
@@ -188,12 +150,3 @@ def test_unknown_names_and_splits(tmp_path: Path) -> None:
         read_questions("medqa", tmp_path)
     with pytest.raises(BadInput, match="holds no questions"):
         read_questions("lama", tmp_path, "all")
-
-
-def test_a_count_that_differs_is_said() -> None:
-    assert dataset("csqa").count_note("dev", 1221) == ""
-    assert dataset("csqa").count_note("dev", 100) == (
-        "CommonsenseQA 1.11, split dev: 100 questions, officially 1,221; this is a subset."
-    )
-    assert "more than the official file holds" in dataset("csqa").count_note("dev", 1222)
-    assert dataset("beir").count_note("test", 5) == ""

@@ -72,12 +72,6 @@ def test_faults_are_named_by_file_line_and_field(
         read_knowledge_base(written(tmp_path, nodes, edges))
 
 
-def test_a_base_without_edges_is_one(tmp_path: Path) -> None:
-    assert read_knowledge_base(written(tmp_path, edges="d1\ttreats\t7\n")).edges.height == 1, "a header is optional"
-    base = read_knowledge_base(written(tmp_path, edges=""))
-    assert (base.nodes.height, base.edges.height) == (3, 0)
-
-
 def test_missing_files_and_unknown_answer_types(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there is no such file"):
         read_knowledge_base(tmp_path)

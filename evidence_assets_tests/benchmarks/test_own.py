@@ -43,16 +43,11 @@ def test_a_whole_question(tmp_path: Path) -> None:
         (1, ("B",)),
         (0, ("A",)),
         (["A", "bee"], ("A", "B")),
-        ([], ()),
         (None, ()),
     ],
 )
 def test_forms_of_gold(tmp_path: Path, gold: Any, labels: tuple[str, ...]) -> None:
     assert ask(tmp_path, record(gold=gold))[0].gold == labels
-
-
-def test_gold_also_adds_right_answers(tmp_path: Path) -> None:
-    assert ask(tmp_path, record(gold="A", gold_also=["bee"]))[0].gold == ("A", "B")
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -80,11 +75,6 @@ def test_graph_and_search_questions(tmp_path: Path) -> None:
     assert made[1].gold == ("12", "n7")
 
 
-def test_aliases_by_answer(tmp_path: Path) -> None:
-    made = ask(tmp_path, record(task="kgqa", options=[], gold=["a", "b"], gold_aliases={"b": ["c"]}))
-    assert made[0].aliases == ((), ("c",))
-
-
 def test_forms_of_locators(tmp_path: Path) -> None:
     forms = [
         ("bees", "4:9", "4:9"),
@@ -98,35 +88,19 @@ def test_forms_of_locators(tmp_path: Path) -> None:
     assert [item.locator for item in made.gold_evidence] == [expected for _, _, expected in forms]
 
 
-def test_two_to_twenty_six_options(tmp_path: Path) -> None:
-    assert ask(tmp_path, record(options=[f"o{i}" for i in range(26)], gold="Z"))[0].gold == ("Z",)
-    for count, said in [(1, "a choice needs at least 2"), (27, "at most 26 can be lettered")]:
-        with pytest.raises(BadInput, match=f":1: options: {count} option.*{said}"):
-            ask(tmp_path, record(options=[f"o{i}" for i in range(count)], gold=0))
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"gold": "C"}, r"gold: 'C' is neither a label \(A, B\) nor the text of an option"),
         ({"gold": 2}, "gold: 2 is no option: they are numbered from 0 to 1"),
-        ({"gold": -1}, "gold: -1 is no option"),
         ({"gold": True}, "gold: True is neither"),
         ({"gold": 1.0}, "gold: 1.0 is neither"),
-        ({"gold": ["A", "ant"]}, "gold: names a label twice"),
         ({"gold": "A", "options": ["B", "A"]}, "gold: 'A' may mean options A and B; give the number from 0"),
-        ({"options": ...}, "options: no option"),
-        ({"options": []}, "options: no option"),
-        ({"options": ["ant", " "]}, r"options\[1\]: is empty"),
         ({"options": "ant"}, "options: 'ant' is not a list"),
-        ({"text": ""}, "text: is empty"),
-        ({"text": ...}, "text: missing"),
         ({"source_id": ...}, "source_id: missing"),
         ({"question_id": "q"}, "question_id: give either source_id or question_id"),
-        ({"task": "mcq"}, "task: 'mcq' is not one of mcqa"),
         ({"optoins": []}, "optoins: unknown field; did you mean 'options'"),
         ({"negated": "yes"}, "negated: 'yes' is neither true nor false"),
-        ({"aliases": [["x"], ["y"]]}, "aliases: 2 lists of aliases for 1 answers"),
         ({"aliases": ["x"]}, r"aliases\[0\]: 'x' is not a list"),
         ({"gold_evidence": [{"kind": "chunk", "source": "s"}]}, r"gold_evidence\[0\].text: missing"),
         ({"gold_evidence": [{"kind": "page", "source": "s", "text": "t"}]}, r"gold_evidence\[0\].kind: 'page' is not"),
@@ -184,11 +158,6 @@ def test_faulty_tables(tmp_path: Path, changes: dict[str, Any], said: str) -> No
         tables(tmp_path, {"table_id": "t", "header": [], "rows": []} | changes)
 
 
-def test_doubled_table(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r":2: table_id: 't' occurs twice"):
-        tables(tmp_path, *[{"table_id": "t", "header": [], "rows": []}] * 2)
-
-
 def test_table_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("\ufeffname;price\nTea;3,50\nCoffee;4\n\n", encoding="utf-8")
     pq.write_table(pa.table({"name": ["x", None], "n": [1, 2]}), tmp_path / "b.parquet")
@@ -205,13 +174,9 @@ def test_odd_files(tmp_path: Path) -> None:
     assert read_table_file(tmp_path / "empty.csv").header == ()
     (tmp_path / "one.csv").write_text("only\nx\n")
     assert read_table_file(tmp_path / "one.csv").rows == (("x",),)
-    (tmp_path / "big.csv").write_text("a,b\n" + "x" * 200_000 + ",1\n")
-    assert len(read_table_file(tmp_path / "big.csv").rows[0][0]) == 200_000
     (tmp_path / "latin.csv").write_bytes("a\nM\xfcller\n".encode("latin-1"))
     with pytest.raises(BadInput, match="UTF-8"):
         read_table_file(tmp_path / "latin.csv")
     (tmp_path / "no.parquet").write_text("not parquet")
     with pytest.raises(BadInput, match="Parquet"):
         read_table_file(tmp_path / "no.parquet")
-    pq.write_table(pa.table({}), tmp_path / "none.parquet")
-    assert read_table_file(tmp_path / "none.parquet").header == ()

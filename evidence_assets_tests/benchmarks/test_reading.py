@@ -69,18 +69,6 @@ def test_mixed_encodings_name_line_and_byte(tmp_path: Path) -> None:
         list(text_lines(path))
 
 
-def test_nul_bytes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r":2: contains a NUL byte"):
-        list(text_lines(write(tmp_path, b"one\n" + "two\n".encode("utf-16-le"))))
-
-
-def test_missing_file_and_folder(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"nowhere: there is no such file"):
-        list(text_lines(tmp_path / "nowhere"))
-    with pytest.raises(BadInput, match="cannot be opened"):
-        list(text_lines(tmp_path))
-
-
 def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
     rows = list(jsonl(write(tmp_path, '{"a": 1}\r\n\n{"a": "\u2028"}\n')))
     assert [(row.line, row.values) for row in rows] == [(1, {"a": 1}), (3, {"a": "\u2028"})]
@@ -210,9 +198,3 @@ def test_fields_are_taken_with_their_type() -> None:
     ]:
         with pytest.raises(BadInput, match=said):
             wrong()
-
-
-def test_nested_fields_are_named_by_their_path() -> None:
-    row = Row({"question": {"choices": [{"text": ""}]}}, Path("f"), 1)
-    with pytest.raises(BadInput, match=r"f:1: question\.choices\[0\]\.text: is empty"):
-        row.row("question").rows("choices")[0].text("text")

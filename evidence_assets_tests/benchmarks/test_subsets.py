@@ -32,12 +32,6 @@ def test_a_draw_is_of_its_size_and_does_not_depend_on_the_order(ids, n, seed, ra
     assert {q.source_id for q in drawn(asked(shuffled), sample)} == set(found)
 
 
-def test_another_seed_draws_others() -> None:
-    ids = [str(i) for i in range(200)]
-    first, second = ({q.source_id for q in drawn(asked(ids), Sample(n=50, seed=s))} for s in (0, 1))
-    assert 2 < len(first & second) < 30
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
     """Six claims of two splits about three tables, and the ids of two of them."""

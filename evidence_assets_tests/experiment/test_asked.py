@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -134,14 +133,6 @@ def test_asked_again_only_what_changed_is_different(lake: Lake, notes: Path) -> 
     assert third.before["answer"] == "B" and third.prediction["answer"] == "A" and third.used != third.used_before
 
 
-def test_two_at_once_write_what_one_after_the_other_does(lake: Lake, tmp_path: Path) -> None:
-    texts = ["Which animal purrs?", "Which animal buzzes?", "Which animal flies?", "Which animal sleeps long?"] * 2
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda text: put(lake, text, "Bee", "Cat").prediction, texts))
-    assert found[:4] == found[4:] and len(lake.read("predictions", "predictions/mcqa/uscrake")) == 4
-    assert [put(lake, text, "Bee", "Cat").prediction for text in texts] == found
-
-
 @pytest.mark.parametrize(
     ("question", "options", "said"),
     [
@@ -160,14 +151,12 @@ def test_sources_that_are_not_there_are_said(lake: Lake, tmp_path: Path) -> None
         asked.source_in(lake, "nots", "")
     with pytest.raises(BadInput, match="no graph 'g' in this lake; there are: none"):
         asked.source_in(lake, "", "g")
-    with pytest.raises(BadInput, match="the question seems to be in German, corpus notes is in English"):
-        asked.check_corpus(lake, "notes", "Welches Tier kann schnurren?")
-    asked.check_corpus(lake, "notes", "Schnurren?")
+    asked.check_corpus(lake, "notes")
     empty = Lake.create(tmp_path / "empty")
     with pytest.raises(BadInput, match="holds no corpus to ask of"):
         asked.source_in(empty, "", "")
     with pytest.raises(BadInput, match="corpus notes is empty"):
-        asked.check_corpus(empty, "notes", "Which?")
+        asked.check_corpus(empty, "notes")
     with pytest.raises(BadInput, match="did you mean 'uscrake'"):
         variant_for("mcqa", Source("notes"), "uscrak", "")
     with pytest.raises(BadInput, match="has no model 'qwen'"):

@@ -15,8 +15,6 @@ import pytest
 from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, evidence_rows
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake import blocks
-from evidence_assets.lake.blocks import Blocks
-from evidence_assets.lake.housekeeping import orphans
 from evidence_assets.lake.store import Lake
 
 QUESTIONS = [Asked(f"q{i:03d}", "b", "mcqa", "Which?", ("x", "y")) for i in range(60)]
@@ -106,19 +104,3 @@ def test_blocks_of_other_inputs_are_not_taken_over(half: Lake, tmp_path: Path) -
         make(other, Slow(tmp_path / "seen", 0, version))
         assert contents(half) == contents(other)
     assert half.read("lineage_edges", ASSET).filter(pl.col("parent_version") == "0").is_empty()
-
-
-def test_blocks_that_a_kill_left_beside_a_whole_partition_change_nothing(half: Lake, tmp_path: Path) -> None:
-    step = StageContext(half, "evidence", ASSET, PARTITION)
-    make(half, Slow(tmp_path / "seen", 0, "2"))
-    whole, rows = contents(half), half.read("evidence", ASSET)
-    Blocks(half, ASSET, PARTITION).keep({"evidence": rows, "lineage_edges": half.read("lineage_edges", ASSET)})
-    assert step.previous().height == rows.height
-    assert make(half, Slow(tmp_path / "seen", 0, "2")) == (120, 0)
-    assert contents(half) == whole
-
-
-def test_blocks_of_an_asset_that_is_no_more_are_garbage(half: Lake) -> None:
-    assert half.blocks_folder(ASSET).parent not in [path for path, _ in orphans(half, [ASSET])]
-    folder = half.root / ".blocks" / "asset=evidence.mcqa.slow"
-    assert (folder, sum(f.stat().st_size for f in folder.rglob("*.parquet"))) in orphans(half, [])

@@ -43,34 +43,6 @@ def of_preset(**more: object) -> Variant:
     )
 
 
-def test_the_first_model_is_used_and_another_is_named_where_it_is_asked_for() -> None:
-    profile = profiles.load()
-    assert profile.generator.name == "meta/llama" and profile.masked_model.name == "bert"
-    assert profile.using({"generator": "qwen"}).generator.name == "qwen/qwen"
-    assert profile.using({"generator": "qwen"}).names("generator") == ["qwen", "llama"]
-    with pytest.raises(BadInput, match="no generator 'qwem'; did you mean 'qwen'"):
-        profile.using({"generator": "qwem"})
-
-
-@pytest.mark.parametrize(
-    ("lines", "says"),
-    [
-        ("generator: {backend: openai}\ngenerators: {a: {backend: openai}}", "state generator or generators, not both"),
-        ("generators: {Llama-3: {backend: openai}}", "should match pattern"),
-        (
-            "generators: {a: {backend: openai, nam: x}}",
-            r"generators.a.nam: there is no such setting; did you mean .name",
-        ),
-        ("generator: {backend: openai, nam: x}", r"generator.nam: there is no such setting; did you mean .name"),
-    ],
-)
-def test_what_is_wrong_with_the_models_of_a_profile_is_told(lines: str, says: str, tmp_path: Path) -> None:
-    file = tmp_path / "wrong.yaml"
-    file.write_text(f"extends: embedded\nname: wrong\n{lines}\n")
-    with pytest.raises(BadInput, match=says):
-        profiles.load(str(file))
-
-
 def test_keys_stay_as_they_are_until_a_preset_is_opted_in(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [f"{table}/mcqa/z" for table in ("evidence", "chains", "predictions", "citations", "scores")]
     assert keys(of_preset()) == plain

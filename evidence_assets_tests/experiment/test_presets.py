@@ -8,9 +8,7 @@ import dagster as dg
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets import system
 from evidence_assets.assets.system import TAG, variant_defs
-from evidence_assets.benchmarks.declared import declared as benchmarks
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.scores.published_figures import figures
 from evidence_assets.experiment.variants import ALL, VARIABLE, Variant, is_loaded, opted_in, presets, variants
@@ -24,12 +22,6 @@ def test_every_preset_stands_for_a_printed_table() -> None:
         for table in (*preset.tables, *preset.beside):
             document, _, number = table.partition(" ")
             assert (document, number) in printed, preset.name
-
-
-def test_every_benchmark_of_a_preset_is_declared() -> None:
-    known = benchmarks()
-    for preset in presets().values():
-        assert set(preset.benchmarks) <= set(known), preset.name
 
 
 def test_a_variant_is_loaded_without_presets_or_with_one_that_is_opted_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,18 +65,6 @@ def test_a_variant_that_is_not_opted_in_makes_nothing_and_one_that_is_carries_th
     for asset in assets:
         assert isinstance(asset, dg.AssetsDefinition)
         assert "preset/uscrake_costs" in asset.tags_by_key[asset.key]
-
-
-def test_a_typing_error_in_a_variant_that_is_not_opted_in_is_found_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    wrong = Variant(
-        system="baselines", family="mcqa", name="z", method="bm25", parameters={"kk": 1}, presets=("uscrake_costs",)
-    )
-    monkeypatch.setattr(system, "variants", lambda: (wrong,))
-    with pytest.raises(BadInput, match="has no parameter 'kk'; did you mean 'k'"):
-        system.Systems().build_defs(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 
-from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment import rows as row_writers
 from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, evidence_rows
 from evidence_assets.experiment.stage import Before
 from evidence_assets.lake.rows import prepare
-from evidence_assets.systems import settings_of
-from evidence_assets.systems.ucret.system import CollapsedTable
 from evidence_assets_tests.lake_rows import stored
 
 QUESTIONS = [Asked(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in range(5)]
@@ -56,16 +52,3 @@ def test_only_what_has_changed_is_selected_anew() -> None:
     assert (made.reused, made.rows.num_rows, made.lineage.num_rows) == (6, 10, 20)
     changed = Picks("2")
     assert evidence_rows("picks", changed, QUESTIONS, before).reused == 0 and len(changed.asked) == 5
-
-
-def test_a_question_without_a_known_table_has_no_cells() -> None:
-    table = Table("t", "b", "", ("Lake", "Depth"), (("Como", "425"),))
-    selector = CollapsedTable({"t": (table, "v")}, settings_of("table/keep_all"), NoEncoder())  # type: ignore[arg-type]
-    asked = [replace(QUESTIONS[0], table_id=name) for name in ("", "t", "u", "t")]
-    assert [len(picks) for picks in selector.select(asked)] == [0, 2, 0, 2]
-
-
-class NoEncoder:
-    """All columns are kept, so that nothing is encoded."""
-
-    model_id, revision, dimensions = "none", "0", 1

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.answers.chains import answer_citation_rows
-from evidence_assets.experiment.answers.predictions import prediction_rows
+from evidence_assets.experiment.answers.predictions import AnswersAgain, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.answers.short import AnswersShortly
 from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
@@ -171,13 +171,6 @@ def test_retrieval_counts_sources_only() -> None:
     assert evidence_recall(asked, FOUND) == [1.0, 0.0]
 
 
-def test_what_a_model_recalled_counts_only_where_it_is_asked_for_by_name() -> None:
-    asked = [gold("q1", "What is a web made by?", ["spider"], ""), gold("q2", "What is milk made by?", ["cow"], "")]
-    metrics = retrieval_metrics(asked, FOUND, recalled=True)
-    assert metrics["hit@10"].value == 0.5
-    assert metrics["hit@10_with_recalled"].value == 1.0
-
-
 def test_f1_by_answers_is_that_of_the_triples_with_one_and_of_the_answers_that_are_an_end() -> None:
     facts = [("web", "made by", "spider"), ("web", "found at", "attic"), ("ant", "mends", "web"), ("dew", "on", "web")]
     asked = [gold("q1", "Who makes webs?", ["spider", "ant", "bee"], "")]
@@ -192,10 +185,21 @@ def test_a_hit_of_a_question_with_options_is_the_text_of_a_right_one() -> None:
     assert retrieval_metrics([{**asked[0], "gold": ["A"]}], FOUND)["hit@10"].value == 0.0
 
 
-@pytest.mark.parametrize(("second", "found"), [("spider skilled at spinning", 1.0), ("spider afraid of birds", 0.0)])
-def test_a_gold_path_is_found_when_all_its_facts_are(second: str, found: float) -> None:
-    asked = [gold("q1", "?", ["x"], f"web made by spider; {second}")]
-    rows = evidence(
-        ("q1", ("web", "made by", "spider"), "graph"), ("q1", ("spider", "skilled at", "spinning"), "graph")
-    )
-    assert evidence_recall(asked, rows) == [found]
+def verdicts(answerer: AnswersAgain, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
+    rows = stored("counterfactuals", counterfactual_rows(answerer, predictions).rows)
+    again = counterfactual_rows(answerer, predictions, Before(rows, stored("lineage_edges", [])))
+    assert again.reused == rows.height and stored("counterfactuals", again.rows).equals(rows)
+    return {row["question_id"]: row for row in rows.to_dicts()}
+
+
+def test_a_short_answer_falls_without_its_triple_and_stands_with_it_alone() -> None:
+    solver = ExtractiveShortAnswers(WordEncoder())
+    facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
+    rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
+    made = prediction_rows(AnswersShortly(solver, QUESTIONS, rows), "s", QUESTIONS)
+    answerer = AnswersShortly(solver, QUESTIONS, rows, used=stored("lineage_edges", made.lineage))
+    found = verdicts(answerer, stored("predictions", made.rows))
+    assert set(found) == {"q1"}, "what was not answered is not asked again"
+    row = found["q1"]
+    assert (row["without_cited"], row["only_cited"], row["cited"]) == ("insufficient", "spider", ["h1"])
+    assert (row["necessary"], row["sufficient"]) == (True, True)

@@ -11,7 +11,6 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared import declared
-from evidence_assets.cli.reproduce import printed_tables
 from evidence_assets.experiment.scores.metrics import accuracy, bare
 from evidence_assets.experiment.scores.published_figures import PrintedAs, figures
 from evidence_assets.experiment.scores.scoring import metric_rows
@@ -78,12 +77,6 @@ def test_printed_differences_and_averages_follow_from_printed_figures() -> None:
             assert value is not None and 100 * value == pytest.approx(100 * figure.fraction, abs=step), figure
             found[figure.follows] += 1
     assert found["mean"] >= 10 and found["difference"] > 80 and found["gain"] >= 2
-
-
-def test_tables_that_are_wholly_declared_can_be_filled_wholly(as_published: list[Cell]) -> None:
-    tables = printed_tables(as_published)
-    whole = {name for name, cells in tables.items() if all(cell.fillable for cell in cells)}
-    assert {"thesis-3.5", "thesis-6.4", "thesis-7.7", "thesis-7.8"} <= whole
 
 
 def test_the_cells_are_rows_of_a_table(as_published: list[Cell]) -> None:

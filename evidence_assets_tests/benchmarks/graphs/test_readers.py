@@ -13,12 +13,11 @@ import pytest
 from evidence_assets.benchmarks.graphs import rows
 from evidence_assets.benchmarks.graphs.formats import FORMATS, TripleRecord, format_named
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.graphs.rows import GraphSource, frames
+from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.graphs.merge import merge
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
-from evidence_assets_tests.lake_rows import stored
 
 
 @dataclass(frozen=True)
@@ -74,10 +73,6 @@ class ReaderContract:
             assert error.file is not None and Path(error.file).name == f"{fault.file}.txt", fault
             assert (error.line, error.field) == (fault.line, fault.field), fault
             assert fault.words in str(error)
-
-    def test_another_number_of_files_is_refused(self) -> None:
-        with pytest.raises(BadInput, match=f"takes {len(self.files)} files"):
-            format_named(self.name, [Path("a")] * (len(self.files) + 1))
 
 
 class TestTabSeparated(ReaderContract):
@@ -237,19 +232,6 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
     (tmp_path / "names.tsv").write_text("m.01\t \n")
     with pytest.raises(BadInput, match=r"names\.tsv:1: name: is empty"):
         rows.triple_table([source], tmp_path, load())
-
-
-def test_relations_of_a_known_source_are_translated(tmp_path: Path) -> None:
-    (tmp_path / "umls.tsv").write_text("aspirin\tisa\tdrug\n")
-    found = stored("triples", rows.triple_table([GraphSource("umls", ("umls.tsv",), "UMLS")], tmp_path, load()))
-    assert found.select("head", "relation", "tail").rows() == [("aspirin", "is_a_subtype_of", "drug")]
-
-
-def test_frames_come_in_batches() -> None:
-    records = [TripleRecord(f"h{i}", "r", "t", i) for i in range(5)]
-    assert [len(part) for part in frames(iter(records), rows=2)] == [2, 2, 1]
-    assert next(frames(records)).columns == list(TripleRecord._fields)
-    assert list(frames([])) == []
 
 
 @pytest.mark.dev_data

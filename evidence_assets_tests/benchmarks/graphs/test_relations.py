@@ -20,13 +20,6 @@ def test_the_shipped_vocabularies() -> None:
     assert {name for name, _ in vocabulary.foreign.values()} <= set(vocabulary.relations)
 
 
-def test_an_unknown_relation_is_read_as_its_own_name() -> None:
-    vocabulary = load()
-    assert vocabulary.template("process_of") == "process of"
-    assert vocabulary.template("NotHasProperty") == "not has property"
-    assert vocabulary.template("CtX") == "CtX"
-
-
 def test_foreign_names_are_translated_and_inverted() -> None:
     (triples,) = frames(
         [

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from evidence_assets.benchmarks.official.choices import read_facts
 from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.lake.errors import BadInput
@@ -148,10 +147,6 @@ class TestOpenBookQA(ReaderContract):
         {"gold": ("B",), "gold_evidence": (GoldEvidence("sentence", "openbook:3", "", "A bee buzzes."),)},
     ) + one("test", {"Data/Main/test.jsonl": lines(AI2)}, {"gold_evidence": ()})
     FAULTS = (("dev", {"dev.jsonl": bad(AI2, id="good")}, ":2: source_id: 'good' occurs twice"),)
-
-    def test_facts_of_the_open_book(self, tmp_path: Path) -> None:
-        lay(tmp_path, {"openbook.txt": '"A bee buzzes"\n'})
-        assert [fact.doc_id for fact in read_facts(tmp_path)] == ["openbook:1"]
 
 
 class TestArcChallenge(ReaderContract):

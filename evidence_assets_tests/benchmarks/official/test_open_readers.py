@@ -118,7 +118,7 @@ class TestWebqsp(ReaderContract):
 
 
 class TestStark(ReaderContract):
-    NAMES = ("stark_prime_synth", "stark_mag_synth", "stark_amazon_synth")
+    NAMES = tuple(f"stark_{base}_{kind}" for base in ("prime", "mag", "amazon") for kind in ("synth", "human"))
     HEAD = "id,query,answer_ids\n"
     WHOLE = one(
         "all",
@@ -138,13 +138,6 @@ class TestStark(ReaderContract):
         ),
     )
     EMPTY = (("val", {"stark_qa.csv": HEAD + "7,?,[1]\n", "val.index": ""}, "DIR"),)
-
-
-class TestStarkByPeople(ReaderContract):
-    NAMES = ("stark_amazon_human", "stark_prime_human", "stark_mag_human")
-    FILE = "stark_qa/stark_qa_human_generated_eval.csv"
-    WHOLE = one("all", {FILE: TestStark.HEAD + "7,Which?,[1]\n"}, {"gold": ("1",)})
-    FAULTS = (("all", {FILE: TestStark.HEAD + "7,Which?,1\n"}, ":2: answer_ids: expected a list"),)
 
 
 HOTPOT: dict[str, Any] = {

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from evidence_assets.benchmarks.info import dataset
 from evidence_assets.benchmarks.official.choices import read_facts
-from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
 from evidence_assets.benchmarks.official.passages import read_hotpotqa_documents
 from evidence_assets.benchmarks.readers import read_questions
 
@@ -58,8 +56,3 @@ def test_hotpotqa_sentences_stand_where_their_locators_say(dev_data: Path) -> No
             assert documents[evidence.source][start:end] == evidence.text != ""
             count += 1
     assert count == 229
-
-
-def test_lama_facts(dev_data: Path) -> None:
-    facts = Counter(fact.relation for fact in read_lama_facts(dev_data / "lama"))
-    assert len(facts) == len(list((dev_data / "lama" / "TREx").glob("P*.jsonl"))) and set(facts.values()) == {500}

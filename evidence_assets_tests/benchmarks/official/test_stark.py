@@ -134,50 +134,6 @@ def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
     assert "nan" not in "".join(base.nodes["document"])
 
 
-def amazon(folder: Path) -> Path:
-    product = {
-        "review": [{"reviewerID": "A1", "summary": "Fine", "reviewText": "Holds air.", "vote": None}],
-        "qa": [],
-        "color": ["red"],
-        "asin": "B01",
-        "title": "Bicycle pump",
-        "global_category": "Sports",
-        "category": ["pumps"],
-        "price": "",
-        "brand": "Zephyr",
-        "feature": ["Steel", "Light"],
-        "rank": "5",
-        "details": {},
-        "description": ["A pump."],
-    }
-    return as_official(
-        folder,
-        {
-            "0": product,
-            "1": {**product, "asin": "B02", "title": ""},
-            "2": {"brand_name": "Zephyr"},
-            "3": {"category_name": "pumps"},
-            "4": {"color_name": "red"},
-        },
-        {"node_types": [0, 0, 1, 2, 3], "edge_index": [[0, 0, 0, 0], [1, 2, 3, 4]], "edge_types": [0, 2, 3, 4]},
-        node_type_dict={"0": "product", "1": "brand", "2": "category", "3": "color"},
-        edge_type_dict={"0": "also_buy", "1": "also_view", "2": "has_brand", "3": "has_category", "4": "has_color"},
-    )
-
-
-def test_amazon_with_its_brands_categories_and_colours(tmp_path: Path) -> None:
-    base = read_stark(amazon(tmp_path), "amazon")
-    assert names(base) == ("Bicycle pump", "product 1 without a name", "Zephyr", "pumps", "red")
-    assert "review: A1, Fine, Holds air." in base.nodes["document"][0]
-    triples = triples_of(base)
-    assert triples == [
-        ("Bicycle pump", "also_buy", "product 1 without a name"),
-        ("Bicycle pump", "has_brand", "Zephyr"),
-        ("Bicycle pump", "has_category", "pumps"),
-        ("Bicycle pump", "has_color", "red"),
-    ]
-
-
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
     folder = written(tmp_path)
@@ -227,10 +183,3 @@ def test_faults_are_named(tmp_path: Path, file: str, value: object, sentence: st
         (folder / file).write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
     with pytest.raises(BadInput, match=sentence):
         read_stark(folder, "prime")
-
-
-def test_missing_files(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"node_types.pt: there is no such file; unpack STaRK's processed.zip"):
-        read_stark(tmp_path, "mag")
-    with pytest.raises(BadInput, match="there are prime, mag, amazon"):
-        read_stark(tmp_path, "freebase")

@@ -67,24 +67,6 @@ def test_what_the_chosen_chain_cites_is_counted_by_hand() -> None:
 
 
 @settings(deadline=None, max_examples=30)
-@given(
-    wanted=st.sets(st.integers(0, 5), min_size=1),
-    picked=st.lists(st.integers(0, 9), max_size=8, unique=True),
-    cited=st.sets(st.integers(0, 7)),
-)
-def test_precision_and_recall_are_those_of_sets(wanted: set[int], picked: list[int], cited: set[int]) -> None:
-    asked = [question(1, gold_evidence=[gold(f"<{i}>") for i in sorted(wanted)])]
-    rows = [evidence(1, rank, f"text <{i}> text") for rank, i in enumerate(picked, 1)]
-    chosen = [picked[place] for place in sorted(cited) if place < len(picked)]
-    citations = [cite(1, picked.index(i) + 1) for i in chosen]
-    precision, recall = citation_scores(
-        asked, {"q1": prediction(1, "A")}, stored("evidence", rows), stored("citations", citations)
-    )
-    assert recall == [pytest.approx(len(wanted & set(chosen)) / len(wanted))]
-    assert precision == ([pytest.approx(len(wanted & set(chosen)) / len(chosen))] if chosen else [])
-
-
-@settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=25))
 def test_the_curve_is_the_recall_of_what_stands_above_each_depth(picked: list[int]) -> None:
     asked = [question(1, gold_evidence=[gold(f"<{i}>") for i in (0, 1, 2)])]
@@ -92,12 +74,6 @@ def test_the_curve_is_the_recall_of_what_stands_above_each_depth(picked: list[in
     assert found == {
         k: [pytest.approx(len({0, 1, 2} & set(picked[:k])) / 3)] for k in (1, 2, 3, 5, 10, 20) if k <= len(picked)
     }
-
-
-def test_without_evidence_there_is_no_curve_and_nothing_is_found() -> None:
-    asked = [question(1, gold_evidence=[gold("x")]), question(2)]
-    assert recall_curve(asked, stored("evidence", [])) == {}
-    assert evidence_recall(asked, stored("evidence", [])) == [0.0]
 
 
 PATH = [["metformin", "may_treat", "diabetes"], ["Excessive thirsts", "is_associated_with", "diabetes"]]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
-from evidence_assets.experiment.scores.graph_stages import graph_stages, says, supports
+from evidence_assets.experiment.scores.graph_stages import graph_stages, supports
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets_tests.lake_rows import stored
 
@@ -132,8 +132,3 @@ def test_signal_is_the_share_of_pairs_won_whatever_the_scale_of_scores(drawn: li
     pairs = [(right, wrong) for right, *others in numbers for wrong in others]
     assert signal(1.0) == pytest.approx(sum((r > w) + (r == w) / 2 for r, w in pairs) / len(pairs))
     assert signal(1.0) == signal(0.1)
-
-
-def test_a_signal_within_chance_is_said_to_be_none() -> None:
-    assert says("g", "b", 0.52, 0.49, 0.55, 300).startswith("g carries no signal for the questions of b")
-    assert says("g", "b", 0.56, 0.51, 0.61, 300).startswith("g tells the right options of b from wrong ones")

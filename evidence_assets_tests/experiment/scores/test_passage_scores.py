@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.readers import read_passages, read_questions
-from evidence_assets.benchmarks.records import question_rows
-from evidence_assets.experiment.evidence import sources as inputs
-from evidence_assets.experiment.evidence.selection import asked as of_rows
-from evidence_assets.experiment.evidence.selection import evidence_rows
-from evidence_assets.experiment.evidence.sources import Bm25Chunks
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, ranked_documents
-from evidence_assets.retrieval import corpus_files
 from evidence_assets_tests.lake_rows import evidence, question, stored
-from evidence_assets_tests.retrieval.written import written_corpus
 
 
 def rows(number: int, chunks: list[int]) -> list[dict[str, Any]]:
@@ -57,21 +47,3 @@ def test_metrics_are_their_definitions(chunks: list[int], wanted: set[int]) -> N
     assert found["mrr"].value == pytest.approx(next((1 / (i + 1) for i, r in enumerate(relevant) if r), 0.0))
     assert found["hit@1"].value == float(relevant[:1] == [True])
     assert found["mrr"].n == 1, "a question that names no document is left out"
-
-
-@pytest.mark.dev_data
-def test_recall_on_hotpotqa_is_what_other_code_counted(
-    dev_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (inputs, corpus_files):  # The other code cut words as this; ours keep an apostrophe within a word.
-        monkeypatch.setattr(module, "words", lambda text: re.findall(r"\w+", text.lower()))
-    folder = dev_data / "hotpotqa-100"
-    documents = list(read_passages("hotpotqa", folder, "train"))
-    asked = question_rows(read_questions("hotpotqa", folder, "train"), "train", 0, 1)
-    texts, titles = [document.text for document in documents], [document.title for document in documents]
-    chunks = written_corpus(tmp_path, [f"k{i}" for i in range(len(texts))], texts, titles)
-    picked = evidence_rows("bm25", Bm25Chunks(chunks, 10, "1", titles=True), of_rows(stored("questions", asked)))
-    document_of = {f"k{i}": document.doc_id for i, document in enumerate(documents)}
-    found = passage_metrics(asked, stored("evidence", picked.rows), document_of)
-    assert {k: round(found[f"recall@{k}"].value, 3) for k in (2, 5, 10)} == {2: 0.585, 5: 0.775, 10: 0.895}
-    assert found["recall@2"].n == 100

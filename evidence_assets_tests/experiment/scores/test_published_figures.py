@@ -40,12 +40,6 @@ def test_errata_keep_their_value_and_come_last() -> None:
     assert only.erratum and "swapped" in only.note
 
 
-def test_two_numbers_for_one_thing_are_both_kept_and_each_says_so() -> None:
-    both = by_key()["medmcqa", "meditron_70b", "", "", "accuracy", ""]
-    assert [figure.value for figure in both] == [53.30, 66.00]
-    assert all("alt:" in figure.note for figure in both)
-
-
 @pytest.mark.dev_data
 def test_values_are_those_of_the_material(dev_data: Path) -> None:
     """Compared with the material it was made of, where that lies beside the development data."""
