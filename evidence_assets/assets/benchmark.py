@@ -64,9 +64,8 @@ class Benchmark(declared.Benchmark, dg.Component, dg.Resolvable):
             return dg.Definitions()
         for field in ANSWERED_FROM:
             self._refuse_undeclared(field)
-        listed = sorted({subset.ids for subset in self.subsets} - {""})
         wanted = datasets()[self.reader].wanted(self.split) if self.reader in datasets() else ""
-        return dg.Definitions(assets=raw_assets(self, self.raw, [*self.files, *listed], wanted)[1])
+        return dg.Definitions(assets=raw_assets(self, self.raw, self.files, wanted)[1])
 
     def _refuse_undeclared(self, field: str) -> None:
         """Refuse a corpus or graph that nothing makes in this profile: its questions would wait for it for ever."""

@@ -19,9 +19,7 @@ Located: TypeAlias = tuple[Row, Question]
 def question(row: Row, **fields: Any) -> Located:
     """A :class:`Question` with the row it came from, once it fulfils what all questions must.
 
-    It has a text; its task is known; it has no options or 2 to 26 non-blank ones; every gold label is one of its
-    labels; aliases, where given, stand beside each gold answer. The labels of a claim are different; two options of a
-    choice may read alike, as in some official questions, since their letters tell them apart.
+    Two options of a choice may read alike, as in some official questions: their letters tell them apart.
     """
     made = Question(**fields)
     if made.task not in TASKS:

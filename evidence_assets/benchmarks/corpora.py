@@ -1,13 +1,9 @@
-"""Text corpora: Wikipedia's Parquet shards, JSON lines, and folders of plain text, Markdown, HTML or PDF.
-
-Documents are streamed, so that a corpus may be of any size; only ids are kept, to notice doubles. Its files come in
-portions, so that what is made of one is made again only when it changes.
+"""Text corpora, streamed document by document.
 
 - Parquet: columns ``id``, ``title``, ``text`` (the shards of ``wikimedia/wikipedia``, 20231101.en).
 - JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and optionally ``title`` and ``url``.
-- ``.txt``, ``.md``, ``.html``, ``.pdf``: one document a file; its path below the folder is its id. Its title is the
-Markdown heading
-  that opens it or the title that it states, else the file's name. HTML and PDF need the extra ``documents``.
+- ``.txt``, ``.md``, ``.html``, ``.pdf``: one document a file, called by its path; the last two need the extra
+  ``documents``.
 """
 
 from __future__ import annotations
@@ -91,8 +87,7 @@ def read_documents(folder: Path) -> Iterator[Document]:
 def portions(folder: Path) -> list[Portion]:
     """The files of a corpus as they are read, each shard for itself, texts in at most ``BUNDLES`` bundles.
 
-    Which bundle a text belongs to follows from its path alone, so that one more text changes no other bundle. Within a
-    portion no id may come twice; whoever puts portions together sees to it that none does in two of them.
+    Which bundle a text belongs to follows from its path alone, so that one more text changes no other bundle.
     """
     bundles: dict[str, list[Path]] = defaultdict(list)
     for path in corpus_files(folder):

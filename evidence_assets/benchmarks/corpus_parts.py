@@ -1,8 +1,7 @@
-"""Documents as rows of ``chunks``: every portion of a corpus becomes a part, which holds its chunks shard by shard.
+"""Documents as rows of ``chunks``: every portion of a corpus becomes a part, a Parquet file named by its inputs.
 
-A part is one Parquet file, named by all that went into it; each of its row groups is of one shard, so that a shard is
-put together from its own rows alone. A pass makes the parts that are absent: after a kill it goes on with the portion
-at hand, after an edit it cuts the edited portion. Memory holds ``GROUP`` rows a shard, whatever the corpus's size.
+Each row group is of one shard. A pass makes the parts that are absent: after a kill it goes on with the portion at
+hand, after an edit it cuts the edited portion. Memory holds ``GROUP`` rows a shard, whatever the corpus's size.
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.chunking import chunks
 
 CHUNKING_VERSION = "1"
-
-
 HARD_LIMIT = 512
 """No chunk is longer, whatever the encoder reads."""
 
@@ -90,8 +87,6 @@ class Parts:
         """Cut what has not been cut yet and forget what is no part of the corpus any more; returns how many were cut.
 
         ``heard`` is told how many bytes are done, of how many.
-
-        Raises BadInput where a file cannot be read, there is no document, or one id stands for two.
         """
         files = self._file_ids(portions)
         keys = [

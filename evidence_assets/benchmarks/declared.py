@@ -1,7 +1,6 @@
 """Which benchmarks and parts of benchmarks are declared, what each is read from and what it is answered from.
 
-A part is answered and scored as a benchmark of its own, in partitions of its own, so that no score of a part is ever
-taken for one of the whole. All is read without Dagster; the raw asset of a benchmark is made in ``assets.benchmark``.
+A part is answered and scored as a benchmark of its own, so that its scores are never taken for those of the whole.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declarations import instances, validated
-from evidence_assets.benchmarks.reading import text_lines
 from evidence_assets.benchmarks.records import Question
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -69,8 +67,6 @@ class Subset(BaseModel):
 
     split: str = Field("", pattern=r"^[\w.-]*$")
     """Another split of its files."""
-    ids: str = ""
-    """File below the lake's ``raw`` with the ids of its questions, one a line, as the benchmark's files have them."""
     limit: int = Field(0, ge=0)
     """The first so many questions, in the order of the files; 0 for all."""
     sample: Sample | None = None
@@ -79,29 +75,26 @@ class Subset(BaseModel):
 
     @property
     def part(self) -> str:
-        """What it is called after the benchmark: ``first150``, ``sample100-seed0``, ``test-0.1``, ``ids-easy``."""
-        listed = f"ids-{Path(self.ids).stem}" if self.ids else ""
+        """What it is called after the benchmark: ``first150``, ``sample100-seed0``, ``test-0.1``."""
         first = f"first{self.limit}" if self.limit else ""
         drawn = f"sample{self.sample.n}{SEEDED}{self.sample.seed}" if self.sample else ""
-        return "+".join(filter(None, (self.split, listed, first, drawn)))
+        return "+".join(filter(None, (self.split, first, drawn)))
 
     @model_validator(mode="after")
     def _of_something(self) -> Subset:
         if not self.part:
-            raise ValueError("a subset states split, ids, limit or sample")
+            raise ValueError("a subset states split, limit or sample")
         return self
 
     def expected_of(self, whole: Expected) -> Expected:
         """How large it is where the benchmark is as large as this; no questions where that is not known."""
         if self.expected is not None:
             return self.expected
-        sizes = {0 if self.split or self.ids else whole.questions, self.limit, self.sample.n if self.sample else 0}
+        sizes = {0 if self.split else whole.questions, self.limit, self.sample.n if self.sample else 0}
         return Expected(questions=min(sizes - {0}, default=0), options=whole.options)
 
-    def chosen(self, questions: Iterable[Question], raw: Path) -> Iterator[Question]:
+    def chosen(self, questions: Iterable[Question]) -> Iterator[Question]:
         """Those of the split's questions that are of it, in their order."""
-        if self.ids:
-            questions = _listed(questions, raw / self.ids)
         if self.limit:
             questions = islice(questions, self.limit)
         return iter(questions if self.sample is None else drawn(questions, self.sample))
@@ -113,17 +106,6 @@ def drawn(questions: Iterable[Question], sample: Sample) -> list[Question]:
         sample.n, enumerate(questions), key=lambda item: content_id("drawn", sample.seed, item[1].source_id)
     )
     return [question for _, question in sorted(lowest, key=lambda item: item[0])]
-
-
-def _listed(questions: Iterable[Question], file: Path) -> Iterator[Question]:
-    if not file.is_file():
-        raise BadInput("is not there: it should hold the ids of a subset's questions, one a line", file=file)
-    line_numbers = {line.strip(): number for number, line in text_lines(file) if line.strip()}
-    for question in questions:
-        if line_numbers.pop(question.source_id, None) is not None:
-            yield question
-    for missing, number in line_numbers.items():
-        raise BadInput(f"the benchmark has no question {missing!r}", file=file, line=number)
 
 
 class FromRaw(BaseModel):

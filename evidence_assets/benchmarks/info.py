@@ -132,12 +132,11 @@ class DatasetInfo(BaseModel):
         )
 
     def count_note(self, split: str, count: int) -> str:
-        """A sentence if ``count`` questions are not what the whole split has; empty if they are or nobody knows."""
-        official = self.counts.get(split)
-        if official is None or official == count:
-            return ""
-        what = "a subset" if count < official else "more than the official file holds"
-        return f"{self.title}, split {split}: {count:,} questions, officially {official:,}; this is {what}."
+        """A sentence if ``count`` questions are not what the whole split has."""
+        official = self.counts.get(split, count)
+        return (
+            "" if official == count else f"{self.title}, split {split}: {count:,} questions, officially {official:,}."
+        )
 
 
 @cache

@@ -1,8 +1,7 @@
 """The readers by the name of their dataset, and the questions and tables of declared benchmarks.
 
-A module in ``official`` names in ``READERS`` the datasets whose questions it reads out of a folder, in ``PAIRS`` those
-of whose files it reads each question with its table, in ``TABLES`` those that have further tables, and in ``PASSAGES``
-those whose questions come with the passages that they are answered from. What has ``fields`` in YAML needs no module.
+A module in ``official`` names in ``READERS`` the datasets that it reads out of a folder, in ``PAIRS`` those whose
+questions it reads with their tables, in ``TABLES`` further tables, in ``PASSAGES`` those that bring passages.
 """
 
 from __future__ import annotations
@@ -49,10 +48,7 @@ READERS: dict[str, Reader] = {
 
 
 def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
-    """The questions of some splits of a dataset, in the order of their files; no id may come twice in all of them.
-
-    ``folder``: Where its files are, as the authors lay them out or side by side.
-    """
+    """The questions of some splits of a dataset, in the order of their files; no id may come twice in all of them."""
     info = dataset(name)
     read = READERS.get(name) or (choices.read if info.fields else None)
     if read is None:
@@ -89,16 +85,11 @@ def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
 
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
-    """The benchmark's questions under its declared name, at least one.
-
-    Official files give those of its split alone; a user's own file gives all, of which the caller keeps a split. Of a
-    part there are its own questions alone, whatever the file.
-    """
+    """The benchmark's questions under its declared name, at least one; of a user's own file those of all splits."""
     files = [lake.raw_place(name) for name in benchmark.files]
     questions = _questions(files, benchmark)
     if isinstance(benchmark, Part):
-        raw = lake.raw_with(*filter(None, [benchmark.subset.ids]))
-        questions = benchmark.subset.chosen((q for q in questions if q.split == benchmark.split), raw)
+        questions = benchmark.subset.chosen(q for q in questions if q.split == benchmark.split)
     names = names_of(lake.raw_place(benchmark.names)) if benchmark.names else {}
     renamed = (replace(_with_names(question, names), benchmark=benchmark.name) for question in questions)
     return some(renamed, lambda: _nothing_in(files[0], benchmark))

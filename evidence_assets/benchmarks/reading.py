@@ -1,7 +1,6 @@
 """Streams of lines and rows out of raw files, in constant memory (JSON: see :mod:`reading_json`).
 
-A generator raises :class:`BadInput` with file, line and field where it meets the fault, which may be after many good
-rows: a caller that must not keep half a file writes only once the generator is exhausted.
+A generator raises :class:`BadInput` with file, line and field where it meets the fault.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import refuse_what_is_no_file
@@ -49,7 +48,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
                 raise BadInput(
                     "holds gzip data; name it .gz" if packed else "is named .gz but holds no gzip data", file=path
                 )
-            yield gzip.GzipFile(fileobj=raw) if packed else raw
+            yield cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else raw
     except OSError as refused:
         raise BadInput(f"cannot be read ({refused.strerror or refused})", file=path) from refused
 
@@ -198,9 +197,8 @@ def delimited(
 ) -> Iterator[tuple[int, list[str]]]:
     """Rows of a delimited file with the line that each begins on.
 
-    ``columns`` is how many fields a row must have. With ``quoted`` a field in double quotes may hold delimiters and
-    line ends. Blank lines are no rows, or with ``blank`` rows without fields, where rows are referred to by their
-    number.
+    ``columns``: How many fields a row must have. ``quoted``: Whether a field in double quotes may hold delimiters and
+    line ends. ``blank``: Whether blank lines are rows.
     """
     lines = text_lines(path, "delimited text")
     plain = ((number, line.split(delimiter) if line else []) for number, line in lines)

@@ -1,8 +1,4 @@
-"""Single questions: one row of the benchmark ``asked``, answered by the stages of a variant as the assets are.
-
-Each question is a partition ``asked|<question_id>`` of the assets of its family, so that two questions never write
-the same file, and trace, impact and cards know it like any other. Which variant answers is chosen by the caller.
-"""
+"""Single questions: each a partition ``asked|<question_id>``, answered by the stages of a variant as the assets are."""
 
 from __future__ import annotations
 
@@ -93,8 +89,6 @@ def question_of(text: str, options: Sequence[str], source: Source, table: Table 
 
     Of a table, what does not end in a question mark is a claim to verify; a question without options chooses among the
     table's own cells.
-
-    Raises BadInput where there is nothing asked, one option alone, too many, or one twice.
     """
     text, options = " ".join(text.split()), [" ".join(option.split()) for option in options]
     if not text:

@@ -1,8 +1,4 @@
-"""A corpus made of documents: chunks, vectors, index and token store, each by one function that knows no Dagster.
-
-Belongs here: what the four assets of a corpus do. ``assets.corpus`` makes assets of them; ``make_corpus`` calls them
-one after another, for whoever wants to ask of a folder of documents at once.
-"""
+"""A corpus made of documents: chunks, vectors, index and token store, each by one function that knows no Dagster."""
 
 from __future__ import annotations
 
@@ -72,11 +68,7 @@ def chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> StageO
 
 
 def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOutput:
-    """One vector a chunk of the step's shard; those of unchanged texts are taken over, those of a killed step, too.
-
-    Chunks are cut to what the profile's first encoder reads; of one that is too long for another, its pieces are
-    encoded.
-    """
+    """One vector a chunk of the step's shard; of a chunk that is too long for the encoder, its pieces are encoded."""
     settings = on_a_card(step.profile.encoder, step.shard)
     model = encoder(settings)
     columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]

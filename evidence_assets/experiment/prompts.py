@@ -1,8 +1,6 @@
-"""What a language model would be sent for one question, without sending it: the steps of a variant, run on that
-question.
+"""What a language model would be sent for one question: the steps of a variant, which put their requests into a list.
 
-The same code that asks puts its requests into a list here, so that nothing shown can differ from what is sent. Where a
-prompt holds replies, those that the lake has stand in it, else a place such as ``[reply 1]``.
+Where a prompt holds replies, those that the lake has stand in it, else a place such as ``[reply 1]``.
 """
 
 from __future__ import annotations
@@ -31,13 +29,9 @@ class Shown:
 
 
 def prompts(system: System, variant: Variant, lake: Lake, question: str = "") -> list[Shown]:
-    """Every request that the steps of a variant would send for a question; the first that has evidence where none is
-    named.
+    """Every request that a variant would send for a question, or for the first that has evidence.
 
     A system that asks about something else than questions shows what it asks about the first of these.
-
-    Raises BadInput if no question of the variant's has an id that begins so, or it has no evidence yet, or nothing is
-    asked about it.
     """
     method, requests = system.method_of(variant), list[Request]()
     if isinstance(method, OwnStages) and method.asks_first and not question:

@@ -1,7 +1,4 @@
-"""The rule of reuse that every writer of rows shares: unchanged rows are reused with their lineage, the rest is added.
-
-Rows may be millions, so they are kept typed.
-"""
+"""The rule of reuse that every writer of rows shares: unchanged rows are reused with their lineage."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A stage of a system, one asset, without Dagster: what it reads, what it works with, and what it makes.
-
-``assets`` makes a ``StageContext`` out of Dagster's context, a test makes one out of a lake.
-"""
+"""A stage of a system, one asset, without Dagster: what it reads, what it works with, and what it makes."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""The stages of a variant: from questions to evidence, chains, predictions, citations and scores, by task family.
+"""The stages of a variant: functions of its plan and their context; ``PIPELINES`` says which a family has.
 
-Each stage is a function of the variant's plan and of the context that it runs in; ``PIPELINES`` says which a family
-has, and what each reads. A stage reads what it declares and nothing else (``StageContext.input``).
+A stage reads what it declares and nothing else (``StageContext.input``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -140,10 +139,7 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
         more,
         encoder(context.profile.token_encoder) if variant.bertscore else None,
     )
-    shown = shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy")
-    if signal := more.get(graph_stages.SIGNAL):
-        shown["graph"] = graph_stages.says(context.benchmark.graph, benchmark, *astuple(signal))
-    return StageOutput(rows, metadata=shown)
+    return StageOutput(rows, metadata=shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy"))
 
 
 def _triple_metrics(

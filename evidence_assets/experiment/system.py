@@ -1,8 +1,4 @@
-"""What a system is to the experiment: its methods with their settings, what they read, and one version.
-
-A system's package says ``SYSTEM = System(…)``. A method either picks evidence, and then the stages from evidence to
-scores are those of its task family (``experiment.stages``), or it states stages of its own.
-"""
+"""A system: its methods, which pick evidence or state stages of their own, with their settings, and one version."""
 
 from __future__ import annotations
 
@@ -33,10 +29,7 @@ S = TypeVar("S")
 def read_settings(
     settings: type[S], stated: Mapping[str, Any], *, where: str, file: Path | None = None, defaults: Mapping[str, Any]
 ) -> S:
-    """Settings of this type with ``stated`` values over the ``defaults`` of a profile.
-
-    Raises BadInput if a name is none of its fields, or a value does not fit; ``where`` says whose settings they are.
-    """
+    """Settings of this type with ``stated`` values over the ``defaults`` of a profile; BadInput where one is wrong."""
     known = [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
     for name in stated:
         if name not in known:
@@ -166,8 +159,6 @@ def crossings(system: System, variant: Variant, opted: frozenset[str] | None = N
     """The variant once for every combination of the models that it, or an opted-in preset of it, is crossed with.
 
     A kind that it does not work with is left out. Models that come first in the profile are not named.
-
-    Raises BadInput if a model is none of the profile's.
     """
     method = system.method_of(variant)
     kinds = set(method.models(method.settings_of(variant)))

@@ -1,9 +1,4 @@
-"""Variants of systems, each stated once in ``systems/<system>/variants.yaml`` under ``family/name``, and presets of
-them.
-
-All are read without Dagster and without importing a system. What a method's parameters are is said by its settings
-(``experiment.system``), what a variant's stages are in ``experiment.stages``.
-"""
+"""Variants of systems, each stated in ``systems/<system>/variants.yaml`` under ``family/name``, and presets of them."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ import pytest
 
 from evidence_assets.benchmarks.checks import question, unique_questions
 from evidence_assets.benchmarks.reading import Row
-from evidence_assets.benchmarks.records import Question, Task, question_rows
 from evidence_assets.lake.errors import BadInput
 
 GOOD = {
@@ -43,33 +42,8 @@ def test_faulty_questions(changes: dict[str, object], said: str) -> None:
         question(Row({}, Path("f"), 3), **(GOOD | changes))
 
 
-def test_options_of_a_choice_may_read_alike() -> None:
-    _, made = question(Row({}, Path("f"), 3), **(GOOD | {"options": ("x", "y", "x"), "gold": ("C",)}))
-    assert (made.options, made.labels, made.gold) == (("x", "y", "x"), ("A", "B", "C"), ("C",))
-
-
 def test_good_questions_pass_unchanged() -> None:
     row, made = question(Row({}, Path("f"), 3), **GOOD)
     assert list(unique_questions([(row, made)])) == [made] and made.labels == ("A", "B")
     with pytest.raises(BadInput, match="f:3: source_id: 'q' occurs twice"):
         list(unique_questions([(row, made), (row, made)]))
-
-
-NEGATED = "Which of these is NOT a fish?"
-
-
-@pytest.mark.parametrize(
-    ("text", "stated", "task", "expected"),
-    [
-        (NEGATED, None, "mcqa", True),
-        (NEGATED, False, "mcqa", False),
-        ("Which is a fish?", True, "mcqa", True),
-        ("Which is a fish?", None, "mcqa", False),
-        (NEGATED, None, "table_qa", True),
-        (NEGATED, None, "kgqa", False),
-    ],
-)
-def test_negated(text: str, stated: bool | None, task: Task, expected: bool) -> None:
-    question = Question("b", "1", "test", task, text, ("cod", "cat") if task != "kgqa" else (), negated=stated)
-    (row,) = question_rows([question], "test", 0, 1)
-    assert row["negated"] is expected

@@ -76,28 +76,6 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
         list(tables_of(lake, benchmark))
 
 
-WEB_CLAIM = json.dumps({"_id": 7, "claim": "c", "label": "SUPPORTS", "table": {"rows": [["1", "2"]]}})
-STATEMENT = '"1.csv": [["Kane has 8."], [1], "g"]'
-
-
-@pytest.mark.parametrize(
-    ("reader", "questions", "said"),
-    [
-        ("scitab", f"[{json.dumps(CLAIM)},\n{json.dumps(CLAIM)}]", "questions:2: source_id: 'c1' occurs twice"),
-        ("pubhealthtab", f"{WEB_CLAIM}\n{WEB_CLAIM}\n", "questions:2: source_id: '7' occurs twice"),
-        ("tabfact", f"{{{STATEMENT},\n{STATEMENT}}}", "questions:2: source_id: '1.csv#0' occurs twice"),
-    ],
-)
-def test_a_claim_whose_id_comes_twice_is_refused(tmp_path: Path, reader: str, questions: str, said: str) -> None:
-    table = "a#b\nKane#8\n"
-    lake = lake_with(tmp_path, {"b/questions": questions, "b/a.csv": table, "tables/1.csv": table})
-    tables = "tables" if reader == "tabfact" else ""
-    benchmark = Benchmark(name="mine", task="verification", reader=reader, path="b/questions", tables=tables)
-    for read in (questions_of, tables_of):
-        with pytest.raises(BadInput, match=said):
-            list(read(lake, benchmark))
-
-
 def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
     with pytest.raises(BadInput, match=r"put dataset/sci_tab\.json into .*github\.com/XinyuanLu00/SciTab"):

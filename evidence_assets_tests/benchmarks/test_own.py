@@ -167,16 +167,3 @@ def test_table_files(tmp_path: Path) -> None:
     for name in ("none.csv", "none.parquet"):
         with pytest.raises(BadInput, match=name):
             read_table_file(tmp_path / name)
-
-
-def test_odd_files(tmp_path: Path) -> None:
-    (tmp_path / "empty.csv").write_text("")
-    assert read_table_file(tmp_path / "empty.csv").header == ()
-    (tmp_path / "one.csv").write_text("only\nx\n")
-    assert read_table_file(tmp_path / "one.csv").rows == (("x",),)
-    (tmp_path / "latin.csv").write_bytes("a\nM\xfcller\n".encode("latin-1"))
-    with pytest.raises(BadInput, match="UTF-8"):
-        read_table_file(tmp_path / "latin.csv")
-    (tmp_path / "no.parquet").write_text("not parquet")
-    with pytest.raises(BadInput, match="Parquet"):
-        read_table_file(tmp_path / "no.parquet")

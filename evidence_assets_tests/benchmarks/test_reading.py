@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks import reading_json
-from evidence_assets.benchmarks.reading import Row, delimited, headed_rows, read_text, text_lines
+from evidence_assets.benchmarks.reading import Row, delimited, read_text, text_lines
 from evidence_assets.benchmarks.reading_json import json_at, json_items, json_rows, jsonl
 from evidence_assets.lake.errors import BadInput
 
@@ -167,17 +167,6 @@ def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
 def test_faulty_delimited_text(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         list(delimited(write(tmp_path, text), ",", columns=2, quoted=True))
-
-
-def test_header_is_checked(tmp_path: Path) -> None:
-    path = write(tmp_path, "id,query\n1,what\n")
-    assert [row.values for row in headed_rows(path, ["query"])] == [{"id": "1", "query": "what"}]
-    with pytest.raises(BadInput, match=r":1: answer: the header lacks this column \(found: id, query\)"):
-        list(headed_rows(path, ["answer"]))
-    with pytest.raises(BadInput, match="an empty file"):
-        list(headed_rows(write(tmp_path, ""), ["answer"]))
-    with pytest.raises(BadInput, match="names a column twice"):
-        list(headed_rows(write(tmp_path, "a,a\n"), ["a"]))
 
 
 def test_fields_are_taken_with_their_type() -> None:

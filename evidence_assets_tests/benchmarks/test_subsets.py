@@ -12,7 +12,6 @@ from evidence_assets.benchmarks.declared import Benchmark, Expected, Sample, Sub
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question
 from evidence_assets.experiment.scores.published_figures import figures, part_of
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.benchmarks.official.contract import lay, lines
 
@@ -34,7 +33,7 @@ def test_a_draw_is_of_its_size_and_does_not_depend_on_the_order(ids, n, seed, ra
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
-    """Six claims of two splits about three tables, and the ids of two of them."""
+    """Six claims of two splits about three tables."""
     lake = Lake.create(tmp_path / "lake")
     claims = [
         {
@@ -48,7 +47,7 @@ def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
         for i in range(6)
     ]
     own = {"benchmarks/mine/questions.jsonl": lines(*claims), "benchmarks/mine/tables.jsonl": lines(*TABLES)}
-    lay(lake.raw, own | {"easy.txt": "c5\nc2\n", "wrong.txt": "c1\nc9\n"})
+    lay(lake.raw, own)
     return lake, Benchmark(name="mine", task="verification", expected=Expected(questions=5, options=3))
 
 
@@ -57,7 +56,6 @@ def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
     [
         ({"limit": 2}, "mine.first2", ["c1", "c2"], 2),
         ({"split": "dev"}, "mine.dev", ["c0"], 0),
-        ({"ids": "easy.txt"}, "mine.ids-easy", ["c2", "c5"], 0),
         ({"limit": 4, "sample": {"n": 9, "seed": 7}}, "mine.first4+sample9-seed7", ["c1", "c2", "c3", "c4"], 4),
     ],
 )
@@ -71,16 +69,6 @@ def test_a_part_has_its_name_its_questions_and_their_tables(
     questions = list(questions_of(lake, part))
     assert [q.source_id for q in questions] == ids and {q.benchmark for q in questions} == {name}
     assert {t.table_id for t in tables_of(lake, part)} == {q.table_id for q in questions}
-
-
-def test_ids_that_are_not_there_are_named_by_line(files: tuple[Lake, Benchmark]) -> None:
-    lake, whole = files
-    (part,) = whole.model_copy(update={"subsets": [Subset(ids="wrong.txt")]}).parts
-    with pytest.raises(BadInput, match="no question 'c9'") as caught:
-        list(questions_of(lake, part))
-    assert caught.value.line == 2
-    with pytest.raises(ValueError, match="a subset states split, ids, limit or sample"):
-        Subset()
 
 
 def test_every_printed_part_of_a_declared_benchmark_is_declared() -> None:

@@ -15,6 +15,7 @@ from evidence_assets.experiment.evidence.selection import Asked
 from evidence_assets.experiment.stage import Before
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
+from evidence_assets_tests.lake_rows import evidence as evidence_row
 from evidence_assets_tests.lake_rows import prediction, stored
 
 
@@ -48,27 +49,11 @@ class Counting:
 
 def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
     """(question, option, text) as rows; equal texts state the same fact."""
-    made = []
-    for i, (question, option, text) in enumerate(rows):
-        made.append(
-            {
-                "benchmark": "b",
-                "selector": "s",
-                "kind": "chunk",
-                "source_kind": "chunk",
-                "source_id": text,
-                "locator": "",
-                "evidence_id": f"e{i}",
-                "question_id": question,
-                "option": option,
-                "text": text,
-                "rank": i,
-                "score": 1.0,
-                "why": None,
-                "content_hash": content_id("evidence", "chunk", text, "", text),
-                "input_hash": "",
-            }
-        )
+    made = [
+        evidence_row(0, i, text, evidence_id=f"e{i}", question_id=question, option=option, source_id=text)
+        | {"content_hash": content_id("evidence", "chunk", text, "", text)}
+        for i, (question, option, text) in enumerate(rows)
+    ]
     return stored("evidence", made)
 
 

@@ -12,7 +12,7 @@ from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.cli.ask import variant_for, variants_for
+from evidence_assets.cli.ask import variant_for
 from evidence_assets.experiment import ad_hoc_questions as asked
 from evidence_assets.experiment.ad_hoc_questions import Answered, Source
 from evidence_assets.experiment.corpus_making import make_corpus
@@ -93,16 +93,6 @@ def test_without_options_a_statement_answers_or_nothing_does(lake: Lake) -> None
         "without the evidence that it rests on: insufficient; with that alone: Cats sleep for sixteen hours a day. "
         "(needed, and enough)"
     )
-
-
-def test_without_options_the_graph_is_asked_before_the_texts() -> None:
-    def asked_of(family: str, source: Source, system: str = "") -> list[str]:
-        return [variant.name for variant in variants_for(family, source, system, "")]
-
-    both = Source("notes", "medical")
-    assert asked_of("graph", both) == ["a2q_paths", "uscrake"]
-    assert asked_of("graph", both, "uscrake") == asked_of("graph", Source("notes")) == ["uscrake"]
-    assert asked_of("mcqa", both) == ["uscrake"]
 
 
 def test_a_table_is_asked_with_options_with_none_and_as_a_claim(lake: Lake) -> None:

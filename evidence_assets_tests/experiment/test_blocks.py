@@ -9,12 +9,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import polars as pl
-import pytest
-
 from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, evidence_rows
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.lake import blocks
 from evidence_assets.lake.store import Lake
 
 QUESTIONS = [Asked(f"q{i:03d}", "b", "mcqa", "Which?", ("x", "y")) for i in range(60)]
@@ -54,6 +50,7 @@ KILLED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
+from evidence_assets.lake import blocks
 from evidence_assets_tests.experiment.test_blocks import *
 blocks.BLOCK_SECONDS = 0.1
 make(Lake(Path(sys.argv[1]) / "lake"), Slow(Path(sys.argv[1]) / "seen", 0.02))
@@ -82,25 +79,3 @@ def test_a_killed_step_goes_on_from_its_last_block_and_ends_with_the_same_bytes(
     other = Lake.create(tmp_path / "other")
     assert make(other, Slow(tmp_path / "unread", 0)) == (0, len(QUESTIONS))
     assert contents(lake) == contents(other)
-
-
-@pytest.fixture
-def half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """A lake whose partition stands, of an older version, with blocks of two attempts at newer ones."""
-    lake = Lake.create(tmp_path / "lake")
-    make(lake, Slow(tmp_path / "seen", 0, "0"))
-    monkeypatch.setattr(blocks, "BLOCK_SECONDS", 0.0)
-    for version in ("1", "2"):
-        step = StageContext(lake, "evidence", ASSET, PARTITION)
-        evidence_rows("slow", Slow(tmp_path / "seen", 0, version), QUESTIONS[:20], step.before)
-    return lake
-
-
-def test_blocks_of_other_inputs_are_not_taken_over(half: Lake, tmp_path: Path) -> None:
-    for version in ("2", "3"):
-        reused, selected = make(half, Slow(tmp_path / "seen", 0, version))
-        assert (reused, selected) == ((40, 40) if version == "2" else (0, 60))
-        other = Lake.create(tmp_path / version)
-        make(other, Slow(tmp_path / "seen", 0, version))
-        assert contents(half) == contents(other)
-    assert half.read("lineage_edges", ASSET).filter(pl.col("parent_version") == "0").is_empty()

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets.system import variant_defs
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.system import crossings
 from evidence_assets.experiment.variants import VARIABLE, Variant, presets, variants_of
@@ -87,31 +86,6 @@ def test_vectors_of_another_encoder_are_read_under_its_name_and_all_else_is_shar
     assert stages["evidence/graph/z/mpnet"] == stages["evidence/graph/z"], "its encoder meets no stored vectors"
 
 
-def test_a_harvest_of_another_masked_model_reads_that_model() -> None:
-    harvest = Variant(
-        system="kbloom",
-        family="knowledge",
-        name="z",
-        method="kbloom",
-        parameters={"collections": ("own",)},
-        models={"masked_model": "all"},
-    )
-    stages = {stage.key: stage for stage in all_stages(load("kbloom"), harvest)}
-    assert {"knowledge/z/harvest", "knowledge/z/roberta/harvest", "knowledge/z/roberta/own"} <= stages.keys()
-    assert "models/masked_lm/roberta" in {read.key for read in stages["knowledge/z/roberta/harvest"].reads}
-    assert {"models/masked_lm", "models/masked_lm/roberta"} == set(
-        keys(
-            Variant(
-                system="kbloom",
-                family="models",
-                name="masked_lm",
-                method="masked_model",
-                models={"masked_model": "all"},
-            )
-        )
-    )
-
-
 def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearness to the seeds counts as published; it was left out for the sample's own model, which no other
     inherits.
@@ -132,16 +106,6 @@ def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch:
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(beside))
     assert ranked_by(harvest) == ("probability", "fluency")
     assert ranked_by(harvest.model_copy(update={"using": {"masked_model": "roberta"}})) == ("corrected", "printed")
-
-
-def test_groups_and_tags_show_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "uscrake_main")
-    shown = {}
-    for asset in variant_defs(of_preset()).assets or []:
-        for spec in asset.specs:  # type: ignore[union-attr]
-            shown[spec.key.to_user_string()] = (spec.group_name, "model/qwen" in spec.tags)
-    assert shown["evidence/mcqa/z"] == shown["chains/mcqa/z"] == ("baselines", False)
-    assert shown["chains/mcqa/z/qwen"] == ("baselines_qwen", True)
 
 
 def test_the_tables_with_several_models_are_crossed_with_them() -> None:

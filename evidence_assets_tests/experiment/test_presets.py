@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets.system import TAG, variant_defs
+from evidence_assets.assets.system import TAG
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.scores.published_figures import figures
-from evidence_assets.experiment.variants import ALL, VARIABLE, Variant, is_loaded, opted_in, presets, variants
+from evidence_assets.experiment.variants import ALL, VARIABLE, is_loaded, opted_in, presets, variants
 from evidence_assets.lake.errors import BadInput
 
 
@@ -50,21 +49,6 @@ def variants_in(folder: Path, text: str) -> Path:
     (folder / "baselines").mkdir()
     (folder / "baselines" / "variants.yaml").write_text(text)
     return folder
-
-
-def test_a_variant_that_is_not_opted_in_makes_nothing_and_one_that_is_carries_the_presets_tag(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    chosen = Variant(system="baselines", family="mcqa", name="z", method="bm25", presets=("uscrake_costs",))
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert not chosen.loaded
-    monkeypatch.setenv(VARIABLE, "uscrake_costs")
-    assert chosen.loaded
-    assets = list(variant_defs(chosen).assets or [])
-    assert len(assets) == 5
-    for asset in assets:
-        assert isinstance(asset, dg.AssetsDefinition)
-        assert "preset/uscrake_costs" in asset.tags_by_key[asset.key]
 
 
 @pytest.mark.parametrize(

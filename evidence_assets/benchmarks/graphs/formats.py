@@ -1,7 +1,4 @@
-"""The graph formats by the name under which a configuration asks for one, each with the files that it takes.
-
-A reader streams the triples as the source states them, line by line.
-"""
+"""The graph formats by name, each with the files that it takes; readers stream triples as the source states them."""
 
 from __future__ import annotations
 
@@ -11,40 +8,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.reading import Row, delimited, headed_rows, shown
 from evidence_assets.benchmarks.reading_json import json_items
 from evidence_assets.lake.errors import BadInput
 
 FREEBASE = "www.freebase.com/"
 DRUGBANK_COLUMNS = ("DrugBank ID", "Accession Numbers", "Common name", "Synonyms")
-DISEASE_RELATIONS = {
-    "0": "belongs_to_the_category_of",
-    "1": "is_a_category",
-    "2": "may_cause",
-    "3": "is_a_subtype_of",
-    "4": "is_a_risk_factor_of",
-    "6": "is_associated_with",
-    "10": "may_contraindicate",
-    "12": "interacts_with",
-    "16": "belongs_to_the_drug_family_of",
-    "17": "belongs_to_drug_super-family",
-    "18": "is_a_vector_for",
-    "20": "may_be_allelic_with",
-    "26": "see_also",
-    "30": "is_an_ingredient_of",
-    "233": "may_treat",
-}
-"""Relations of the Disease Database by their codes."""
 
 
 class TripleRecord(NamedTuple):
-    """One triple as its source states it.
-
-    ``head``, ``relation``, ``tail``: Names, never blank.
-    ``line``: Line of the file, from 1.
-    ``head_type``, ``tail_type``: Kind of entity, where the source says.
-    ``label``: False for a triple that the source marks as untrue, None where it marks nothing.
-    """
+    """One triple as its source states it, on which line; ``label`` is False where the source marks it as untrue."""
 
     head: str
     relation: str
@@ -193,6 +167,7 @@ def disease_database(relations: Path, names: Path) -> Triples:
     ddb_relas.json: ``{row: [head item, tail item, relation code]}``.
     """
     preferred = {item: name for name, item, first in _disease_names(names) if first}
+    relation_names = load().foreign_names("disease_database")
     for line, key, value in json_items(relations):
         head, tail, code = _ids(value, 3, relations, line, key)
         for item in (head, tail):
@@ -200,10 +175,10 @@ def disease_database(relations: Path, names: Path) -> Triples:
                 raise BadInput(
                     f"item {item} has no preferred name in {names.name}", file=relations, line=line, field=key
                 )
-        if code not in DISEASE_RELATIONS:
-            known = ", ".join(DISEASE_RELATIONS)
+        if code not in relation_names:
+            known = ", ".join(relation_names)
             raise BadInput(f"relation code {code} is unknown; known are {known}", file=relations, line=line, field=key)
-        yield TripleRecord(preferred[head], DISEASE_RELATIONS[code], preferred[tail], line)
+        yield TripleRecord(preferred[head], relation_names[code], preferred[tail], line)
 
 
 def _disease_synonyms(files: Sequence[Path]) -> Iterator[tuple[str, str]]:
@@ -230,12 +205,9 @@ def _ids(value: Any, count: int, file: Path, line: int, field: str) -> list[str]
 
 @dataclass(frozen=True)
 class Format:
-    """How one format is read.
+    """How one format is read: its files in order, its triples, and (name, synonym) pairs.
 
-    ``files``: What its files are, in the order in which ``read`` takes them.
-    ``read``: The triples.
     ``vocabulary``: Source name under which ``relation_mapping.tsv`` translates its relations; empty where they stay.
-    ``synonyms``: (name, synonym) pairs that the files state besides.
     """
 
     files: tuple[str, ...]

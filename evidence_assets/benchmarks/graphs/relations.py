@@ -1,8 +1,4 @@
-"""The relation vocabularies, their wording, and what foreign relation names are called in them.
-
-The data lie beside this file: `biomedical_relations.tsv` (the 15 of the biomedical graph), `conceptnet_relations.tsv`
-(31), both with the published template and the relations that contradict each one, and `relation_mapping.tsv`.
-"""
+"""The relation vocabularies in the files beside, their wording, and what foreign relation names are called in them."""
 
 from __future__ import annotations
 
@@ -54,6 +50,10 @@ class Vocabulary:
         """Pairs of contradicting relations, both ways round."""
         pairs = {(name, other) for name, relation in self.relations.items() for other in relation.opposites}
         return frozenset(pairs | {(b, a) for a, b in pairs})
+
+    def foreign_names(self, source: str) -> dict[str, str]:
+        """The known names by the foreign names of a source."""
+        return {name: known for (origin, name), (known, _) in self.foreign.items() if origin == source}
 
     def translate(self, triples: pl.DataFrame, source: str) -> pl.DataFrame:
         """Put the relations of `source` into this vocabulary; names that are known or unmapped stay as they are.

@@ -1,9 +1,7 @@
 """STaRK: its questions, and its knowledge bases in their processed layout.
 
-Tensors are ``.pt`` files, dictionaries ``.pkl``. Opening a pickle can run any program, so dictionaries are read as
-JSON, which
-``python -m tools.convert stark`` writes of them once. AMAZON with its brands, categories and colours is in
-``processed/cache/brand-category-color``; ``processed`` itself holds the products alone.
+Opening a pickle can run any program, so dictionaries are read as JSON, which ``python -m tools.convert stark`` writes.
+AMAZON with its brands, categories and colours is in ``processed/cache/brand-category-color``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""From evidence to reasoning chains and checked citations, whatever solver reasons.
-
-Belongs here: the one writer of chains, the one writer of citations, and evidence as solvers read it.
-"""
+"""From evidence to reasoning chains and checked citations, whatever solver reasons."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""One call a question that gives answer and explanation, as some papers ask: its chain, and the answer that it holds.
-
-Belongs here: the writer of such chains, and who answers from them. The chain is the call: a prediction is read from
-it, so that nothing is asked twice.
-"""
+"""One call a question that gives answer and explanation, as some papers ask: its chain, and the answer in it."""
 
 from __future__ import annotations
 

@@ -171,8 +171,8 @@ def counterfactual_rows(answerer: AnswersAgain, predictions: pl.DataFrame, befor
     answers = dict(zip(requests, answerer.again(requests) if requests else (), strict=True))
     for question_id in writer.todo:
         row, (case, cited) = by_question[question_id], cases[question_id]
-        said = [answers[question_id, facts] for facts in case.subsets]
-        original, without, alone, *each = said or [None, None, None]
+        said: list[str | None] = [answers[question_id, facts] for facts in case.subsets]
+        original, without, alone, *each = said or [None] * 3
         outcome = {
             "answer": row["answer"],
             "cited": list(case.cited),
@@ -204,10 +204,6 @@ def case_of(question_id: str, rows: Iterable[CitedRow], cited: Iterable[str]) ->
     resting = [(evidence_id, stated[evidence_id]) for evidence_id in cited]
     facts, resting_facts = (tuple(dict.fromkeys(found)) for found in (stated.values(), (fact for _, fact in resting)))
     return Case(question_id, facts, resting_facts), resting
-
-
-def hashes_of(rows: Iterable[Mapping[str, Any]]) -> list[CitedRow]:
-    return [(row["evidence_id"], row["content_hash"]) for row in rows]
 
 
 def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:

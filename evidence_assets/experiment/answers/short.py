@@ -14,7 +14,6 @@ from evidence_assets.experiment.answers.predictions import (
     Request,
     case_of,
     evidence_by_question,
-    hashes_of,
     used_evidence,
 )
 from evidence_assets.experiment.evidence.selection import Asked, is_sourced, why_of
@@ -107,7 +106,7 @@ class AnswersShortly:
         rows = self._evidence.get(prediction["question_id"], [])
         used = self._used.get(prediction["prediction_id"], set())
         cited = [row["evidence_id"] for row in rows if row["evidence_id"] in used]
-        return case_of(prediction["question_id"], hashes_of(rows), cited)
+        return case_of(prediction["question_id"], [(row["evidence_id"], row["content_hash"]) for row in rows], cited)
 
     def input_again(self, case: Case) -> str:
         rows = self._evidence.get(case.question_id, [])

@@ -1,8 +1,4 @@
-"""What a question and its options name in a graph, and the part of the graph around it, worked out once a question.
-
-Belongs here: choosing the phrases of a text and linking them (stage 1 of UGAT-MedQA), the neighbourhood of what the
-question names, and both as rows of ``subgraphs`` and back, for every selector that reads them.
-"""
+"""What a question and its options name in a graph, the part of the graph around it, and both as rows of subgraphs."""
 
 from __future__ import annotations
 
@@ -65,10 +61,10 @@ class QuestionConcepts:
 
 
 def concepts_of(questions: Sequence[Asked], graph: KnowledgeGraph) -> list[QuestionConcepts]:
-    """Concepts of the questions, and separately those of their options.
+    """Concepts of the questions and of their options (stage 1 of UGAT-MedQA).
 
-    Names that stand in the question come first; then its key phrases, as far as they touch no such name, by spelling
-    and by meaning. An option is linked as a whole, and only where that fails by the names that stand in it.
+    Names that stand in the question come first; then its key phrases, as far as they touch no such name. An option is
+    linked as a whole, and only where that fails by the names that stand in it.
     """
     linker = graph.linker
     phrases = extract_concepts([q.text for q in questions], graph.vectors.encode, top_n=PHRASES)
@@ -124,11 +120,7 @@ class Surroundings:
 
 
 def surroundings_of(questions: Sequence[Asked], graph: KnowledgeGraph, expansion: Expansion) -> dict[str, Surroundings]:
-    """What each question, by its id, names and what lies around it.
-
-    The caps go by the cosine of a node's name with the question. The nodes of the options are no place to expand from,
-    but each is there, whatever the caps.
-    """
+    """What each question, by its id, names and what lies around it; the nodes of its options are always there."""
     vectors = graph.vectors.encode([q.text for q in questions])
     found = {}
     for named, vector in zip(concepts_of(questions, graph), vectors, strict=True):

@@ -1,7 +1,4 @@
-"""From questions to rows of evidence: what every selector gives, how its rows and lineage are made, what is checked.
-
-How evidence is found belongs to the selectors.
-"""
+"""From questions to rows of evidence: what selectors give, how its rows and lineage are made, what is checked."""
 
 from __future__ import annotations
 

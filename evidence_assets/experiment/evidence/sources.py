@@ -1,8 +1,4 @@
-"""What benchmarks are answered from: which assets hold it, and how it is opened for a stage.
-
-Graphs come with vectors of the stage's encoder, corpora with BM25 over their chunks: a baseline, and what systems read
-beside their own evidence.
-"""
+"""What benchmarks are answered from: which assets hold it, and how it is opened for a stage."""
 
 from __future__ import annotations
 

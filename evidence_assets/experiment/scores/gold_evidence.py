@@ -1,8 +1,7 @@
-"""Whether what was picked, and what was cited, is what a benchmark itself names as the ground of its answers.
+"""Whether what was picked and cited is the gold evidence of a benchmark, and how well it fits its question.
 
-Of pieces of gold evidence that say the same (one group), one is enough. A gold path is found if all of its edges are,
-in whatever rows, by their ids or in words. What a language model recalled is no evidence. Besides, how well what was
-picked fits its question, for which no gold is needed: words covered, and tokens matched.
+Of pieces that say the same (one group), one is enough. A gold path is found if all of its edges are, in whatever rows.
+What a language model recalled is no evidence.
 """
 
 from __future__ import annotations

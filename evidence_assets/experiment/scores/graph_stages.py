@@ -18,8 +18,6 @@ from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootst
 from evidence_assets.text.words import name_key
 
 VERSION = "1"
-CHANCE = 0.5
-SIGNAL = "graph_signal"
 
 
 def graph_stages(
@@ -122,15 +120,3 @@ def _estimate(name: str, values: Sequence[float]) -> Estimate:
     if name in ("linked", "right_linked", "right_reached", "right_kept", "right_found"):
         return accuracy([value > 0 for value in values])
     return mean(values) if name.startswith("linking_") else bootstrap(values)
-
-
-def says(graph: str, benchmark: str, value: float, low: float, high: float, n: int) -> str:
-    """What a signal and its interval mean, in a sentence."""
-    figures = (
-        f"on {n} questions the right option is ahead of {value:.3f} of the wrong ones (95 % interval {low:.3f} to "
-        f"{high:.3f}; chance is {CHANCE})"
-    )
-    if low > CHANCE:
-        return f"{graph} tells the right options of {benchmark} from wrong ones: {figures}."
-    more = "; its evidence favours wrong options" if high < CHANCE else ""
-    return f"{graph} carries no signal for the questions of {benchmark}: {figures}{more}."

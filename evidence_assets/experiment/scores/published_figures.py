@@ -1,9 +1,7 @@
-"""The figures printed in the documents whose systems are implemented here, and which of them a score is compared with.
+"""The printed figures, a row of ``published_figures.csv`` each, and which of them a score is compared with.
 
-``published_figures.csv`` holds one printed number a row, with the table it is printed in. A number that another printed
-number or public data contradicts keeps its value and says so in its note (``erratum: …``); a note on arithmetic that
-does not close begins ``check: …``, one on another number that is printed for the same thing ``alt: …``. ``metric`` and
-``benchmark`` are those that the note tells where print swaps or omits them.
+Notes begin with ``erratum:`` where another number contradicts a figure, ``check:`` where its arithmetic does not close,
+``alt:`` where another number is printed for the same; they say where print swaps or omits metric or benchmark.
 """
 
 from __future__ import annotations
@@ -43,11 +41,7 @@ Key = tuple[str, str, str, str, str, str]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class PrintedAs:
-    """The name under which a variant's figures are printed.
-
-    ``system``, ``variant``: As ``published_figures.csv`` names them.
-    ``model``: The printed model; where none is given, the one that the model of the predictions is a form of.
-    """
+    """The name under which a variant's figures are printed; ``model`` unless it is that of the predictions."""
 
     system: str
     variant: str = ""
@@ -159,11 +153,7 @@ def figures() -> tuple[Figure, ...]:
 
 @cache
 def by_key() -> dict[Key, list[Figure]]:
-    """Every number by what it is printed for, the one to compare with first.
-
-    Numbers that are no errata come first, tables before figures and prose, a value as published before another
-    document's re-run of it; else the order of the documents.
-    """
+    """Every number by what it is printed for: no erratum first, then tables before prose, originals before re-runs."""
     grouped: dict[Key, list[Figure]] = defaultdict(list)
     for figure in sorted(figures(), key=lambda f: (f.erratum, f.table.startswith(("text", "Fig")), f.reproduced)):
         grouped[figure.key].append(figure)
@@ -220,8 +210,8 @@ def part_of(scope: str) -> str:
 def figure_for(scope: str, printed_as: PrintedAs | TimedAs, model_id: str, metric: str) -> Figure | None:
     """The printed figure that a score, or a time, on a benchmark or a part of one is compared with.
 
-    One that is printed for the same part comes first, then those for other parts of the benchmark. A figure printed for
-    another model is never taken; one printed without naming a model is taken where none names ours.
+    One for the same part comes first, then those for other parts. A figure printed for another model is never taken;
+    one printed without naming a model is taken where none names ours.
     """
     system, variant = printed_as.system, printed_as.variant
     name, label = printed_metric(metric, system)
@@ -237,11 +227,7 @@ def figure_for(scope: str, printed_as: PrintedAs | TimedAs, model_id: str, metri
 
 
 def beside(rows: list[dict[str, Any]], printed_as: Sequence[PrintedAs]) -> list[dict[str, Any]]:
-    """Score rows with ``published`` and ``published_source`` where a figure is printed, on the scale of the scores.
-
-    Where figures are printed under several names, one for the same part of the benchmark comes first, then the first
-    name.
-    """
+    """Score rows with ``published`` and ``published_source``: one for the same part first, then of the first name."""
     made = []
     for row in rows:
         part = part_of(row["scope_id"])

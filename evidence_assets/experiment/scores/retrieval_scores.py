@@ -118,11 +118,7 @@ def ranked_documents(evidence: pl.DataFrame, document_of: Mapping[str, str]) -> 
 def passage_values(
     questions: Sequence[Mapping[str, Any]], evidence: pl.DataFrame, document_of: Mapping[str, str]
 ) -> dict[str, list[float]]:
-    """Recall, nDCG and reciprocal rank of the gold documents, question by question in the order given.
-
-    A document counts as relevant or not; questions that name none are left out. ``document_of`` maps chunks to
-    documents.
-    """
+    """Recall, nDCG and reciprocal rank of the gold documents of each question that names any."""
     ranked = ranked_documents(evidence, document_of)
     asked = [(q, {gold["source"] for gold in q["gold_evidence"]}) for q in questions if q["gold_evidence"]]
     gains = [(gains_of(ranked.get(q["question_id"], []), wanted), len(wanted)) for q, wanted in asked]

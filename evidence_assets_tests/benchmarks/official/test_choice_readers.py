@@ -129,12 +129,6 @@ class TestCommonsenseQA(ReaderContract):
         ("dev", {DEV: bad(AI2, **asked(choices=[]))}, ":2: (answerKey|options)"),
     )
 
-    def test_an_id_may_not_come_twice_across_files(self, tmp_path: Path) -> None:
-        lay(tmp_path, {"train_rand_split.jsonl": lines(AI2), self.DEV: lines(AI2 | {"id": "q0"}, AI2)})
-        assert len(list(read_questions("csqa", tmp_path, "dev"))) == 2
-        with pytest.raises(BadInput, match=r"dev_rand_split\.jsonl:2: source_id: 'q1' occurs twice"):
-            list(read_questions("csqa", tmp_path, "train", "dev"))
-
 
 class TestOpenBookQA(ReaderContract):
     NAMES = ("obqa",)

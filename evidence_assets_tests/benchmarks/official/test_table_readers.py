@@ -35,6 +35,7 @@ class TestScitab(ReaderContract):
     )
     FAULTS = (
         ("test", {FILE: '[\n{"claim": "x"}]'}, ":2: table_id: missing"),
+        ("test", {FILE: json.dumps([ROW, ROW])}, "source_id: 's1' occurs twice"),
         ("test", {FILE: f"[\n{json.dumps(ROW)},\n{json.dumps(ROW | {'label': 'maybe'})}]"}, ":3: label: unknown label"),
         ("test", {FILE: json.dumps([ROW | {"table_content_values": "x"}])}, ":1: table_content_values: "),
     )

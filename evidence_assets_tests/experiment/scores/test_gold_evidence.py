@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from evidence_assets.experiment.scores.gold_evidence import (
     chain_id_of,
@@ -18,7 +16,6 @@ from evidence_assets.experiment.scores.gold_evidence import (
     evidence_recall,
     evidence_texts,
     matched_tokens,
-    recall_curve,
 )
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import path_locator
@@ -64,16 +61,6 @@ def test_what_the_chosen_chain_cites_is_counted_by_hand() -> None:
     # q1: of three cited rows one is gold (the misquoted one is none); it holds one of the three groups.
     assert precision == [pytest.approx(1 / 3), 0.5]
     assert recall == [pytest.approx(1 / 3), 1.0, 0.0]
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=25))
-def test_the_curve_is_the_recall_of_what_stands_above_each_depth(picked: list[int]) -> None:
-    asked = [question(1, gold_evidence=[gold(f"<{i}>") for i in (0, 1, 2)])]
-    found = recall_curve(asked, stored("evidence", [evidence(1, r, f"<{i}>") for r, i in enumerate(picked, 1)]))
-    assert found == {
-        k: [pytest.approx(len({0, 1, 2} & set(picked[:k])) / 3)] for k in (1, 2, 3, 5, 10, 20) if k <= len(picked)
-    }
 
 
 PATH = [["metformin", "may_treat", "diabetes"], ["Excessive thirsts", "is_associated_with", "diabetes"]]

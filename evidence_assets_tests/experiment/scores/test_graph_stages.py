@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
 from evidence_assets.experiment.scores.graph_stages import graph_stages, supports
 from evidence_assets.experiment.scores.metrics import Estimate
+from evidence_assets_tests.lake_rows import evidence as evidence_row
 from evidence_assets_tests.lake_rows import stored
 
 OPTIONS = {"A": "thirst", "B": "a fever", "C": "cell"}
@@ -52,22 +53,10 @@ def subgraph(name: str, concepts: list[Any], targets: list[Any], hops: dict[str,
 
 def row(name: str, option: str, score: float, kind: str = "path", rank: int = 1, **why: Any) -> dict[str, Any]:
     place = f"{name}{option}{score}{why}"
-    return {
-        "evidence_id": place,
-        "question_id": name,
-        "benchmark": "b",
-        "option": option,
-        "selector": "s",
-        "kind": kind,
+    return evidence_row(0, rank, "", evidence_id=place, question_id=name, option=option, kind=kind, score=score) | {
         "source_kind": "edge",
-        "source_id": "e",
-        "locator": "",
-        "text": "",
-        "rank": rank,
-        "score": score,
         "why": json.dumps(why),
         "content_hash": place,
-        "input_hash": place,
     }
 
 

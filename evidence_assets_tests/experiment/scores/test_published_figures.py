@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.experiment.scores.published_figures import (
-    LABELS,
     PrintedAs,
     beside,
     by_key,
@@ -120,26 +119,6 @@ def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None
     assert by_metric["accuracy"]["published_source"] == "thesis, Table 7.3"
     assert by_metric["failed_share"]["published"] is None
     prepare("scores", rows)
-
-
-def test_classes_of_claims_are_scored_each_beside_its_own_figure() -> None:
-    labels = list(LABELS)
-    gold = ["SUPPORTS", "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
-    said = ["SUPPORTS", "REFUTES", "REFUTES", None]
-    questions = [question(i, "scitab", g, task="verification", options=labels) for i, g in enumerate(gold)]
-    predictions = [prediction(i, a, "scitab") for i, a in enumerate(said)]
-    tables = {"questions": questions, "predictions": predictions, "evidence": [], "citations": []}
-    frames = {name: stored(name, rows) for name, rows in tables.items()}
-    rows = score_rows("scitab", "s", "prompted", "Llama-3.3-70B", frames, [PrintedAs("ucret", "full")])
-    found = {row["metric"]: row for row in rows}
-    assert found["precision:SUPPORTS"]["value"] == 1.0
-    assert found["recall:SUPPORTS"]["value"] == 0.5
-    assert found["precision:REFUTES"]["value"] == 0.5
-    assert found["f1:NOT ENOUGH INFORMATION"]["value"] == 0.0
-    assert found["precision:NOT ENOUGH INFORMATION"]["value"] is None
-    # The printed rows of two classes are swapped against the public data; the source says so.
-    assert "erratum" in found["recall:SUPPORTS"]["published_source"]
-    assert found["recall:REFUTES"]["published"] is not None
 
 
 def test_hits_printed_for_background_knowledge_count_what_a_model_recalled() -> None:
