@@ -21,17 +21,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.text.negation import excludes
 
 ANSWER_FIELDS = (
-    "final_answer",
-    "answer_choice",
-    "answer",
-    "correct_answer",
-    "correct_option",
-    "choice",
-    "option",
-    "label",
-    "verdict",
-    "prediction",
-    "response",
+    "final_answer|answer_choice|answer|correct_answer|correct_option|choice|option|label|verdict|prediction|response"
 )
 CLAIM_FORMS = {
     "SUPPORTS": ("supports", "supported", "support"),
@@ -44,9 +34,7 @@ SHORT = 300
 """Characters up to which a reply may be read as nothing but an option's text in a sentence."""
 
 _WHOLE_FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
-_FIELD = re.compile(
-    rf'["\'](?i:{"|".join(ANSWER_FIELDS)})["\']\s*:\s*(?P<value>"(?:[^"\\]|\\.)*"?|\'[^\']*\'|[^,}}\n]+)'
-)
+_FIELD = re.compile(rf'["\'](?i:{ANSWER_FIELDS})["\']\s*:\s*(?P<value>"(?:[^"\\]|\\.)*"?|\'[^\']*\'|[^,}}\n]+)')
 _FENCE = re.compile(r"```[\w-]*\n?(.*?)(?:```|$)", re.DOTALL)
 _THOUGHT = re.compile(r"<(think|thinking|reasoning|scratchpad)>.*?(?:</\1>|$)", re.DOTALL | re.IGNORECASE)
 _SAYS = (
@@ -111,8 +99,6 @@ def _folded(text: str) -> str:
 
 class _Reader:
     def __init__(self, labels: Sequence[str], options: Sequence[str]) -> None:
-        if len(labels) != len(options):
-            raise ValueError(f"{len(labels)} labels for {len(options)} options")
         self.labels = tuple(labels)
         self.letters = {label for label in labels if len(label) == 1}
         forms = [(_folded(option), label) for label, option in zip(labels, options, strict=True)]
@@ -121,7 +107,7 @@ class _Reader:
         self.forms = sorted({(form, label) for form, label in forms if form}, key=lambda entry: (-len(entry[0]), entry))
 
     def read(self, reply: str) -> tuple[str, ...]:
-        """The labels that the reply answers with, one or more; an unusable reply raises."""
+        """The labels that the reply answers with, one or more."""
         text = _THOUGHT.sub(" ", unicodedata.normalize("NFKC", reply)).strip()
         if not text:
             raise UnusableReply("the reply is empty")
@@ -142,7 +128,7 @@ class _Reader:
                 continue
             if isinstance(found, dict):
                 fields = {str(key).strip().lower().replace(" ", "_"): value for key, value in found.items()}
-                for name in ANSWER_FIELDS:
+                for name in ANSWER_FIELDS.split("|"):
                     if name in fields:
                         yield fields[name]
                         return
@@ -152,7 +138,7 @@ class _Reader:
     def _value(self, value: Any) -> tuple[str, ...]:
         """The labels named by the value of an answer field."""
         if isinstance(value, dict):
-            inner = next((value[name] for name in (*ANSWER_FIELDS, "text") if name in value), None)
+            inner = next((value[name] for name in (*ANSWER_FIELDS.split("|"), "text") if name in value), None)
             return self._value(inner if inner is not None else list(value))
         if isinstance(value, list):
             return tuple(dict.fromkeys(label for item in value for label in self._value(item)))

@@ -17,9 +17,9 @@ from evidence_assets.reasoning.templates import PACKAGED, Template, Words, fence
 REPAIR = Template.load(__package__, "repair", "system request reason reply")
 EXCERPT = 400
 """Characters of an unusable reply that are shown to the model again."""
-BATCH = 512
+_BATCH = 512
 """Requests handed at once to a generator that gives its completions only together."""
-LONGEST_REPLY = 20_000
+_LONGEST_REPLY = 20_000
 """Characters; the longest reply asked for has about 1,000 tokens."""
 _BROKEN_OFF = {
     "length": "it was cut off at the token limit",
@@ -85,9 +85,8 @@ class Usage:
 class LanguageModel:
     """A language model as tasks ask it.
 
-    ``cache``: Where usable completions are kept between runs; none are kept without.
+    ``cache``: Where usable completions are kept between runs.
     ``on_progress``: Called with (tasks done, tasks in all).
-    ``words``: What prompts say.
     ``calls_left``: How many times it may still be asked; without end where none is given.
     """
 
@@ -102,7 +101,6 @@ class LanguageModel:
         self.words, self._calls_left = words, calls_left
         self._generator, self._cache, self._on_progress = generator, cache, on_progress
         self.model_id = f"{generator.model_id}@{generator.revision}"
-        """Name and revision, as all rows that it makes state them."""
         self.row = {
             "model_id": self.model_id,
             "name": generator.model_id,
@@ -110,7 +108,7 @@ class LanguageModel:
             "task": "language model",
             "input_hash": content_id(generator.parameters),
         }
-        """What is known of it, as a row of ``models``."""
+        """Of the table ``models``."""
         self.version = content_id(generator.model_id, generator.revision, generator.parameters)
         """Everything besides the request that decides a reply."""
         self.usage = Usage()
@@ -118,12 +116,9 @@ class LanguageModel:
     def ask(self, requests: Sequence[Request], read: Callable[[int, str], T]) -> list[tuple[T | Failure, Reply]]:
         """Ask, and read the replies, in the order asked; beside each result what it cost.
 
-        A reply that ``read`` refuses (:class:`UnusableReply`) is asked for once more with the reason; if that is
-        unusable too, the task fails with both reasons. Only usable replies are cached, so that a failed row is asked
-        anew. A server that gives out raises :class:`ModelUnavailable` after what it did reply is cached, and so do
-        calls that give out.
-
-        ``read``: Gets the number of the request and the text of its reply.
+        ``read`` gets the number of a request and the text of its reply. One that it refuses (:class:`UnusableReply`) is
+        asked for once more with the reason; if that is unusable too, the task fails with both reasons. Only usable
+        replies are cached, so that a failed row is asked anew; what was replied before a server or calls give out is.
         """
         tasks = _Tasks(self.model_id, requests, read)
         self.usage.tasks += len(requests)
@@ -203,9 +198,8 @@ class _Tasks(Generic[T]):
 
 
 class ShowingModel(LanguageModel):
-    """Puts what it is asked into a list instead of sending it, and replies with words that only fill the place.
-
-    So what a model is asked after its own replies is shown as well, with these places where the replies will stand.
+    """Puts what it is asked into a list instead of sending it, and replies with words that only fill the place, so that
+    what a model is asked after its own replies is shown as well.
     """
 
     def __init__(self, shown: list[Request], words: Words = PACKAGED) -> None:
@@ -213,12 +207,9 @@ class ShowingModel(LanguageModel):
         self._shown = shown
 
     def ask(self, requests: Sequence[Request], read: Callable[[int, str], T]) -> list[tuple[T | Failure, Reply]]:
-        """What the place-fillers come to, where they can be read."""
         self._shown += requests
-        return [
-            (_filled_in(request, number, read), Reply(self.model_id, 0, 0, "shown"))
-            for number, request in enumerate(requests)
-        ]
+        nothing = Reply(self.model_id, 0, 0, "shown")
+        return [(_filled_in(request, number, read), nothing) for number, request in enumerate(requests)]
 
 
 class _Nobody:
@@ -234,15 +225,8 @@ class _Nobody:
 def _filled_in(request: Request, number: int, read: Callable[[int, str], T]) -> T | Failure:
     said = f"[reply {number + 1}]"
     steps = json.dumps({"steps": [{"text": said, "evidence": [], "quotes": []}]})
-    for reply in (
-        steps,
-        said,
-        *request.choices[:1],
-        "Answer: A",
-        f"Answer: A\nExplanation: {said}",
-        f"({said}, {said}, {said})",
-        "0.5",
-    ):
+    answer = f"Answer: A\nExplanation: {said}"
+    for reply in (steps, said, *request.choices[:1], "Answer: A", answer, f"({said}, {said}, {said})", "0.5"):
         with contextlib.suppress(UnusableReply):
             return read(number, reply)
     return Failure("nothing is replied")
@@ -272,8 +256,8 @@ def _text_of(completion: Completion) -> str:
         )
     if not text:
         raise UnusableReply("it is empty")
-    if len(text) > LONGEST_REPLY:
-        raise UnusableReply(f"it has {len(text)} characters, more than {LONGEST_REPLY}")
+    if len(text) > _LONGEST_REPLY:
+        raise UnusableReply(f"it has {len(text)} characters, more than {_LONGEST_REPLY}")
     return text
 
 
@@ -282,8 +266,8 @@ def _each(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[i
     if isinstance(generator, _GivesEach):
         yield from generator.generate_each(requests)
         return
-    for start in range(0, len(requests), BATCH):
-        yield from enumerate(generator.generate(requests[start : start + BATCH]), start=start)
+    for start in range(0, len(requests), _BATCH):
+        yield from enumerate(generator.generate(requests[start : start + _BATCH]), start=start)
 
 
 @dataclass(frozen=True)
@@ -313,11 +297,11 @@ class PromptedTask(Generic[Task, T]):
         return content_id(packaged, *stated) if stated else packaged
 
     def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:
-        """One result a task, in order. A task that cannot be put into words fails with the reason."""
+        """One result a task, in order."""
         return [result for result, _ in self.ask_with_cost(model, tasks)]
 
     def ask_with_cost(self, model: LanguageModel, tasks: Sequence[Task]) -> list[tuple[T | Failure, Reply | None]]:
-        """The same with what each result cost; nothing where nothing was asked."""
+        """One result a task, with what it cost. A task that cannot be put into words fails with the reason."""
         requests: dict[int, Request] = {}
         results: dict[int, tuple[T | Failure, Reply | None]] = {}
         for number, task in enumerate(tasks):

@@ -1,7 +1,4 @@
-"""Checking citations mechanically: does what a chain cites exist, and does what it quotes stand there?
-
-Belongs here: the comparison of a chain with its evidence list. Nothing here asks a model.
-"""
+"""Checking citations mechanically: does what a chain cites exist, and does what it quotes stand there?"""
 
 from __future__ import annotations
 
@@ -40,9 +37,8 @@ class Citation:
 def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
     """Judge every citation of a chain against the evidence that it was given.
 
-    A quotation must stand in one of the rows that its own step cites. Case, white space, quotation marks and the
-    kind of dash do not matter, and an ellipsis may leave words out; but a value must be whole, so 5 is not found in
-    535, 3.5 or -5.
+    A quotation must stand in one of the rows that its own step cites, whatever its case, white space and marks; but a
+    value must be whole, so 5 is not found in 535, 3.5 or -5.
 
     >>> from evidence_assets.reasoning.tasks import Step
     >>> item = EvidenceItem("e1", "cell", "t", "r1c1", "-5.2 mmol")
@@ -53,27 +49,18 @@ def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
     citations: list[Citation] = []
     for number, step in enumerate(chain.steps):
         cited = list(dict.fromkeys(step.cited))
+        given = [each for each in cited if each in known]
         quotes = [quote for quote in dict.fromkeys(step.quoted) if _plain(quote).strip(" .,;:!?")]
-        placed: dict[str, list[str]] = {identifier: [] for identifier in cited}
-        misplaced: list[str] = []
-        for quote in quotes:
-            holders = [each for each in cited if each in known and stands_in(quote, known[each])]
-            for holder in holders:
-                placed[holder].append(quote)
-            if not holders:
-                misplaced.append(quote)
-        blamed = next((each for each in cited if each in known and not placed[each]), None)
-        blamed = blamed or next((each for each in cited if each in known), None) or next(iter(cited), "")
+        placed = {each: [quote for quote in quotes if stands_in(quote, known[each])] for each in given}
+        misplaced = [quote for quote in quotes if not any(quote in own for own in placed.values())]
+        blamed = next((each for each in given if not placed[each]), next(iter([*given, *cited]), ""))
         for quote in misplaced:
             citations.append(Citation(number, blamed, quote, "misquoted" if blamed in known else "absent"))
         for identifier in cited:
-            if identifier not in known:
-                if not (identifier == blamed and misplaced):
-                    citations.append(Citation(number, identifier, "", "absent"))
-            elif placed[identifier]:
-                citations += [Citation(number, identifier, quote, "verified") for quote in placed[identifier]]
-            elif not (identifier == blamed and misplaced):
-                citations.append(Citation(number, identifier, "", "verified"))
+            own = placed.get(identifier, [])
+            if own or identifier != blamed or not misplaced:
+                verdict: Verdict = "verified" if identifier in known else "absent"
+                citations += [Citation(number, identifier, quote, verdict) for quote in own or [""]]
     return citations
 
 

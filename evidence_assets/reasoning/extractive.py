@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.reasoning.statements import Statement, statements
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
+from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
 from evidence_assets.text.negation import asks_for_exception, denies
-from evidence_assets.text.sentences import sentence_spans
+from evidence_assets.text.sentences import clauses, sentence_spans
+from evidence_assets.text.words import STOP_WORDS, stem
 
+_ASKED = re.compile(r"\b(?:which|what|whose)\s+((?:[\w-]+\s+){0,3}[\w-]+)", re.IGNORECASE)
+_PRONOUN = re.compile(r"\s*(?:it|its|they|their|them|this|these|those|he|his|she|her|such)\b", re.IGNORECASE)
 LABELS = ("yes", "no", "maybe")
 _FINDING = re.compile(
     r"\d\s*%|\bp\s*[<=>≤≥]|significan|\b(?:show|found|observ|conclu|suggest|indicat|correlat|associat|higher|lower"
@@ -34,6 +37,50 @@ FIRST = {"yes": 0.0, "no": -0.68, "maybe": -1.50}
 WITH_NOTHING_FOUND = {"yes": 0.0, "no": 2.06, "maybe": -0.34}
 LIKELY = 0.50
 """Share from which on a label counts as supported."""
+
+
+def asked_kind(question: str) -> frozenset[str]:
+    """Stems of the words right after "which" or "what": they name the kind of the answer, not the topic.
+
+    >>> sorted(asked_kind("Into which product do soybeans go?"))
+    ['product']
+    """
+    kinds = set()
+    for match in _ASKED.finditer(question):
+        for word in match[1].casefold().split():
+            if word in STOP_WORDS:
+                break
+            kinds.add(stem(word))
+    return frozenset(kinds)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A clause of one evidence row, and verbatim the sentence around it, with the one before a pronoun."""
+
+    evidence_id: str
+    text: str
+    quote: str
+    denies: bool
+
+
+def statements(item: EvidenceItem) -> Iterator[Statement]:
+    """Statements of one evidence row: the clauses of its sentences, and its whole sentences where they have several."""
+    if item.kind in ("triple", "path", "cell", "column", "row"):
+        yield Statement(item.evidence_id, item.text, item.text, denies(item.text))
+        return
+    spans = sentence_spans(item.text)
+    for number, (start, end) in enumerate(spans):
+        if number and _PRONOUN.match(item.text, start):
+            start = spans[number - 1][0]
+            yield _statement(item, start, end, item.text[start:end])
+            continue
+        for clause in clauses(item.text[start:end]):
+            yield _statement(item, start, end, clause)
+
+
+def _statement(item: EvidenceItem, start: int, end: int, clause: str) -> Statement:
+    return Statement(item.evidence_id, clause, item.text[start:end], denies(clause))
 
 
 def is_label(option: str) -> bool:
@@ -83,9 +130,8 @@ TEXT_KINDS = ("chunk", "sentence")
 NEAREST = 3.2
 """Weight of the cosine of the nearest statement, where the question has texts among its evidence."""
 NEAREST_FACT = 6.0
-"""The same where it has triples and paths alone, times the share of the options that have none: what every option has
-tells none from the others, and on real graphs nearly every option has some path. Chosen for graphs that state what is
-asked; on CommonsenseQA with ConceptNet no weight is better than none (docs/measured.md)."""
+"""The same where it has triples and paths alone, times the share of the options that have none, as what every option
+has tells none from the others. On CommonsenseQA with ConceptNet no weight is better than none (docs/measured.md)."""
 ASSOCIATION = 5.0
 """Weight of the cosine of question and option, where no text is among the evidence."""
 LENGTH = 3.1
@@ -103,14 +149,12 @@ LEAD = 0.06
 class ExtractiveSolver:
     """Answers multiple-choice and graph questions by what the evidence states.
 
-    Support of an option is the cosine of the question followed by the option with the nearest statement (clause or
-    sentence of a text, triple, path) of its evidence that does not deny what it mentions. The weight of an option is
-    ``3.2·support + 3.1·length`` where the question has texts among its evidence; where it has none, it is
-    ``5·cos(question, option) + 6·(1 − share)·support`` with the share of the options that have any support. Length
-    counts only where the evidence does not tell: not where one option's support is at least 0.60 and leads by 0.06.
-    Whether the evidence supports the answer is read from support alone.
+    Support of an option is the cosine of the question followed by the option with the nearest statement of its evidence
+    that does not deny what it mentions. Its weight is ``3.2·support + 3.1·length`` where the question has texts among
+    its evidence, the length only where the evidence does not tell; where it has none,
+    ``5·cos(question, option) + 6·(1 − share)·support`` with the share of the options that have any support.
 
-    ``documents``: The document of each of some chunks, by id; whoever lacks it takes every chunk for one of its own.
+    ``documents``: The document of each of some chunks, by id; a chunk without one is its own.
     """
 
     name = "extractive"
@@ -156,8 +200,7 @@ class ExtractiveSolver:
 
     def _end_of(self, text: str) -> str:
         """The last sentences that the encoder reads, else the last words: what is asked stands at the end."""
-        starts = [start for start, _ in sentence_spans(text)]
-        ends = [text[start:] for start in starts]
+        ends = [text[start:] for start, _ in sentence_spans(text)]
         words = text.split()
         ends += [" ".join(words[-count:]) for count in (200, 100, 50, 25, 12)] + [text[-100:]]
         counts = self.encoder.count_tokens(ends)

@@ -1,8 +1,4 @@
-"""Paths of a graph as evidence: how one is written down, and whether what is written follows from the graph.
-
-Belongs here: the locator and the text of a path, and their mechanical check against the facts of the graph, edge by
-edge. Does not belong here: how paths are found.
-"""
+"""Paths of a graph as evidence: how one is written down, and whether what is written follows from the graph."""
 
 from __future__ import annotations
 
@@ -42,8 +38,6 @@ def path_text(facts: Iterable[Fact], words: Callable[[str], str]) -> str:
 def path_locator(walked: Iterable[Walked]) -> str:
     """Edges in the order in which they are walked, ``+`` from head to tail and ``-`` back, as JSON.
 
-    Edges that join the same two nodes (other relations, contradictions) stand side by side.
-
     >>> path_locator([("e1", True), ("e2", False)])
     '[["e1", "+"], ["e2", "-"]]'
     """
@@ -53,20 +47,18 @@ def path_locator(walked: Iterable[Walked]) -> str:
 def walked_edges(locator: str) -> list[Walked]:
     """What :func:`path_locator` wrote down; a ValueError says why a text is no such locator."""
     try:
-        steps = json.loads(locator)
-        pairs = [(edge, direction) for edge, direction in steps]
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{locator!r} is no list of edges with their directions") from error
-    if not pairs or any(not isinstance(edge, str) or direction not in ("+", "-") for edge, direction in pairs):
+        pairs = [(edge, direction) for edge, direction in json.loads(locator)]
+        right = pairs and all(isinstance(edge, str) and direction in ("+", "-") for edge, direction in pairs)
+    except (ValueError, TypeError):
+        right = False
+    if not right:
         raise ValueError(f"{locator!r} is no list of edges with their directions")
     return [(edge, direction == "+") for edge, direction in pairs]
 
 
 def wrong_with(locator: str, text: str, facts: Mapping[str, Fact], words: Callable[[str], str]) -> list[str]:
-    """What is wrong with a path as it is written down; nothing where it stands in the graph.
-
-    Every edge must exist, each must begin where the one before ends (or join the same two nodes), and the text must
-    be what these edges say, no more and no less.
+    """What is wrong with a path as it is written down; nothing where its edges exist, each begins where the one before
+    ends (or joins the same two nodes), and the text is what they say.
     """
     try:
         walked = walked_edges(locator)

@@ -1,8 +1,6 @@
 """Our own way of putting the typed tasks to a language model, and the solver that does so in ours or a paper's way.
 
-Questions, options, evidence and chains are material: each stands between marks that it cannot close. Requests on one
-question begin alike as far as they can, so that a server reads the common part once. Tasks on tables are put by
-``table_prompts``; the words stand in ``prompts/``.
+Requests on one question begin alike as far as they can, so that a server reads the common part once.
 """
 
 from __future__ import annotations
@@ -64,10 +62,7 @@ def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
 
 
 def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
-    """Ask for one label, given the chains of all options and the evidence that they cite.
-
-    Without chains all evidence is shown; without evidence the question is asked as it is.
-    """
+    """Ask for one label, given the chains of all options and the evidence that they cite, without chains all of it."""
     if is_table_task(task):
         return table_prompts.choose_request(task, words)
     cited = {identifier for chain in task.chains for step in chain.steps for identifier in step.cited}
@@ -119,10 +114,9 @@ def _written(chain: Chain, shown: Mapping[str, tuple[EvidenceItem, int]]) -> str
 
 
 def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
-    """The steps of a reply to the explaining task.
+    """The steps of a reply to the explaining task; one in another script than the question is refused.
 
-    A number that no evidence has is kept as a citation of ``evidence N``, which the citation check finds absent. A
-    reply in another script than the question is refused.
+    A number that no evidence has is kept as a citation of ``evidence N``, which the citation check finds absent.
     """
     if is_table_task(task):
         return table_prompts.parse_steps(reply, task)

@@ -16,7 +16,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray, Request
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.citations import stands_in
-from evidence_assets.reasoning.statements import Statement, statements
+from evidence_assets.reasoning.extractive import Statement, statements
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.negation import denies
@@ -50,7 +50,6 @@ class Fact:
 
     @property
     def relation_words(self) -> str:
-        """The sentence without its ends."""
         return " ".join(self.sentence.replace(self.head, "", 1).replace(self.tail, "", 1).split()) or self.relation
 
 
@@ -100,7 +99,6 @@ class _Path:
 
     @property
     def relations(self) -> str:
-        """What joins start and end, in words."""
         return " and ".join(fact.relation_words for fact in self.facts)
 
     def rest(self, question: str) -> str:
@@ -129,7 +127,7 @@ class ExtractiveShortAnswers:
         self.version = content_id("short_answers", VERSION, encoder.model_id, encoder.revision)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
-        """One answer a task; ``insufficient`` where no path is near enough."""
+        """One answer a task, in order."""
         paths = [_paths(task) for task in tasks]
         said = [[s for item in task.texts for s in statements(item)] for task in tasks]
         texts = dict.fromkeys(

@@ -77,8 +77,7 @@ class ExplainOption:
 class Reply:
     """What a language model's reply to one task cost, a repair and all else that was asked for it included.
 
-    ``model`` is its name and revision, ``finish_reason`` why the last reply ended, ``prompt_hash`` that of the last
-    prompt, as it was sent first.
+    ``finish_reason`` and ``prompt_hash`` are those of the last one.
     """
 
     model: str
@@ -136,10 +135,8 @@ class ChooseAnswer:
 
 @dataclass(frozen=True)
 class Choice:
-    """The answer to a question: the best label, and whether the evidence supports it.
-
-    ``answer`` is the best label wherever there are labels to choose from; ``status`` is answered, ambiguous,
-    insufficient or failed.
+    """The answer to a question: the best label, and whether the evidence supports it (answered, ambiguous,
+    insufficient or failed).
     """
 
     answer: str | None

@@ -41,13 +41,11 @@ class Template:
     @classmethod
     def load(cls, package: str | None, name: str, *fields: str) -> Template:
         """Read ``prompts/<name>.txt`` of a package; its fields must be exactly these (names, separated by blanks)."""
-        return _read(
-            Path(str(resources.files(package or "") / "prompts" / f"{name}.txt")), frozenset(" ".join(fields).split())
-        )
+        path = Path(str(resources.files(package or "") / "prompts" / f"{name}.txt"))
+        return _read(path, frozenset(" ".join(fields).split()))
 
     @property
     def fields(self) -> set[str]:
-        """Names of the fields, those of conditions among them."""
         texts = (self.system, self.user)
         conditions = {found[1] for text in texts for part in text.split("\n\n") if (found := _CONDITION.match(part))}
         return conditions.union(*(Fields(text).get_identifiers() for text in texts))
@@ -106,22 +104,19 @@ class Words:
     def check(self, templates: Iterable[Template]) -> None:
         """Reject a missing folder, a file or limit of no prompt of ``templates``, and a file without its fields."""
         known = {template.name: template for template in templates}
-        for name, most in self.tokens.items():
-            if name not in known:
-                raise BadInput(f"there is no prompt {name!r}; did you mean {nearest(name, known)!r}?", field="tokens")
-            if most < 1:
-                raise BadInput(f"{most} tokens for {name} are too few", field="tokens")
-        if not 0 <= self.temperature <= 2:
-            raise BadInput(f"must be from 0 to 2, not {self.temperature}", field="temperature")
         for folder in self.folders:
             if not folder.is_dir():
                 raise BadInput("there is no such folder of prompts", file=folder)
-            for path in sorted(folder.glob("*.txt")):
-                if path.stem not in known:
-                    raise BadInput(
-                        f"there is no prompt {path.stem!r}; did you mean {nearest(path.stem, known)!r}?", file=path
-                    )
-                self.of(known[path.stem])
+        files = [path for folder in self.folders for path in sorted(folder.glob("*.txt"))]
+        for name, file in [*((path.stem, path) for path in files), *((name, None) for name in self.tokens)]:
+            if name not in known:
+                said = f"there is no prompt {name!r}; did you mean {nearest(name, known)!r}?"
+                raise BadInput(said, file=file, field=None if file else "tokens")
+            self.of(known[name])
+        if min(self.tokens.values(), default=1) < 1:
+            raise BadInput("fewer than one token are too few", field="tokens")
+        if not 0 <= self.temperature <= 2:
+            raise BadInput(f"must be from 0 to 2, not {self.temperature}", field="temperature")
 
 
 PACKAGED = Words()
@@ -156,7 +151,7 @@ def asked(task: ExplainOption | ChooseAnswer) -> str:
 
 
 def listed(task: ChooseAnswer) -> str:
-    """The options as a lettered list between marks; claims have none besides their labels."""
+    """The options as a lettered list between marks; claims have none."""
     lines = (f"{label}) {option}" for label, option in zip(task.labels, task.options, strict=True))
     return "" if is_claim(task) else fenced("options", "\n".join(lines))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.statements import asked_kind, statements
+from evidence_assets.reasoning.extractive import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.sentences import sentence_spans
 

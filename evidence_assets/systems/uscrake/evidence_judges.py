@@ -16,7 +16,7 @@ from evidence_assets.experiment.evidence.selection import Pick
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.vectors import Array
-from evidence_assets.reasoning.statements import asked_kind, statements
+from evidence_assets.reasoning.extractive import asked_kind, statements
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.systems.uscrake.chunk_ranking import Query
