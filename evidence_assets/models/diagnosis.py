@@ -13,6 +13,7 @@ from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.fetching import fetched
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.store import asset_folder
+from evidence_assets.models.in_use import SAMPLE_MASKED_LM
 from evidence_assets.models.running import TRAINING_REPORT, check_model_folder, minilm_folder
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
@@ -85,9 +86,7 @@ def _lacking(name: str, revision: str | None) -> str:
 
 
 def _trained(folder: Path) -> Finding:
-    """The masked model that a lake trained on the sample: there, and with the weights that were trained."""
-    from evidence_assets.models.in_use import SAMPLE_MASKED_LM
-
+    """The masked model that a lake trained on the sample."""
     again = "materialize models/masked_lm: in the UI, or by make demo"
     if not (folder / TRAINING_REPORT).is_file():
         return Finding(MASKED, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"before a harvest {again}")
@@ -95,30 +94,7 @@ def _trained(folder: Path) -> Finding:
     weights = folder / "model.safetensors"
     if not weights.is_file() or file_id(weights) != report["weights"]:
         return Finding(MASKED, f"{SAMPLE_MASKED_LM}: its weights are not those that were trained", False, again)
-    right = report.get("accuracy")
-    learnt = "" if right is None else f", {right:.0%} of the masked words of its corpus guessed"
-    return Finding(MASKED, f"{SAMPLE_MASKED_LM}{learnt}")
-
-
-def _masked(settings: ModelSettings) -> Finding:
-    """A masked model by name: its files are here, and its tokenizer knows a mask. The weights are not loaded."""
-    found = _weights(MASKED, settings)
-    if not found.fine:
-        return found
-    from transformers import AutoTokenizer
-
-    from evidence_assets.models.masked import require_mask
-
-    revision = None if Path(settings.name).is_dir() else settings.revision
-    try:
-        require_mask(
-            AutoTokenizer.from_pretrained(settings.name, local_files_only=True, revision=revision), settings.name
-        )
-    except (OSError, ValueError) as error:
-        return Finding(
-            MASKED, f"{settings.name}: {str(error).strip()}", False, "name a masked language model such as BERT"
-        )
-    return Finding(MASKED, f"{found.found}, fills masks")
+    return Finding(MASKED, SAMPLE_MASKED_LM)
 
 
 def _server(what: str, model: GeneratorSettings | EncoderSettings) -> Finding:
@@ -138,8 +114,6 @@ def _server(what: str, model: GeneratorSettings | EncoderSettings) -> Finding:
 
 def diagnose(profile: Profile) -> list[Finding]:
     """Everything that ``profile`` needs, with what to do about what is missing."""
-    from evidence_assets.models.in_use import SAMPLE_MASKED_LM
-
     encoders = {settings: ["encoder"] for settings in profile.encoders.values()}
     encoders.setdefault(profile.token_encoder, []).append("token encoder")
     findings = [
@@ -154,7 +128,7 @@ def diagnose(profile: Profile) -> list[Finding]:
         *(
             _trained(fetched(find_lake() / "indexes" / asset_folder("models/masked_lm")))
             if settings.name == SAMPLE_MASKED_LM
-            else _masked(settings)
+            else _weights(MASKED, settings)
             for settings in profile.masked_models.values()
         ),
     ]

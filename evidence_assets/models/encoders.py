@@ -130,13 +130,10 @@ def step_of(tokens: int) -> int:
 
 
 class TransformerEncoder:
-    """A sentence-transformers model, run unpadded.
+    """A sentence-transformers model, run unpadded; its revision holds the dtype.
 
     A text that holds the tokenizer's own control tokens, such as ``[SEP]``, is read as plain text; lone surrogates,
     which no tokenizer takes, are read as U+FFFD.
-
-    ``model_id``, ``revision``: What vectors made here are keyed by; the revision holds the dtype.
-    ``model``: A loaded ``SentenceTransformer``.
     """
 
     def __init__(self, model_id: str, revision: str, model: Any) -> None:
@@ -165,14 +162,14 @@ class TransformerEncoder:
         return [len(encoding) - self._n_special for encoding in self._tokenize(texts, offsets=False)]
 
     def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """Surface forms of each text's tokens, special ones left out, without running the network."""
+        """Surface forms of each text's tokens, special ones left out."""
         return [
             tuple(t for t, special in zip(e.tokens, e.special_tokens_mask, strict=True) if not special)
             for e in self._tokenize(texts)
         ]
 
     def count_words(self, texts: Sequence[str]) -> list[int]:
-        """Words that each text's tokens belong to, special tokens left out, without running the network."""
+        """Words that each text's tokens belong to, special tokens left out."""
         return [
             len({word for word, special in zip(e.word_ids, e.special_tokens_mask, strict=True) if not special})
             for e in self._tokenize(texts)
@@ -250,10 +247,8 @@ class TransformerEncoder:
         finish: Callable[[torch.Tensor], torch.Tensor] = lambda hidden: hidden,
         layers: int = 1,
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
-        """Rows of equal token count, longest first, and what ``finish`` makes of the network's token vectors.
-
-        It runs on the batch's own thread: any torch kernel on the caller's would wake threads that then wait for work
-        at full speed while the batches run.
+        """Rows of equal token count, longest first, and what ``finish`` makes of the network's token vectors, on the
+        batch's own thread: a torch kernel on the caller's would wake threads that then wait at full speed for work.
         """
         import torch
 

@@ -39,26 +39,20 @@ class TransformersGenerator:
         from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 
         self._device = device_of(device)
-        quantization = None
+        how: dict[str, Any] = {}
         if four_bit:
             if importlib.util.find_spec("bitsandbytes") is None or not self._device.startswith("cuda"):
                 raise ModelUnavailable(
                     "weights in 4 bit need a CUDA device and bitsandbytes: pip install 'evidence-assets[gpu]', or set "
                     "four_bit to false"
                 )
-            quantization = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
+            quantized = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
+            how = {"quantization_config": quantized, "device_map": {"": self._device}}
         with loading(f"the language model {model_id!r}"):
             self._tokenizer = AutoTokenizer.from_pretrained(model_id, **options)
-            self._model = AutoModelForCausalLM.from_pretrained(
-                model_id,
-                dtype="auto",
-                quantization_config=quantization,
-                device_map={"": self._device} if four_bit else None,
-                **options,
-            )
+            self._model = AutoModelForCausalLM.from_pretrained(model_id, dtype="auto", **how, **options).eval()
         if not four_bit:
             self._model.to(self._device)
-        self._model.eval()
         self.model_id = model_id
         self.revision = revision or hub_revision(model_id) or "unknown"
         self.parameters: dict[str, object] = {
@@ -87,11 +81,10 @@ class TransformersGenerator:
 
     def _end_tokens(self) -> list[int]:
         stated = self._model.generation_config.eos_token_id
-        ends = stated if isinstance(stated, list) else [stated]
-        ends = [end for end in (*ends, self._tokenizer.eos_token_id) if end is not None]
-        if not ends:
+        ends = [*(stated if isinstance(stated, list) else [stated]), self._tokenizer.eos_token_id]
+        if not (known := [end for end in dict.fromkeys(ends) if end is not None]):
             raise ModelUnavailable(f"{self.model_id!r} has no end-of-text token; it cannot be used to answer")
-        return list(dict.fromkeys(ends))
+        return known
 
     def _complete(self, request: Request) -> Completion:
         import torch

@@ -43,11 +43,9 @@ class _Encoded:
 class HFMaskedLM:
     """A Hugging Face masked language model with WordPiece, whole-word, byte-level BPE or SentencePiece tokens.
 
-    Texts are run in groups of equal token count, so that nothing is padded and a result never depends on its
-    neighbours. With a tokenizer that marks spaces (byte-level BPE, SentencePiece) every text is read with a leading
-    space, so that the first word of a sentence is the same piece as elsewhere.
+    Texts of equal token count run together, unpadded. With a tokenizer that marks spaces every text is read with a
+    leading space, so that the first word of a sentence is the same piece as elsewhere.
 
-    ``model``, ``tokenizer``: An ``AutoModelForMaskedLM`` and its fast tokenizer.
     ``batch_size``: Texts that one forward pass takes at most.
     """
 
@@ -82,17 +80,9 @@ class HFMaskedLM:
 
     @classmethod
     def load(
-        cls,
-        name: str | Path,
-        *,
-        model_id: str | None = None,
-        revision: str | None = None,
-        device: str = "auto",
+        cls, name: str | Path, *, model_id: str | None = None, revision: str | None = None, device: str = "auto"
     ) -> HFMaskedLM:
-        """Load from a folder, whose revision is the hash of its weights, or a hub name; reads only safetensors weights.
-
-        ``model_id`` is the hub name by default, or the folder's own name without its path.
-        """
+        """Load from a folder, whose revision is the hash of its weights, or a hub name; only safetensors are read."""
         from transformers import AutoModelForMaskedLM, AutoTokenizer
 
         folder = Path(name)
@@ -158,16 +148,15 @@ class HFMaskedLM:
 
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]:
         encoded = self._encode(texts)
-        results: list[WordVectors | None] = [None] * len(texts)
+        results: dict[int, WordVectors] = {}
 
         def ask(group: list[int]) -> FloatArray:
             hidden: FloatArray = self._hidden([encoded[i].ids for i in group]).float().cpu().numpy()
             return hidden
 
         for group, hidden in self._each(ask, [item.ids for item in encoded]):
-            for row, i in enumerate(group):
-                results[i] = _pool_words(encoded[i], hidden[row])
-        return [result for result in results if result is not None]
+            results |= {i: _pool_words(encoded[i], hidden[row]) for row, i in enumerate(group)}
+        return [results[i] for i in range(len(texts))]
 
     def word_log_probs(self, texts: Sequence[str], context: Context = "both") -> list[WordLogProbs]:
         encoded = self._encode(texts)
@@ -196,13 +185,9 @@ class HFMaskedLM:
 
     def unrepresentable(self, text: str) -> tuple[str, ...]:
         unknown = self._tokenizer.unk_token_id
-        [encoded] = self._encode([text])
-        found = {
-            encoded.words[word]
-            for piece, word in zip(encoded.ids, encoded.word_of, strict=True)
-            if piece == unknown and word is not None and encoded.words[word]
-        }
-        return tuple(sorted(found))
+        [read] = self._encode([text])
+        words = {word for piece, word in zip(read.ids, read.word_of, strict=True) if piece == unknown}
+        return tuple(sorted(read.words[word] for word in words if word is not None and read.words[word]))
 
     def _encode(self, texts: Sequence[str]) -> list[_Encoded]:
         return [_read_words(shown, encoding) for shown, encoding in self._tokenize(texts)]
@@ -275,10 +260,7 @@ class HFMaskedLM:
             del self._asked.positions
 
     def _only_asked(self, module: Any, given: Any, output: Any) -> Any:
-        """Hand the head the hidden states of the positions that were asked for, and no other.
-
-        So any head works that reads each position by itself, however its model calls it.
-        """
+        """Hand the head the hidden states of the positions that were asked for, and no other."""
         positions = getattr(self._asked, "positions", None)
         if positions is not None:
             hidden = output.last_hidden_state

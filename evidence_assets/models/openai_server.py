@@ -1,7 +1,7 @@
 """A server of the OpenAI protocol (vLLM, Ollama, llama.cpp, a paid one), called through the package ``openai``.
 
-What goes wrong on the server's side (not reached, too slow, cut off, 429, 5xx, not this protocol) is retried and then
-raises :class:`ModelUnavailable`. A request that the server refuses is a :class:`RefusedRequest`: one failed row.
+What goes wrong on the server's side is retried and then raises :class:`ModelUnavailable`. A request that the server
+refuses is a :class:`RefusedRequest`: one failed row.
 """
 
 from __future__ import annotations

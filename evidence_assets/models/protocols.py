@@ -1,8 +1,4 @@
-"""What a model must be able to do, whichever backend fulfils it.
-
-Every model names itself by ``model_id`` and ``revision``: what it makes is keyed by both, so that a vector or a
-completion of another model or revision is never taken for this one's.
-"""
+"""What a model must be able to do, whichever backend fulfils it. What it makes is keyed by its name and revision."""
 
 from __future__ import annotations
 
@@ -39,7 +35,7 @@ class TokenVectors:
 
 
 class NotNumbers(ModelUnavailable):
-    """An encoder gave vectors that are not numbers for some texts; ``vectors`` are those of all, n × d."""
+    """An encoder gave vectors that are not numbers for some texts; ``vectors`` are those of all."""
 
     def __init__(self, message: str, vectors: FloatArray) -> None:
         super().__init__(message)
@@ -156,7 +152,7 @@ class Completion:
 
 @runtime_checkable
 class Generator(Named, Protocol):
-    """A generative language model: batch in, batch out, in the order asked; nothing is drawn but from a fixed seed."""
+    """A generative language model: batch in, batch out, in the order asked."""
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -167,7 +163,7 @@ class Generator(Named, Protocol):
 
 
 class Kept(Protocol):
-    """Completions by key that outlive the process."""
+    """Completions by key."""
 
     def get(self, key: str) -> Completion | None: ...
     def put(self, key: str, completion: Completion) -> None: ...
@@ -175,11 +171,9 @@ class Kept(Protocol):
 
 @runtime_checkable
 class AsksRevision(Protocol):
-    """A generator that has to ask which revision it is."""
+    """A generator that has to ask, once, which revision it is; ``kept`` remembers what was said."""
 
-    def settle_revision(self, kept: Kept) -> None:
-        """Find it out, once; ``kept`` remembers what was said."""
-        ...
+    def settle_revision(self, kept: Kept) -> None: ...
 
 
 @runtime_checkable

@@ -137,10 +137,7 @@ class CrossEncoderReranker:
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """Rate and size of a batch are those printed for Attention2Query; it does not say how often it saw its 1,000 pairs.
-
-    ``longest`` is the number of tokens of a pair that are read; what is beyond is not seen while training.
-    """
+    """Rate and size of a batch are those printed for Attention2Query; how often it saw its 1,000 pairs is not said."""
 
     epochs: int = 3
     batch: int = 16
@@ -163,9 +160,8 @@ def tune_reranker(
 ) -> list[float]:
     """Train the cross-encoder ``base`` on ``pairs``, save it to ``folder``, and return the mean loss of each epoch.
 
-    ``base`` is a cross-encoder or a plain encoder, by folder or name; the latter, as the embedded MiniLM, gets a new
-    output. The loss is the cross-entropy of relevant and not, each kind weighing half in all:
-    ``−mean(w · y · log σ(s) + (1 − y) · log(1 − σ(s)))`` with ``w`` the number of other pairs for each relevant one.
+    A ``base`` that is a plain encoder, as the embedded MiniLM, gets a new output. The loss is the cross-entropy of
+    relevant and not, each kind weighing half in all.
     """
     relevant = sum(pair.relevant for pair in pairs)
     if not 0 < relevant < len(pairs):
@@ -191,16 +187,10 @@ def tune_reranker(
         mixed = torch.randperm(len(pairs), generator=order).tolist()
         for start in range(0, len(pairs), settings.batch):
             batch = [pairs[row] for row in mixed[start : start + settings.batch]]
-            read = tokenizer(
-                [p.query for p in batch],
-                [p.text for p in batch],
-                truncation=True,
-                max_length=settings.longest,
-                padding=True,
-                return_tensors="pt",
-            ).to(device)
+            texts = [pair.query for pair in batch], [pair.text for pair in batch]
+            read = tokenizer(*texts, truncation=True, max_length=settings.longest, padding=True, return_tensors="pt")
             wanted = torch.tensor([float(p.relevant) for p in batch], device=device)
-            scores = model(**read).logits[:, 0]
+            scores = model(**read.to(device)).logits[:, 0]
             loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, wanted, pos_weight=weight)
             optimizer.zero_grad()
             torch.autograd.backward(loss)

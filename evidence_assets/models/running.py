@@ -67,7 +67,7 @@ def minilm_folder() -> Path:
 
 @contextmanager
 def loading(what: str) -> Iterator[None]:
-    """Load without progress bars, and say in a sentence what cannot be loaded (``the encoder 'x'``) and what to do."""
+    """Load without progress bars, and say in a sentence what cannot be loaded and what to do."""
     from transformers.utils import logging
 
     bars = logging.is_progress_bar_enabled()
@@ -225,10 +225,8 @@ def one_product_thread() -> Iterator[None]:
 
 
 def fingerprint(vectors: npt.NDArray[np.floating], device: str = "cpu") -> str:
-    """What a revision says of the machine: its instruction set, and a hash of what the model gives there for a probe.
-
-    Other processors and libraries multiply by other kernels, whose last digits differ: vectors of two machines have one
-    key only where the probe's are bitwise the same.
+    """What a revision says of the machine, as others multiply by other kernels, whose last digits differ: its instruction
+    set, and a hash of what the model gives there for a probe.
     """
     import torch
 

@@ -25,10 +25,10 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The recipe. It worked for about 1,500 facts, each stated four times in different wordings.
+    """The recipe. A larger model, or fewer wordings of a fact than four, learns next to nothing.
 
     In a masked mention of several words each word is masked with ``word_mask_share``, so that the model also learns to
-    finish a name as the search asks it to. A larger model, or fewer wordings a fact, learns next to nothing.
+    finish a name.
     """
 
     steps: int = 5000

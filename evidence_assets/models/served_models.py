@@ -33,9 +33,7 @@ from evidence_assets.models.vectors import unit_rows
 class OpenAIGenerator(OpenAIServer):
     """Asks a served language model; ``limits`` are those of :class:`OpenAIServer`.
 
-    ``model_id``: Name under which the server serves the model.
-    ``revision``: What tells this model's weights from others of the same name, where the server does not say; see
-        :meth:`settle_revision`.
+    ``revision``: What tells this model's weights from others of the same name, where the server does not say.
     ``constrain``: How the server is told the shape of the reply: ``json_schema`` by ``response_format``, which all
         common servers honour; ``structured_outputs`` by vLLM's field of that name, which holds a reply to a bare label
         and JSON to no blanks; ``none`` not at all.
@@ -125,11 +123,7 @@ class OpenAIGenerator(OpenAIServer):
 
 
 def completion_of(reply: Any, seconds: float = 0.0, *, wrapped: bool = False) -> Completion:
-    """The completion that the JSON of a reply holds; ``seconds`` is what it took.
-
-    Where a choice was asked for as a JSON object (``wrapped``), the bare choice is taken out of it; a text that is no
-    such object is left as it is.
-    """
+    """The completion that the JSON of a reply holds; a choice that was asked for ``wrapped`` as JSON is taken out."""
     choice = reply["choices"][0]
     message = choice["message"]
     text, refusal = message.get("content") or "", message.get("refusal")

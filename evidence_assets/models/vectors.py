@@ -1,7 +1,4 @@
-"""Numerics of vectors that every room shares: unit rows and softmax, on numpy arrays.
-
-Belongs here: what several subjects need and none owns. Where vectors come from and what they mean is not known here.
-"""
+"""Numerics of vectors that several subjects need: unit rows and softmax, on numpy arrays."""
 
 from __future__ import annotations
 
@@ -9,8 +6,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = ["softmax", "unit_rows"]
 
 Array = npt.NDArray[np.float64]
 Float = TypeVar("Float", bound=np.floating[Any])
@@ -27,12 +22,7 @@ def unit_rows(vectors: npt.NDArray[Float]) -> npt.NDArray[Float]:
 
 
 def softmax(logits: npt.ArrayLike, temperature: float = 1.0) -> Array:
-    r"""Turn each row into a distribution over its dimensions.
-
-    .. math:: P_l = \exp(z_l / T) / \sum_m \exp(z_m / T)
-
-    ``logits``: One vector, or rows of vectors.
-    ``temperature``: :math:`T > 0`. Published as 1; a smaller one makes the distributions peakier.
+    r"""Turn each row into a distribution over its dimensions: :math:`P_l = \exp(z_l / T) / \sum_m \exp(z_m / T)`.
 
     >>> softmax([0.0, 0.0]).tolist()
     [0.5, 0.5]

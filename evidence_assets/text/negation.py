@@ -1,6 +1,4 @@
-"""Words that deny: in what a clause states, in what a reply says of options, and in what a question asks for. English
-only.
-"""
+"""English words that deny: in what a clause states, in what a reply says of options, and in what a question asks for."""
 
 from __future__ import annotations
 

@@ -68,22 +68,8 @@ def clauses(sentence: str) -> list[str]:
 
 
 _WORDS = word_lists("small_words.txt")
-_SCRIPTS = {
-    "CYRILLIC": "Cyrillic script",
-    "GREEK": "Greek",
-    "ARABIC": "Arabic script",
-    "HEBREW": "Hebrew",
-    "CJK": "Chinese characters",
-    "HIRAGANA": "Japanese",
-    "KATAKANA": "Japanese",
-    "HANGUL": "Korean",
-    "DEVANAGARI": "Devanagari script",
-    "THAI": "Thai",
-}
 LEAST, LEAD = 2, 1.5
-"""Small words that a text must hold (one is enough in a question of four or five), and by how often the most fitting
-language must hold more than the next.
-"""
+"""Small words that a text must hold, and by how often the most fitting language must hold more than the next."""
 
 
 def language_of(text: str) -> str:
@@ -99,8 +85,8 @@ def language_of(text: str) -> str:
     letters = [unicodedata.name(c, "").split(" ")[0].split("-")[0] for c in text[:2000] if c.isalpha()]
     if letters:
         script, count = Counter(letters).most_common(1)[0]
-        if script in _SCRIPTS and count > len(letters) / 2:
-            return _SCRIPTS[script]
+        if script not in ("LATIN", "") and count > len(letters) / 2:
+            return f"{script.title()} script"
     words = re.findall(r"[^\W\d_]+", text.casefold())
     counts = sorted(((sum(w in small for w in words), language) for language, small in _WORDS.items()), reverse=True)
     (most, language), (next_most, _) = counts[:2]

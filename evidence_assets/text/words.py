@@ -36,42 +36,7 @@ _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _APOSTROPHES = "'\u2019"
 _ARTICLES = frozenset({"a", "an", "the"})
 
-_IRREGULAR = {
-    "children": "child",
-    "men": "man",
-    "women": "woman",
-    "mice": "mouse",
-    "teeth": "tooth",
-    "feet": "foot",
-    "geese": "goose",
-    "lives": "life",
-    "wives": "wife",
-    "knives": "knife",
-    "leaves": "leaf",
-    "wolves": "wolf",
-    "halves": "half",
-    "shelves": "shelf",
-    "loaves": "loaf",
-    "thieves": "thief",
-    "calves": "calf",
-    "oxen": "ox",
-    "criteria": "criterion",
-    "phenomena": "phenomenon",
-    "bacteria": "bacterium",
-    "data": "datum",
-    "news": "news",
-    "series": "series",
-    "species": "species",
-    "means": "means",
-    "lens": "lens",
-    "gas": "gas",
-    "shoes": "shoe",
-    "toes": "toe",
-    "movies": "movie",
-    "cookies": "cookie",
-    "calories": "calorie",
-    "vertebrae": "vertebra",
-}
+_IRREGULAR = dict(pair.split("=") for pair in _LISTS["irregular"])
 
 
 def is_filler(words: Iterable[str]) -> bool:

@@ -47,27 +47,6 @@ def test_sentences(text: str, expected: list[str]) -> None:
     assert [text[a:b] for a, b in sentence_spans(text)] == expected
 
 
-def test_a_word_longer_than_the_limit_is_cut_and_not_dropped() -> None:
-    text = "x" * 5000
-    made = chunks(text, lambda texts: [len(t) for t in texts], 64)
-    assert "".join(text[c.start : c.end] for c in made) == text
-    assert max(c.n_tokens for c in made) <= 64
-
-
-def test_whole_sentences_are_kept_together_where_they_fit() -> None:
-    text = "One two three. Four five six. Seven eight nine."
-    made = chunks(text, lambda texts: [len(t.split()) for t in texts], 6)
-    assert [text[c.start : c.end] for c in made] == ["One two three. Four five six.", "Seven eight nine."]
-
-
-def test_an_article_of_ten_megabytes() -> None:
-    text = "A sentence of eleven words stands here again and again, always. " * 160_000
-    made = chunks(text, lambda texts: [len(t.split()) for t in texts], 128)
-    assert len(text) > 10_000_000
-    assert sum(len(text[a:b].split()) for c in made for a, b in c.sentences) == 11 * 160_000
-    assert max(c.n_tokens for c in made) <= 128
-
-
 def test_a_page_of_dots_takes_no_longer_than_its_length() -> None:
     text = "." * 2_000_000 + "x"
     assert sentence_spans(text) == [(0, len(text))]

@@ -16,15 +16,10 @@ from evidence_assets.text.sentences import language_of
         ("Wie lange schlafen Katzen?", "German"),
         ("Combien de temps dorment les chats?", "French"),
         ("¿Cuánto duermen los gatos?", "Spanish"),
-        ("Quanto tempo dormem os gatos?", "Portuguese"),
-        ("Hoe lang slapen katten?", "Dutch"),
-        ("Hur länge sover katter?", "Swedish"),
         ("Jak długo śpią koty?", "Polish"),
         ("Сколько спят кошки?", "Cyrillic script"),
-        ("How long do cats sleep?", "English"),
         ("Which drug may treat gout?", "English"),
         ("world war", ""),  # one small word of German
-        ("Lamotrigine, epilepsy", ""),
         ("1234", ""),
     ],
 )

@@ -34,22 +34,7 @@ def test_missing_slot_says_which(prompt: str, fault: str) -> None:
 
 
 def test_entity_words_leave_out_what_is_no_entity() -> None:
-    vocabulary = [
-        "sea",
-        "##ing",
-        "[unused3]",
-        "42",
-        "7th",
-        "seven",
-        "The",
-        "a",
-        "x",
-        "Capital",
-        "well-known",
-        "é",
-        "Öl",
-        ".",
-    ]
+    vocabulary = "sea ##ing [unused3] 42 7th seven The a x Capital well-known é Öl .".split()  # noqa: SIM905
     kept = entity_words(vocabulary, ["<HEAD> is the capital of <TAIL>"])
     assert [vocabulary[position] for position in kept] == ["sea", "well-known", "Öl"]
 
