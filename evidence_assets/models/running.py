@@ -225,9 +225,7 @@ def one_product_thread() -> Iterator[None]:
 
 
 def fingerprint(vectors: npt.NDArray[np.floating], device: str = "cpu") -> str:
-    """What a revision says of the machine, as others multiply by other kernels, whose last digits differ: its instruction
-    set, and a hash of what the model gives there for a probe.
-    """
+    """What a revision says of the machine: its instruction set, and a hash of what the model gives for a probe."""
     import torch
 
     kernels = torch.backends.cpu.get_cpu_capability() if device.startswith("cpu") else torch.cuda.get_device_name()

@@ -1,4 +1,4 @@
-"""English words that deny: in what a clause states, in what a reply says of options, and in what a question asks for."""
+"""English words that deny: in what a clause states, what a reply says of options, and what a question asks for."""
 
 from __future__ import annotations
 

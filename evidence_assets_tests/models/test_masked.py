@@ -100,13 +100,6 @@ def test_word_log_probs_mask_the_word_and_what_may_not_be_seen(context: str) -> 
     assert result.log_probs[1] == pytest.approx(float(expected), abs=1e-5)
 
 
-def test_unknown_words_are_named() -> None:
-    model = word_piece()
-    assert model.unrepresentable("the Zyx near iron") == ("Zyx",)
-    assert model.unrepresentable("the harbours, near!") == ()
-    assert byte_pair().unrepresentable("Zyx ☃") == ()
-
-
 @both
 def test_it_is_a_masked_lm_and_survives_saving(build: Build, tmp_path: Path) -> None:
     model = build()
@@ -173,17 +166,3 @@ def test_filled_words_are_asked_one_after_the_other(model: HFMaskedLM) -> None:
     expected = [model.slot_log_probs([t], [slot])[0, position[word]] for t, slot, word in asked]
     [found] = model.fill_log_probs([text], [["sea", "river", "the"]], [[2, 0, 1]])
     np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_the_pieces_of_a_filled_word_add_up() -> None:
-    model = word_piece()
-    [found] = model.fill_log_probs([f"the {SLOT} is near"], [["harbours"]], [[0]])
-    ids = model._tokenizer.get_vocab()
-    row = [ids[piece] for piece in ("[CLS]", "the", "[MASK]", "[MASK]", "[MASK]", "is", "near", "[SEP]")]
-    total = 0.0
-    for place, piece in enumerate(("har", "##bour", "##s"), start=2):
-        with torch.inference_mode():
-            logits = model._model(input_ids=torch.tensor([row])).logits[0, place]
-        total += float(torch.log_softmax(logits, -1)[ids[piece]])
-        row[place] = ids[piece]
-    assert found[0] == pytest.approx(total, abs=1e-4)

@@ -136,9 +136,3 @@ def test_a_plain_encoder_gets_an_output_and_the_same_pairs_give_the_same_model(t
     assert first.revision == second.revision
     tune_reranker(str(base), LABELLED, tmp_path / "other", replace(settings, seed=1))
     assert CrossEncoderReranker(str(tmp_path / "other")).revision != first.revision
-
-
-def test_pairs_of_one_kind_are_refused(tmp_path: Path) -> None:
-    pairs = [replace(pair, relevant=True) for pair in LABELLED]
-    with pytest.raises(ValueError, match="some that are and some that are not"):
-        tune_reranker("any", pairs, tmp_path)

@@ -78,11 +78,6 @@ def test_one_beam_takes_the_likeliest_piece_each_time(tmp_path: Path) -> None:
         assert own == [tokenizer.decode(said, skip_special_tokens=True).strip()]
 
 
-def test_only_an_encoder_decoder_writes(tmp_path: Path) -> None:
-    with pytest.raises(UnusableModel, match="tiny-llama is no encoder-decoder"):
-        SentenceWriter.load(make_causal(tmp_path / "tiny-llama"), device="cpu")
-
-
 def test_an_encoder_decoder_gives_the_mean_of_its_own_log_probabilities(tmp_path: Path) -> None:
     model = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
     assert model.model_id == "tiny-bart" and model.revision

@@ -1,18 +1,13 @@
 """A task of each shape through each backend: a well-formed reply becomes a result, a malformed one a reason.
 
 What is said is given beforehand, so that what is tested is how each backend asks for a shape and gives the reply back
-in it; the offline engine is held to the fields of its own classes.
+in it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +16,13 @@ import torch
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.completions import ReplayGenerator
-from evidence_assets.models.local_generators import TransformersGenerator, VLLMGenerator
+from evidence_assets.models.local_generators import TransformersGenerator
 from evidence_assets.models.protocols import Completion, Generator, Request
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.reasoning.templates import PACKAGED
 from evidence_assets_tests.models.servers import MODEL, model_server, running
-from evidence_assets_tests.models.test_generators import FakeEngine, Noted
+from evidence_assets_tests.models.test_generators import Noted
 from evidence_assets_tests.models.tiny import make_causal, record
 from evidence_assets_tests.reasoning.test_prompted_tasks import EXAMPLES, task_named
 
@@ -113,59 +107,6 @@ def in_this_process(local: TransformersGenerator) -> Backend:
     return backend
 
 
-SAMPLING_FIELDS = (
-    "n presence_penalty frequency_penalty repetition_penalty temperature top_p top_k min_p seed stop stop_token_ids "
-    "ignore_eos max_tokens min_tokens logprobs prompt_logprobs detokenize skip_special_tokens structured_outputs "
-    "logit_bias allowed_token_ids extra_args bad_words"
-)
-SHAPES = ("json", "regex", "choice", "grammar", "json_object", "structural_tag")
-SHAPE_FIELDS = (*SHAPES, "disable_any_whitespace", "disable_additional_properties", "whitespace_pattern")
-
-
-def recorded_class(name: str, fields: Sequence[str], **methods: Any) -> type:
-    """A dataclass of the fields that vLLM's class of this name has, so that another field is an error."""
-    return dataclasses.make_dataclass(name, [(field, object, None) for field in fields], namespace=methods)
-
-
-def one_shape(self: Any) -> None:
-    """As the real class does: exactly one constraint."""
-    assert sum(getattr(self, shape) is not None for shape in SHAPES) == 1
-
-
-@cache
-def request_classes() -> tuple[type, type]:
-    """vLLM's own classes of requests where it is installed, else classes of the same fields."""
-    if find_spec("vllm"):
-        from vllm import SamplingParams
-        from vllm.sampling_params import StructuredOutputsParams
-
-        return SamplingParams, StructuredOutputsParams
-    shapes = recorded_class("StructuredOutputsParams", SHAPE_FIELDS, __post_init__=one_shape)
-    return recorded_class("SamplingParams", SAMPLING_FIELDS.split()), shapes
-
-
-@contextmanager
-def offline(script: Script, name: str) -> Iterator[Generator]:
-    class Engine(FakeEngine):
-        def generate(self, prompts: list[Any], sampling: list[Any], use_tqdm: bool) -> list[Any]:
-            asked = task_named(name).put(EXAMPLES[name].task, PACKAGED)
-            held = [each.structured_outputs for each in sampling]
-            assert all(bool(each) == bool(asked.choices or asked.json_schema) for each in held)
-            outputs = super().generate(prompts, sampling, use_tqdm)
-            for output in outputs:
-                output.outputs[0].text, output.outputs[0].finish_reason = script.say()
-            return outputs
-
-    engine, sampling = types.ModuleType("vllm"), types.ModuleType("vllm.sampling_params")
-    asks, shapes = request_classes()
-    vars(engine).update(LLM=Engine, SamplingParams=asks)
-    vars(sampling).update(StructuredOutputsParams=shapes)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "vllm", engine)
-        patch.setitem(sys.modules, "vllm.sampling_params", sampling)
-        yield VLLMGenerator("some/model")
-
-
 def replayed(folder: Path) -> Backend:
     @contextmanager
     def backend(script: Script, name: str) -> Iterator[Generator]:
@@ -179,14 +120,14 @@ def replayed(folder: Path) -> Backend:
 
 KINDS = {"choose": "a choice", "explain": "JSON", "short_answer": "text"}
 """One task of each shape that a reply is held to."""
-BACKENDS = ["json_schema", "structured_outputs", "none", "transformers", "vllm", "replay"]
+BACKENDS = ["json_schema", "structured_outputs", "none", "transformers", "replay"]
 PAIRS = [(backend, name) for backend in BACKENDS for name in KINDS]
 
 
 @pytest.fixture
 def backend(request: pytest.FixtureRequest, local: TransformersGenerator, behind: Behind, tmp_path: Path) -> Backend:
     name = str(request.param)
-    others = {"transformers": in_this_process(local), "vllm": offline, "replay": replayed(tmp_path)}
+    others = {"transformers": in_this_process(local), "replay": replayed(tmp_path)}
     return others.get(name) or served(behind, name)
 
 
@@ -223,10 +164,3 @@ def reason_of(name: str, reply: str) -> str:
     with pytest.raises(UnusableReply) as refused:
         task_named(name).parse(reply, EXAMPLES[name].task)
     return str(refused.value)
-
-
-def test_a_shape_that_is_not_valid_is_refused_by_the_server(behind: Behind) -> None:
-    loose = Request("", "why?", json_schema='{"type": "object", "properties": {"a": {"type": "string"}}}')
-    with served(behind, "json_schema")(Script(("{}", "stop")), "") as generator:
-        (completion,) = generator.generate([loose])
-    assert completion.refused and "further properties are not forbidden" in completion.finish_reason

@@ -58,13 +58,6 @@ def test_insufficient_when_the_model_says_so_or_no_citation_holds() -> None:
     assert choice == Choice(None, (), "insufficient", 0.0)
 
 
-def test_without_evidence_the_question_is_asked_as_it_is() -> None:
-    closed = dataclasses.replace(CHOOSE, chains=(), evidence={})
-    assert "evidence" not in choose_request(closed).user
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), Kept())).choose([closed])
-    assert choice == Choice("B", (), "answered", 0.0)
-
-
 def test_claims_have_no_further_label() -> None:
     labels = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
     claim = ChooseAnswer("Gold heals.", labels, labels, (), {}, "verification")

@@ -19,7 +19,7 @@ from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import OURS, PromptedSolver
 from evidence_assets.reasoning.published import STYLES, answer_of
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
-from evidence_assets.reasoning.templates import PACKAGED, Words
+from evidence_assets.reasoning.templates import Words
 from evidence_assets_tests.systems.small_models import Kept, Scripted
 
 EVIDENCE = (
@@ -60,15 +60,6 @@ def test_the_option_that_the_model_names_is_the_answer_whatever_its_citations_ar
     assert isinstance(choice, Choice)
     assert (choice.answer, choice.status) == (reply.removeprefix("Answer: "), "answered")
     assert choice.supported == () and choice.confidence == 0.0
-
-
-@pytest.mark.parametrize("style", [name for name in STYLES if name not in ("", "passages")])
-def test_no_choice_is_offered_that_the_paper_does_not_offer(style: str) -> None:
-    choose = STYLES[style].choose
-    assert choose is not None
-    request = choose.put(CLAIM if style == "cases" else CHOOSE, PACKAGED)
-    assert "INSUFFICIENT" not in (*request.choices, request.user, request.system)
-    assert set(request.choices) <= {*CHOOSE.labels, *LABELS}
 
 
 def test_chains_are_written_in_prose_from_numbered_texts_and_triples_and_compared_without_the_evidence() -> None:
@@ -154,13 +145,6 @@ def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
         for each in (Words(), words, Words(tokens=words.tokens), Words(temperature=0.7), Words(tokens={"entities": 7}))
     }
     assert len(versions) == 4, "a limit of another prompt is none of this one's"
-    for wrong, said in (
-        (Words(tokens={"entitys": 7}), "'entities'"),
-        (Words(tokens={"entities": 0}), "too few"),
-        (Words(temperature=3), "0 to 2"),
-    ):
-        with pytest.raises(BadInput, match=said):
-            wrong.check(systems.templates())
     variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
     assert variant.words.temperature == 0.7
 
@@ -181,3 +165,17 @@ def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: st
     (tmp_path / f"{name}.txt").write_text(text)
     with pytest.raises(BadInput, match=said):
         Words((tmp_path,)).check(systems.templates())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (Words((Path("absent"),)), "no such folder of prompts"),
+        (Words(tokens={"entitys": 7}), "'entities'"),
+        (Words(tokens={"entities": 0}), "too few"),
+        (Words(temperature=3), "0 to 2"),
+    ],
+)
+def test_settings_of_words_that_cannot_be_are_refused(words: Words, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        words.check(systems.templates())

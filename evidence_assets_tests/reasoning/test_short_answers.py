@@ -84,16 +84,6 @@ def test_what_a_name_is_a_part_of_is_another_thing() -> None:
     assert solved("What is Statue made by?", made).answer == "sculptor"
 
 
-def test_what_facts_say_of_something_else_answers_only_where_a_text_says_it_too() -> None:
-    name = "old grey spider web silk thread"
-    found = fact(1, name, "in", "attic")
-    assert solved(f"{name} in", found).answer == "attic"
-    assert solved(f"{name} colour", found) == ShortAnswer(None, "insufficient")
-    said = (EvidenceItem("t1", "sentence", "doc", "0:99", f"{name} colour attic"),)
-    answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask(f"{name} colour", (found,), said)])[0]
-    assert isinstance(answer, ShortAnswer) and answer.answer == "attic"
-
-
 def test_a_fact_too_long_for_the_encoder_is_passed_over() -> None:
     long = fact(9, "web", "made by", "very " * 80 + "old spider")
     assert solved("What is a web made by?", long, FACTS[0]).answer == "spider"
@@ -134,11 +124,6 @@ def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported(
     other, _ = prompted(lambda _: "A man", FACTS[0], fact(5, "web", "made by", "man", sourced=False))
     assert isinstance(other, ShortAnswer)
     assert (other.answer, other.supported) == ("A man", ())
-
-
-def test_a_name_that_the_question_holds_is_not_its_answer() -> None:
-    assert solved("What besides a spider is a web made by?", *FACTS).answer == "larva"
-    assert solved("Is a web made by a spider?", FACTS[0]).answer is None
 
 
 def test_a_model_that_gives_no_answer_used_nothing() -> None:
