@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -73,28 +73,27 @@ def embeddings_body(texts: list[str]) -> dict[str, Any]:
     return {"object": "list", "data": rows[::-1], "usage": {"prompt_tokens": 3, "total_tokens": 3}}
 
 
-class _Cut:
+JSON_BODY = [(b"content-type", b"application/json")]
+
+
+async def _cut(scope: Scope, receive: Receive, send: Send) -> None:
     """Promises a long body, sends the beginning and closes the connection."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"5000")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": b'{"choices": [{"mess', "more_body": True})
-        raise ConnectionResetError
+    headers = [*JSON_BODY, (b"content-length", b"5000")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": b'{"choices": [{"mess', "more_body": True})
+    raise ConnectionResetError
 
 
-class _Body:
+def _body(piece: bytes, seconds: float) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Sends a body in pieces, one every so many seconds, without an end in sight."""
 
-    def __init__(self, piece: bytes, seconds: float) -> None:
-        self._piece, self._seconds = piece, seconds
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": JSON_BODY})
         for _ in range(100):
-            await asyncio.sleep(self._seconds)
-            await send({"type": "http.response.body", "body": self._piece, "more_body": True})
+            await asyncio.sleep(seconds)
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+    return respond
 
 
 class FaultyServer:
@@ -151,57 +150,48 @@ class FaultyServer:
     async def _misbehave(self, behaviour: str, user: str, seeded: bool) -> Any:
         error = {"error": {"message": f"the {behaviour} you asked for", "type": "test"}}
         match behaviour:
-            case "":
-                return JSONResponse(chat_body(self.reply(user)) | self.said)
-            case "slow":
-                await asyncio.sleep(1.0)
-                return JSONResponse(chat_body(self.reply(user)))
             case "429" | "500" | "503" | "400" | "401":
                 return JSONResponse(error, int(behaviour))
-            case "no seed":
-                if seeded:
-                    return JSONResponse(
-                        [{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.'}}], 400
-                    )
-                return JSONResponse(chat_body(self.reply(user)))
             case "429 wait":
                 return JSONResponse(error, 429, headers={"Retry-After": "20"})
             case "429 for an hour":
                 return JSONResponse(error, 429, headers={"Retry-After": "3600"})
-            case "cut":
-                return _Cut()
-            case "trickle":
-                return _Body(b" ", 0.05)
-            case "endless":
-                return _Body(b" " * (1 << 20), 0.0)
-            case "empty body":
-                return Response(b"", 200, media_type="application/json")
-            case "malformed body":
-                return Response(b'{"choices": [{', 200, media_type="application/json")
-            case "other body":
-                return JSONResponse({"result": "B"})
-            case "empty":
-                return JSONResponse(chat_body(""))
-            case "null":
-                body = chat_body("")
-                body["choices"][0]["message"]["content"] = None
-                return JSONResponse(body)
-            case "100 kB":
-                return JSONResponse(chat_body("the answer is long " * 5300))
-            case "cut off":
-                return JSONResponse(chat_body('{"steps": [{"text": "it be', finish="length"))
-            case "label cut off":
-                return JSONResponse(chat_body("A", finish="length"))
-            case "filtered":
-                return JSONResponse(chat_body("A", finish="content_filter"))
-            case "declined":
-                body = chat_body("")
-                body["choices"][0]["message"]["refusal"] = "I must not say."
-                return JSONResponse(body)
+            case "no seed" if seeded:
+                return JSONResponse(
+                    [{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.'}}], 400
+                )
             case "key in error":
                 return JSONResponse({"error": {"message": "bad key sk-secret-123"}}, 500)
-            case text:
-                return JSONResponse(chat_body(text))
+            case "cut":
+                return _cut
+            case "trickle":
+                return _body(b" ", 0.05)
+            case "endless":
+                return _body(b" " * (1 << 20), 0.0)
+            case "empty body" | "malformed body":
+                return Response(b'{"choices": [{' * behaviour.startswith("mal"), 200, media_type="application/json")
+            case "other body":
+                return JSONResponse({"result": "B"})
+            case "slow":
+                await asyncio.sleep(1.0)
+        text, finish = REPLIES.get(behaviour, (behaviour, "stop"))
+        if behaviour in ("", "slow", "no seed"):
+            text = self.reply(user)
+        body = chat_body(text, finish) | self.said
+        if behaviour in ("null", "declined"):
+            refusal = "I must not say." if behaviour == "declined" else None
+            body["choices"][0]["message"] |= {"content": None, "refusal": refusal}
+        return JSONResponse(body)
+
+
+REPLIES = {
+    "empty": ("", "stop"),
+    "100 kB": ("the answer is long " * 5300, "stop"),
+    "cut off": ('{"steps": [{"text": "it be', "length"),
+    "label cut off": ("A", "length"),
+    "filtered": ("A", "content_filter"),
+}
+"""What is replied, and why it ends, by the name of a behaviour."""
 
 
 def other_api() -> Starlette:

@@ -1,6 +1,4 @@
-"""What a model of this process gives for a text is the same bit for bit alone, in any batch and on any number of
-threads.
-"""
+"""What a model of this process gives for a text is the same bit for bit alone, in any batch and on any threads."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from evidence_assets_tests.models.tiny_masked import word_piece
 WORDS = "the fever aspirin insulin pain of may treat glucose lowers river copper near a in cell".split()  # noqa: SIM905
 THREADS = st.sampled_from([1, 2, 4])
 LENGTHS = st.one_of(st.integers(1, 24), st.sampled_from([31, 64, 127, 200]))
-few = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+few = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @contextmanager
@@ -113,9 +111,6 @@ def test_work_runs_on_one_thread_each_in_order_and_fails_with_its_error(count: i
         for items in ([9], range(12)):
             with pytest.raises(ValueError, match="nine"):
                 list(each_on_one_thread(work, items))
-        abandoned = each_on_one_thread(work, range(8))
-        next(abandoned)
-        abandoned.close()
 
 
 def test_vectors_of_two_kinds_of_kernels_have_two_revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

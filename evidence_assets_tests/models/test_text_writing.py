@@ -19,48 +19,28 @@ from evidence_assets_tests.models.tiny_masked import word_piece
 PAIRS = [("aspirin may", "treat pain"), ("insulin lowers glucose", "the patient has a fever"), ("a", "treat pain")]
 
 
-def saved(folder: Path, model: Any, config: Any, **shape: Any) -> Path:
+def saved(folder: Path, model: Any, config: Any, shape: str, **others: Any) -> Path:
     """A one-layer model with the tokenizer of the tiny BERT, saved in the Hugging Face layout."""
     tokenizer = word_piece()._tokenizer
     tokenizer.save_pretrained(folder)
     set_seed(0)
-    model(config(vocab_size=len(tokenizer), d_model=16, pad_token_id=0, eos_token_id=3, **shape)).save_pretrained(
-        folder
-    )
+    sizes = {name: int(size) for name, _, size in (each.partition("=") for each in shape.split())}
+    made = config(vocab_size=len(tokenizer), d_model=16, pad_token_id=0, eos_token_id=3, **sizes, **others)
+    model(made).save_pretrained(folder)
     return folder
 
 
 def make_bart(folder: Path) -> Path:
-    return saved(
-        folder,
-        BartForConditionalGeneration,
-        BartConfig,
-        encoder_layers=1,
-        decoder_layers=1,
-        encoder_attention_heads=2,
-        decoder_attention_heads=2,
-        encoder_ffn_dim=32,
-        decoder_ffn_dim=32,
-        max_position_embeddings=24,
-        init_std=0.5,
-        bos_token_id=2,
-        decoder_start_token_id=3,
-        forced_eos_token_id=None,
+    shape = (
+        "encoder_layers=1 decoder_layers=1 encoder_attention_heads=2 decoder_attention_heads=2 encoder_ffn_dim=32 "
+        "decoder_ffn_dim=32 max_position_embeddings=24 bos_token_id=2 decoder_start_token_id=3"
     )
+    return saved(folder, BartForConditionalGeneration, BartConfig, shape, init_std=0.5, forced_eos_token_id=None)
 
 
 def make_t5(folder: Path) -> Path:
-    return saved(
-        folder,
-        T5ForConditionalGeneration,
-        T5Config,
-        d_kv=8,
-        d_ff=32,
-        num_layers=1,
-        num_heads=2,
-        initializer_factor=4.0,
-        decoder_start_token_id=0,
-    )
+    shape = "d_kv=8 d_ff=32 num_layers=1 num_heads=2 decoder_start_token_id=0"
+    return saved(folder, T5ForConditionalGeneration, T5Config, shape, initializer_factor=4.0)
 
 
 def test_one_beam_takes_the_likeliest_piece_each_time(tmp_path: Path) -> None:

