@@ -124,12 +124,7 @@ class DatasetInfo(BaseModel):
     def _matches(self, folder: Path, split: str, pattern: str) -> list[Path]:
         if files := _present(folder, pattern):
             return files
-        alternatives = pattern.split("|")
-        raise BadInput(
-            f"no file for {self.title}, split {split}: put {' or '.join(alternatives)} into {folder} (obtain it from "
-            f"{self.source}; licence: {self.licence})",
-            file=folder / alternatives[0],
-        )
+        raise BadInput(f"is not there; wanted is {self.wanted(split)}", file=folder / pattern.split("|")[0])
 
     def count_note(self, split: str, count: int) -> str:
         """A sentence if ``count`` questions are not what the whole split has."""

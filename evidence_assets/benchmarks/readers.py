@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -47,24 +46,15 @@ READERS: dict[str, Reader] = {
 }
 
 
-def read_questions(name: str, folder: Path, *splits: str) -> Iterator[Question]:
-    """The questions of some splits of a dataset, in the order of their files; no id may come twice in all of them."""
+def read_questions(name: str, folder: Path, split: str) -> Iterator[Question]:
+    """The questions of a split of a dataset, in the order of its files, of which there must be some."""
     info = dataset(name)
     read = READERS.get(name) or (choices.read if info.fields else None)
     if read is None:
         raise BadInput(f"{info.title} holds no questions")
-    if not splits:
-        raise BadInput(f"name a split of {info.title}: {', '.join(info.splits)}", field="split")
-    for split in splits:
-        info.find(folder, split)  # all files before the first question
-    return unique_questions(chain.from_iterable(_split(read, info, folder, split) for split in splits))
-
-
-def _split(read: Reader, info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    """The questions of a split, of which there must be some: one of its several files may hold none."""
-    files = info.find(folder, split)
+    files = info.find(folder, split)  # before the first question
     place = files[0] if len(files) == 1 else folder
-    return some(read(info, folder, split), lambda: info.nothing_in(place, split))
+    return unique_questions(some(read(info, folder, split), lambda: info.nothing_in(place, split)))
 
 
 def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[Question, Table]]:

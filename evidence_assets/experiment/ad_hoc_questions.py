@@ -93,11 +93,8 @@ def question_of(text: str, options: Sequence[str], source: Source, table: Table 
     text, options = " ".join(text.split()), [" ".join(option.split()) for option in options]
     if not text:
         raise BadInput("nothing is asked: give the question as one text, in quotation marks")
-    twice = next(
-        (option for n, option in enumerate(options) if option.casefold() in map(str.casefold, options[:n])), ""
-    )
-    if twice:
-        raise BadInput(f"the option {twice!r} is given twice: give each option once")
+    if len(set(map(str.casefold, options))) < len(options):
+        raise BadInput("an option is given twice: give each option once")
     if len(options) == 1 or len(options) > MOST_OPTIONS or not all(options):
         raise BadInput(f"{len(options)} options: give 2 to {MOST_OPTIONS} texts, or none for a short answer")
     task: Task = "mcqa" if options else "kgqa"

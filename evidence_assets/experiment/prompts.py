@@ -15,6 +15,7 @@ from evidence_assets.experiment.stages import stages
 from evidence_assets.experiment.system import OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.ids import shard_of
 from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
@@ -75,8 +76,4 @@ def _question(family: str, evidence: list[str], lake: Lake, beginning: str) -> t
         counted = "no" if found.is_empty() else f"{found.height}"
         raise BadInput(f"{counted} {family} questions of this lake have an id that begins with {beginning!r}")
     question_id, benchmark = found.row(0)
-    for shard in range(profiles.load().shards.questions):
-        here = lake.read("questions", f"questions/{family}", f"{benchmark}|{shard}", columns=["question_id"])
-        if question_id in here["question_id"]:
-            return str(question_id), f"{benchmark}|{shard}"
-    raise BadInput(f"question {question_id} lies in a shard that this profile does not have")
+    return question_id, f"{benchmark}|{shard_of(question_id, profiles.load().shards.questions)}"

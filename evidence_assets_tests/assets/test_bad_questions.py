@@ -55,7 +55,7 @@ BAD: list[tuple[str, str, str, dict[str, bytes], str]] = [
         "mmlu_med",
         "test",
         {"anatomy_test.csv": CSV},
-        "no file for MMLU, six biomedical subjects, split test: put test/clinical_knowledge_test.csv",
+        "is not there; wanted is MMLU, six biomedical subjects, split test: ",
     ),
     (
         "an id that comes twice",

@@ -51,10 +51,8 @@ def test_truncated_gzip_names_the_line_it_breaks_in(tmp_path: Path) -> None:
         (b"PAR1\x15\x04\x00", "a Parquet file"),
         (b"PK\x03\x04\x14\x00", "a zip archive or an Excel workbook"),
         ("id\n".encode("utf-16"), "UTF-16 text"),
-        (b"%PDF-1.7\n", "a PDF"),
         (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
         (b"  <!DOCTYPE html><html>", "an HTML page"),
-        (b"BZh91AY&SY", "bzip2 data"),
     ],
 )
 def test_a_file_of_another_format_is_named(tmp_path: Path, data: bytes, said: str) -> None:
@@ -83,7 +81,6 @@ def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
         ('{\n"a": 1\n}', r":1: is one JSON object over many lines"),
         ('{"a": 1, "a": 2}', r":1: a: the same object has this key twice"),
         ('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", ":1: JSON nested too deeply"),
-        ('{"a": ' + "9" * 5000 + "}", ":1: not usable JSON"),
         ("question,A,B\n", ":1: not valid JSON"),
     ],
 )
@@ -110,7 +107,6 @@ def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
         ('[{"a": 1}\n {"a": 2}]', ":2: not valid JSON: expected , or ]"),
         ('[{"a": 1},\n]', ":2: not valid JSON: a comma before ]"),
         ('[{"a": 1}]\n[{"a": 2}]', ":2: more text follows"),
-        ('[{"a": 1}, 3]', "expected an array of objects"),
         ('{"a": 1}\n{"a": 2}\n', "expected an array of objects"),
         ('[\n{"a": 1, "a": 2}]', ":2: a: the same object has this key twice"),
     ],
@@ -161,7 +157,6 @@ def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
         ('a,b\nc,"d\n' + "e,f\n" * 40_000, ":2: a quote opened in this row is never closed"),
         ('a,b\n"c,d\ne,"f",g\n', ":2: not a well-formed row"),
         ("a,b\nc\n", ":2: 1 fields, expected 2"),
-        ("a,b\nc,d,e\n", ":2: 3 fields, expected 2"),
     ],
 )
 def test_faulty_delimited_text(tmp_path: Path, text: str, said: str) -> None:

@@ -56,22 +56,6 @@ def test_a_variant_says_its_models_itself_whichever_presets_are_opted_in() -> No
         crossings(load("baselines"), of_preset(models={"generator": ("gwen",)}))
 
 
-def test_evidence_picked_by_a_model_is_that_models_and_rows_say_so() -> None:
-    both = Variant(
-        system="background",
-        family="graph",
-        name="both",
-        method="background",
-        parameters={"recall": "recalled"},
-        models={"generator": "all"},
-    )
-    stages = {stage.key: stage for stage in all_stages(load("background"), both)}
-    assert "evidence/graph/both/qwen" in stages
-    reads = {read.key for read in stages["evidence/graph/both/qwen"].reads}
-    assert {"chains/graph/recalled/qwen", "triples/graph/recalled/qwen"} <= reads
-    assert "evidence picked by both@qwen" in stages["predictions/graph/both/qwen"].description
-
-
 def test_vectors_of_another_encoder_are_read_under_its_name_and_all_else_is_shared() -> None:
     table = Variant(system="ucret", family="table", name="z", method="ucret", models={"encoder": "all"})
     assert {"evidence/table/z", "evidence/table/z/mpnet", "scores/table/z/mpnet"} <= set(keys(table))

@@ -5,15 +5,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import GoldEvidence
-from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines, one
+from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lines, one
 
 
 def without(row: dict[str, Any], *fields: str) -> dict[str, Any]:
@@ -71,14 +66,6 @@ class TestMmlu(ReaderContract):
         ("test", {FILE: ROW + "Which?,a,b,c,D\n"}, ":2: 5 fields, expected 6"),
     )
     EMPTY = (("test", {FILE: ""}, FILE),)
-
-    def test_one_of_several_files_may_hold_no_question(self, tmp_path: Path) -> None:
-        lay(tmp_path, {"anatomy_test.csv": "", "virology_test.csv": self.ROW})
-        assert [question.source_id for question in read_questions("mmlu", tmp_path, "test")] == ["virology-test-000"]
-        lay(tmp_path, {"virology_test.csv": ""})
-        with pytest.raises(BadInput) as caught:
-            list(read_questions("mmlu", tmp_path, "test"))
-        assert caught.value.file == tmp_path
 
 
 class TestMirage(ReaderContract):
