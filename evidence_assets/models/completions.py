@@ -1,12 +1,8 @@
 """Completions that are kept: the cache of what a generative model replied, and recordings that stand in for a model.
 
-The cache is keyed by the hash of model, parameters and prompt, so that a crash or a backfill never pays twice: one
-SQLite file, safe to share between processes and to kill. Of a lake that is kept elsewhere it is this machine's part;
-there each completion is an object, ``cache/completions/<key>.json``.
-
-A recording is a folder of ``*.jsonl`` files, one object a line: ``system``, ``user``, ``max_tokens``, ``choices``,
-``json_schema`` of the request and ``text``, ``prompt_tokens``, ``completion_tokens``, ``seconds``, ``finish_reason`` of
-the completion.
+The cache is keyed by the hash of model, parameters and prompt, so that nothing is paid for twice: one SQLite file, safe
+to share between processes and to kill. Of a lake that is kept elsewhere it is this machine's part; there each
+completion is an object, ``cache/completions/<key>.json``.
 """
 
 from __future__ import annotations
@@ -64,7 +60,9 @@ class CompletionCache:
 
 
 class ReplayGenerator:
-    """Replies what the ``*.jsonl`` files of a folder hold for exactly the same request."""
+    """Replies what the ``*.jsonl`` files of a folder hold for exactly the same request, one object a line: the fields of
+    :class:`Request` and of :class:`Completion`.
+    """
 
     def __init__(self, folder: str | Path, *, model_id: str = "replay") -> None:
         self._folder = Path(folder)

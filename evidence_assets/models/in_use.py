@@ -151,13 +151,9 @@ def load_generator(settings: GeneratorSettings) -> Generator:
         from evidence_assets.models.completions import ReplayGenerator
 
         return ReplayGenerator(settings.folder, model_id=settings.name)
-    options = {**settings.model_dump(include={"revision", "four_bit"}), "constrained": settings.constrain != "none"}
     if settings.backend == "transformers":
         from evidence_assets.models.local_generators import TransformersGenerator
 
-        return TransformersGenerator(settings.name, **options)
-    if settings.backend == "vllm":
-        from evidence_assets.models.local_generators import VLLMGenerator
-
-        return VLLMGenerator(settings.name, **options)
+        options = settings.model_dump(include={"revision", "four_bit"})
+        return TransformersGenerator(settings.name, **options, constrained=settings.constrain != "none")
     raise BadInput(f"the backend {settings.backend} needs no language model")

@@ -5,6 +5,7 @@ wire, and what a reply holds. A refused request gives a completion whose finish 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -98,7 +99,6 @@ class OpenAIGenerator(OpenAIServer):
                 yield number, completion_of(reply, seconds, wrapped=wrapped)
 
     def payload(self, request: Request) -> dict[str, Any]:
-        """Body of a chat request."""
         body: dict[str, Any] = {
             "model": self.model_id,
             "messages": request.messages,
@@ -148,7 +148,6 @@ def _bare(text: str) -> str:
 
 TOGETHER = 64
 """Texts of one request."""
-_BYTES_A_TOKEN = 4
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -180,7 +179,6 @@ class ServedEncoder(OpenAIServer):
 
     @cached_property
     def dimensions(self) -> int:
-        """Numbers of a vector, as the first reply has them."""
         return int(self.sentences(["fever"]).shape[1])
 
     @cached_property
@@ -194,7 +192,7 @@ class ServedEncoder(OpenAIServer):
         """About how many tokens each text has; see ``max_tokens``."""
         read = self._tokenizer.encode_batch_fast(list(map(_plain, texts)), add_special_tokens=False)
         return [
-            max(len(pieces), -(-len(_plain(text).encode()) // _BYTES_A_TOKEN))
+            max(len(pieces), math.ceil(len(_plain(text).encode()) / 4))
             for pieces, text in zip(read, texts, strict=True)
         ]
 
