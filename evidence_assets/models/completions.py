@@ -60,7 +60,7 @@ class CompletionCache:
 
 
 class ReplayGenerator:
-    """Replies what the ``*.jsonl`` files of a folder hold for exactly the same request, one object a line: the fields of
+    """Replies what the ``*.jsonl`` files of a folder hold for the same request, one object a line: the fields of
     :class:`Request` and of :class:`Completion`.
     """
 
