@@ -109,9 +109,8 @@ def backfill(
     cluster: Cluster, wanted: Sequence[Mapping[str, Any]], asked_by: str, execution: Mapping[str, Any] | None = None
 ) -> str:
     """Ask for a backfill; its name."""
-    from evidence_assets.assets.in_process import ASKED_BY
 
-    asked: dict[str, Any] = {"partitionsByAssets": wanted, "tags": [{"key": ASKED_BY, "value": asked_by}]}
+    asked: dict[str, Any] = {"partitionsByAssets": wanted, "tags": [{"key": "evidence/asked_by", "value": asked_by}]}
     if execution is not None:
         asked["runConfigData"] = json.dumps({"execution": {"config": execution}})
     answer = cluster.ask(LAUNCH, asked=asked)

@@ -39,14 +39,15 @@ def pages(opened: OpenLake) -> dict[str, str]:
         )
         return str(row["question_id"])
 
-    [chunk] = opened.reader().rows(
-        "SELECT source_id FROM evidence JOIN counterfactuals c ON list_contains(c.cited, evidence.content_hash) "
-        "WHERE source_kind = 'chunk' AND c.necessary GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
-        ["evidence", "counterfactuals"],
-    ) or opened.reader().rows(
-        "SELECT source_id FROM evidence WHERE source_kind = 'chunk' GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
-        ["evidence"],
-    )
+    with opened.reader() as reader:
+        [chunk] = reader.rows(
+            "SELECT source_id FROM evidence JOIN counterfactuals c ON list_contains(c.cited, evidence.content_hash) "
+            "WHERE source_kind = 'chunk' AND c.necessary GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
+            ["evidence", "counterfactuals"],
+        ) or reader.rows(
+            "SELECT source_id FROM evidence WHERE source_kind = 'chunk' GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
+            ["evidence"],
+        )
     return {
         "scores": "/",
         "questions": "/questions?variant=mcqa/uscrake",

@@ -11,11 +11,10 @@ from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.graph import Graph, GraphPassages, KnowledgeBase
 from evidence_assets.assets.partitions import (
     benchmark_partitions,
+    by_encoder,
+    encoders_of,
     encoding,
-    further_encoders,
     question_partitions,
-    tags_of,
-    version_of_encoder,
 )
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.system import deps_of
@@ -62,24 +61,18 @@ class Benchmark(declared.Benchmark, dg.Component, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.runs_in():
             return dg.Definitions()
-        for field in ANSWERED_FROM:
-            self._refuse_undeclared(field)
+        for field, makers in ANSWERED_FROM.items():
+            name = getattr(self, field)
+            made = [d for maker in makers for d in instances(maker) if d.attributes.get("name") == name]
+            if name and not any(profiles.load().is_any_of(d.attributes.get("profiles") or ()) for d in made):
+                where = "is declared for other profiles only" if made else "is declared nowhere"
+                raise BadInput(
+                    f"benchmark {self.name} is answered from {name!r}, which {where}: declare a {' or '.join(makers)} "
+                    f"of this name for profile {profiles.load().name}, or remove the line",
+                    field=field,
+                )
         wanted = datasets()[self.reader].wanted(self.split) if self.reader in datasets() else ""
         return dg.Definitions(assets=raw_assets(self, self.raw, self.files, wanted)[1])
-
-    def _refuse_undeclared(self, field: str) -> None:
-        """Refuse a corpus or graph that nothing makes in this profile: its questions would wait for it for ever."""
-        name, profile = getattr(self, field), profiles.load()
-        makers = [
-            d for component in ANSWERED_FROM[field] for d in instances(component) if d.attributes.get("name") == name
-        ]
-        if name and not any(profile.is_any_of(d.attributes.get("profiles") or ()) for d in makers):
-            where = "is declared for other profiles only" if makers else "is declared nowhere"
-            raise BadInput(
-                f"benchmark {self.name} is answered from {name!r}, which {where}: declare a "
-                f"{' or '.join(ANSWERED_FROM[field])} of this name for profile {profile.name}, or take the line out",
-                field=field,
-            )
 
 
 COMPONENTS: dict[str, type[dg.Component]] = {
@@ -171,7 +164,7 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not of_family("mcqa"):
             return dg.Definitions()
-        assets = [_asset(name) for name in ("", *further_encoders("subgraphs/mcqa"))]
+        assets = [_asset(name) for name in encoders_of("subgraphs/mcqa")]
         return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])
 
 
@@ -182,11 +175,12 @@ def _asset(name: str) -> dg.AssetsDefinition:
         with_model("subgraphs/mcqa", name),
         "subgraphs",
         lambda step: make_subgraphs(encoding(step, name)),
-        description="Concepts of each question and of its options in the benchmark's graph, and the graph around them.",
-        group="_".join(filter(None, ["ugat", name])),
-        code_version=f"{VERSION}:{limits.D}:{limits.cap}:{limits.max_nodes}{version_of_encoder(name)}",
         deps=deps_of([Read("questions/mcqa"), *source_reads("mcqa", ("graph",), name)]),
         partitions=question_partitions("mcqa"),
-        pool="gpu",
-        tags=tags_of(name),
+        **by_encoder(
+            name,
+            "ugat",
+            f"{VERSION}:{limits.D}:{limits.cap}:{limits.max_nodes}",
+            "Concepts of each question and of its options in the benchmark's graph, and the graph around them",
+        ),
     )

@@ -6,14 +6,7 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.partitions import (
-    EVERY,
-    corpus_partitions,
-    encoding,
-    further_encoders,
-    tags_of,
-    version_of_encoder,
-)
+from evidence_assets.assets.partitions import EVERY, by_encoder, corpus_partitions, encoders_of, encoding
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import over_workers
 from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
@@ -76,26 +69,19 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             description=f"Documents of {self.name}, cut at sentence ends into chunks that the encoder reads whole.",
             code_version=f"{corpus_parts.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
         )
-        encoded = [self._encoded(name) for name in ("", *further_encoders(index_key(self.name)))]
+        encoded = [self._encoded(name) for name in encoders_of(index_key(self.name))]
 
         def make_tokens(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             meta, reused = corpus_making.tokens_of(lake, self.name, self.tokens, over_workers())
-            return meta.built_from, {
-                "chunks": meta.chunks,
-                "tokens": meta.tokens,
-                "dimensions": meta.dimensions,
-                "chunks_reused": reused,
-                "chunks_encoded": meta.chunks - reused if meta.vectors else 0,
-                "model": meta.model_id,
-            }
+            shown = {name: getattr(meta, name) for name in ("chunks", "tokens", "dimensions", "model_id")}
+            return meta.built_from, shown | {"chunks_reused": reused}
 
         tokens = files_asset(
             f"{base}/token_store",
             make_tokens,
             group=group,
             code_version=f"{token_store.VERSION}.{bm25.VERSION}",
-            description=f"Contextual token vectors of the chunks of {self.name}, with BM25 statistics, in the "
-            f"index's order.",
+            description=f"Contextual token vectors and BM25 statistics of {self.name}, in the index's order.",
             kinds=("numpy", "pytorch"),
             deps=[dep(f"{base}/chunks", EVERY)],
             pool="gpu",
@@ -108,21 +94,16 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
 
     def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
         """Vectors and index of one encoder: of the profile's first where none is named."""
-        vectors_key, group = embeddings_key(self.name, name), "_".join(filter(None, ["corpus", self.name, name]))
-        by = f" by {name}" if name else ""
+        chunks_key, vectors_key = f"corpus/{self.name}/chunks", embeddings_key(self.name, name)
         vectors = table_asset(
             vectors_key,
             "chunk_embeddings",
             lambda step: corpus_making.embeddings(encoding(step, name), self.name, over_workers()),
-            description=f"One normalised vector a chunk of {self.name}{by}.",
-            group=group,
-            code_version=f"1{version_of_encoder(name)}",
-            deps=[f"corpus/{self.name}/chunks"],
+            deps=[chunks_key],
             partitions=corpus_partitions(),
             kinds=("parquet", "pytorch"),
-            pool="gpu",
             hands_out=True,
-            tags=tags_of(name),
+            **by_encoder(name, f"corpus_{self.name}", "1", f"One normalised vector for each chunk of {self.name}"),
         )
 
         def make_index(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
@@ -132,14 +113,13 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         index = files_asset(
             index_key(self.name, name),
             make_index,
-            group=group,
-            code_version=f"{vector_index.VERSION}.{bm25.VERSION}",
-            description=f"What {self.name} is answered from{by}: FAISS index, chunks by position, BM25; "
-            f"remembers what it was "
-            "built from.",
             kinds=("faiss",),
-            deps=[dep(f"corpus/{self.name}/chunks", EVERY), dep(vectors_key, EVERY)],
-            pool="gpu",
-            tags=tags_of(name),
+            deps=[dep(chunks_key, EVERY), dep(vectors_key, EVERY)],
+            **by_encoder(
+                name,
+                f"corpus_{self.name}",
+                f"{vector_index.VERSION}.{bm25.VERSION}",
+                f"FAISS index, chunks by position and BM25 of {self.name}",
+            ),
         )
         return vectors, index

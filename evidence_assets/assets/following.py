@@ -1,8 +1,6 @@
-"""The sensors that follow changes, and the run that carries them through.
+"""The sensors that follow changes, and the run that carries a change through from a seed file to the last score.
 
-Where runs are processes of this machine, one run takes a change from the edited seed file to the last score. What it
-makes is recorded in runs of their own, but none waits for a tick, a place in the queue or a process that loads torch
-again.
+What that run makes is recorded in runs of their own, but none waits for a tick, the queue or a new process.
 """
 
 import os
@@ -12,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import Models, calls_left, follow, rationed
+from evidence_assets.assets.automation import follow
 from evidence_assets.assets.in_process import ALIVE, UNFINISHED, end_killed_runs, marked_alive, spare_the_disk
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.seeds import RELATIONS, requests
@@ -42,7 +40,7 @@ def carry_through(
         asked, new = requests(instance, lake)
         instance.add_dynamic_partitions(str(RELATIONS.name), new)
         if not asked:
-            followed = follow(repository, instance, cursor)
+            followed = follow(repository, instance, cursor, profiles.load().automation)
             asked, cursor = list(followed.run_requests or ()), followed.cursor
         if not asked:
             return failed
@@ -89,12 +87,12 @@ def _here(instance: dg.DagsterInstance) -> bool:
     job=follow_changes,
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=5,
-    description="Has a run make again what was made from other seeds or other data than there are now.",
+    description="Re-materializes, in one run, assets whose seeds or inputs have changed.",
 )
 def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     instance = context.instance
     if not _here(instance):
-        return dg.SkipReason("runs are launched elsewhere: follow_apart asks for one each")
+        return dg.SkipReason("runs are launched elsewhere: follow_apart requests them")
     end_killed_runs(instance, _home(instance))
     if instance.get_run_ids(dg.RunsFilter(job_name=follow_changes.name, statuses=UNFINISHED), limit=1):
         return dg.SkipReason("a run carries changes through")
@@ -103,7 +101,7 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
     if requests(instance, lake.open())[0]:
         return dg.SensorResult(run_requests=carrying, cursor=context.cursor)
     assert context.repository_def is not None
-    followed = follow(context.repository_def, instance, context.cursor)
+    followed = follow(context.repository_def, instance, context.cursor, profiles.load().automation)
     return followed._replace(run_requests=carrying) if followed.run_requests else followed
 
 
@@ -111,27 +109,19 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
     asset_selection=dg.AssetSelection.all(),
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=5,
-    description="Asks for a run each: of what asks a language model, with leave; of all, where runs are "
-    "launched elsewhere.",
+    description="Requests separate runs of such assets, where runs are launched on other machines.",
 )
 def follow_apart(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     instance = context.instance
-    left = calls_left(instance)
-    asked: list[dg.RunRequest] = []
-    new: list[str] = []
-    if not _here(instance):
-        asked, new = requests(instance, lake.open())
-    elif not left:
-        return dg.SkipReason(
-            "no language model is asked without `automation: true` in the profile and calls left of `calls_a_day`"
-        )
-    models: Models = "left out" if not left else "alone" if _here(instance) else "too"
+    if _here(instance):
+        return dg.SkipReason("runs are launched here: follow_data requests one for all")
+    requested, new = requests(instance, lake.open())
     assert context.repository_def is not None
-    followed = follow(context.repository_def, instance, context.cursor, models)
-    asked += rationed(context.repository_def.asset_graph, followed.run_requests or (), left)
+    followed = follow(context.repository_def, instance, context.cursor, profiles.load().automation)
+    requested += followed.run_requests or ()
     return dg.SensorResult(
-        run_requests=asked,
-        skip_reason=None if asked else followed.skip_reason,
+        run_requests=requested,
+        skip_reason=None if requested else followed.skip_reason,
         cursor=followed.cursor,
         dynamic_partitions_requests=[RELATIONS.build_add_request(new)] if new else [],
     )

@@ -1,10 +1,8 @@
-"""Knowledge graphs: triples of files and harvests merged into nodes and edges, and knowledge bases with
-their passages.
-"""
+"""Knowledge graphs of files and harvests, and knowledge bases with their passages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,7 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.partitions import (
-    EVERY,
-    corpus_partitions,
-    encoding,
-    further_encoders,
-    tags_of,
-    version_of_encoder,
-)
+from evidence_assets.assets.partitions import EVERY, by_encoder, corpus_partitions, encoders_of, encoding
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
@@ -51,8 +42,22 @@ from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import vectors_wrong
 from evidence_assets.systems import four_step_focus
 
+Make = Callable[[StageContext], StageOutput]
 
-def rows_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
+
+def _row_assets(
+    base: str, makes: Mapping[str, tuple[Make, str]], deps: Sequence[str], group: str, version: str
+) -> list[dg.AssetsDefinition]:
+    """``nodes`` and ``edges`` of a graph, each with what makes it and what it holds."""
+    return [
+        table_asset(
+            f"{base}/{name}", f"kg_{name}", make, description=about, group=group, code_version=version, deps=deps
+        )
+        for name, (make, about) in makes.items()
+    ]
+
+
+def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
     """``knowledge/<name>/csr``: the graph of nodes and edges in compressed rows."""
     base = f"knowledge/{name}"
 
@@ -113,62 +118,43 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         triples += [merge.best_of(step.read("triples", key), self.best_harvested) for key in self.harvested]
         return merge.merge(pl.concat(triples), graph_rows.synonyms(self._sources, self._raw(step)))
 
+    def _make_triples(self, step: StageContext) -> StageOutput:
+        table = graph_rows.triple_table(self._sources, self._raw(step), load())
+        counts = table.group_by("licence").len().sort("licence")
+        return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
+
+    def _make_nodes(self, step: StageContext) -> StageOutput:
+        nodes, _ = self._merged(step)
+        return StageOutput(nodes, metadata={"with_aliases": int((nodes["aliases"].list.len() > 0).sum())})
+
+    def _make_edges(self, step: StageContext) -> StageOutput:
+        _, edges = self._merged(step)
+        return StageOutput(edges, merge.edge_lineage(edges))
+
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
         if not self.runs_in():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", self._paths)
-        merged_from = [source, f"{base}/triples", *self.harvested]
-
-        def make_triples(step: StageContext) -> StageOutput:
-            table = graph_rows.triple_table(self._sources, self._raw(step), load())
-            counts = table.group_by("licence").len().sort("licence")
-            return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
-
-        def make_nodes(step: StageContext) -> StageOutput:
-            nodes, _ = self._merged(step)
-            return StageOutput(nodes, metadata={"with_aliases": int((nodes["aliases"].list.len() > 0).sum())})
-
-        def make_edges(step: StageContext) -> StageOutput:
-            _, edges = self._merged(step)
-            return StageOutput(edges, merge.edge_lineage(edges))
-
-        graph_assets = [
-            table_asset(
-                f"{base}/triples",
-                "triples",
-                make_triples,
-                group=group,
-                deps=[source],
-                code_version=merge.VERSION,
-                description=f"Triples of the files of {self.name}, each with its file, line and licence.",
-            ),
-            table_asset(
-                f"{base}/nodes",
-                "kg_nodes",
-                make_nodes,
-                group=group,
-                deps=merged_from,
-                code_version=f"{merge.VERSION}:{self.best_harvested}",
-                description=f"Nodes of {self.name}: names that are written alike once case, number and marks "
-                f"are put aside.",
-            ),
-            table_asset(
-                f"{base}/edges",
-                "kg_edges",
-                make_edges,
-                group=group,
-                deps=merged_from,
-                code_version=f"{merge.VERSION}:{self.best_harvested}",
-                description=f"Edges of {self.name}, each with the triples, sources and licences that it was "
-                f"merged from.",
-            ),
-        ]
-
-        named = [self._node_vectors(name) for name in ("", *further_encoders(f"{base}/node_vectors"))]
+        triples = table_asset(
+            f"{base}/triples",
+            "triples",
+            self._make_triples,
+            group=group,
+            deps=[source],
+            code_version=merge.VERSION,
+            description=f"Triples of the files of {self.name}, each with its file, line and licence.",
+        )
+        makes = {
+            "nodes": (self._make_nodes, f"Nodes of {self.name}: one for names that differ in case, number or marks."),
+            "edges": (self._make_edges, f"Edges of {self.name} with the triples, sources and licences they come from."),
+        }
+        deps, version = [source, f"{base}/triples", *self.harvested], f"{merge.VERSION}:{self.best_harvested}"
+        with_rows = [triples, *_row_assets(base, makes, deps, group, version)]
+        vectors = [self._node_vectors(name) for name in encoders_of(f"{base}/node_vectors")]
         return dg.Definitions(
-            assets=[*raw, *graph_assets, rows_asset(self.name, group, merge.VERSION), *named],
-            asset_checks=[sound_check(asset) for asset in graph_assets],
+            assets=[*raw, *with_rows, _csr_asset(self.name, group, merge.VERSION), *vectors],
+            asset_checks=[sound_check(asset) for asset in with_rows],
         )
 
     def _node_vectors(self, name: str) -> dg.AssetsDefinition:
@@ -189,13 +175,14 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         return files_asset(
             key,
             make,
-            group="_".join(filter(None, ["knowledge", self.name, name])),
-            description=f"One normalised vector a name and alias of {self.name}{f' by {name}' if name else ''}.",
-            code_version=f"{merge.VERSION}:{stored.FORMS_FORMAT}{version_of_encoder(name)}",
             kinds=("numpy", "pytorch"),
             deps=[f"{base}/nodes"],
-            pool="gpu",
-            tags=tags_of(name),
+            **by_encoder(
+                name,
+                f"knowledge_{self.name}",
+                f"{merge.VERSION}:{stored.FORMS_FORMAT}",
+                f"One normalised vector for each name and alias of {self.name}",
+            ),
         )
 
 
@@ -209,52 +196,43 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not profiles.load().is_any_of(self.profiles):
             return dg.Definitions()
-        place = f"knowledge/{self.graph}/passages"
-        content, cut = (
-            f"Names and facts of the graph {self.graph} in words",
-            lambda graph, _, mine: fact_passages(graph, mine),
-        )
-        assets = [passages_asset(self.graph, name, content, "", cut) for name in ("", *further_encoders(place))]
-        return dg.Definitions(assets=assets, asset_checks=[sound_check(asset, unit_length) for asset in assets])
+        about = f"Names and facts of the graph {self.graph} in words, with their vectors"
+        assets = [
+            _passages_asset(self.graph, name, about, "", lambda graph, _, mine: fact_passages(graph, mine))
+            for name in encoders_of(f"knowledge/{self.graph}/passages")
+        ]
+        return dg.Definitions(assets=assets, asset_checks=[sound_check(asset, _unit_length) for asset in assets])
 
 
-def passages_asset(
-    graph: str, name: str, content: str, version: str, cut: Callable[[KnowledgeGraph, Encoder, Mine], Iterable[Passage]]
+def _passages_asset(
+    graph: str, name: str, about: str, version: str, cut: Callable[[KnowledgeGraph, Encoder, Mine], Iterable[Passage]]
 ) -> dg.AssetsDefinition:
     """Passages of a graph with the vectors of one encoder: of the profile's first where none is named.
 
     They have as many shards as a corpus has, so that memory holds the vectors of one.
     """
-    place = f"knowledge/{graph}"
 
     def make(step: StageContext) -> StageOutput:
         step = encoding(step, name)
-        model = encoder(step.profile.encoder)
-        shards = step.profile.shards.corpus
+        model, shards = encoder(step.profile.encoder), step.profile.shards.corpus
         passages = cut(
             open_graph(step.lake, graph, name), model, lambda own: shard_of(content_id(own), shards) == step.shard
         )
         table, reused = passage_table(passages, step.previous(), model, model_key(model), step.blocks)
-        for kept in ("kg_passages", "lineage_edges"):
-            step.lake.delete(kept, step.asset, "")  # releases before had one partition
         return StageOutput(table, lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
 
     return table_asset(
-        with_model(f"{place}/passages", name),
+        with_model(f"knowledge/{graph}/passages", name),
         "kg_passages",
         make,
-        description=f"{content}, with their vectors{f' by {name}' if name else ''}.",
-        group="_".join(filter(None, ["knowledge", name])),
-        code_version=f"{version}{VERSION}{version_of_encoder(name)}",
-        deps=[f"{place}/nodes", f"{place}/edges"],
+        deps=[f"knowledge/{graph}/nodes", f"knowledge/{graph}/edges"],
         partitions=corpus_partitions(),
         kinds=("parquet", "pytorch"),
-        pool="gpu",
-        tags=tags_of(name),
+        **by_encoder(name, "knowledge", f"{version}{VERSION}", about),
     )
 
 
-def unit_length(rows: pl.DataFrame) -> list[str]:
+def _unit_length(rows: pl.DataFrame) -> list[str]:
     """What is wrong with the vectors of passages."""
     return vectors_wrong(rows.rename({"passage_id": "chunk_id"}))
 
@@ -266,64 +244,44 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
     are read with the same prefix.
     """
 
+    def _make_nodes(self, step: StageContext) -> StageOutput:
+        nodes = node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name, self.sources[0])
+        return StageOutput(nodes, metadata={"types": nodes["type"].n_unique()})
+
+    def _make_edges(self, step: StageContext) -> StageOutput:
+        edges = self.read_edges(step.lake.raw_place(self.folder))
+        rows = edge_rows(edges, self.name, self.sources[1], self.licence)
+        return StageOutput(rows, metadata={"types": edges["relation"].n_unique()})
+
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.runs_in():
             return dg.Definitions()
-        place, group = f"knowledge/{self.name}", "knowledge"
-        source, raw = raw_assets(self, f"raw/knowledge/{self.name}", [self.folder])
-
-        def make_nodes(step: StageContext) -> StageOutput:
-            nodes = node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name, self.sources[0])
-            return StageOutput(nodes, metadata={"types": nodes["type"].n_unique()})
-
-        def make_edges(step: StageContext) -> StageOutput:
-            edges_read = self.read_edges(step.lake.raw_place(self.folder))
-            edges = edge_rows(edges_read, self.name, self.sources[1], self.licence)
-            return StageOutput(edges, metadata={"types": edges_read["relation"].n_unique()})
-
-        nodes = table_asset(
-            f"{place}/nodes",
-            "kg_nodes",
-            make_nodes,
-            description=f"Nodes of {self.name} with their documents.",
-            group=group,
-            code_version="2",
-            deps=[source],
-        )
-        edges = table_asset(
-            f"{place}/edges",
-            "kg_edges",
-            make_edges,
-            description=f"Typed edges of {self.name}.",
-            group=group,
-            code_version="2",
-            deps=[source],
-        )
-        encoded = [self._encoded(name) for name in ("", *further_encoders(f"{place}/passage_index"))]
+        base = f"knowledge/{self.name}"
+        source, raw = raw_assets(self, f"raw/{base}", [self.folder])
+        makes = {
+            "nodes": (self._make_nodes, f"Nodes of {self.name} with their documents."),
+            "edges": (self._make_edges, f"Typed edges of {self.name}."),
+        }
+        with_rows = _row_assets(base, makes, [source], "knowledge", "2")
+        encoded = [self._encoded(name) for name in encoders_of(f"{base}/passage_index")]
         return dg.Definitions(
-            assets=[
-                *raw,
-                nodes,
-                edges,
-                rows_asset(self.name, group, "1"),
-                *(asset for pair in encoded for asset in pair),
-            ],
+            assets=[*raw, *with_rows, _csr_asset(self.name, "knowledge", "1"), *(a for pair in encoded for a in pair)],
             asset_checks=[
-                sound_check(nodes),
-                sound_check(edges),
-                *(sound_check(passages, unit_length) for passages, _ in encoded),
+                *map(sound_check, with_rows),
+                *(sound_check(passages, _unit_length) for passages, _ in encoded),
             ],
         )
 
     def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
         """Passages and their index by one encoder: by the profile's first where none is named."""
-        place, group = f"knowledge/{self.name}", "_".join(filter(None, ["knowledge", name]))
-        passages_key, by = with_model(f"{place}/passages", name), f" by {name}" if name else ""
-
-        content = f"Documents and relations of the nodes of {self.name} in passages"
-        tokens = profiles.load().chunking.passage_tokens
-        cut = partial(node_passages, tokens=tokens)
-        passages = passages_asset(self.name, name, content, f"{four_step_focus.VERSION}:{tokens}:", cut)
+        base, tokens = f"knowledge/{self.name}", profiles.load().chunking.passage_tokens
+        passages = _passages_asset(
+            self.name,
+            name,
+            f"Documents and relations of the nodes of {self.name} in passages, with their vectors",
+            f"{four_step_focus.VERSION}:{tokens}:",
+            partial(node_passages, tokens=tokens),
+        )
 
         def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             settings = profiles.load().using({"encoder": name} if name else {})
@@ -334,14 +292,15 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             return meta.built_from, meta.shown
 
         index = files_asset(
-            with_model(f"{place}/passage_index", name),
+            with_model(f"{base}/passage_index", name),
             make,
-            group=group,
-            code_version=vector_index.VERSION,
-            description=f"Passages of the nodes of {self.name} in files, with an index that finds the nearest "
-            f"nodes{by}.",
             kinds=("faiss",),
-            deps=[f"{place}/nodes", dep(passages_key, EVERY)],
-            tags=tags_of(name),
+            deps=[f"{base}/nodes", dep(with_model(f"{base}/passages", name), EVERY)],
+            **by_encoder(
+                name,
+                "knowledge",
+                vector_index.VERSION,
+                f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes",
+            ),
         )
         return passages, index

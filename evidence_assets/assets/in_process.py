@@ -1,12 +1,8 @@
-"""What a process needs that works on many runs one after another: a mark that it lives, and fewer waits for the disk.
-
-A run whose process was killed is told by its mark, a file that the process holds locked.
-"""
+"""For a process that works on many runs: a locked file that shows that it lives, and fewer waits for the disk."""
 
 from __future__ import annotations
 
 import fcntl
-import getpass
 import os
 import socket
 import sqlite3
@@ -26,8 +22,6 @@ ALIVE = "evidence/alive"
 """Tag of a run: the file that its process holds locked."""
 HOST = "evidence/host"
 """Tag of a run: the machine whose file that is. Whether a process of another machine lives cannot be told from here."""
-ASKED_BY, USER_VARIABLE = "evidence/asked_by", "EVIDENCE_USER"
-"""Tag of a run: who asked for it; the account's name, where the variable names nobody."""
 KILLED, KILLED_BEFORE = "evidence/killed", "evidence/killed_before"
 """Tags of a run that was killed, and of one that takes its place: how many in a row were by then."""
 UNFINISHED = [
@@ -35,15 +29,6 @@ UNFINISHED = [
     for status in dg.DagsterRunStatus
     if status not in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 ]
-
-
-def user() -> str:
-    """Who asks for the runs of this process."""
-    named = os.environ.get(USER_VARIABLE)
-    try:
-        return named or getpass.getuser()
-    except (KeyError, OSError):  # an account without a name, as containers have
-        return str(os.getuid())
 
 
 @contextmanager
@@ -57,7 +42,7 @@ def marked_alive(home: Path) -> Iterator[dict[str, str]]:
         fcntl.flock(handle, fcntl.LOCK_EX)
     with handle:
         try:
-            yield {ALIVE: mark.name, HOST: socket.gethostname(), ASKED_BY: user()}
+            yield {ALIVE: mark.name, HOST: socket.gethostname()}
         finally:
             mark.unlink()
 

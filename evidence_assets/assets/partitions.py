@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import TypedDict
 
 import dagster as dg
 
@@ -11,7 +12,7 @@ from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared import of_family
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import all_stages
-from evidence_assets.experiment.variants import Variant, crossed_with, opted_in, variants
+from evidence_assets.experiment.variants import crossed_with, opted_in, variants
 from evidence_assets.lake.ids import with_model
 
 
@@ -39,36 +40,42 @@ MODEL_TAG = "model/"
 """Tag of assets that a model besides the profile's first makes, before its name."""
 
 
-def _crossed(variant: Variant) -> bool:
-    """Whether it is part of the graph and names encoders; told without importing its system."""
-    return variant.loaded and "encoder" in crossed_with(variant.models, variant.presets, opted_in())
-
-
-def further_encoders(key: str) -> list[str]:
-    """The encoders besides the profile's first whose vectors of this asset a loaded variant reads."""
+def encoders_of(key: str) -> list[str]:
+    """The encoders whose vectors of this asset are made: "" for the profile's first, and those loaded variants read."""
     names = profiles.load().names("encoder")[1:]
     if not names:
-        return []
-    crossed = [variant for variant in variants() if _crossed(variant)]
+        return [""]
+    crossed = [
+        variant
+        for variant in variants()  # without importing the systems of others
+        if variant.loaded and "encoder" in crossed_with(variant.models, variant.presets, opted_in())
+    ]
     read = {
         r.key for variant in crossed for stage in all_stages(systems.load(variant.system), variant) for r in stage.reads
     }
-    return [name for name in names if with_model(key, name) in read]
+    return ["", *(name for name in names if with_model(key, name) in read)]
 
 
-def version_of_encoder(name: str) -> str:
-    """What the code version of vectors says of an encoder; nothing of the profile's first, whose vectors say it
-    themselves.
-    """
-    if not name:
-        return ""
-    settings = profiles.load().encoders[name]
-    return f":{settings.name}@{settings.revision}"
+class EncoderOptions(TypedDict):
+    """Options of an asset that holds vectors of one encoder."""
+
+    description: str
+    group: str
+    code_version: str
+    tags: dict[str, str]
+    pool: str
 
 
-def tags_of(name: str) -> dict[str, str]:
-    """Tags of assets of an encoder."""
-    return {f"{MODEL_TAG}{name}": ""} if name else {}
+def by_encoder(name: str, group: str, version: str, description: str) -> EncoderOptions:
+    """Options of an asset as this encoder makes it; as the profile's first does where none is named."""
+    settings = profiles.load().encoders[name] if name else None
+    return {
+        "description": f"{description}{f' by {name}' if name else ''}.",
+        "group": f"{group}_{name}" if name else group,
+        "code_version": f"{version}:{settings.name}@{settings.revision}" if settings else version,
+        "tags": {f"{MODEL_TAG}{name}": ""} if name else {},
+        "pool": "gpu",
+    }
 
 
 def encoding(step: StageContext, name: str) -> StageContext:

@@ -1,7 +1,6 @@
-"""Seed files: the folder, its partitions (one relation a file), and the seeds of each relation as assets.
+"""Seed files: the folder, its partitions (one for each file), and the seeds of each relation as assets.
 
-A partition is named by its file. A file that cannot be read keeps its partition and rows and is reported; a file that
-is gone takes its partition and everything made of it along.
+A file that cannot be read keeps its partition and rows and is reported; a deleted one takes them along.
 """
 
 import json
@@ -67,21 +66,18 @@ def look(lake: Lake) -> SeedFiles:
     for collection in harvesting.relations:
         packaged = collection_folder(collection)
         _place(packaged, seeds_folder, [path.stem for path in seed_files(packaged)])
-    folders = [seeds_folder, *(lake.raw_place(name) for name in harvesting.seed_folders)]
-    folder_contents = read_seed_folder(*folders)
+    folder_contents = read_seed_folder(seeds_folder)
     errors = list(folder_contents.errors)
     relations: dict[str, Relation] = {}
     for relation in folder_contents.relations:
         path = folder_contents.files[relation.id]
         if not _NAME.fullmatch(path.stem):
             errors.append(BadInput("the file's name may hold only letters, digits, '_', '-', '+' and '.'", file=path))
-        elif path.stem in relations:
-            errors.append(BadInput("another folder has a seed file of this name; give it another", file=path))
         elif len(relations) == MOST:
             errors.append(BadInput(f"a lake holds at most {MOST} relations; use another lake for more", file=path))
         else:
             relations[path.stem] = relation
-    present = {path.stem for folder in folders for path in seed_files(folder)}
+    present = {path.stem for path in seed_files(seeds_folder)}
     return SeedFiles(relations, tuple(errors), tuple(sorted(present)))
 
 
@@ -101,11 +97,9 @@ def _place(rendered: Path, target: Path, names: Iterable[str]) -> None:
 
 
 def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
-    """Let partitions and rows follow the folder; returns the partitions that were retired.
+    """Add partitions of new files, and remove those of deleted files with their rows; returns the removed ones.
 
-    Partitions of new files are added. Those whose file is gone are removed, their rows are deleted from every table,
-    and every asset that had some records that it has nothing there any more, so that a file that comes back is
-    harvested anew.
+    Every asset that had rows there records that it has none, so that a file that comes back is harvested again.
     """
     name = str(RELATIONS.name)
     if new := sorted(set(files.relations) - set(instance.get_dynamic_partitions(name))):
@@ -140,10 +134,9 @@ def retired(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[
 
 
 def requests(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunRequest], list[str]]:
-    """What is asked for, and the partitions to add: the relations whose content is not what was materialized last.
+    """Runs for the relations whose content is not what was materialized last, and the partitions to add.
 
-    The comparison is with what the instance recorded, so that nothing is lost while no daemon runs. While a run that
-    was asked for is on its way, nothing more is asked for the same file: what that run reads is seen when it is done.
+    While a requested run is on its way, nothing more is requested for the same file.
     """
     files = look(lake)
     run_requests: list[dg.RunRequest] = []
@@ -163,8 +156,7 @@ def requests(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunReque
 def _request(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str) -> list[dg.RunRequest]:
     """One request for a change, unless it is under way or failed so often that only a person can help.
 
-    The change names the content and the event that it replaces, so that content that comes back later is asked for
-    again.
+    The change names the content and the event that it replaces, so that content that comes back is requested again.
     """
     file = f"{key.path[0]}:{partition or ''}"
     runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
@@ -254,8 +246,7 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
             "/".join(SEEDS.path),
             "relation_seeds",
             _make_seeds,
-            description="Prompt and seed pairs of each relation, as its file states them; its version is their "
-            "content.",
+            description="Prompt and seed pairs of each relation, as its file states them.",
             group="seeds",
             code_version="1",
             partitions=RELATIONS,

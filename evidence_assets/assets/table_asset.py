@@ -3,11 +3,9 @@
 A component gives the function that makes the rows; this module adds everything that Dagster needs.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Required, TypedDict, Unpack
-from urllib.parse import urlencode
 
 import dagster as dg
 import polars as pl
@@ -18,7 +16,7 @@ from evidence_assets.assets.resources import LakeResource, asset_name, placed
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import TryLater
-from evidence_assets.lake.lineage import dangling
+from evidence_assets.lake.lineage import dangling, history_rows
 from evidence_assets.lake.rows import count_in_order, plain, prepare, version_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
@@ -31,10 +29,8 @@ RETRIES, FIRST_WAIT = 3, 30.0
 AT_ONCE = "evidence/at_once"
 """Tag of runs that somebody waits for at a terminal: they fail immediately instead of retrying."""
 PREVIEW_WIDTH = 160
-CALLS, CALLED = "evidence/calls", "evidence/called/"
-"""Tags of a run that automation asked for: how often each of its steps may ask language models, and did."""
-EXPLORER_VARIABLE = "EVIDENCE_EXPLORER"
-"""Where the explorer is, for links to it from what was materialized; the place that `make explore` takes otherwise."""
+HISTORY_TABLES = {"evidence", "chains", "predictions", "triples", "scores"}
+"""Tables whose rows a later reader compares between runs; vectors and chunks are too many and tell a person nothing."""
 
 
 def _shown(value: Any) -> str:
@@ -45,34 +41,17 @@ def _shown(value: Any) -> str:
 
 def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     """The first rows as a Markdown table; cell text is escaped and cut for display only."""
-    names = [name for name in rows.column_names if name not in ("vector",)]
+    names = [name for name in rows.column_names if name != "vector"]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     for row in plain(rows.slice(0, PREVIEW_ROWS)).to_pylist():
         lines.append("| " + " | ".join(_shown(row[name]) for name in names) + " |")
     return dg.MetadataValue.md("\n".join(lines))
 
 
-def explorer_page(table: str, step: StageContext) -> dict[str, Any]:
-    """The explorer's page on what a step made, where there is one."""
-    if table not in ("predictions", "scores"):
-        return {}
-    variant = step.asset.removeprefix(f"{table}/")
-    query = {"benchmark": step.benchmark_name, "variant": variant} if step.partition else {}
-    base = os.environ.get(EXPLORER_VARIABLE, "http://127.0.0.1:3001").rstrip("/")
-    return {"explorer": dg.MetadataValue.url(f"{base}/questions?{urlencode(query)}" if query else f"{base}/")}
-
-
 def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> StageContext:
     partition = str(context.partition_key) if context.has_partition_key else ""
     name = asset_name(context.asset_key)
-    calls = int(context.run.tags[CALLS]) - _called(context) if CALLS in context.run.tags else None
-    return StageContext(lake, table, name, partition, context.log.info, context.log.warning, calls=calls)
-
-
-def _called(context: dg.AssetExecutionContext) -> int:
-    """How often this step has asked language models, when it was tried before."""
-    run = context.instance.get_run_by_id(context.run.run_id)
-    return int(run.tags.get(f"{CALLED}{asset_name(context.asset_key)}", 0)) if run else 0
+    return StageContext(lake, table, name, partition, context.log.info, context.log.warning)
 
 
 def column_schema(table: str) -> dg.TableSchema:
@@ -136,7 +115,7 @@ def table_asset(
 
     metadata = {"table": table, "dagster/column_schema": column_schema(table)}
 
-    @_asset(key, options, io_manager_key="lake_io", metadata=metadata)
+    @_asset(key, options, metadata=metadata)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         started = time.monotonic()
         step = step_of(context, lake.open(), table)
@@ -148,10 +127,6 @@ def table_asset(
             wait = FIRST_WAIT * 2**context.retry_number
             context.log.warning(f"{error}; tried again in {wait:.0f} s")
             raise dg.RetryRequested(max_retries=RETRIES, seconds_to_wait=wait) from error
-        finally:
-            if step.calls is not None:
-                calls = _called(context) + sum(model.usage.calls for model in step.asked)
-                context.instance.add_run_tags(context.run.run_id, {f"{CALLED}{step.asset}": str(calls)})
         rows = output.rows = prepare(table, output.rows)  # what it was made of is let go
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in output.beside.items()}}
         if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
@@ -163,11 +138,15 @@ def table_asset(
         if output.reused is not None:
             numbers |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
             numbers |= pace(rows, output.reused, elapsed)
-        numbers |= Usage.metadata(model.usage for model in step.asked) | explorer_page(table, step)
+        numbers |= Usage.metadata(model.usage for model in step.asked)
+        written = step.lake.write(step.asset, step.partition, tables)[table]
+        if table in HISTORY_TABLES:
+            history = history_rows(table, rows, context.run_id, step.asset, step.partition)
+            step.lake.record_history(context.run_id, step.asset, step.partition, history)
+        numbers |= {"dagster/row_count": written.rows, "dagster/uri": step.lake.uri(written.path)}
+        numbers |= {"bytes": written.bytes, "file_changed": written.changed}
         return dg.MaterializeResult(
-            value=tables,
-            data_version=dg.DataVersion(output.version or version_of(rows)),
-            metadata={**numbers, **output.metadata},
+            data_version=dg.DataVersion(output.version or version_of(rows)), metadata={**numbers, **output.metadata}
         )
 
     return materialize
@@ -196,11 +175,10 @@ def sound_check(
     extra: Callable[[pl.DataFrame], list[str]] | None = None,
     against: Callable[[pl.DataFrame, Lake], list[str]] | None = None,
 ) -> dg.AssetChecksDefinition:
-    """The blocking check that every table asset has: what lies in the lake is what its schema and lineage promise.
+    """The blocking check of every table asset: the stored file keeps the promises of its schema and lineage.
 
-    It reads the file anew, a block of rows after another: declared columns and types, unique keys, sorted rows, and
-    no lineage parent that is absent or of another version. ``extra`` adds what a table must fulfil besides,
-    ``against`` what only the rest of the lake can tell; they are given all rows and return what is wrong.
+    It reads the file block by block: declared columns and types, unique keys, sorted rows, and no lineage parent that
+    is absent or of another version. ``extra`` and ``against`` (the rest of the lake) return what else is wrong.
     """
     key = asset.key
     table = str(asset.metadata_by_key[key]["table"])

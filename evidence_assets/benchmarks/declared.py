@@ -121,8 +121,6 @@ class FromRaw(BaseModel):
     """What its files hold, where to obtain them and on which terms, as a message about missing ones says it."""
     differs: str = ""
     """Where it is other than what figures are printed for, such as another date; said beside each that stands on it."""
-    hub: str = Field("", pattern=r"^$|^[\w.-]+/[\w.-]+/[\w./-]+$")
-    """Folder of a dataset on the Hugging Face hub that holds them as they are read: ``owner/name/folder``."""
 
     def runs_in(self) -> bool:
         """Whether it is made in the profile in use."""

@@ -26,7 +26,7 @@ from evidence_assets.lake.housekeeping import collect, orphans
 from evidence_assets.lake.ids import shortened
 from evidence_assets.lake.store import Lake
 
-# Which of Dagster's features are new to Dagster is no news to who asks the lake.
+# Hide Dagster's beta warnings.
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
 
 
@@ -35,7 +35,7 @@ FAMILIES = ("making", "ask", "explore", "experiments", "reproduce", "get")
 
 
 class _Commands(typer.core.TyperGroup):
-    """The commands, given text alone: what else a shell hands over would end in a library's own words."""
+    """The commands, whose modules are imported when one of theirs is asked for."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         for family in FAMILIES:
@@ -46,12 +46,6 @@ class _Commands(typer.core.TyperGroup):
         if cmd_name not in self.commands:
             self.list_commands(ctx)
         return super().get_command(ctx, cmd_name)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        for word in args:
-            if any("\ud800" <= character <= "\udfff" for character in word):
-                raise typer.BadParameter(f"{word[:60]!r} holds bytes that are no UTF-8 text", ctx)
-        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(

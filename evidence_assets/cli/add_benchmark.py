@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -19,14 +18,13 @@ from evidence_assets.benchmarks.graphs.formats import tab_separated
 from evidence_assets.benchmarks.knowledge_bases import knowledge_bases, read_knowledge_base
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Question, Table
+from evidence_assets.cli.add_corpus import check_name, contents
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.fetching import removed
-from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.input_files import refuse_links_out
 from evidence_assets.lake.store import Lake
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 TABLE_FILES = (".csv", ".tsv", ".parquet")
 BASE_FILES = ("nodes.jsonl", "edges.tsv")
 
@@ -101,8 +99,7 @@ def plan(
 
     Raises BadInput with file, line and field of the first thing that is wrong.
     """
-    if not NAME.fullmatch(name):
-        raise BadInput(f"{name!r} is no name for a benchmark: use small letters, digits and '_'")
+    check_name(name, "benchmark")
     kinds = ("Corpus", "Graph", "KnowledgeBase")
     if name in {str(c.attributes.get("name")) for kind in kinds for c in instances(kind)} | set(declared(folder)):
         raise BadInput(
@@ -227,7 +224,7 @@ def write(plan: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folde
     raw, declaration = lake.raw_place(plan.folder), (folder or lake.folder(f"{DECLARED}/benchmarks")) / plan.name
     if declaration.exists():
         raise BadInput("is there already: choose another name, or delete it first", file=declaration)
-    new = [declaration] if _contents(raw) else [declaration, raw]
+    new = [declaration] if contents(raw) else [declaration, raw]
     try:
         with replacing_folder(raw) as temporary:
             for name, source in plan.copies.items():
@@ -235,7 +232,7 @@ def write(plan: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folde
                 shutil.copyfile(source, temporary / name)
             for name, text in plan.texts.items():
                 (temporary / name).write_text(text, encoding="utf-8")
-            if _contents(raw) not in ({}, _contents(temporary)):
+            if contents(raw) not in ({}, contents(temporary)):
                 raise BadInput("is there already and holds other files: move it away, or choose another name", file=raw)
         declare(declaration, *plan.components())
         forget()
@@ -255,7 +252,3 @@ def forget() -> None:
     declarations.cache_clear()
     benchmarks.cache_clear()
     knowledge_bases.cache_clear()
-
-
-def _contents(folder: Path) -> dict[str, str]:
-    return {path.relative_to(folder).as_posix(): file_id(path) for path in folder.rglob("*") if path.is_file()}

@@ -1,14 +1,12 @@
-"""Files as a corpus of the lake: checked, cut, copied below ``raw``, declared, and brought up to date."""
+"""A folder as a corpus of the lake: checked, cut, copied below ``raw``, declared, and brought up to date."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.corpora import corpus_files, portions
@@ -21,9 +19,6 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.input_files import refuse_links_out
 from evidence_assets.lake.store import Lake
-
-NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
-Planned = Callable[[CorpusPlan], None]
 
 
 @dataclass(frozen=True)
@@ -41,62 +36,27 @@ def name_of(folder: Path) -> str:
     """The name of a corpus that a folder's name gives."""
     name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.casefold()).strip("_")
     if not name:
-        raise BadInput("gives no name for a corpus: name one by --corpus", file=folder)
+        raise BadInput("gives no name for a corpus: add it with `evidence add corpus NAME FOLDER`", file=folder)
     return name
 
 
-@contextmanager
-def gathered(places: Sequence[Path]) -> Iterator[Path]:
-    """One folder that holds the files: the only one named, else a passing one of links to all of them.
-
-    A link within a folder that leads out of it is refused.
-    """
-    for place in places:
-        if place.is_dir():
-            refuse_links_out(place)
-    if len(places) == 1 and places[0].is_dir():
-        yield places[0]
-        return
-    with TemporaryDirectory() as passing:
-        for place in places:
-            for path in corpus_files(place) if place.is_dir() else [place]:
-                if not path.is_file():
-                    raise BadInput("there is no such file or folder", file=path)
-                link = Path(passing) / (path.relative_to(place.parent) if place.is_dir() else path.name)
-                if link.exists():
-                    raise BadInput(f"there are two files that would be called {link.name}: rename one", file=path)
-                link.parent.mkdir(parents=True, exist_ok=True)
-                link.symlink_to(path.resolve())
-        try:
-            yield Path(passing)
-        except BadInput as error:
-            if error.file is None:
-                raise
-            raise BadInput(
-                error.message, file=Path(error.file).resolve(), line=error.line, field=error.field
-            ) from error
-
-
-def plan_only(name: str, places: Sequence[Path]) -> CorpusPlan:
+def plan_only(name: str, folder: Path) -> CorpusPlan:
     """What a corpus of these files will take."""
-    _check_name(name)
-    with gathered(places) as folder:
-        return plan_corpus(portions(folder), profiles.load())
+    _check(name, folder)
+    return plan_corpus(portions(folder), profiles.load())
 
 
 def add_corpus(
-    lake: Lake, name: str, places: Sequence[Path], planned: Planned | None = None, inform: Say = silent
+    lake: Lake, name: str, folder: Path, planned: Callable[[CorpusPlan], None] | None = None, inform: Say = silent
 ) -> Added:
-    """Cut all documents, copy what has changed into the lake, and declare the corpus where nothing does.
+    """Cut all documents of a folder, copy changed files into the lake, and declare the corpus unless it is declared.
 
-    Nothing of the corpus changes before all its files are read and cut. ``planned`` is told before what it will take.
-
-    Raises BadInput where a file cannot be read, there is none, the disk has too little room, or the name belongs to a
-    corpus of other files.
+    Nothing of the corpus changes before all its files are read and cut. ``planned`` is called first with what it will
+    take. Raises BadInput where a file cannot be read, there is none, the disk has too little room, or the name belongs
+    to a corpus of other files.
     """
-    _check_name(name)
-    below = f"corpora/{name}"
-    own = lake.root / DECLARED
+    _check(name, folder)
+    below, own = f"corpora/{name}", lake.root / DECLARED
     raw, declaration = lake.raw_place(below), own / "corpus" / name
     kept: Tokens = "stored"
     for other in [*instances("Corpus", DEFS), *instances("Corpus", own)]:
@@ -106,32 +66,42 @@ def add_corpus(
                     f"there is a corpus {name!r} of other files already: choose another name", file=other.file
                 )
             kept = other.attributes.get("tokens", kept)
-    with gathered(places) as folder:
-        files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
-        before = {p.relative_to(raw).as_posix(): p for p in raw.rglob("*") if p.is_file()} if raw.is_dir() else {}
-        changed = files.keys() != before.keys() or any(file_id(path) != file_id(before[n]) for n, path in files.items())
-        if changed and planned is not None:
-            plan = plan_corpus(portions(folder), profiles.load())
-            planned(plan)
-            _check_room(lake, plan)
-            kept = plan.kept if not declaration.exists() else kept
-        documents = parts_of(lake, name).documents
-        if changed or not documents:
-            documents = cut(lake, name, portions(folder), inform)[0].documents
-        if changed:
-            with replacing_folder(raw) as temporary:
-                for path_below, source in files.items():
-                    (temporary / path_below).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(source, temporary / path_below)
+    files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
+    changed = {below_folder: file_id(path) for below_folder, path in files.items()} != contents(raw)
+    if changed and planned is not None:
+        plan = plan_corpus(portions(folder), profiles.load())
+        planned(plan)
+        _check_room(lake, plan)
+        kept = plan.kept if not declaration.exists() else kept
+    documents = parts_of(lake, name).documents
+    if changed or not documents:
+        documents = cut(lake, name, portions(folder), inform)[0].documents
+    if changed:
+        with replacing_folder(raw) as temporary:
+            for below_folder, source in files.items():
+                (temporary / below_folder).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, temporary / below_folder)
     if not declaration.exists():
         attributes = {"name": name, "folder": below, **({} if kept == "stored" else {"tokens": kept})}
         declare(declaration, ("corpus.Corpus", attributes))
     return Added(raw, documents, changed, kept)
 
 
-def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name):
-        raise BadInput(f"{name!r} is no name for a corpus: use small letters, digits and '_'")
+def contents(folder: Path) -> dict[str, str]:
+    """The files of a folder with their hashes."""
+    return {path.relative_to(folder).as_posix(): file_id(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def check_name(name: str, what: str) -> None:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", name):
+        raise BadInput(f"{name!r} is no name for a {what}: use small letters, digits and '_'")
+
+
+def _check(name: str, folder: Path) -> None:
+    check_name(name, "corpus")
+    if not folder.is_dir():
+        raise BadInput("there is no such folder", file=folder)
+    refuse_links_out(folder)
 
 
 def _check_room(lake: Lake, plan: CorpusPlan) -> None:

@@ -1,6 +1,4 @@
-"""One question at a time: ``evidence ask``, ``again`` and ``prompts``. Knows no Dagster; the stages are those of the
-assets.
-"""
+"""One question at a time: ``evidence ask`` and ``prompts``, with the stages of the assets but without Dagster."""
 
 from __future__ import annotations
 
@@ -18,11 +16,11 @@ from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
 from evidence_assets.benchmarks.own import read_table_file
 from evidence_assets.benchmarks.records import Table as Cells
-from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, err, out, plain, sentences, table
+from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, err, out, plain, sentences
 from evidence_assets.experiment.variants import Variant, variants, variants_of
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
-from evidence_assets.lake.errors import BadInput, ModelUnavailable, StaleInput
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.text.nearest import nearest
 
@@ -40,41 +38,39 @@ alone.
 
 @commands.command()
 def ask(
-    question: Annotated[str | None, typer.Argument(help="Without one, questions are read line by line.")] = None,
-    options: Annotated[
-        list[str] | None, typer.Option(help="An answer to choose from; again for each, or several.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without one, questions are read line by line."),
     ] = None,
-    more_options: Annotated[list[str] | None, typer.Argument(help="Further options, after --options.")] = None,
-    corpus: Annotated[str, typer.Option(help="Corpus of the lake to answer from; the only one by default.")] = "",
+    options: Annotated[list[str] | None, typer.Option(help="An answer to choose from; again for each.")] = None,
+    corpus: Annotated[
+        str, typer.Option(help="Corpus of the lake, or folder of documents to add as one; the only one by default.")
+    ] = "",
     graph: Annotated[str, typer.Option(help="Graph of the lake to answer from, alone or beside the corpus.")] = "",
-    folder: Annotated[
-        Path | None,
-        typer.Option(help="Folder of documents: added as a corpus, or brought up to date, and answered from."),
-    ] = None,
     table: Annotated[Path | None, typer.Option(help="Table file (CSV, TSV, Parquet) that is asked about.")] = None,
-    system: Annotated[str, typer.Option(help="Who picks the evidence: a variant, such as uscrake or bm25.")] = "",
-    model: Annotated[str, typer.Option(help="Which of the profile's language models reasons.")] = "",
+    system: Annotated[
+        str, typer.Option(help="Variant that answers, such as bm25; bm25@MODEL or @MODEL names a model, too.")
+    ] = "",
     as_json: JsonOption = False,
-    open_: Annotated[bool, typer.Option("--open", help="Show the answer in the explorer, until ctrl-C.")] = False,
     lake: LakeOption = None,
 ) -> None:
     """Ask one question: the answer, what it rests on, and what would change it; or that the evidence does not say."""
+    from evidence_assets.experiment import ad_hoc_questions
+
     with sentences():
+        folder = _folder(corpus)
         opened = _open_lake(lake, making=folder is not None)
         if folder is not None:
-            corpus = add_folder(opened, folder, corpus)
+            corpus = add_folder(opened, folder)
         cells = _table(table)
-        shown = ""
-        for asked in [question] if question is not None else _lines():
-            shown = _ask(
-                opened, asked, [*(options or []), *(more_options or [])], corpus, graph, cells, system, model, as_json
-            )
-        if open_ and shown:
-            import webbrowser
+        source = ad_hoc_questions.source_in(opened, corpus, graph, cells.table_id if cells else "")
+        for text in (words or [])[:1] or _lines():
+            _ask(opened, text, [*(options or []), *(words or [])[1:]], source, cells, system, as_json)
 
-            from evidence_assets.explorer.site import serve
 
-            serve(opened.root, f"/answer/{shown}", opened_at=webbrowser.open)
+def _folder(corpus: str) -> Path | None:
+    """The folder that ``--corpus`` names, where it is a path and not the name of a corpus."""
+    return Path(corpus) if "/" in corpus or corpus.startswith(".") else None
 
 
 def _open_lake(lake: Path | None, *, making: bool) -> Lake:
@@ -101,12 +97,12 @@ def _table(file: Path | None) -> Cells | None:
     return table_named(read_table_file(file))
 
 
-def add_folder(lake: Lake, folder: Path, name: str) -> str:
-    """The corpus of this folder, added to the lake where it is new, made anew where its files have changed."""
+def add_folder(lake: Lake, folder: Path) -> str:
+    """The corpus named after this folder, added to the lake or brought up to date."""
     from evidence_assets.cli.add_corpus import add_corpus, name_of
 
-    name = name or name_of(folder)
-    make_anew(lake, name, add_corpus(lake, name, [folder], inform=tell(name)))
+    name = name_of(folder)
+    make_anew(lake, name, add_corpus(lake, name, folder, inform=tell(name)))
     return name
 
 
@@ -170,30 +166,31 @@ def variants_for(family: str, source: Source, system: str, model: str) -> list[V
 
 
 def _ask(
-    lake: Lake,
-    text: str,
-    options: Sequence[str],
-    corpus: str,
-    graph: str,
-    table: Cells | None,
-    system: str,
-    model: str,
-    as_json: bool,
-) -> str:
-    """Answer one question and print the answer; returns the id of the prediction."""
+    lake: Lake, text: str, options: Sequence[str], source: Source, table: Cells | None, system: str, as_json: bool
+) -> None:
+    """Answer one question and print the answer."""
     started = time.monotonic()
     from evidence_assets.experiment import ad_hoc_questions as asked
+    from evidence_assets.experiment.stages import stages
 
-    source = asked.source_in(lake, corpus, graph, table.table_id if table else "")
     question = asked.question_of(text, options, source, table)
-    family = FAMILY_OF_TASK[question.task]
-    chosen = variants_for(family, source, system, model)
+    name, _, model = system.partition("@")
+    chosen = variants_for(FAMILY_OF_TASK[question.task], source, name, model)
     if source.corpus and not table:
         asked.check_corpus(lake, source.corpus)
     asked.store(lake, question, table)
-    answered = clearest(_answered(lake, question.question_id, question.task, source, variant) for variant in chosen)
+    answered = clearest(
+        asked.answer(
+            lake,
+            question.question_id,
+            question.task,
+            source,
+            stages(systems.load(variant.system), variant),
+            lambda said: err.print(said, style="dim"),
+        )
+        for variant in chosen
+    )
     _print(lake, answered, time.monotonic() - started, as_json)
-    return str(answered.prediction["prediction_id"])
 
 
 def clearest(answers: Iterable[Answered]) -> Answered:
@@ -208,20 +205,6 @@ def clearest(answers: Iterable[Answered]) -> Answered:
     return min(left_open, key=lambda answered: answered.prediction["status"] != "ambiguous")
 
 
-def _answered(lake: Lake, question_id: str, task: Any, source: Source, variant: Variant) -> Answered:
-    from evidence_assets.experiment import ad_hoc_questions as asked
-    from evidence_assets.experiment.stages import stages
-
-    return asked.answer(
-        lake,
-        question_id,
-        task,
-        source,
-        stages(systems.load(variant.system), variant),
-        lambda said: err.print(said, style="dim"),
-    )
-
-
 def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> None:
     identifier = answered.prediction["prediction_id"]
     with connect(lake.root, lazily=True) as connection:
@@ -232,62 +215,6 @@ def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> Non
     out.print(plain(view.as_text()), end="", markup=False, soft_wrap=True)
     parts = ", ".join(f"{part} {spent:.1f}" for part, spent in answered.seconds.items() if spent >= 0.1)
     out.print(f"{seconds:.1f} s" + (f" ({parts})" if parts else ""), style="dim")
-
-
-@commands.command()
-def again(
-    as_json: JsonOption = False,
-    lake: LakeOption = None,
-) -> None:
-    """Answer every asked question anew, after its corpus, graph or model has changed, and show what is different."""
-    with sentences():
-        opened = _open_lake(lake, making=False)
-        rows = list(_differences(opened))
-    if as_json_only(as_json, rows):
-        return
-    names = ("question", "variant", "before", "now", "evidence")
-    changed = [[row[name] for name in names] for row in rows if row["changed"]]
-    if changed:
-        table(("question", "by", "before", "now", "evidence"), changed)
-    out.print(f"{len(rows):,} answers to asked questions, {len(changed):,} of them different now")
-
-
-def _differences(lake: Lake) -> Any:
-    from evidence_assets.experiment import ad_hoc_questions as asked
-
-    known = {v.place: v for v in variants()}
-    for row, places in asked.asked_before(lake):
-        for place in places:
-            told = {"question": row["text"], "variant": place, "question_id": row["question_id"]}
-            if place not in known:
-                yield told | {"changed": True, "before": "", "now": "there is no such variant any more", "evidence": ""}
-                continue
-            source, variant = asked.Source.parse(row["source_id"]), known[place]
-            variant = variant.model_copy(update={"counterfactual": variant.explain})
-            try:
-                if not source.table:
-                    asked.source_in(lake, source.corpus, source.graph)
-                answered = _answered(lake, row["question_id"], row["task"], source, variant)
-            except (BadInput, StaleInput, ModelUnavailable) as error:
-                yield told | {"changed": True, "before": "", "now": f"not answered: {error}", "evidence": ""}
-                continue
-            before, now = (_told(row, said) for said in (answered.before, answered.prediction))
-            added, gone = len(answered.used - answered.used_before), len(answered.used_before - answered.used)
-            yield told | {
-                "changed": before != now or bool(added or gone),
-                "before": before,
-                "now": now,
-                "evidence": f"+{added} −{gone}" if added or gone else "as before",
-            }
-
-
-def _told(question: dict[str, Any], prediction: Any) -> str:
-    if prediction is None:
-        return "not answered"
-    answer = prediction["answer"]
-    if question["task"] in ("mcqa", "table_qa") and answer:
-        answer = f"{answer}. {question['options'][ord(answer) - ord('A')]}"
-    return f"{answer or 'the evidence does not say'} ({prediction['status']})"
 
 
 @commands.command()

@@ -1,33 +1,37 @@
-"""Materializes the whole asset graph, run by run, with progress: what ``evidence demo`` does.
+"""Materializes the asset graph, run by run, with progress: what ``evidence demo`` and ``evidence run`` do.
 
-One process or two, and not one a run, because each would load torch again; the runs are recorded in the same Dagster
-instance that the UI shows.
+In this process or in several, but not one for each run, because each would load torch again.
 """
 
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import re
 import resource
+import signal
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from pathlib import Path
-from threading import Lock
+from threading import Thread
 from typing import Any, NamedTuple
 
 import dagster as dg
-from rich.console import Console
 
 from evidence_assets.assets.automation import Part
 from evidence_assets.assets.in_process import end_killed_runs, marked_alive, spare_the_disk
 from evidence_assets.assets.resources import LakeResource, set_limits
 from evidence_assets.assets.table_asset import AT_ONCE
+from evidence_assets.cli.console import out
 from evidence_assets.cli.run import EVERYTHING, Wanted, batches, independent, lacks_input, partitions_of
-from evidence_assets.cli.second_process import Order, Tell, second_process
 from evidence_assets.definitions import defs
 from evidence_assets.lake.housekeeping import sweep
 
@@ -76,12 +80,8 @@ class Report:
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    beside_gib: float = 0.0
-
-    @property
-    def peak_gib(self) -> float:
-        """Largest resident memory of this process so far, and with it that of one beside it."""
-        return _peak_gib(resource.RUSAGE_SELF) + self.beside_gib
+    peaks: dict[int, float] = field(default_factory=dict)
+    """Largest resident memory in GiB of each process that worked."""
 
     def add(self, other: Report) -> None:
         """Count what another did."""
@@ -89,10 +89,7 @@ class Report:
         self.rows_reused += other.rows_reused
         self.rows_computed += other.rows_computed
         self.failures += other.failures
-
-
-def _peak_gib(whose: int) -> float:
-    return resource.getrusage(whose).ru_maxrss / 2**20
+        self.peaks |= other.peaks
 
 
 class Unit(NamedTuple):
@@ -102,27 +99,35 @@ class Unit(NamedTuple):
     partition: str | None
 
 
-Materialize = Callable[[Unit], tuple[Report, set[dg.AssetKey]]]
-"""Makes a unit; says what came of it, and which of its assets are there and right."""
+class Made(NamedTuple):
+    """What came of a unit: the assets that are there and right, and the materializations that were not told yet."""
+
+    report: Report
+    keys: set[dg.AssetKey]
+    told: list[str]
 
 
-def materializer(
-    loaded: dg.Definitions, instance: dg.DagsterInstance, tags: dict[str, str], verbose: bool, *, tell: Tell
-) -> Materialize:
-    """What makes units in this process."""
+Tell = Callable[[str], None]
+"""Called with each materialization in words."""
+Materialize = Callable[[Unit], Made]
+
+
+def materializer(tags: dict[str, str], tell: Tell | None = None) -> Materialize:
+    """What makes units in this process; materializations are returned in words where nothing is told of them."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
     spare_the_disk()
-    job = loaded.resolve_implicit_global_asset_job_def()
+    job, instance = defs().resolve_implicit_global_asset_job_def(), dg.DagsterInstance.get()
 
-    def on_event(entry: Any) -> None:
-        event = entry.dagster_event
-        if event is not None and event.is_step_materialization:
-            tell(_made(event), True)
-        elif verbose and event is None:
-            tell(entry.user_message, False)
+    def materialize(unit: Unit) -> Made:
+        told: list[str] = []
+        inform = tell or told.append
 
-    def materialize(unit: Unit) -> tuple[Report, set[dg.AssetKey]]:
+        def on_event(entry: Any) -> None:
+            event = entry.dagster_event
+            if event is not None and event.is_step_materialization:
+                inform(_made(event))
+
         run_id = str(uuid.uuid4())
         instance.add_event_listener(run_id, on_event)
         result = job.execute_in_process(
@@ -134,84 +139,134 @@ def materializer(
             tags={**tags, AT_ONCE: "true"},
             raise_on_error=False,
         )
-        return _report(result, unit.partition)
+        report, keys = _report(result, unit.partition)
+        report.peaks[os.getpid()] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        return Made(report, keys, told)
 
     return materialize
 
 
-def _beside(tags: dict[str, str], verbose: bool, *, tell: Tell) -> Materialize:
-    """The same in the second process, which loads all for itself."""
-    return materializer(defs(), dg.DagsterInstance.get(), tags, verbose, tell=tell)
+_in_child: list[Materialize] = []
+"""What makes units in a child process."""
 
 
-def run_all(
-    *, verbose: bool = False, console: Console | None = None, wanted: Wanted = EVERYTHING, processes: int = 1
-) -> Report:
-    """Materialize every wanted asset in every partition; rows whose inputs are unchanged are taken over.
+def _start_child(tags: dict[str, str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all; the parent ends its children
+    Thread(target=_end_with_parent, daemon=True).start()
+    _in_child.append(materializer(tags))
 
-    What fails is reported, with what reads it left out, and everything else goes on. Of two ``processes`` each makes
-    what is next while the other is busy.
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _make_in_child(unit: Unit) -> Made:
+    return _in_child[0](unit)
+
+
+@contextmanager
+def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor]:
+    """Processes that make units; they end with this one, and at once where something fails here."""
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(number, context, _start_child, (tags,))
+    try:
+        yield pool
+    except BaseException as error:
+        for child in multiprocessing.active_children():
+            child.kill()
+        if isinstance(error, BrokenProcessPool):
+            raise ChildProcessError(
+                "a process ended early; where nothing above says why, memory was short: run it again, finished work is "
+                "reused"
+            ) from error
+        raise
+    finally:
+        pool.shutdown()
+
+
+def run_all(wanted: Wanted = EVERYTHING, processes: int = 1) -> Report:
+    """Materialize every wanted asset in every partition; rows whose inputs are unchanged are reused.
+
+    What fails is reported, with what reads it left out, and everything else goes on.
     """
     started = time.monotonic()
     home = dagster_home()
     sweep(LakeResource().open())
-    loaded = defs()
-    graph = loaded.resolve_asset_graph()
+    graph = defs().resolve_asset_graph()
     planned = list(batches(graph, wanted))
     if processes > 1:
         planned = [part for batch in planned for part in independent(graph, batch)]
     with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
         end_killed_runs(instance, home)
-        making = _Making(graph, planned, wanted, instance, console or Console(highlight=False), started)
-        here = materializer(loaded, instance, tags, verbose, tell=making.tell)
+        making = _Making(graph, planned, wanted, instance)
         if processes > 1:
             set_limits(instance)
-            with ThreadPoolExecutor(1) as thread, second_process(_beside, tags, verbose, tell=making.tell) as there:
-                other = thread.submit(making.work, there)
-                making.work(here)
-                other.result()
-            making.report.beside_gib = _peak_gib(resource.RUSAGE_CHILDREN)
+            with _children(processes, tags) as pool:
+                making.work(lambda unit: pool.submit(_make_in_child, unit), processes)
         else:
-            making.work(here)
+            materialize = materializer(tags, making.tell)
+
+            def make_here(unit: Unit) -> Future[Made]:
+                done = Future[Made]()
+                done.set_result(materialize(unit))
+                return done
+
+            making.work(make_here, 1)
     making.report.seconds = time.monotonic() - started
     return making.report
 
 
 class _Making:
-    """What is made in which order, and what came of it so far; each process that works has a thread here."""
+    """What is made in which order, and what came of it so far."""
 
     def __init__(
-        self,
-        graph: Any,
-        planned: Sequence[list[dg.AssetKey]],
-        wanted: Wanted,
-        instance: dg.DagsterInstance,
-        shown: Console,
-        started: float,
+        self, graph: Any, planned: Sequence[list[dg.AssetKey]], wanted: Wanted, instance: dg.DagsterInstance
     ) -> None:
         self._graph, self._planned, self._wanted, self._instance = graph, planned, wanted, instance
-        self._shown, self._started, self._done = shown, started, 0
-        self._unmade, self._changing = set[Part](), Lock()
+        self._started, self._done = time.monotonic(), 0
+        self._unmade = set[Part]()
         self.report = Report(assets=sum(map(wanted.asset, graph.materializable_asset_keys)))
         place = {key: number for number, batch in enumerate(planned) for key in batch}
         parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned]
         needs = [{place[key] for key in keys if key in place} - {number} for number, keys in enumerate(parents)]
-        self._order = Order(needs, self._units)
+        self._order = TopologicalSorter(dict(enumerate(needs)))
 
-    def work(self, materialize: Materialize) -> None:
-        """Make one unit after another until none is left."""
+    def work(self, submit: Callable[[Unit], Future[Made]], at_once: int) -> None:
+        """Make unit after unit, so many at once, each after all batches that its own needs."""
+        waiting: list[tuple[int, Unit]] = []
+        running: dict[Future[Made], tuple[int, Unit]] = {}
+        left = Counter[int]()
+        self._order.prepare()
+        while self._order.is_active():
+            for number in self._order.get_ready():
+                units = self._units(number)
+                left[number] = len(units)
+                waiting += [(number, unit) for unit in units]
+                if not units:
+                    self._order.done(number)
+            waiting.sort(key=lambda entry: entry[0])
+            while waiting and len(running) < at_once:
+                number, unit = waiting.pop(0)
+                running[submit(unit)] = number, unit
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                number, unit = running.pop(future)
+                self._add(unit, future.result())
+                left[number] -= 1
+                if not left[number]:
+                    self._order.done(number)
 
-        def do(unit: Unit) -> None:
-            said, made = materialize(unit)
-            lacking = [key for key in unit.keys if key not in made]
-            told = {failure.name.partition(":")[0] for failure in said.failures}
-            with self._changing:
-                self.report.add(said)
-                self._unmade |= {Part(key, unit.partition) for key in lacking}
-                names = ["/".join(key.path) for key in lacking]
-                self.report.left_out += [_shown(name, unit.partition) for name in names if name not in told]
-
-        self._order.work(do)
+    def _add(self, unit: Unit, made: Made) -> None:
+        for text in made.told:
+            self.tell(text)
+        self.report.add(made.report)
+        lacking = [key for key in unit.keys if key not in made.keys]
+        self._unmade |= {Part(key, unit.partition) for key in lacking}
+        failed = {failure.name.partition(":")[0] for failure in made.report.failures}
+        names = ["/".join(key.path) for key in lacking]
+        self.report.left_out += [_shown(name, unit.partition) for name in names if name not in failed]
 
     def _units(self, number: int) -> list[Unit]:
         """What can be made of a batch, all that it reads being made; the rest is left out."""
@@ -232,18 +287,15 @@ class _Making:
     def _partitions(self, number: int) -> list[str | None]:
         return partitions_of(self._graph, self._planned[number][0], self._instance, self._wanted)
 
-    def tell(self, text: str, made: bool) -> None:
-        with self._changing:
-            if not made:
-                self._shown.print(f"      {text}", markup=False, style="dim")
-                return
-            self._done += 1
-            # counted anew each time: partitions of relations appear when the seed files are looked at
-            total = sum(len(batch) * len(self._partitions(number)) for number, batch in enumerate(self._planned))
-            elapsed = time.monotonic() - self._started
-            left = elapsed / self._done * (total - self._done)
-            so_far = f"{self._done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left"
-            self._shown.print(f"{so_far}  {text}", markup=False, soft_wrap=True)
+    def tell(self, text: str) -> None:
+        """Print a materialization with how much is left."""
+        self._done += 1
+        # counted each time: partitions of relations appear when the seed files are looked at
+        total = sum(len(batch) * len(self._partitions(number)) for number, batch in enumerate(self._planned))
+        elapsed = time.monotonic() - self._started
+        left = elapsed / self._done * (total - self._done)
+        so_far = f"{self._done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left"
+        out.print(f"{so_far}  {text}", markup=False, soft_wrap=True)
 
 
 def _metadata(event: Any) -> dict[str, Any]:

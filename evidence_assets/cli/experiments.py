@@ -4,11 +4,10 @@ a benchmark of one's own."""
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,17 +16,14 @@ from evidence_assets.benchmarks.declared import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
 from evidence_assets.experiment import variants as declared_presets
 from evidence_assets.experiment.scores import comparison
-from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answer_view import view_answer
-from evidence_assets.explorer.cards import card as card_page
-from evidence_assets.explorer.graph_sizes import graph_sizes
+from evidence_assets.explorer.export import card as card_page
 from evidence_assets.lake.array_files import open_json
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import index_key
 from evidence_assets.retrieval.vector_index import META
-from evidence_assets.systems.baselines.recorded import Scored, score_recording
 
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import Planned
@@ -65,38 +61,6 @@ def compare(
     if left_out:
         out.print(f"{left_out:,} questions are left out: only one of the two has a prediction for them")
     out.print("better: only where the 95 % interval excludes 0 and McNemar's test gives p < 0.05", style="dim")
-
-
-@commands.command()
-def replay(
-    folder: Annotated[Path, typer.Argument(help="Folder with index.tsv and one file an answer.")],
-    several: Annotated[
-        Literal["first", "refuse"],
-        typer.Option(help="What to do with a reply that names several letters: take the first, or refuse it."),
-    ] = "first",
-    as_json: JsonOption = False,
-) -> None:
-    """Recorded answers of other models, scored as ours are: accuracy with its 95 % interval, and what was unusable."""
-    with sentences():
-        scored: dict[tuple[str, str, str], list[Scored]] = {}
-        for item in score_recording(folder, several):
-            for benchmark in (item.question.benchmark, "all"):
-                scored.setdefault((benchmark, item.model, item.mode), []).append(item)
-        found = [(*key, accuracy([i.correct for i in items]), items) for key, items in scored.items()]
-    names = ("benchmark", "model", "mode", "accuracy", "low", "high", "n", "unusable")
-    rows = [(*key, e.value, e.low, e.high, e.n, sum(i.answer is None for i in items)) for *key, e, items in found]
-    if as_json_only(as_json, [dict(zip(names, row, strict=True)) for row in rows]):
-        return
-    table(
-        ("benchmark", "model", "mode", "accuracy", "95 %", "right", "n", "unusable"),
-        [
-            (*key, f"{value:.3f}", f"{low:.3f} – {high:.3f}", sum(i.correct for i in items), n, unusable)
-            for (*key, value, low, high, n, unusable), (*_, items) in zip(rows, found, strict=True)
-        ],
-    )
-    reasons = Counter(i.error for benchmark, *_, items in found if benchmark == "all" for i in items if i.error)
-    for reason, count in reasons.most_common():
-        out.print(plain(f"{count:,} unusable: {reason}"), style="dim", markup=False)
 
 
 @commands.command()
@@ -139,27 +103,23 @@ def plan(
     if as_json_only(as_json, [asdict(row) for row in rows]):
         return
     show_plan(rows, preset)
-    named = {part for row in rows for part in row.variant.split("@")[1:]}
-    encoders = ["", *(name for name in profiles.load().names("encoder")[1:] if name in named)]
-    asked = [declared()[name] for name in {row.benchmark for row in rows} & set(declared())]
-    for name in sorted({benchmark.corpus for benchmark in asked} - {""}):
-        for encoder in encoders:
-            out.print(corpus_told(name, place, encoder))
+    corpora = {declared()[row.benchmark].corpus for row in rows if row.benchmark in declared()}
+    for name in sorted(corpora - {""}):
+        out.print(describe_corpus(name, place))
 
 
-def corpus_told(name: str, lake: Path, encoder: str = "") -> str:
+def describe_corpus(name: str, lake: Path) -> str:
     """How large a corpus is that questions are answered from, or how to learn it before it is made."""
-    stated = Lake(lake).index_folder(index_key(name, encoder)) / META if (lake / "format.json").exists() else None
-    called = f"corpus {name} by {encoder}" if encoder else f"corpus {name}"
+    stated = Lake(lake).index_folder(index_key(name)) / META if (lake / "format.json").exists() else None
     if stated is None or not stated.exists():
         return (
-            f"{called}: not made here; `evidence add corpus {name} FOLDER --plan` tells its size, time and disk from a "
-            "sample, docs/measured.md what corpora and graphs took elsewhere"
+            f"corpus {name}: not made here; `evidence add corpus {name} FOLDER --plan` estimates its size, time and "
+            "disk from a sample"
         )
     index = open_json(stated)
     recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
     size = f"{index['bytes'] / 2**20:,.1f} MiB"
-    return f"{called}: {index['vectors']:,} chunks, index {index['kind']} of {size}, recall {recall}"
+    return f"corpus {name}: {index['vectors']:,} chunks, index {index['kind']} of {size}, recall {recall}"
 
 
 def show_plan(rows: Sequence[Planned], name: str) -> None:
@@ -206,32 +166,12 @@ def card(
     out.print(f"wrote {output}", markup=False, soft_wrap=True)
 
 
-@commands.command()
-def graphs(as_json: JsonOption = False, lake: LakeOption = None) -> None:
-    """Size of every knowledge graph, and what each of its sources gives under which licence."""
-    with sentences(), connect(lake) as connection:
-        found = graph_sizes(connection)
-    if as_json_only(as_json, found):
-        return
-    rows: list[tuple[str, ...]] = []
-    for row in found:
-        size = (row["graph"], *(f"{row[name]:,}" for name in ("nodes", "edges", "relations")))
-        for of in row["sources"] or [{"source": "", "edges": 0, "licences": ()}]:
-            rows.append((*size, of["source"], f"{of['edges']:,}", ", ".join(of["licences"])))
-            size = ("",) * 4
-    table(("graph", "nodes", "edges", "relations", "source", "edges of it", "licences"), rows)
-    out.print("An edge that several sources state counts for each of them.", style="dim")
-
-
 @adding.command("corpus")
 def add_corpus(
     name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
-    places: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FOLDER_OR_FILES",
-            help="Documents: Parquet, JSON lines, text, Markdown; HTML and PDF with the extra documents.",
-        ),
+    folder: Annotated[
+        Path,
+        typer.Argument(help="Documents: Parquet, JSON lines, text, Markdown; HTML and PDF with the extra documents."),
     ],
     plan: Annotated[bool, typer.Option("--plan", help="Only say what it will take.")] = False,
     lake: LakeOption = None,
@@ -244,10 +184,10 @@ def add_corpus(
         from evidence_assets.cli.ask import make_anew, tell
 
         if plan:
-            _show_corpus(name, plan_only(name, places))
+            _show_corpus(name, plan_only(name, folder))
             return
         opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
-        done = added(opened, name, places, lambda planned: _show_corpus(name, planned), tell(name))
+        done = added(opened, name, folder, lambda planned: _show_corpus(name, planned), tell(name))
         make_anew(opened, name, done)
     out.print(
         f"{name}: {done.documents:,} documents; `evidence ask QUESTION --corpus {name}` asks them,", soft_wrap=True
@@ -285,15 +225,11 @@ def add_benchmark(
 
         opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
         made = planned(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
-        loaded: list[str] = []
-        files = write(made, opened, lambda: loaded.extend(_loads(name)))
+        files = write(made, opened, _loads)
     counts = ", ".join(f"{n:,} {what}" for what, n in made.counts.items())
     out.print(f"{name}: {counts}; task {made.task}, split {made.split}")
     for file in files:
         out.print(f"  wrote {file}", markup=False, soft_wrap=True)
-    out.print("Dagster now loads:")
-    for line in loaded:
-        out.print(f"  {line}", markup=False, soft_wrap=True)
     out.print(f"`evidence run {name}` makes all of it, down to scores; the Dagster UI shows it after a reload.")
 
 
@@ -303,18 +239,8 @@ def _with_its_declarations(lake: Lake) -> Lake:
     return lake
 
 
-def _loads(name: str) -> list[str]:
-    """What the asset graph holds of a benchmark: assets of its own, and how many have it as a partition."""
-    from dagster import DagsterInstance
-
+def _loads() -> None:
+    """Load the asset graph with what was declared; raises what is wrong with it."""
     from evidence_assets.definitions import defs
 
-    graph, relations = defs().resolve_asset_graph(), DagsterInstance.ephemeral()
-    own, shared = [], 0
-    for key in sorted(graph.materializable_asset_keys):
-        partitions = graph.get(key).partitions_def
-        keys = partitions.get_partition_keys(dynamic_partitions_store=relations) if partitions is not None else []
-        shared += any(str(k).split("|")[0] == name for k in keys)
-        if name in key.path[1:]:
-            own.append("/".join(key.path))
-    return [*own, f"a partition {name} of {shared} assets"]
+    defs().resolve_asset_graph()

@@ -24,18 +24,14 @@ commands = typer.Typer(rich_markup_mode=None)
 
 
 @commands.command()
-def demo(
-    verbose: Annotated[bool, typer.Option(help="Show what Dagster logs.")] = False,
-) -> None:
-    """Materialize the whole asset graph of the profile in use, then show scores and three answers with
-    their evidence.
-    """
+def demo() -> None:
+    """Materialize all assets of the profile in use, then show scores and three answers with their evidence."""
     with sentences():
         from evidence_assets import profiles
         from evidence_assets.cli.demo import run_all
         from evidence_assets.transport.search import processors
 
-        report = run_all(verbose=verbose, processes=min(2, processors(), profiles.load().pools.gpu))
+        report = run_all(processes=min(2, processors(), profiles.load().pools.gpu))
     scoreboard()
     _examples()
     _tell(report, "evidence demo")
@@ -46,20 +42,17 @@ def demo(
 def run(
     benchmark: Annotated[str, typer.Argument(help="A declared benchmark; `evidence add benchmark` declares one.")],
     chosen: Annotated[
-        str, typer.Option("--variants", help="Names with commas between; all that are loaded by default.")
+        str,
+        typer.Option("--variants", help="Such as bm25,bm25@model; all that are loaded by default."),
     ] = "",
-    model: Annotated[str, typer.Option(help="Which of the profile's language models reasons.")] = "",
     plan: Annotated[bool, typer.Option("--plan", help="Only say what would be made.")] = False,
-    verbose: Annotated[bool, typer.Option(help="Show what Dagster logs.")] = False,
 ) -> None:
-    """Make all that the answers to one benchmark need, from its files to its scores; what is unchanged
-    is taken over.
-    """
+    """Make all that the answers to one benchmark need, from its files to its scores; unchanged work is reused."""
     with sentences():
         from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
 
         declared = benchmark_named(benchmark)
-        variants = chosen_variants(declared, [name for name in chosen.replace(" ", "").split(",") if name], model)
+        variants = chosen_variants(declared, [name for name in chosen.replace(" ", "").split(",") if name])
         from evidence_assets.cli.demo import run_all
         from evidence_assets.definitions import defs
 
@@ -67,7 +60,7 @@ def run(
         if plan:
             _plan(wanted, benchmark, variants)
             return
-        report = run_all(verbose=verbose, wanted=wanted)
+        report = run_all(wanted)
     scoreboard(benchmark)
     _tell(report, f"evidence run {benchmark}")
     out.print(
@@ -77,30 +70,27 @@ def run(
 
 
 def _plan(wanted: Wanted, benchmark: str, variants: Sequence[Variant]) -> None:
-    """Which assets would be looked at, and what is known of the time that it takes."""
+    """How many assets are looked at, and what is known of the time that it takes."""
     import dagster as dg
 
     from evidence_assets.assets.planning import plan_variants
     from evidence_assets.assets.resources import LakeResource
     from evidence_assets.cli.demo import dagster_home
     from evidence_assets.cli.experiments import show_plan
-    from evidence_assets.cli.run import parts
-    from evidence_assets.definitions import defs
 
-    lake = LakeResource().open()
     dagster_home()
     with dg.DagsterInstance.get() as instance:
-        rows = parts(defs().resolve_asset_graph(), wanted, lake, instance)
-        planned = plan_variants(variants, [benchmark], lake, instance)
-    table(("asset", "partitions", "made before"), ((part.asset, part.partitions, part.there) for part in rows))
+        planned = plan_variants(variants, [benchmark], LakeResource().open(), instance)
     show_plan(planned, benchmark)
+    out.print(f"{len(wanted.keys or ())} assets are made or reused on the way.")
 
 
 def _tell(report: Report, command: str) -> None:
     """What a materialization did, and what failed; ends with exit status 1 where anything did."""
+    memory = sum(report.peaks.values())
     out.print(
         f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
-        f"rows reused {report.rows_reused:,}, computed {report.rows_computed:,}; peak memory {report.peak_gib:.2f} GiB"
+        f"rows reused {report.rows_reused:,}, computed {report.rows_computed:,}; peak memory {memory:.2f} GiB"
     )
     if not report.failures:
         return
@@ -111,7 +101,7 @@ def _tell(report: Report, command: str) -> None:
     if report.left_out:
         left_out = ", ".join(report.left_out)
         out.print(f"Left out or as before, because they read these: {left_out}", markup=False, soft_wrap=True)
-    out.print(f"Mend what is named and run `{command}` again: what is done is taken over.")
+    out.print(f"Fix the errors above and run `{command}` again; finished work is reused.")
     raise typer.Exit(1)
 
 
@@ -161,9 +151,7 @@ def _examples() -> None:
 
 @commands.command()
 def limits() -> None:
-    """Let Dagster run as many steps at once as the profile allows, by pool: gpu, llm. `make ui` does so
-    at its start.
-    """
+    """Set Dagster's pools to the limits of the profile, as `make ui` does at its start."""
     with sentences():
         from dagster import DagsterInstance
 

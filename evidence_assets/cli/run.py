@@ -10,15 +10,13 @@ from typing import Any
 
 import dagster as dg
 
-from evidence_assets import profiles, systems
+from evidence_assets import systems
 from evidence_assets.assets.automation import Part
 from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
 from evidence_assets.benchmarks.declared import Benchmark, benchmarks
 from evidence_assets.experiment.system import crossings
 from evidence_assets.experiment.variants import VARIABLE, Variant, opted_in, variants
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import Lake
-from evidence_assets.profiles import KINDS
 from evidence_assets.text.nearest import nearest
 
 
@@ -41,7 +39,7 @@ class Wanted:
 EVERYTHING = Wanted()
 
 
-def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "") -> list[Variant]:
+def chosen_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]:
     """The variants of these names in the benchmark's task family; all that are loaded where none is named.
 
     Variants of presets that are not opted in are opted in for this process.
@@ -52,13 +50,6 @@ def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "")
     loaded = {c.label: c for v in own if v.loaded for c in crossings(systems.load(v.system), v)}
     every = (c for v in own for c in crossings(systems.load(v.system), v, opted_in().union(v.presets)))
     known = {c.label: c for c in every} | loaded
-    # The first model of its kind goes without saying.
-    if model and model not in [profiles.load().names(kind)[0] for kind in KINDS]:
-        names = [name if "@" in name else f"{name}@{model}" for name in names] or [
-            name for name, v in known.items() if v.loaded and name.endswith(f"@{model}")
-        ]
-        if not names:
-            raise BadInput(f"no variant reasons with a model {model!r}; variants are {', '.join(sorted(known))}")
     for name in names:
         if name not in known:
             raise BadInput(
@@ -66,7 +57,7 @@ def chosen_variants(benchmark: Benchmark, names: Sequence[str], model: str = "")
                 f"{nearest(name, known)!r}? There are: "
                 f"{', '.join(sorted(known))}"
             )
-    chosen = [known[name] for name in names] or [v for v in loaded.values() if not (model and v.using)]
+    chosen = [known[name] for name in names] or list(loaded.values())
     # Only where a model is named does it take more than one preset to know which crosses the variant with it.
     presets = {p for v in chosen if v.label not in loaded for p in (v.presets if v.using else v.presets[:1])}
     opt_in(presets)
@@ -125,34 +116,6 @@ def _with_parents(
             keys.add(key)
             left += [parent for parent in graph.get(key).parent_keys if reads(key, parent)]
     return frozenset(keys)
-
-
-@dataclass(frozen=True)
-class PlannedAsset:
-    """An asset of a plan: how many partitions of it are wanted, and how many of them lie in the lake already."""
-
-    asset: str
-    partitions: int
-    there: int
-
-
-def parts(graph: Any, wanted: Wanted, lake: Lake, instance: dg.DagsterInstance) -> list[PlannedAsset]:
-    """What will be looked at, in the order in which it is made; what is there is only made again where
-    it has changed.
-    """
-    planned, made = [], lake.assets()
-    for level in graph.toposorted_asset_keys_by_level:
-        for key in level:
-            if not wanted.asset(key) or not graph.get(key).is_executable:
-                continue
-            name, names = "/".join(key.path), partitions_of(graph, key, instance, wanted)
-            table = graph.get(key).metadata.get("table")
-            if table is not None:
-                there = sum(lake.has(str(table), name, partition or "") for partition in names)
-            else:
-                there = int(("indexes", name) in made or instance.get_latest_materialization_event(key) is not None)
-            planned.append(PlannedAsset(name, len(names), there))
-    return planned
 
 
 def batches(graph: Any, wanted: Wanted) -> Iterator[list[dg.AssetKey]]:

@@ -158,13 +158,13 @@ def source_in(lake: Lake, corpus: str, graph: str, table: str = "") -> Source:
     if corpus and corpus not in known:
         raise BadInput(
             f"there is no corpus {corpus!r} in this lake; there are: {', '.join(known) or 'none'}. "
-            "Add one with `evidence ask … --folder FOLDER`, or make it with `evidence run`"
+            "Add one with `evidence ask … --corpus ./FOLDER`, or make it with `evidence run`"
         )
     if not corpus and not graph and not table:
         if not known:
             raise BadInput(
-                "the lake holds no corpus to ask of: name a folder of documents by --folder, a table by --table, "
-                "or make the sample with `evidence demo`"
+                "the lake holds no corpus to ask of: name a folder of documents by --corpus ./FOLDER, a table by "
+                "--table, or make the sample with `evidence demo`"
             )
         if len(known) > 1:
             raise BadInput(
@@ -224,23 +224,6 @@ def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Ite
         frozenset(before["evidence"]["content_hash"]),
         seconds,
     )
-
-
-def asked_before(lake: Lake) -> list[tuple[dict[str, Any], list[str]]]:
-    """Every question asked so far, with the variants (``family/name``) that answered it."""
-    folders = sorted(lake.folder("questions").glob(f"asset=*/{BENCHMARK}"))
-    rows = [
-        row
-        for folder in folders
-        for file in sorted(folder.glob("*.parquet"))
-        for row in pl.read_parquet(file).to_dicts()
-    ]
-    places = lake.folder("predictions").glob(f"asset=*/{BENCHMARK}/*.parquet")
-    answered: dict[str, list[str]] = {}
-    for path in sorted(places):
-        variant = path.parent.parent.name.removeprefix("asset=predictions.").replace(".", "/", 1)
-        answered.setdefault(path.stem, []).append(variant)
-    return [(row, answered[row["question_id"]]) for row in rows if row["question_id"] in answered]
 
 
 def assets_of_asked(lake: Lake) -> set[str]:

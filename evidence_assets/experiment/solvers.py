@@ -43,9 +43,7 @@ def language_model(step: StageContext, settings: GeneratorSettings) -> LanguageM
     asked, cache = generator(settings), CompletionCache(step.lake.cache)
     if isinstance(asked, AsksRevision):
         asked.settle_revision(cache)
-    calls = step.calls
-    left = None if calls is None else lambda: calls - sum(model.usage.calls for model in step.asked)
-    model = LanguageModel(asked, cache, step.progress("requests"), step.words, left)
+    model = LanguageModel(asked, cache, step.progress("requests"), step.words)
     step.asked.append(model)
     return model
 

@@ -87,8 +87,6 @@ class StageContext:
     """Rows that stand for those of an asset in this partition."""
     asked: list[LanguageModel] = field(default_factory=list, compare=False)
     """The language models that were asked."""
-    calls: int | None = None
-    """Times that it may ask language models; without end where none is stated."""
     encoded_by: list[dict[str, Any]] = field(default_factory=list, compare=False)
     """Rows of ``models``: the encoders that are not the profile's first and whose vectors decided rows."""
 

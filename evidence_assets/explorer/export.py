@@ -1,4 +1,4 @@
-"""The explorer's pages as files: every page that is linked from the first one, as far as the limit reaches."""
+"""Pages as files: all that are linked from the explorer's first page, or one prediction as a card."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape, unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import duckdb
+
+from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.explorer.open_lake import OpenLake
-from evidence_assets.explorer.pages import STATIC
+from evidence_assets.explorer.pages import STATIC, templates
 from evidence_assets.explorer.site import Site
+from evidence_assets.lake import lineage
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.ids import content_id, shortened
 
 _HREF = re.compile(r'(href|src)="(/[^"]*)"')
 MOST = 2_000
@@ -88,3 +93,25 @@ def _moved(found: re.Match[str], page: str, pages: dict[str, str]) -> str:
         target = target if target in pages else "index.html"
     relative = posixpath.relpath(target, posixpath.dirname(page) or ".")
     return f'{found[1]}="{escape(relative + (f"#{parts.fragment}" if parts.fragment else ""))}"'
+
+
+def card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
+    """One prediction as an HTML page that needs nothing else and forbids itself scripts and requests."""
+    view = view_answer(connection, prediction)
+    node = lineage.trace(connection, view.prediction["prediction_id"])
+    style = (STATIC / "explorer.css").read_text("utf-8")
+    return templates(linked=False).get_template("card.html").render(a=view, style=style, lineage=[_node(node, set())])
+
+
+def _node(node: lineage.Node, shown: set[int]) -> dict[str, Any]:
+    """A row and what it was made from; what is shown above is only named."""
+    above = id(node.next) in shown
+    shown.add(id(node.next))
+    return {
+        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "",
+        "kind": node.kind,
+        "id": shortened(node.id),
+        "said": ", ".join(f"{name}: {value}" for name, value in node.content.items() if value is not None),
+        "above": above and node.next,
+        "below": [] if above else [_node(child, shown) for child in node.next],
+    }

@@ -1,16 +1,9 @@
-"""The pages of the explorer by their addresses, as HTML, and the read-only server that sends them; an export writes
-the same.
-
-Belongs here: which address shows which page, and how a page is rendered. Every text is data: templates escape all of
-it.
-"""
+"""The explorer's pages by address, as HTML, and the read-only server that sends them; an export writes the same."""
 
 from __future__ import annotations
 
-import os
 import socket
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +22,9 @@ from starlette.staticfiles import StaticFiles
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.open_lake import OpenLake, Reader
 from evidence_assets.explorer.pages import STATIC, Missing, Page, link, templates
-from evidence_assets.explorer.pages.comparison import comparison, run_comparison
+from evidence_assets.explorer.pages.comparison import comparison
 from evidence_assets.explorer.pages.home import home
-from evidence_assets.explorer.pages.question import question
-from evidence_assets.explorer.pages.questions import questions, search
+from evidence_assets.explorer.pages.questions import question, questions, search
 from evidence_assets.explorer.pages.relation import relation
 from evidence_assets.explorer.pages.source import source
 from evidence_assets.lake.errors import BadInput
@@ -44,13 +36,7 @@ POLICY = (
 )
 """Content-Security-Policy of every page."""
 Made = Callable[[Reader, Mapping[str, str]], Page]
-PAGES: dict[str, Made] = {
-    "": home,
-    "questions": questions,
-    "search": search,
-    "compare": comparison,
-    "runs": run_comparison,
-}
+PAGES: dict[str, Made] = {"": home, "questions": questions, "search": search, "compare": comparison}
 """Pages of the lake as a whole."""
 
 
@@ -80,14 +66,12 @@ class Site:
 
     def __init__(self, opened: OpenLake, *, static: bool = False) -> None:
         self.opened = opened
-        self._templates = templates(in_words=in_words, static=static, dagster=opened.dagster)
+        self._templates = templates(in_words=in_words, static=static)
 
     def reply(self, path: str, asked: Mapping[str, str]) -> Reply:
-        """What stands at an address; an unknown one, or one of nothing in the lake, is told so."""
-        started = time.perf_counter()
+        """The page at an address; unknown addresses return 404."""
         parts = [unquote(part) for part in path.strip("/").split("/")]
-        with self.opened.reader().connection as connection:
-            reader = Reader(self.opened, connection)
+        with self.opened.reader() as reader:
             try:
                 if parts[0] == "answer" and len(parts) == 2:
                     return Reply(302, location=self._of_answer(reader, parts[1]))
@@ -97,14 +81,8 @@ class Site:
                 page, status = Page("message.html", "Not found", {"said": str(missing)}), 404
             except duckdb.Error as error:
                 page, status = Page("message.html", "Could not be read", {"said": str(error)}), 500
-            html = self._templates.get_template(page.template).render(
-                **page.values,
-                title=page.title,
-                queries=list(dict.fromkeys(reader.queries)),
-                path=path,
-                asked=dict(asked),
-                seconds=time.perf_counter() - started,
-            )
+            template = self._templates.get_template(page.template)
+            html = template.render(**page.values, title=page.title, path=path, asked=dict(asked))
         return Reply(status, html)
 
     def _page(self, parts: list[str]) -> Made:
@@ -131,8 +109,6 @@ class Site:
 
 
 PORT = 3001
-DAGSTER_VARIABLE = "EVIDENCE_DAGSTER"
-"""Where the Dagster UI listens, for links to assets and runs."""
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -143,9 +119,8 @@ HEADERS = {
 
 
 def application(root: Path) -> Starlette:
-    """The application over a lake. Only requests that name this machine are answered, so that no other site's page can
-    ask through a name of its own."""
-    site = Site(OpenLake(root, os.environ.get(DAGSTER_VARIABLE, "http://127.0.0.1:3000")))
+    """The application over a lake; only requests that name this machine are answered, so no other site can ask."""
+    site = Site(OpenLake(root))
 
     def page(request: Request) -> Response:
         reply = site.reply(request.scope["raw_path"].decode("latin-1").partition("?")[0], dict(request.query_params))
@@ -162,25 +137,18 @@ def application(root: Path) -> Starlette:
     )
 
 
-def serve(
-    root: Path, path: str = "/", port: int = 0, opened_at: Callable[[str], object] = lambda address: None
-) -> None:
-    """Serve until stopped, and say where; on ``port``, or on the first free one from :data:`PORT` on.
-
-    ``opened_at`` is called with the address as soon as it can be asked.
-    """
+def serve(root: Path, port: int = 0) -> None:
+    """Serve until stopped, and print the address."""
     import uvicorn
 
     app = application(root)
-    listening = _listen(port)
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
-    listening.listen()  # from now on a browser may ask, and waits
-    opened_at(address)
-    print(f"The explorer is at {address}; ctrl-C ends it.", file=sys.stderr, flush=True)
+    listening = listen(port)
+    print(f"The explorer is at http://127.0.0.1:{listening.getsockname()[1]}/; ctrl-C ends it.", file=sys.stderr)
     uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int = 0) -> socket.socket:
+    """A socket on this machine alone: on ``port``, or on the first free one from :data:`PORT` on."""
     for candidate in [port] if port else range(PORT, PORT + 20):
         listening = socket.socket()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -189,5 +157,6 @@ def _listen(port: int) -> socket.socket:
         except OSError:
             listening.close()
             continue
+        listening.listen()
         return listening
     raise BadInput(f"port {port or f'{PORT} to {PORT + 19}'} is taken on this machine: name a free one by --port")

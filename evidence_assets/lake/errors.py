@@ -42,10 +42,6 @@ class ModelUnavailable(RuntimeError):
     """A model, its weights or its server cannot be used; the step fails and a retry resumes."""
 
 
-class NoCallsLeft(ModelUnavailable):
-    """A language model may not be asked again today; what it replied is kept."""
-
-
 class TryLater(ModelUnavailable):
     """What cannot be used now but may be soon: a server is down, or a card's memory is taken."""
 

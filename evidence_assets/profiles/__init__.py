@@ -1,12 +1,7 @@
-"""Named sets of models and parameters, validated on load: a typo names the key and its nearest neighbour.
+"""Named sets of models and parameters: YAML of this package or a user's own, chosen by EVIDENCE_PROFILE.
 
-A profile is a YAML file: one of this package (``embedded``, ``paper``) or a path of the user's own, chosen by the
-environment variable EVIDENCE_PROFILE. One of the user's own may begin with ``extends: embedded`` and state only what
-differs.
-
-Models are an axis: of each kind a profile names any number (``generators: {llama: …, qwen: …}``), of which the first is
-used where nothing else is said; ``generator: {…}`` is short for a single one.
-"""
+Of each kind a profile names any number of models (``generators: {llama: …, qwen: …}``), of which the first is the
+default; ``generator: {…}`` is short for a single one."""
 
 from __future__ import annotations
 
@@ -26,12 +21,7 @@ from evidence_assets.text.nearest import nearest
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
 Kind = Literal["generator", "encoder", "reranker", "masked_model"]
 """A kind of model that a profile may name several of."""
-KINDS: dict[Kind, str] = {
-    "generator": "generators",
-    "encoder": "encoders",
-    "reranker": "rerankers",
-    "masked_model": "masked_models",
-}
+KINDS: dict[Kind, str] = {kind: f"{kind}s" for kind in get_args(Kind)}
 """Kinds of models, each with the field of a profile that names those of its kind."""
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
 """How a profile calls a model; it stands in asset keys, groups and tags."""
@@ -61,9 +51,7 @@ class EncoderSettings(ModelSettings):
     """An encoder, loaded here or, with ``base_url``, asked of a server."""
 
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field("auto", description="Of an encoder loaded here.")
-    base_url: str = Field(
-        "", description="OpenAI-compatible server of embeddings: where it listens; empty to load it here."
-    )
+    base_url: str = Field("", description="OpenAI-compatible server of embeddings; empty to load the model here.")
     api_key_env: str = Field("OPENAI_API_KEY", description="For a server: environment variable that holds the key.")
     max_tokens: int = Field(512, ge=8, description="For a server: longest text that the model reads, in tokens.")
 
@@ -80,8 +68,7 @@ class GeneratorSettings(_Strict):
     timeout_seconds: float = Field(300, gt=0, description="For openai: longest that one reply may take as a whole.")
     constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
         "json_schema",
-        description="How replies are held to their shape. For openai: by response_format, by vLLM's own field, or not "
-        "at all; none holds no other backend's replies either.",
+        description="How replies are constrained; for openai by response_format or by vLLM's own field.",
     )
     four_bit: bool = Field(False, description="For transformers: load weights in 4 bit (bitsandbytes).")
     folder: str = Field("", description="For replay: folder of recorded answers.")
@@ -97,9 +84,7 @@ class Shards(_Strict):
 
 class Chunking(_Strict):
     max_tokens: int = Field(ge=8, le=8192, description="Never more than 512 or what the encoder reads.")
-    passage_tokens: int | None = Field(
-        None, ge=8, description="Of a passage of a knowledge base's node; as many as the encoder reads if not stated."
-    )
+    passage_tokens: int | None = Field(None, ge=8, description="Of a knowledge base's passage; default: the encoder's.")
 
 
 class IndexSettings(_Strict):
@@ -126,43 +111,25 @@ class Harvesting(_Strict):
     prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
     fluency: Literal["printed", "corrected", "probability", ""] = Field(
         "",
-        description="How fluent a triple's sentence is, where a variant does not say; else probability with the "
-        "sample's own model, corrected with others.",
+        description="Fluency of triples; default: probability with the sample's own model, corrected with others.",
     )
     final: Literal["printed", "fluency", ""] = Field(
         "",
-        description="What triples are ranked by, where a variant does not say; else fluency with the sample's own "
-        "model, printed with others.",
+        description="What triples are ranked by; default: fluency with the sample's own model, printed with others.",
     )
     sample_relations: tuple[str, ...] = Field((), description="Seed files of the sample that are put into raw/seeds.")
-    relations: tuple[str, ...] = Field(
-        (), description="Packaged collections of seed files that are put into raw/seeds: conceptnet, lama, umls."
-    )
-    collections: tuple[str, ...] = Field(
-        ("biomedical", "commonsense"),
-        description="Collections of relations that harvests are merged by and scored for.",
-    )
+    relations: tuple[str, ...] = Field((), description="Packaged seed files to use too: conceptnet, lama, umls.")
+    collections: tuple[str, ...] = Field(("biomedical", "commonsense"), description="What harvests are merged by.")
     truth: Literal["sample", ""] = Field("sample", description="sample scores harvests against what the sample states.")
-    seed_folders: tuple[str, ...] = Field((), description="Further folders of seed files, below raw or absolute.")
-    judges: tuple[str, ...] = Field(
-        (), description="Generators of the profile that judge harvested triples; its first where none is named."
-    )
-    writer: ModelSettings | None = Field(
-        None,
-        description="Encoder-decoder that writes sentences out of keywords; infilling by the masked model if none.",
-    )
+    judges: tuple[str, ...] = Field((), description="Generators that judge harvested triples; default: the first.")
+    writer: ModelSettings | None = Field(None, description="Writes sentences of keywords; default: the masked model.")
     substitution: ModelSettings | None = Field(
-        None, description="XLNet that proposes other words for a prompt's; the masked model if none."
+        None, description="XLNet that rewords prompts; default: the masked model."
     )
     paraphraser: Literal["infilling", "generator"] = Field(
-        "infilling",
-        description="Who rewords prompts for the baseline: generator asks the profile's first language model, "
-        "infilling leaves it what was written for K-Bloom.",
+        "infilling", description="What rewords prompts for the baseline; generator is the first language model."
     )
-    likelihood: ModelSettings | None = Field(
-        None,
-        description="Encoder-decoder or causal model that rates harvested triples, as BARTScore does; none by default.",
-    )
+    likelihood: ModelSettings | None = Field(None, description="Model that rates harvested triples, as BARTScore does.")
 
 
 class GraphPaths(_Strict):
@@ -171,9 +138,7 @@ class GraphPaths(_Strict):
     D: int = Field(ge=1, le=6, description="Depth: most steps from the question's concepts.")
     cap: int = Field(ge=1, description="Nodes that one node brings in at most.")
     max_nodes: int = Field(ge=1, description="Nodes of a subgraph at most.")
-    most_nodes: int = Field(
-        ge=1, description="Nodes at most of a subgraph that no cap cuts: about 50 kB each at 384 dimensions."
-    )
+    most_nodes: int = Field(ge=1, description="Nodes of an uncapped subgraph at most, about 50 kB each.")
     steps: int = Field(ge=0, description="T: training steps of the node scorer.")
     path_length: int = Field(ge=1, le=6, description="Edges of a path at most.")
     passages: int = Field(ge=1, description="Paths kept per option.")
@@ -230,9 +195,8 @@ class Profile(_Strict):
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
     automation: bool = Field(
         False,
-        description="Whether what asks a language model is made again by itself, too, where its inputs have changed.",
+        description="Whether changed inputs also re-materialize assets that call a language model.",
     )
-    calls_a_day: int = Field(0, ge=0, description="How often automation may ask language models in a day (UTC).")
     executor: Literal["processes", "ray"] = Field(
         "processes", description="ray has steps work as jobs of the Ray cluster at RAY_ADDRESS."
     )
@@ -267,10 +231,7 @@ class Profile(_Strict):
         return list(getattr(self, KINDS[kind]))
 
     def known(self, kind: Kind, name: str) -> str:
-        """The name, if a model of the kind is called so.
-
-        Raises BadInput if none is; the nearest name is told.
-        """
+        """The name, if a model of the kind is called so; raises BadInput with the nearest name otherwise."""
         if name not in self.names(kind):
             near = nearest(name, self.names(kind))
             raise BadInput(
@@ -289,16 +250,6 @@ class Profile(_Strict):
         return self.model_copy(update=update) if update else self
 
 
-def _fields_at(location: tuple[Any, ...]) -> list[str]:
-    model: Any = Profile
-    for part in location:
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            model = model.model_fields[str(part)].annotation if str(part) in model.model_fields else None
-        else:
-            model = get_args(model)[-1] if get_args(model) else None  # models by their names
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
-
-
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     made = dict(base)
     for key, value in over.items():
@@ -307,31 +258,34 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """A profile's settings over those that it extends, with all models below the plural of their kind."""
     stated = yaml_mapping(path)
     if isinstance(stated.get("prompts"), str):
         stated["prompts"] = str((path.parent / stated["prompts"]).resolve())
-    base = stated.pop("extends", None)
-    if base is None:
-        return stated
-    extended_by = (*extended_by, path.resolve())
-    try:
-        whole = _path_of(str(base), path.parent)
-    except BadInput as error:
-        raise BadInput(error.message, file=path, field="extends") from error
-    if whole.resolve() in extended_by:
-        raise BadInput("a profile that it extends extends it in turn", file=path, field="extends")
-    below = _read(whole, extended_by)
+    below = _extended(str(stated.pop("extends")), path, extended_by) if "extends" in stated else {}
     for one, several in KINDS.items():
         if one in stated and several in stated:
             raise BadInput(f"state {one} or {several}, not both", file=path, field=one)
-        if several in stated or (one in stated and several in below):
-            # Which model comes first is said in one place: those of the profile below are none of this one's.
-            below.pop(one, None)
-            there = below.pop(several, None)
-            if there and isinstance(stated.get(one), dict) and not {"name", "backend"} & stated[one].keys():
-                below[one] = next(iter(there.values()))  # but settings without a name are settings of the first of them
-    below["extended"] = [below.get("name", ""), *below.get("extended", [])]
+        if one in stated:
+            settings, models = stated.pop(one), below.get(several, {})
+            if isinstance(settings, dict) and (len(models) == 1 or not {"name", "backend"} & settings.keys()):
+                settings = next(iter(models.values()), {}) | settings
+            stated[several] = {_named(settings): settings}
+        if several in stated:
+            below.pop(several, None)  # the order of models, of which the first is in use, is stated in one place
     return _merged(below, stated)
+
+
+def _extended(name: str, path: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
+    try:
+        whole = _path_of(name, path.parent)
+    except BadInput as error:
+        raise BadInput(error.message, file=path, field="extends") from error
+    extended_by = (*extended_by, path.resolve())
+    if whole.resolve() in extended_by:
+        raise BadInput("a profile that it extends extends it in turn", file=path, field="extends")
+    below = _read(whole, extended_by)
+    return below | {"extended": [below.get("name", ""), *below.get("extended", [])]}
 
 
 def _named(settings: Any) -> str:
@@ -359,26 +313,22 @@ def _path_of(name: str, beside: Path = Path()) -> Path:
 
 
 def load(name: str | None = None) -> Profile:
-    """The profile of this name or path; where none is given, the one that EVIDENCE_PROFILE names, else ``embedded``."""
+    """The profile of this name or path; by default the one that EVIDENCE_PROFILE names, else ``embedded``."""
     return _load(name or os.environ.get(PROFILE_VARIABLE) or "embedded")
 
 
 @lru_cache
 def _load(name: str) -> Profile:
     path = _path_of(name)
-    stated = _read(path)
-    single = {one: several for one, several in KINDS.items() if one in stated}
-    for one, several in single.items():
-        settings = stated.pop(one)
-        stated[several] = {_named(settings): settings}
     try:
-        return Profile.model_validate(stated)
+        return Profile.model_validate(_read(path))
     except ValidationError as error:
         first = error.errors()[0]
-        location = tuple(first["loc"])
-        told = [part for place, part in enumerate(location) if not (place == 1 and location[0] in single.values())]
-        field = ".".join(next((o for o, s in single.items() if s == part), str(part)) for part in map(str, told))
+        field = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
-            near = nearest(str(location[-1]), [*_fields_at(location[:-1]), *([] if location[1:] else KINDS)])
+            schema = Profile.model_json_schema()
+            parts = [schema, *schema["$defs"].values()]
+            names = {*KINDS, *(name for part in parts for name in part["properties"])}
+            near = nearest(str(first["loc"][-1]), sorted(names))
             raise BadInput(f"there is no such setting; did you mean {near!r}?", file=path, field=field) from error
         raise BadInput(str(first["msg"]), file=path, field=field) from error

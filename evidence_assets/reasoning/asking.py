@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from evidence_assets.lake.errors import NoCallsLeft, UnusableReply
+from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Completion, Generator, Kept, Request
 from evidence_assets.reasoning.tasks import Failure, Reply
@@ -85,7 +85,6 @@ class LanguageModel:
 
     ``cache``: Where usable completions are kept between runs.
     ``on_progress``: Called with (tasks done, tasks in all).
-    ``calls_left``: How many times it may still be asked; without end where none is given.
     """
 
     def __init__(
@@ -94,9 +93,8 @@ class LanguageModel:
         cache: Kept | None = None,
         on_progress: Progress | None = None,
         words: Words = PACKAGED,
-        calls_left: Callable[[], int] | None = None,
     ) -> None:
-        self.words, self._calls_left = words, calls_left
+        self.words = words
         self._generator, self._cache, self._on_progress = generator, cache, on_progress
         self.model_id = f"{generator.model_id}@{generator.revision}"
         self.row = {
@@ -147,18 +145,11 @@ class LanguageModel:
                 missing.append((key, numbers))
             else:
                 self._take(tasks, numbers, known, kept=True)
-        allowed = missing if self._calls_left is None else missing[: max(0, self._calls_left())]
-        for place, completion in _each(self._generator, [requests[numbers[0]] for _, numbers in allowed]):
+        for place, completion in _each(self._generator, [requests[numbers[0]] for _, numbers in missing]):
             key, numbers = missing[place]
             usable = self._take(tasks, numbers, completion, kept=False)
             if self._cache is not None and usable:
                 self._cache.put(key, completion)
-        if len(allowed) < len(missing):
-            raise NoCallsLeft(
-                f"the calls of language models that automation has for today (calls_a_day) are used up; "
-                f"{len(missing):,} were wanted, {len(allowed):,} were left: "
-                "what was replied is kept, and the rest is asked tomorrow"
-            )
 
     def _take(self, tasks: _Tasks[T], numbers: Sequence[int], completion: Completion, *, kept: bool) -> bool:
         """Settle the tasks of one request by its completion; whether it is usable for all of them."""

@@ -14,7 +14,7 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.assets import partitions
-from evidence_assets.assets.resources import LakeIOManager, LakeResource
+from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks import declared as benchmark
 from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
@@ -101,11 +101,10 @@ def materialize(
 ) -> dg.ExecuteInProcessResult:
     """Materialize what is defined over a lake: these assets with their checks, or all."""
     defined = [made] if isinstance(made, dg.AssetsDefinition) else [*(made.assets or []), *(made.asset_checks or [])]
-    resource = LakeResource(root=str(lake.root))
     return dg.materialize(
         defined,  # type: ignore[arg-type]
         selection=[dg.AssetKey(key.split("/")) for key in keys] or None,
-        resources={"lake": resource, "lake_io": LakeIOManager(lake=resource)},
+        resources={"lake": LakeResource(root=str(lake.root))},
         run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         **options,
     )

@@ -7,12 +7,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from evidence_assets.assets import following
-from evidence_assets.assets.automation import KILLS, Models, calls_left, follow
-from evidence_assets.assets.following import carry_through
+from evidence_assets.assets.automation import KILLS, follow
+from evidence_assets.assets.following import carry_through, follow_apart
 from evidence_assets.assets.in_process import ALIVE, KILLED_BEFORE, end_killed_runs
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import CALLED, CALLS
 from evidence_assets.lake.store import Lake
 
 WORLD: dict[str, str] = {}
@@ -54,7 +52,7 @@ class Ticker:
             instance=self.instance, asset_selection=keys, partition_key=partition, raise_on_error=False
         ).success
 
-    def tick(self, models: Models = "left out") -> set[str]:
+    def tick(self, models: bool = False) -> set[str]:
         result = follow(self.loaded.get_repository_def(), self.instance, self.cursor, models)
         self.cursor = result.cursor
         return {
@@ -216,17 +214,16 @@ def test_what_fails_on_the_way_is_asked_for_once_more_and_then_no_more() -> None
             assert not ticker.make(*(name[:-3] for name in asked), partition="a")
 
 
-def test_a_language_model_is_asked_only_with_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_leave_what_asks_a_language_model_stays_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     ticker = Ticker(chain("llm"))
     chained(ticker)
     assert ticker.tick() == {"first[a]", "second[a]", "third[a]"}, "the extractive reasoner is none"
     monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
-    assert ticker.tick("too") == {"first[a]", "second[a]", "third[a]"}
-    assert ticker.tick("alone") == set(), "what it reads is made first, and not by itself"
+    assert ticker.tick(models=True) == {"first[a]", "second[a]", "third[a]"}
     assert ticker.tick() == {"first[a]"}
     ticker.make("first", partition="a")
-    assert ticker.tick() == set(), "without leave it stays stale"
-    assert ticker.tick("alone") == {"second[a]", "third[a]"}, "leave that is given later is taken"
+    assert ticker.tick() == set()
+    assert ticker.tick(models=True) == {"second[a]", "third[a]"}, "leave that is given later is taken"
 
 
 def test_a_run_that_waits_is_not_asked_for_again_until_it_is_taken_from_the_queue() -> None:
@@ -264,47 +261,19 @@ def test_one_run_carries_a_change_through_and_says_what_failed(tmp_path: Path) -
     assert failed.startswith("left (run ") and said == ["left", "sink"], "what else changed goes on, and it ends"
 
 
-def apart(ticker: Ticker, folder: Path) -> list[tuple[list[str], str | None]]:
-    """What `follow_apart` asks for, with the calls that each step may make; but for the seeds that a profile brings."""
-    context = dg.build_sensor_context(ticker.instance, repository_def=ticker.loaded.get_repository_def())
-    found = following.follow_apart(context, lake=LakeResource(root=str(folder)))
-    requests = (found.run_requests or ()) if isinstance(found, dg.SensorResult) else ()
-    keys = [([key.to_user_string() for key in one.asset_selection or ()], one.tags.get(CALLS)) for one in requests]
-    return [(names, calls) for names, calls in keys if not names[0].endswith("seeds")]
-
-
-@pytest.mark.parametrize("here", [True, False])
-@pytest.mark.parametrize(
-    ("stated", "calls"),
-    [("", None), ("automation: true", None), ("calls_a_day: 7", None), ("automation: true\ncalls_a_day: 7", "7")],
-)
-def test_leave_is_given_by_the_profile_and_for_so_many_calls_a_day(
-    here: bool, stated: str, calls: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("leave", ["", "automation: true"])
+def test_a_language_model_is_asked_only_where_the_profile_says_so(
+    leave: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ticker = Ticker(chain("llm"))
     chained(ticker)
-    ticker.make("first", partition="a")
-    (tmp_path / "own.yaml").write_text(f"extends: paper\nname: own\n{stated}\n")
+    (tmp_path / "own.yaml").write_text(f"extends: paper\nname: own\nexecutor: ray\n{leave}\n")
     monkeypatch.setenv("EVIDENCE_PROFILE", str(tmp_path / "own.yaml"))
-    monkeypatch.setattr(following, "_here", lambda _: here)
-    asked = [(["second", "third"], calls)] if calls else []
-    assert apart(ticker, tmp_path) == asked
-    if not asked:
-        return
-    # A run that has not said how often it asked may ask as often as it may; one that has counts by what it says.
-    keys = {dg.AssetKey("second"), dg.AssetKey("third")}
-    job = ticker.loaded.resolve_implicit_global_asset_job_def().get_subset(asset_selection=keys)
-    run = ticker.instance.create_run_for_job(
-        job, asset_selection=keys, tags={CALLS: "7", "dagster/partition": "a"}, status=dg.DagsterRunStatus.STARTED
-    )
-    assert calls_left(ticker.instance) == 0 and apart(ticker, tmp_path) == []
-    ticker.instance.add_run_tags(run.run_id, {f"{CALLED}second": "3"})
-    ticker.instance.report_run_failed(run)
-    assert calls_left(ticker.instance) == 4
-    assert apart(ticker, tmp_path) == [], "what failed is not repeated"
-    ticker.instance.add_run_tags(run.run_id, {f"{CALLED}second": "7"})
-    monkeypatch.setattr(following, "calls_left", lambda _: 7)  # it is another day
-    assert apart(ticker, tmp_path) == asked, "but for what had no call left"
+    context = dg.build_sensor_context(ticker.instance, repository_def=ticker.loaded.get_repository_def())
+    found = follow_apart(context, lake=LakeResource(root=str(tmp_path)))
+    assert isinstance(found, dg.SensorResult)
+    keys = [[key.to_user_string() for key in one.asset_selection or ()] for one in found.run_requests or ()]
+    assert ["first", "second", "third"] in keys if leave else ["first"] in keys
 
 
 def test_what_was_killed_is_made_again_but_not_for_ever(tmp_path: Path) -> None:

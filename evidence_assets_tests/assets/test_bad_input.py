@@ -58,12 +58,6 @@ def test_a_corpus_that_cannot_be_read_says_where(lake: Lake, name: str, content:
     assert lake.files("chunks") == [], "nothing may be half loaded"
 
 
-def test_a_corpus_of_one_line_is_one_chunk(lake: Lake) -> None:
-    put(lake, "note.txt", b"Metformin may treat diabetes.")
-    assert chunk(lake).success
-    assert lake.read("chunks")["text"].to_list() == ["Metformin may treat diabetes."]
-
-
 def test_a_long_article_loses_nothing_and_no_chunk_is_too_long(lake: Lake) -> None:
     text = " ".join(f"Sentence number {i} says that {i * 7} follows." for i in range(6000)) + " " + "x" * 20_000
     put(lake, "long.txt", text.encode())

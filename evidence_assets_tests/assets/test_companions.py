@@ -223,14 +223,6 @@ def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(scr
     assert garlic >= right
 
 
-def test_model_knowledge_is_traced_to_what_the_model_said(scripted: SmallWorld) -> None:
-    evidence = scripted.rows("evidence", "evidence/graph/kg_background")
-    assert all(json.loads(why)["origin"] == "model" for why in evidence["why"])
-    with connect(scripted.lake.root) as connection:
-        kinds = {kind for kind, _ in _below(trace(connection, evidence["evidence_id"][0]).as_dict())}
-    assert kinds == {"question", "triple", "chain", "model"}
-
-
 def test_a_question_whose_background_is_prose_fails_in_the_cases_that_need_it(scripted: SmallWorld) -> None:
     chains = scripted.rows("chains", "chains/graph/background")
     failed = set(chains.filter(pl.col("status") == "failed")["question_id"])

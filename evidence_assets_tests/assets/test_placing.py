@@ -44,7 +44,7 @@ def test_what_a_step_takes_is_the_profiles_by_its_pool(monkeypatch: pytest.Monke
     assert stated["evidence__mcqa__uscrake"] == {"num_cpus": 2, "num_gpus": 0.5, "memory": 3_000_000_000}
     assert stated["evidence__mcqa__bm25"] == {"num_cpus": 1, "memory": 2_000_000_000}
     assert stated["corpus__sample__embeddings"] == {"memory": 3_000_000_000}, "its actors have the card"
-    beside_the_head = {"raw__sample", "raw__seeds", "raw__seeds_seed_files"}  # they only look at small files
+    beside_the_head = {"raw__seeds", "raw__seeds_seed_files"}  # they only look at small files
     assert stated["corpus__sample__token_store"] == stated["corpus__sample__embeddings"]
     assert {name for name, needs in stated.items() if needs is None} == beside_the_head
 

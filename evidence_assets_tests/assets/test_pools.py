@@ -10,15 +10,12 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets import table_asset as table_assets
-from evidence_assets.assets.table_asset import AT_ONCE, CALLED, CALLS, RETRIES, table_asset
+from evidence_assets.assets.table_asset import AT_ONCE, RETRIES, table_asset
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets_tests.assets.small_worlds import materialize
-from evidence_assets_tests.systems.small_models import Scripted
 
 
 def test_whatever_loads_or_asks_a_model_has_a_pool() -> None:
@@ -85,25 +82,3 @@ def test_only_what_may_pass_is_tried_again_each_time_later(
     if not succeeds:
         failed = next(event for event in result.all_events if event.is_step_failure)
         assert str(error) in failed.step_failure_data.error_display_string
-
-
-def test_a_step_says_how_often_it_asked_and_may_ask_as_often_as_is_left_when_it_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(table_assets, "FIRST_WAIT", 0.01)
-    allowed: list[int | None] = []
-
-    def make(step: StageContext) -> StageOutput:
-        model = LanguageModel(Scripted(lambda request: request.user))
-        model.ask([Request("", f"{len(allowed)}.{i}") for i in range(2)], lambda _, reply: reply)
-        step.asked.append(model)
-        allowed.append(step.calls)
-        if len(allowed) == 1:
-            raise TryLater("the server is down")
-        return StageOutput([])
-
-    asset = table_asset("chains/x", "chains", make, description="Of the test.", group="test", code_version="1")
-    with dg.DagsterInstance.ephemeral() as instance:
-        done = materialize(Lake.create(tmp_path), asset, instance=instance, tags={CALLS: "5"})
-        run = instance.get_run_by_id(done.run_id)
-    assert allowed == [5, 3] and run is not None and run.tags[f"{CALLED}chains/x"] == "4"

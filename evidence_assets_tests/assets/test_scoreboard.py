@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.scoreboard import Scoreboard, score_stages
+from evidence_assets.assets.system import Scoreboard, score_stages
 from evidence_assets.definitions import defs as all_defs
 from evidence_assets.lake.store import Lake
 

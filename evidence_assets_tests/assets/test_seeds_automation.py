@@ -171,67 +171,6 @@ def test_an_edit_while_its_relation_is_harvested_is_harvested_after_and_nothing_
     assert set(lineage["parent_version"]) == set(house.lake.read("relation_seeds", SEEDS, "leads_to")["seed_hash"])
 
 
-@pytest.mark.long
-def test_a_run_that_is_late_for_a_deleted_relation_leaves_nothing(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = kbloom.mine
-
-    def deleted_meanwhile(*arguments: object) -> object:
-        (house.root / "data_lake/raw/seeds/leads_to.yaml").unlink()
-        assert house.tick() == [("raw/seeds", None)]
-        house.work()
-        return real(*arguments)  # type: ignore[arg-type]
-
-    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
-    house.tick()
-    house.work()
-    assert house.tick() == [(HARVEST, "leads_to")]
-    monkeypatch.setattr(kbloom, "mine", deleted_meanwhile)
-    [said] = house.work(failing=[(HARVEST, "leads_to")])
-    assert "leads_to" in said
-    assert house.tick() == MERGED
-    assert "leads_to" not in house.partitions() | set(house.lake.read("prompts")["relation_id"])
-
-
-@pytest.mark.long
-def test_two_edits_before_a_tick_are_one_run_and_two_around_a_waiting_run_end_with_the_last(house: House) -> None:
-    before = house.runs(HARVEST, "leads_to")
-    house.seed("leads_to", [["gout", "epilepsy"]])
-    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
-    assert house.tick() == [(SEEDS, "leads_to")]
-    house.seed("leads_to", [["epilepsy", "hiv"]])
-    assert house.tick() == [], "the run that waits will read the new content itself"
-    house.work()
-    assert house.tick() == [(HARVEST, "leads_to")]
-    house.work()
-    assert house.runs(HARVEST, "leads_to") == before + 1
-    seeds = house.lake.read("relation_seeds", SEEDS, "leads_to")
-    assert seeds["tail"].to_list() == ["hiv"]
-
-
-@pytest.mark.long
-def test_an_edit_between_reading_and_recording_is_not_lost(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evidence_assets.assets import table_asset
-
-    real, done = table_asset.prepare, []
-
-    def edited_meanwhile(table: str, rows: object) -> object:
-        if table == "relation_seeds" and not done:
-            done.append(house.seed("leads_to", [["epilepsy", "hiv"]]))
-            assert house.tick() == []
-        return real(table, rows)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(table_asset, "prepare", edited_meanwhile)
-    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
-    house.tick()
-    house.work()
-    assert done
-    assert (SEEDS, "leads_to") in house.tick()
-    house.work()
-    assert house.lake.read("relation_seeds", SEEDS, "leads_to")["tail"].to_list() == ["hiv"]
-
-
 def test_what_changed_while_no_daemon_ran_is_found_by_one_that_knows_nothing(house: House) -> None:
     house.seed("leads_to", [["epilepsy", "tuberculosis"]])
     house.seed("leads_to", [["epilepsy", "hiv"]])

@@ -101,21 +101,3 @@ def test_lineage_leads_to_the_encoder_and_its_revision_and_back(world: SmallWorl
             below += node.next
     assert ("model", model) in led
     assert {"evidence", "chunk_embedding", "prediction"} <= {node.kind for node in below}
-
-
-def test_graphs_and_knowledge_bases_are_searched_with_the_second_encoder(world: SmallWorld) -> None:
-    world.make(*(f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges")))
-    world.make("knowledge/sample/csr", "knowledge/sample/node_vectors/tiny_b", "knowledge/sample/passages/tiny_b")
-    parts = ("nodes", "edges", "csr", "passages/tiny_b", "passage_index/tiny_b")
-    world.make(*(f"knowledge/sample_skb/{part}" for part in parts))
-    for family, name, benchmark in (
-        ("mcqa", "ugat", "sample_graph"),
-        ("graph", "nearest_triples", "sample_kgqa"),
-        ("search", "fourstepfocus", "sample_skb"),
-    ):
-        partition = f"{benchmark}|0"
-        world.make(f"questions/{family}", partition=partition)
-        read = ["subgraphs/mcqa/tiny_b"] if name == "ugat" else []
-        world.make(*read, f"evidence/{family}/{name}/tiny_b", partition=partition)
-        rows = world.rows("evidence", f"evidence/{family}/{name}/tiny_b")
-        assert rows.height and set(rows["selector"]) == {f"{name}@tiny_b"}

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets.assets.planning import plan
 from evidence_assets.cli import app
 from evidence_assets.experiment.scores import plots
 from evidence_assets.lake import connect
@@ -72,13 +71,3 @@ def test_both_stand_on_one_scoreboard_and_are_compared(world: SmallWorld) -> Non
     said = CliRunner().invoke(app, ["compare", *both, "--lake", str(world.lake.root), "--json"])
     assert said.exit_code == 0, said.output
     assert f'"accuracy_b": {found["without_explanations@tiny_b"].value}' in said.output
-
-
-def test_a_plan_for_one_model_counts_with_the_tokens_that_it_took(world: SmallWorld) -> None:
-    rows = world.rows("predictions", f"predictions/{SECOND}")
-    questions = world.rows("questions", "questions/table").height
-    mean = rows["tokens_in"].sum() / rows.height
-    planned = plan("ucret_ablation", world.lake, world.instance, "tiny_b")
-    own = [row for row in planned if row.variant == "without_explanations@tiny_b"]
-    assert own and {row.variant.partition("@")[2] for row in planned} == {"tiny_b"}
-    assert all(row.tokens_in == round(mean * (row.questions or 0)) for row in own) and questions

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from evidence_assets import systems
@@ -24,15 +22,8 @@ QUESTIONS = 6
 ALL = [v for v in variants_of("uscrake") if v.family == "mcqa"]
 GRID = {f"uscrake_k{k}_s{s}" for k in (5, 10, 15, 20) for s in (5, 10, 15, 20)} - {"uscrake_k15_s10"}
 """Every k with every s but the published pair."""
-MADE = {"uscrake_k5_s20", "uscrake_k20_s5"}
-DECLARED = {v.name: v for v in ALL if not v.evidence and v.name not in GRID - MADE}
-ANSWERED = ("uscrake", "uscrake_no_chains")
 CORPUS = [f"corpus/sample/{part}" for part in ("chunks", "embeddings", "index", "token_store")]
 GRAPH = [f"knowledge/sample/{part}" for part in ("triples", "nodes", "edges", "csr", "node_vectors")]
-
-
-def evidence(*names: str) -> list[str]:
-    return [f"evidence/mcqa/{name}" for name in names]
 
 
 def prepared(world: SmallWorld) -> None:
@@ -44,20 +35,6 @@ def prepared(world: SmallWorld) -> None:
     world.make(*CORPUS[:2], partition="0")
     world.make(*CORPUS[2:], *GRAPH)
     world.make("questions/mcqa", partition=PARTITION)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        small_world(tmp_path_factory.mktemp("made"), ["name: small", POOL, PRESETS], patch) as world,
-    ):
-        prepared(world)
-        result = world.make(*evidence(*DECLARED), partition=PARTITION)
-        assert wrong(result) == {}
-        reasoned = [f"{table}/mcqa/{name}" for name in ANSWERED for table in ("chains", "predictions", "citations")]
-        assert wrong(world.make(*reasoned, partition=PARTITION)) == {}
-        yield world
 
 
 def test_every_variant_of_the_method_is_declared_and_answered() -> None:
@@ -85,36 +62,6 @@ def test_every_variant_of_the_method_is_declared_and_answered() -> None:
     }
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", DECLARED)
-def test_every_variant_gives_evidence_of_its_kind_that_exists(made: SmallWorld, name: str) -> None:
-    rows = made.rows("evidence", f"evidence/mcqa/{name}")
-    questions = made.rows("questions", "questions/mcqa")
-    stated = DECLARED[name].parameters
-    parts = stated.get("parts", "both")
-    text = stated.get("grain", "sentence")
-    kinds = {"both": {text, "triple"}, "chunks": {text}, "graph": {"triple"}}[parts]
-    assert set(rows["kind"]) == kinds
-    if parts != "graph":
-        assert set(rows["question_id"]) == set(questions["question_id"])
-        reasons = [json.loads(why) for why in rows.filter(pl.col("kind") == text)["why"]]
-        assert {why["cost"] for why in reasons} == {stated.get("cost", "fusion")}
-        assert any(why["aligned"] for why in reasons)
-    most = {"chunk": stated.get("k", 5), "sentence": 10, "triple": stated.get("s", 5)}
-    for (_, _, kind), group in rows.group_by("question_id", "option", "kind"):
-        assert group.height <= most[kind]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ANSWERED)
-def test_with_chains_and_without_every_question_is_answered(made: SmallWorld, name: str) -> None:
-    predictions = made.rows("predictions", f"predictions/mcqa/{name}")
-    assert predictions.height == QUESTIONS and "failed" not in set(predictions["status"])
-    steps = made.rows("chains", f"chains/mcqa/{name}")["steps"].list.len().sum()
-    assert (steps == 0) == (name == "uscrake_no_chains")
-    assert set(predictions["reasoner"]) == {"best_found" if name == "uscrake_no_chains" else "extractive"}
-
-
 def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone() -> None:
     declared = benchmarks()["sample_mcqa"]
     assert declared.background_graph == "sample" and not declared.graph
@@ -137,7 +84,7 @@ def test_the_token_encoder_is_a_setting_of_its_own(tmp_path: Path, monkeypatch: 
     with small_world(tmp_path / "world", profile, monkeypatch) as world:
         prepared(world)
         names = ("uscrake", "uscrake_jsd_chunks", "uscrake_jsd_words_chunks")
-        assert wrong(world.make(*evidence(*names), partition=PARTITION)) == {}
+        assert wrong(world.make(*(f"evidence/mcqa/{name}" for name in names), partition=PARTITION)) == {}
         for name in names:
             assert world.rows("evidence", f"evidence/mcqa/{name}").height
         store = json.loads((world.lake.index_folder("corpus/sample/token_store") / "meta.json").read_text())

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
-from evidence_assets.explorer.cards import card
+from evidence_assets.explorer.export import card
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import DERIVED, UnknownId, edge
 from evidence_assets.lake.store import Lake

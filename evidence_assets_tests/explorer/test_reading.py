@@ -6,13 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from evidence_assets.cli import app
 from evidence_assets.explorer.answer_view import AnswerView, view_answer
 from evidence_assets.explorer.answers import AnswerRows
-from evidence_assets.explorer.cards import card
-from evidence_assets.explorer.graph_sizes import graph_sizes
+from evidence_assets.explorer.export import card
 from evidence_assets.explorer.paths import walked
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import USED, edge
@@ -48,20 +45,6 @@ WHY = {
 }
 
 
-def triple(number: int, source: str, licence: str) -> dict[str, object]:
-    head, relation, tail, _ = EDGES[number]
-    return {
-        "triple_id": f"t{number}",
-        "head": head,
-        "relation": relation,
-        "tail": tail,
-        "origin": "import",
-        "flags": [],
-        "source": source,
-        "licence": licence,
-    }
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """A question answered from one path, with the graph that it stands in."""
@@ -83,15 +66,6 @@ def lake(tmp_path: Path) -> Lake:
         for i, (head, relation, tail, sources) in enumerate(EDGES)
     ]
     lake.write("knowledge/g/edges", "", {"kg_edges": edges})
-    stated = [
-        triple(0, "graph.tsv:1", "CC0-1.0"),
-        triple(0, "other.tsv:4", "CC-BY-4.0"),
-        triple(1, "graph.tsv:2", "CC0-1.0"),
-    ]
-    lake.write("knowledge/g/triples", "", {"triples": stated})
-    # The same fact in a file of another graph is no source of this one; a harvest has no line.
-    lake.write("knowledge/h/triples", "", {"triples": [triple(1, "elsewhere.tsv:9", "MIT")]})
-    lake.write("knowledge/k/triples", "", {"triples": [triple(2, "kbloom", "CC0-1.0")]})
     shown = evidence(1, 1, TEXT, kind="path", source_kind="edge", source_id="e0", locator=LOCATOR, why=json.dumps(WHY))
     chains = [chain(1, "A", f"The evidence states: “{TEXT}”", ["e-s-1-1"]), chain(1, "B", "Nothing links it.", [])]
     checked = [citation("c-s-1-A", "e-s-1-1", "verified", TEXT)]
@@ -149,24 +123,6 @@ def test_an_edge_that_the_lake_lost_is_left_out(lake: Lake) -> None:
     with connect(lake.root) as connection:
         found = walked(connection, [path_locator([("gone", True), ("e1", False)])])
     assert [edge.edge_id for edges in found.values() for edge in edges] == ["e1"]
-
-
-def test_graphs_are_counted_with_their_sources_and_licences(lake: Lake) -> None:
-    with connect(lake.root) as connection:
-        (found,) = graph_sizes(connection)
-    sources = [("graph.tsv", 2, ["CC0-1.0"]), ("kbloom", 1, ["CC0-1.0"]), ("other.tsv", 1, ["CC-BY-4.0"])]
-    assert [found[name] for name in ("graph", "nodes", "edges", "relations")] == ["g", 4, 3, 3]
-    assert [tuple(source.values()) for source in found["sources"]] == sources
-    base = {"edge_id": "b1", "head_id": "x:1", "relation": "treats", "tail_id": "x:2", "triple_ids": [], "licences": []}
-    lake.write("knowledge/base/edges", "", {"kg_edges": [{**base, "sources": ["skb/nodes"]}]})
-    nodes = [{"node_id": f"x:{i}", "name": "n", "aliases": [], "type": None, "document": None} for i in (1, 2)]
-    lake.write("knowledge/base/nodes", "", {"kg_nodes": nodes})
-    with connect(lake.root) as connection:
-        assert graph_sizes(connection)[0]["sources"] == [{"source": "skb/nodes", "edges": 1, "licences": []}]
-    done = CliRunner().invoke(app, ["graphs", "--lake", str(lake.root)])
-    assert done.exit_code == 0 and "CC-BY-4.0" in done.output
-    done = CliRunner().invoke(app, ["graphs", "--json", "--lake", str(lake.root)])
-    assert json.loads(done.output)[1]["sources"][0]["edges"] == 2
 
 
 @pytest.mark.parametrize(

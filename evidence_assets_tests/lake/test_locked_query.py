@@ -170,9 +170,3 @@ def test_a_terminal_obeys_no_text_of_the_lake(lake: Lake) -> None:
         result = CliRunner().invoke(app, [*command.split(maxsplit=1), "--lake", str(lake.root)])
         told = getattr(result, stands_in)
         assert "\x1b" not in told and "[2J[bold]" in told, command
-
-
-@pytest.mark.parametrize("command", ["query \udcff", "trace \udcff", "scoreboard \udcff", "impact x --lake \udcff"])
-def test_an_argument_that_is_no_text_is_refused_in_a_sentence(command: str) -> None:
-    result = CliRunner().invoke(app, command.split())
-    assert result.exit_code == 2 and "no UTF-8 text" in result.stderr

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets import systems
-from evidence_assets.lake.errors import BadInput, NoCallsLeft, UnusableReply
+from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning import published as _published  # noqa: F401  registers its tasks
 from evidence_assets.reasoning.asking import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
@@ -168,18 +168,6 @@ def test_every_registered_task_has_an_example() -> None:
     for module in pkgutil.walk_packages(systems.__path__, "evidence_assets.systems."):
         importlib.import_module(module.name)
     assert {name.partition("/")[0] for name in EXAMPLES} == PROMPTED_TASKS.keys() and JUDGE is PROMPTED_TASKS["judge"]
-
-
-def test_no_call_is_made_beyond_those_that_are_left_and_what_was_replied_is_kept() -> None:
-    requests = [Request("", f"question {i}", 5) for i in range(3)]
-    cache, generator = Kept(), Scripted(lambda request: request.user)
-    model = LanguageModel(generator, cache, calls_left=lambda: 2 - model.usage.calls)
-    for _ in range(2):
-        with pytest.raises(NoCallsLeft, match="calls_a_day"):
-            model.ask(requests, lambda _, reply: reply)
-    assert generator.requests == requests[:2]
-    replies = LanguageModel(generator, cache, calls_left=lambda: 1).ask(requests, lambda _, reply: reply)
-    assert [reply for reply, _ in replies] == [f"question {i}" for i in range(3)] and len(generator.requests) == 3
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

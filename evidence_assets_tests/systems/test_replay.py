@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.systems.baselines.recorded import score_recording
+from tools.replay import score_recording
 
 HEADER = "path\tdataset\tquestion_id\tmodel\tmode\tgold\tquestion\tA\tB\tC\tD\n"
 

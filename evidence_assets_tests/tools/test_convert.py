@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -71,16 +69,6 @@ def test_literals_of_wikidata_are_read_and_what_is_deprecated_is_not(tmp_path: P
     ]
 
 
-def test_statements_of_freebase_about_itself_are_passed_over(tmp_path: Path) -> None:
-    text = (
-        f"{NS}m.01>\t{NS}location.location.contains>\t{NS}m.02>{DOT}"
-        f'{NS}m.01>\t{NS}type.object.name>\t"France"@en{DOT}'
-        f"{NS}m.01>\t{NS}type.object.type>\t{NS}location.country>{DOT}"
-        f'{NS}m.01>\t<http://www.w3.org/2000/01/rdf-schema#label>\t"France"@en{DOT}'
-    )
-    assert triples(tmp_path, "freebase", text) == [("m.01", "location.location.contains", "m.02"), ("m.01", "France")]
-
-
 @pytest.mark.parametrize(
     ("format", "text", "line", "field", "words"),
     [
@@ -122,13 +110,6 @@ def test_names_are_put_to_ids_and_told_apart(tmp_path: Path) -> None:
     assert left == ["ids.tsv", "names.tsv", "triples.tsv"], "nothing else is left"
 
 
-def test_only_what_is_near_is_kept(tmp_path: Path) -> None:
-    names = tmp_path / "triples.tsv"
-    assert convert("wikidata", [dump(tmp_path)], names, around=["Q90"]) == 1
-    assert convert("wikidata", [dump(tmp_path)], names, around=["Q90"], hops=2) == 2, "what else leads to France"
-    assert convert("wikidata", [dump(tmp_path)], names, around=["Q7"], hops=3) == 0 == len(names.read_text())
-
-
 def test_a_bad_line_leaves_what_was_there(tmp_path: Path) -> None:
     names = tmp_path / "triples.tsv"
     names.write_text("before")
@@ -150,28 +131,3 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not (place / "triples_in_ids.tsv").exists()
     near = ["wikidata", str(dump(tmp_path)), "--around", "mintakka"]
     assert "did you mean 'mintaka'" in CliRunner().invoke(app, near).output
-
-
-MEASURED = """
-import resource, sys
-from pathlib import Path
-from tools.convert.triples import convert
-convert("freebase", [Path(sys.argv[1])], Path(sys.argv[2]), memory="128MB")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-"""
-
-
-@pytest.mark.long
-def test_memory_does_not_grow_with_the_dump(tmp_path: Path) -> None:
-    peaks = []
-    for topics in (5_000, 250_000):
-        file, out = tmp_path / f"{topics}.nt", tmp_path / f"{topics}" / "triples.tsv"
-        with file.open("w") as written:
-            for i in range(topics):
-                written.write(f'{NS}m.{i}>\t{NS}type.object.name>\t"topic number {i}"@en{DOT}')
-                written.write(f"{NS}m.{i}>\t{NS}a.b.leads_to>\t{NS}m.{(i * 7919) % topics}>{DOT}")
-        run = [sys.executable, "-c", MEASURED, str(file), str(out)]
-        peaks.append(int(subprocess.run(run, check=True, capture_output=True, text=True).stdout))
-        with out.open() as lines:
-            assert sum(1 for _ in lines) == topics
-    assert peaks[1] < peaks[0] + 200, f"MiB of 5,000 and of 250,000 topics: {peaks}"

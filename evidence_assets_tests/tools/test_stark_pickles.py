@@ -36,14 +36,6 @@ def test_plain_data_come_out_as_json_writes_them(
     assert json.loads((folder / "a.json").read_text()) == json.loads(json.dumps(said))
 
 
-def test_what_is_referred_to_again_is_there_again(tmp_path: Path) -> None:
-    shared = {"details": ["x", ("y", 1)]}
-    (tmp_path / "a.pkl").write_bytes(pickle.dumps({i: {"name": f"n{i % 2}", "more": shared} for i in range(3000)}))
-    to_json(tmp_path / "a.pkl", tmp_path / "a.json")
-    found = json.loads((tmp_path / "a.json").read_text())
-    assert len(found) == 3000 and found["2999"] == {"name": "n1", "more": {"details": ["x", ["y", 1]]}}
-
-
 def test_nothing_in_a_pickle_is_run(tmp_path: Path) -> None:
     (tmp_path / "node_info.pkl").write_bytes(pickle.dumps({0: Path("x")}))
     with pytest.raises(BadInput, match="holds more than plain data"):

@@ -195,7 +195,6 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("scoreboard",),
     ("compare", "a", "b"),
     ("card", "abc"),
-    ("graphs",),
     ("presets",),
     ("add", "benchmark", "own", "--questions", "FOLDER/q.jsonl"),
     ("--help",),

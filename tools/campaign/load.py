@@ -35,7 +35,7 @@ QUERIES = (
 def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     """What a reader may ask, as text that must never change."""
     from evidence_assets.explorer.answer_view import view_answer
-    from evidence_assets.explorer.cards import card
+    from evidence_assets.explorer.export import card
     from evidence_assets.lake.catalogue import connect, read_only_query
     from evidence_assets.lake.lineage import impact, trace
 

@@ -1,13 +1,15 @@
-"""Questions with the answers of variants, filtered, what is worth reading first; and what is searched for."""
+"""One question with the answers of all variants; lists of questions, filtered; and search."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from evidence_assets.explorer.answers import Row
+from evidence_assets.explorer.answer_view import view_answers
+from evidence_assets.explorer.answers import Row, question_answers
 from evidence_assets.explorer.open_lake import Reader
-from evidence_assets.explorer.pages import PER_PAGE, Page, Pager
+from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager
 
 FILTERS = ("benchmark", "variant", "model", "status", "right", "verdict", "differs")
 STATUSES = ("answered", "ambiguous", "insufficient", "failed")
@@ -15,6 +17,26 @@ VERDICTS = ("verified", "absent", "misquoted")
 FOUND, MOST = 20, 2_000
 """Lines of each kind that a search shows, and answers that can be turned over page by page; filters reach the others.
 """
+
+
+def question(reader: Reader, asked: Mapping[str, str], question_id: str) -> Page:
+    """One question with the answers of all variants side by side, and their evidence."""
+    judged = reader.answers(
+        "SELECT file, prediction_id, is_right FROM asked LEFT JOIN answers USING (question_id) WHERE question_id = $id",
+        id=question_id,
+    )
+    if not judged:
+        raise Missing(f"there is no question {question_id!r} in the lake")
+    partition = Path(judged[0]["file"]).relative_to(reader.opened.root / "questions")
+    row, answers = question_answers(reader.connection, question_id, Path(*partition.parts[1:]).as_posix())
+    assert row is not None
+    answers.sort(key=lambda rows: (rows.variant != asked.get("variant", ""), rows.variant))
+    values = {
+        "question": row,
+        "answers": view_answers(reader.connection, answers),
+        "right": {r["prediction_id"]: r["is_right"] for r in judged},
+    }
+    return Page("question.html", row["text"], values)
 
 
 def questions(reader: Reader, asked: Mapping[str, str]) -> Page:

@@ -1,16 +1,11 @@
-"""A relation of K-Bloom: its seeds, its prompts with their weights, the pairs with both scores, and what became of
-them.
-"""
+"""A relation of K-Bloom: its seeds, its prompts with their weights, and the pairs with their scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager
-from evidence_assets.explorer.pages.home import written
-from evidence_assets.lake.lineage import diff
 
 
 def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
@@ -47,35 +42,5 @@ def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
         "prompts": prompts,
         "triples": triples,
         "pager": pager,
-        "edits": _last_edit(reader, name),
     }
     return Page("relation.html", f"Relation {name}", values)
-
-
-def _last_edit(reader: Reader, name: str) -> dict[str, Any]:
-    """What the last two runs that harvested the relation made differently."""
-    rows = reader.rows(
-        "SELECT DISTINCT run_id, asset FROM history WHERE partition = $id AND starts_with(asset, 'knowledge/') "
-        "ORDER BY ALL",
-        ["history"],
-        id=name,
-    )
-    folder = reader.opened.root / "history"
-    runs = sorted({row["run_id"] for row in rows}, key=lambda run: written(folder / f"run={run}"))
-    if len(runs) < 2:
-        return {"runs": runs, "rows": []}
-    changed = [row for row in diff(reader.connection, *runs[-2:]) if row["partition"] == name]
-    ids = [row["row_id"] for row in changed]
-    known = (
-        {
-            row["triple_id"]: row
-            for row in reader.rows(
-                "SELECT triple_id, head, tail FROM triples WHERE triple_id IN (SELECT unnest($ids))",
-                ["triples"],
-                ids=ids,
-            )
-        }
-        if ids
-        else {}
-    )
-    return {"runs": runs[-2:], "rows": [row | {"triple": known.get(row["row_id"])} for row in changed]}

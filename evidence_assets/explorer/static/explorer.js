@@ -1,5 +1,5 @@
 "use strict";
-// Everything works without this script; with it "/" goes to the search, links into a folded answer open it, SQL is copied.
+// Everything works without this script; with it "/" goes to the search, and links into a folded answer open it.
 document.addEventListener("keydown", (event) => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
   const search = document.getElementById("q");
@@ -18,9 +18,3 @@ function reveal() {
 }
 addEventListener("hashchange", reveal);
 reveal();
-for (const button of document.querySelectorAll(".copy")) {
-  button.hidden = !navigator.clipboard;
-  button.addEventListener("click", () => {
-    navigator.clipboard.writeText(button.nextElementSibling.textContent).then(() => { button.textContent = "Copied"; });
-  });
-}

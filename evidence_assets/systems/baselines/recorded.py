@@ -8,41 +8,30 @@ with what the system has of these::
 ``answer`` is the label of an option or claim, or a short answer; ``ranked`` are nodes of a knowledge base, or short
 answers, best first; ``triples`` are what was retrieved, best first. ``<name>`` is what the figures are printed for
 that it is compared with: the system, ``+`` and the variant where one is named, ``@`` and the model where one is.
-
-For `evidence replay`, a folder with ``index.tsv`` (``path, dataset, question_id, model, mode, gold, question, A, B,
-C, D``; unquoted, tabs and line ends of texts written as spaces) and one file an answer: a JSON list with one string,
-the model's reply, which is meant to be JSON itself and often is not. A reply that cannot be used is a failed row with
-its reason and counts as wrong; a file that is no such list is bad input.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
-from evidence_assets.benchmarks import checks
-from evidence_assets.benchmarks.official.choices import one_of
-from evidence_assets.benchmarks.reading import Row, headed_rows
-from evidence_assets.benchmarks.reading_json import json_items, jsonl
-from evidence_assets.benchmarks.records import Question
+from evidence_assets.benchmarks.reading import Row
+from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.experiment.scores.published_figures import RECORDED, PrintedAs
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.scores.scoring import metric_rows, score_rows
 from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.lake.rows import prepare
 from evidence_assets.models.in_use import encoder
-from evidence_assets.reasoning.answers import parse_answer
 from evidence_assets.systems.baselines import VERSION
 
-FOLDER, INDEX = "recorded", "index.tsv"
+FOLDER = "recorded"
 Rows = Sequence[dict[str, Any]]
 
 
@@ -154,66 +143,3 @@ def _answer(question: Mapping[str, Any], answer: str, ranked: Sequence[str]) -> 
         "content_hash": "",
         "input_hash": "",
     }
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What a model once replied to a question in one mode of prompting, and the label that it names.
-
-    ``answer`` is None if the reply is unusable, with the reason in ``error``.
-    """
-
-    question: Question
-    model: str
-    mode: str
-    path: str
-    reply: str
-    answer: str | None
-    error: str
-
-    @property
-    def correct(self) -> bool:
-        return self.answer in self.question.gold
-
-
-def score_recording(folder: Path, several: Literal["refuse", "first"] = "first") -> Iterator[Scored]:
-    """The recorded answers in the order of the index; each path, and each question of a model and mode, comes once.
-
-    ``several`` as in :func:`parse_answer`: the scores published beside recordings take the first of several letters.
-    """
-    seen: set[tuple[str, ...]] = set()
-    columns = ("path", "dataset", "question_id", "model", "mode", "gold", "question")
-    for row in headed_rows(folder / INDEX, columns, "\t", quoted=False):
-        letters = [name for name in row.values if len(name) == 1 and name.isupper()]
-        options = tuple(row.text(letter) for letter in letters if row.text_or_none(letter))
-        _, asked = checks.question(
-            row,
-            benchmark=row.text("dataset"),
-            source_id=row.text("question_id"),
-            split="test",
-            task="mcqa",
-            text=row.text("question"),
-            options=options,
-            gold=(one_of(row, "gold", options),),
-        )
-        path, model, mode = row.text("path"), row.text("model"), row.text("mode")
-        for key in (("path", path), ("answer", asked.benchmark, asked.source_id, model, mode)):
-            if key in seen:
-                raise row.bad(f"{' / '.join(key[1:])} comes twice", "path" if key[0] == "path" else "question_id")
-            seen.add(key)
-        reply, answer, error = _reply(folder, path, row), None, ""
-        try:
-            answer = parse_answer(reply, asked.labels, asked.options, several=several)
-        except UnusableReply as unusable:
-            error = str(unusable)
-        yield Scored(asked, model, mode, path, reply, answer, error)
-
-
-def _reply(folder: Path, path: str, row: Row) -> str:
-    file = folder / path
-    if not file.resolve().is_relative_to(folder.resolve()):
-        raise row.bad("lies outside the recording", "path")
-    items = list(json_items(file))
-    if len(items) != 1 or items[0][1] or not isinstance(items[0][2], str):
-        raise BadInput("expected a list with one text: the reply", file=file, line=1)
-    return items[0][2]

@@ -209,8 +209,7 @@ class _Stages:
             triples, lineage, _ = step.before
             beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, beside)
-        folders = ("seeds", *step.profile.harvesting.seed_folders)
-        check_seeds(relation, models.masked, [step.lake.raw_place(name) for name in folders])
+        check_seeds(relation, models.masked, [step.lake.raw_place("seeds")])
         check_kinds(relation, kinds)
         prompts = mine(relation, models, settings[0])
         mined = [prompts, *(mine(relation, models, one, prompts) for one in settings[1:])]
