@@ -21,10 +21,7 @@ _MIXED = 0.5
 
 
 def reworded(prompt: str, pairs: Sequence[Pair], paraphrase: Sentences, most: int = 20) -> list[str]:
-    """Prompts in other words, out of sentences about the pairs; what is found is reworded again until there are enough.
-
-    It stops at ``ENOUGH`` prompts, after ``ROUNDS`` rounds, or when a round brings nothing new.
-    """
+    """Prompts in other words, out of sentences about the pairs; reworded again until nothing is new."""
     found: list[str] = []
     for _ in range(ROUNDS):
         asked = [(source, pair) for source in (prompt, *found) for pair in pairs]
@@ -44,11 +41,7 @@ def reworded(prompt: str, pairs: Sequence[Pair], paraphrase: Sentences, most: in
 
 
 def distinct(candidates: Iterable[str], taken: Sequence[str] = ()) -> list[str]:
-    """``taken`` and those candidates that are less than 75 % alike to every prompt taken before them, the shortest
-    first.
-
-    Alike is the share of letters in common, as ``difflib`` counts them.
-    """
+    """``taken`` and, the shortest first, candidates with less than 75 % of their letters in common with each before."""
     kept = list(taken)
     for text in sorted(set(candidates), key=lambda text: (len(text), text)):
         if all(SequenceMatcher(None, text, other, autojunk=False).ratio() < MOST_ALIKE for other in kept):

@@ -31,8 +31,6 @@ from evidence_assets.text.prompt_text import (
 from evidence_assets.text.words import STOP_WORDS, is_word, words_of
 
 Pair = tuple[str, str]
-SlotLogProbs = Callable[[Sequence[str], Sequence[int]], npt.NDArray[np.floating]]
-"""Texts with ``SLOT`` and which slot is asked of each; answers rows of log-probabilities over a vocabulary."""
 Sentences = Callable[[Sequence[str]], Sequence[Sequence[str]]]
 """Texts to sentences written of each: of keywords, or in other words."""
 KEPT_PROMPTS, MOST_LAYOUTS = 60, 1200
@@ -121,8 +119,7 @@ class Proposer(Protocol):
 
     @property
     def vocabulary(self) -> Sequence[str]: ...
-    @property
-    def slot_log_probs(self) -> SlotLogProbs: ...
+    def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.floating]: ...
     def likeness(self, word: str) -> npt.NDArray[np.floating]: ...
 
 

@@ -26,7 +26,6 @@ class Spread:
 
 
 def entities(pairs: Iterable[Pair]) -> set[str]:
-    """Distinct entity strings, case kept."""
     return {entity for pair in pairs for entity in pair}
 
 
@@ -90,9 +89,7 @@ def ranked_agreement(log_likelihoods: npt.NDArray[np.floating], shapes: Sequence
     """Which prompts would find each candidate by themselves.
 
     A prompt finds a candidate that is in the likelier half of its shape under that prompt alone; likelihoods of
-    different shapes cannot be compared.
-
-    ``log_likelihoods``: Candidates × prompts.
+    different shapes cannot be compared. ``log_likelihoods``: candidates × prompts.
     """
     values = np.asarray(log_likelihoods)
     finds = np.zeros(values.shape, dtype=bool)

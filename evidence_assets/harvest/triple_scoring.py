@@ -107,8 +107,8 @@ def fluency(
 def nearness(distances: Array, seeds: int, ground: Ground = "cosine") -> Array:
     """The semantic distance turned round, so that larger is nearer.
 
-    For the cosine cost Σ over seeds of (1 − cost), the transported mean cosine: it lies above −1.28 unless words point
-    away from each other, where x·σ(x) still grows with x. For the Euclidean cost seeds² / (seeds + distance).
+    For the cosine cost Σ over seeds of (1 − cost): above −1.28, where x·σ(x) still grows with x, unless words point
+    away from each other. For the Euclidean cost seeds² / (seeds + distance).
     """
     values = np.asarray(distances, dtype=np.float64)
     return seeds - values if ground == "cosine" else seeds * seeds / (seeds + values)

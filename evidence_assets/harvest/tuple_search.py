@@ -29,7 +29,7 @@ Variant = Literal["kbloom", "bertnet"]
 SHAPES: tuple[Shape, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 
 _CHILDREN_KEPT = 4096
-"""Children of a node that are held in memory at a time; the node is opened again should the search need more."""
+"""Children of a node held in memory at a time; it is opened again should the search need more."""
 
 
 @dataclass(frozen=True)

@@ -70,19 +70,10 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         row = model_row(folder, f"relevance-classifier-of-{base.replace('/', '-')}", report)
         return StageOutput([row], metadata={"tuned_from": base, **report})
 
-    return [
-        Stage(
-            variant.place,
-            "models",
-            make,
-            "A cross-encoder tuned to tell triples that hold an answer from those that do not.",
-            [Read(source.raw), *(Read(f"knowledge/{source.graph}/{part}") for part in ("nodes", "edges", "passages"))],
-            f"{VERSION}:{settings}",
-            partitions="",
-            pool="gpu",
-            kinds=("pytorch",),
-        )
-    ]
+    about = "A cross-encoder tuned to tell triples that hold an answer from those that do not."
+    parts = (Read(f"knowledge/{source.graph}/{part}") for part in ("nodes", "edges", "passages"))
+    reads, version = [Read(source.raw), *parts], f"{VERSION}:{settings}"
+    return [Stage(variant.place, "models", make, about, reads, version, partitions="", pool="gpu", kinds=("pytorch",))]
 
 
 def labelled_triples(questions: Sequence[Question], picks: Sequence[Sequence[Pick]]) -> list[Labelled]:

@@ -45,19 +45,13 @@ def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
         rows = [row for file in files for row in _scores(step, file, questions)]
         return StageOutput(rows, metadata={"systems": len(files)})
 
-    return [
-        Stage(
-            f"scores/{variant.place}",
-            "scores",
-            make,
-            "What systems of others reach by their recorded answers",
-            [Read(asked, "benchmark"), Read(f"raw/{FOLDER}")],
-            VERSION,
-            family=variant.family,
-            partitions="benchmarks",
-            pool="gpu",
-        )
-    ]
+    about, family, key = (
+        "What systems of others reach by their recorded answers",
+        variant.family,
+        f"scores/{variant.place}",
+    )
+    reads = [Read(asked, "benchmark"), Read(f"raw/{FOLDER}")]
+    return [Stage(key, "scores", make, about, reads, VERSION, family=family, partitions="benchmarks", pool="gpu")]
 
 
 def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
@@ -74,14 +68,14 @@ def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
         facts += [_fact(question, rank, triple) for rank, triple in enumerate(triples, 1)]
         if "answer" in row.values or (ranked and question["task"] == "skb_search"):
             answers.append(_answer(question, row.text_or_none("answer") or ranked[0], ranked))
-    evidence, predictions = (
-        pl.DataFrame(prepare(table, found)) for table, found in (("evidence", facts), ("predictions", answers))
+    evidence, predictions, citations = (
+        pl.DataFrame(prepare(table, found))
+        for table, found in (("evidence", facts), ("predictions", answers), ("citations", []))
     )
     more = retrieval_metrics(asked, evidence, encoder(step.profile.token_encoder)) if facts else {}
     if not answers:
         return metric_rows(step.benchmark_name, name, RECORDED, model, more, printed)
-    tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear()}
-    tables["citations"] = pl.DataFrame(prepare("citations", []))
+    tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear(), "citations": citations}
     return score_rows(step.benchmark_name, name, RECORDED, model, tables, printed, more)
 
 

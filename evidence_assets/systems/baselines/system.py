@@ -1,8 +1,4 @@
-"""The two simple selectors that every system is compared with, BM25 and embedding cosine; and recorded answers of
-others.
-
-Over a corpus they pick chunks, over a table its cells.
-"""
+"""The simple selectors that all are compared with, BM25 and embedding cosine, over chunks or a table's cells."""
 
 from __future__ import annotations
 

@@ -66,17 +66,10 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
         }
         return StageOutput([row], metadata=trained)
 
-    return [
-        Stage(
-            variant.place,
-            "models",
-            make,
-            "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
-            "sentences that it never saw, or a Hugging Face model by name.",
-            [Read("corpus/sample/chunks", "every"), Read("raw/sample")] if trains else [],
-            f"{VERSION}:{harvesting.training_steps}" if trains else f"{named.name}@{named.revision}",
-            partitions="",
-            kinds=("pytorch",),
-            pool="gpu",
-        )
-    ]
+    about = (
+        "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
+        "sentences that it never saw, or a Hugging Face model by name."
+    )
+    reads = [Read("corpus/sample/chunks", "every"), Read("raw/sample")] if trains else []
+    version = f"{VERSION}:{harvesting.training_steps}" if trains else f"{named.name}@{named.revision}"
+    return [Stage(variant.place, "models", make, about, reads, version, partitions="", kinds=("pytorch",), pool="gpu")]

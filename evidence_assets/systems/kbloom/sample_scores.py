@@ -80,25 +80,20 @@ def sample_rows(
 ) -> list[Row]:
     """Rows for every relation of which the corpus states more than the seeds, for every collection and both halves.
 
-    The first origin is compared with each of the others (``<metric>_over_<other>``, with the paired bootstrap interval
-    over the same relations). ``known`` are entities that do not count as novel. A relation's intervals are those of
-    shares; a collection has the mean over its relations with a bootstrap interval over them, and the control over all
-    its held-out facts together.
+    The first origin is compared with each of the others (``<metric>_over_<other>``, paired over the same relations).
+    ``known`` are entities that do not count as novel. A collection has the mean over its relations with a bootstrap
+    interval over them, and the control over all its held-out facts together.
     """
-    rows: list[Row] = []
-    reference = set(known)
+    rows, reference = list[Row](), set(known)
     scored: dict[str, dict[str, tuple[dict[str, Estimate], Control]]] = {origin: {} for origin in harvested.names}
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, dict[str, None]] = {}
     for relation in sorted(harvested.relations, key=lambda one: one.id):
         own, held = ([fact for fact in facts if fact[1] == relation.id] for facts in (stated, held_out))
         for origin in harvested.names:
             ranked: list[Fact] = [(head, relation.id, tail) for head, tail in harvested.pairs(origin, relation)]
-            hits, truths = relevance(
-                ranked,
-                own,
-                exclude=[(head, relation.id, tail) for head, tail in relation.pairs],
-                directions={relation.id: Direction(symmetric=relation.symmetric)},
-            )
+            seeds = [(head, relation.id, tail) for head, tail in relation.pairs]
+            directions = {relation.id: Direction(symmetric=relation.symmetric)}
+            hits, truths = relevance(ranked, own, exclude=seeds, directions=directions)
             if not truths:
                 continue
             checked = control(relation, ranked, own, held)
@@ -112,10 +107,10 @@ def sample_rows(
             rows += harvested.rows(relation.id, origin, whole, kind="relation")
             scored[origin][relation.id] = numbers, checked
             for group in (relation.collection, half_of(relation.id)):
-                groups.setdefault(group, []).extend([] if relation.id in groups.get(group, []) else [relation.id])
+                groups.setdefault(group, {})[relation.id] = None
     for group, members in sorted(groups.items()):
         values = {
-            origin: {metric: [of[name][0][metric].value for name in members] for metric in of[members[0]][0]}
+            origin: {metric: [of[name][0][metric].value for name in members] for metric in of[next(iter(members))][0]}
             for origin, of in scored.items()
         }
         for origin, of in scored.items():

@@ -97,31 +97,15 @@ class _Stages:
         settings, version = self.settings, f"{VERSION}:{self.variant.published}"
         reads = [Read(SEEDS), Read(self.variant.at(MASKED_LM, ["masked_model"]))]
         reads += [Read(settings.kinds)] if settings.kinds else []
-        stages = [
-            Stage(
-                self.harvest,
-                "triples",
-                self._harvested,
-                "Triples of one relation, with the prompts and candidates that led to them.",
-                reads,
-                f"{VERSION}:{settings.harvests}:{self._written_by}",
-                partitions="relations",
-                kinds=("parquet", "pytorch"),
-                pool="gpu",
-            )
-        ]
-        stages += [
-            Stage(
-                f"{self.variant.place}/{collection}",
-                "triples",
-                partial(self._merged, collection),
-                f"Harvested triples of all relations of {collection}, flagged by what their reverse says.",
-                [Read(self.harvest, "every"), ALL_SEEDS, Read(FOLDER)],
-                VERSION,
-                partitions="",
-            )
-            for collection in settings.collections
-        ]
+        about = "Triples of one relation, with the prompts and candidates that led to them."
+        code, kinds = f"{VERSION}:{settings.harvests}:{self._written_by}", ("parquet", "pytorch")
+        where: dict[str, Any] = {"partitions": "relations", "kinds": kinds, "pool": "gpu"}
+        stages = [Stage(self.harvest, "triples", self._harvested, about, reads, code, **where)]
+        for collection in settings.collections:
+            about = f"Harvested triples of all relations of {collection}, flagged by what their reverse says."
+            reads = [Read(self.harvest, "every"), ALL_SEEDS, Read(FOLDER)]
+            key, merge = f"{self.variant.place}/{collection}", partial(self._merged, collection)
+            stages.append(Stage(key, "triples", merge, about, reads, VERSION, partitions=""))
         if settings.truth:
             about = "What the harvest reaches against the facts that the sample corpus states, seeds left out."
             stages.append(self._scored("", self._on_the_sample, about, [Read(FOLDER), Read("raw/sample")], VERSION))
