@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from evidence_assets.harvest.bertnet_prompts import (
-    LEAST_WEIGHT,
-    distinct,
     fits,
     mine_bertnet_prompts,
     reworded,
@@ -53,12 +48,6 @@ def test_what_is_reworded_is_reworded_again_until_nothing_is_new() -> None:
     assert reworded(PROMPT, PAIRS, lambda sentences: [["no slot"] for _ in sentences]) == []
 
 
-def test_prompts_that_are_three_quarters_alike_are_one() -> None:
-    near = [PROMPT, "<HEAD> is the capital in <TAIL>", SEAT]
-    assert distinct(near) == [SEAT, "<HEAD> is the capital in <TAIL>"]
-    assert distinct([SEAT], [SEAT]) == [SEAT]
-
-
 def test_a_prompt_is_as_good_as_it_tells_seeds_from_mixed_pairs() -> None:
     asked: list[Pair] = []
 
@@ -78,20 +67,7 @@ def test_weights_are_a_softmax_without_its_tail() -> None:
     assert share[2] == 0 and share[0] / share[1] == pytest.approx(math.e)
 
 
-@given(st.lists(st.floats(-20, 0), min_size=1, max_size=40))
-def test_weights_sum_to_one_and_follow_the_scores(scores: list[float]) -> None:
-    share = weights(scores)
-    assert share.sum() == pytest.approx(1) and (share >= 0).all()
-    assert share[int(np.argmax(scores))] == share.max()
-    assert len(scores) > 1 / LEAST_WEIGHT or (share[share > 0] >= LEAST_WEIGHT).all()
-
-
 def test_settings() -> None:
-    [only] = mine_bertnet_prompts(PROMPT, PAIRS, [], lambda asked: [], setting="initial", n=20)
-    assert (only.text, only.weight, only.kept) == (PROMPT, 1.0, True)
-    top = mine_bertnet_prompts(PROMPT, PAIRS, [SEAT, RUN], by_seeds, setting="top1", n=20)
-    assert [(one.text, one.weight) for one in top if one.kept] == [(SEAT, 1.0)] and len(top) == 3
-    assert [one.text for one in mine_bertnet_prompts(PROMPT, PAIRS, [], by_seeds, setting="top1", n=9)] == [PROMPT]
     two = mine_bertnet_prompts(PROMPT, PAIRS, [SEAT, RUN], by_seeds, setting="multi", n=2)
     kept = {one.text: one.weight for one in two if one.kept}
     assert set(kept) == {SEAT, PROMPT} and sum(kept.values()) == pytest.approx(1)

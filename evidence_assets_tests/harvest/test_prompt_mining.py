@@ -19,10 +19,8 @@ from evidence_assets.harvest.prompt_mining import (
     certainty,
     extract_keywords,
     infill_prompts,
-    inverse_bleu,
     mean_probability,
     mine_prompts,
-    score_prompts,
     substitutes,
     to_prompt,
 )
@@ -130,8 +128,6 @@ def test_settings() -> None:
     assert (only.text, only.weight, only.kept) == (PROMPT, 1.0, True)
     top = [item for item in mine_prompts(PROMPT, PAIRS, models(written), setting="top1") if item.kept]
     assert len(top) == 1 and top[0].text != PROMPT and top[0].weight == 1
-    bare = mine_prompts("<HEAD> is in <TAIL>", PAIRS, models(), setting="top1")
-    assert [(item.text, item.kept) for item in bare] == [("<HEAD> is in <TAIL>", True)]
 
 
 def test_printed_certainty_lets_improbable_text_win_and_probable_drops_it() -> None:
@@ -142,15 +138,6 @@ def test_printed_certainty_lets_improbable_text_win_and_probable_drops_it() -> N
     assert "<HEAD> capital banana <TAIL>" not in [item.text for item in probable if item.kept]
 
 
-def test_scores_of_the_initial_prompt_itself() -> None:
-    [scored] = score_prompts(PROMPT, [], PAIRS, models(), "printed")
-    assert scored.bert_score == pytest.approx(1)
-    assert scored.ibleu == pytest.approx(1 / (1 + math.exp(-1)))
-    entropy = 6 * 0.1 * math.exp(-0.1)
-    assert scored.certainty == pytest.approx(1 / entropy)
-    assert scored.compatibility == pytest.approx(1 + scored.ibleu + scored.certainty)
-
-
 def test_infilled_prompts_keep_all_items_in_order() -> None:
     orders = list(permutations((HEAD, "capital", TAIL)))
     written = infill_prompts(orders, PAIRS, Knows(), keep=500)  # type: ignore[arg-type]
@@ -159,16 +146,6 @@ def test_infilled_prompts_keep_all_items_in_order() -> None:
         assert not missing_slot(text) and SLOT not in text and "capital" in text.split()
         assert not set(words_of(text)) & {"Paris", "France", "Rome", "Italy"}
         assert HEAD + " " + TAIL not in text and TAIL + " " + HEAD not in text
-
-
-def test_infilling_takes_what_fits_all_pairs() -> None:
-    class Torn(Knows):
-        vocabulary = ("left", "right", "both")
-
-        def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
-            return np.array([(-0.1, -8.0, -1.0) if "Paris" in text else (-8.0, -0.1, -1.0) for text in texts])
-
-    assert infill_prompts([(HEAD, TAIL)], PAIRS, Torn(), keep=1) == ["<HEAD> both <TAIL>"]  # type: ignore[arg-type]
 
 
 # BLEU, BERTScore, certainty
@@ -199,8 +176,3 @@ def test_certainty_is_floored_and_as_printed() -> None:
     assert certainty(np.log([0.5, 0.25])) == pytest.approx(1 / (0.5 * math.log(2) + 0.25 * math.log(4)))
     assert certainty(np.zeros(3)) == pytest.approx(1e6)
     assert mean_probability(np.log([0.5, 0.125])) == pytest.approx(0.25)
-
-
-@pytest.mark.parametrize(("score", "expected"), [(0.0, 101.0), (1.0, 1.0)])
-def test_inverse_bleu(score: float, expected: float) -> None:
-    assert inverse_bleu(score) == pytest.approx(1 / (1 + math.exp(-expected)))

@@ -14,11 +14,9 @@ from evidence_assets.harvest.triple_metrics import (
     Direction,
     canonical_fact,
     cohens_kappa,
-    contradictions,
     diversity,
     entities,
     extracted_facts,
-    novel_only,
     novelty,
     ranked_agreement,
     relevance,
@@ -49,15 +47,6 @@ def test_agreement() -> None:
     assert ranked_agreement(values[:1], ["1-1"]) == [(0, 1)]
 
 
-def test_contradictions() -> None:
-    assert contradictions([("Oslo", "Norway"), ("oslo", "Sweden"), ("Rome", "Italy"), ("Rome", "italy")]) == [
-        True,
-        True,
-        False,
-        False,
-    ]
-
-
 def test_symmetric_and_inverse_relations_are_one_fact() -> None:
     directions = {"borders": Direction(symmetric=True), "capital_of": Direction(inverse="has_capital")}
     assert canonical_fact(("B", "borders", "a"), directions) == canonical_fact(("A", "borders", "b"), directions)
@@ -73,7 +62,3 @@ def test_relevance_leaves_out_seeds_and_repeats() -> None:
     ranked = [("a", "borders", "b"), ("D", "borders", "c"), ("c", "borders", "d"), ("x", "borders", "y")]
     hits, truths = relevance(ranked, truth, exclude=[("b", "borders", "a")], directions=directions)
     assert (hits, truths) == ([True, False], 2)
-
-
-def test_novel_only() -> None:
-    assert novel_only(PAIRS, [("egg", "hen"), ("x", "y")]) == [0, 2, 3]

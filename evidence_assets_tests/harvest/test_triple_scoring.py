@@ -7,8 +7,6 @@ import math
 import numpy as np
 import ot
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from evidence_assets.harvest.triple_scoring import (
     Ground,
@@ -18,7 +16,6 @@ from evidence_assets.harvest.triple_scoring import (
     nearness,
     semantic_distances,
     sentence_idf,
-    transport_costs,
 )
 
 
@@ -50,17 +47,6 @@ def test_distances_equal_pot(ground: Ground, sizes: tuple[int, int]) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6))
-def test_two_by_two_closed_form(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    masses = random.dirichlet([0.5, 0.5], size=4)
-    other = random.dirichlet([0.5, 0.5])
-    costs = random.random((4, 2, 2))
-    expected = [ot.emd2(row, other, cost) for row, cost in zip(masses, costs, strict=True)]
-    np.testing.assert_allclose(transport_costs(masses, other, costs), expected, atol=1e-9)
-
-
 def test_scaling_vectors_changes_the_euclidean_distance_only() -> None:
     random = np.random.default_rng(1)
     one, seed = sentence(random, 4), sentence(random, 3)
@@ -68,14 +54,6 @@ def test_scaling_vectors_changes_the_euclidean_distance_only() -> None:
     assert semantic_distances([scaled], [seed])[0] == pytest.approx(semantic_distances([one], [seed])[0])
     euclidean = semantic_distances([scaled], [seed], ground="euclidean")[0]
     assert euclidean != pytest.approx(semantic_distances([one], [seed], ground="euclidean")[0])
-
-
-def test_a_sentence_without_weight_is_uniform() -> None:
-    random = np.random.default_rng(2)
-    one, seed = sentence(random, 3), sentence(random, 3)
-    silent = ScoredSentence(np.zeros(3), one.vectors)
-    even = ScoredSentence(np.full(3, 0.7), one.vectors)
-    assert semantic_distances([silent], [seed])[0] == pytest.approx(semantic_distances([even], [seed])[0])
 
 
 def test_template_words_weigh_nothing() -> None:
@@ -97,7 +75,7 @@ def test_fluency_forms() -> None:
 
 
 @pytest.mark.parametrize("ground", ["cosine", "euclidean"])
-def test_nearer_is_better_and_to_the_letter_far_pairs_come_first(ground: Ground) -> None:
+def test_to_the_letter_far_pairs_come_first(ground: Ground) -> None:
     distances, fluent = np.linspace(0, 5.0, 30), np.ones(30)
     assert (np.diff(final_scores(nearness(distances, 5, ground), fluent)) < 0).all()
     literal = final_scores(nearness(distances, 5, "cosine"), fluent, "distance", distances)

@@ -37,11 +37,6 @@ def test_triples_with_a_right_answer_at_an_end_are_relevant() -> None:
     assert [pair.relevant for pair in by_option] == [True, False]
 
 
-def test_questions_that_teach_nothing_are_left_out() -> None:
-    questions = [question("What treats fever?", "salt"), question("Aspirin?", "aspirin"), question("None?", "x")]
-    assert labelled_triples(questions, [[TREATS, SHOWS], [TREATS], []]) == []
-
-
 def test_tuned_once_and_again_when_something_changed(tmp_path: Path) -> None:
     base, folder = str(make_encoder(tmp_path / "base")), tmp_path / "tuned"
     pairs = labelled_triples([question("What treats fever?", "aspirin")], [[TREATS, SHOWS]])
@@ -52,7 +47,6 @@ def test_tuned_once_and_again_when_something_changed(tmp_path: Path) -> None:
     assert tuned(folder, base, pairs, settings) == first
     assert (folder / "model.safetensors").stat().st_mtime_ns == written
     before = model_row(folder, "classifier", first)
-    assert before["task"] == "relevance classifier" and before["sentences"] == 2
     again = tuned(folder, base, pairs, TuningSettings(epochs=2))
     assert again["input_hash"] != first["input_hash"]
     assert model_row(folder, "classifier", again)["revision"] != before["revision"]

@@ -90,18 +90,3 @@ def test_paths_that_join_question_and_option_come_first() -> None:
         assert json.loads(pick.why or "")["toward"] in ("attic", "silk")
     without = paths(replace(settings, bridge=0.0)).select([question])[0]
     assert without[0].score <= 1.0 < paths(settings).select([question])[0][0].score
-
-
-@pytest.mark.parametrize("text", ["What is it?", "", "東京"])
-def test_a_question_that_names_nothing_gives_nothing(text: str) -> None:
-    assert paths().select([asked(text)]) == [[]]
-    assert paths(graph=graph_over([])).select([asked(text)]) == [[]]
-
-
-def test_of_a_hub_only_the_nearest_triples_are_looked_at() -> None:
-    many = [(0, 2, i) for i in range(1, 7)]
-    graph = graph_over(many)
-    question = asked("Is a web found at the attic?")
-    capped = paths(PathSettings(max_neighbours=1), graph).select([question])[0]
-    assert ("web", "found at", "attic") in triples(capped)
-    assert len(capped) < len(paths(None, graph).select([question])[0])

@@ -13,7 +13,7 @@ from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.evidence.selection import Asked, Pick
 from evidence_assets.experiment.evidence.sources import LinkedElsewhere
 from evidence_assets.experiment.stage import Before, Read, StageContext
-from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
@@ -21,6 +21,8 @@ from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.systems.background.recall import (
     PromptedBackground,
     StoredBackground,
+    parse_list,
+    parse_triples,
     recall_rows,
     stored_background,
     triple_rows,
@@ -106,25 +108,23 @@ def test_the_four_published_cases(graph: bool, model: bool, kinds: set[str]) -> 
     assert {origin for origin, _ in origins(found)} == kinds
 
 
-def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
-    def prose(request: Request) -> str:
-        if "bad" in request.user:
-            return "I think that the question is about several interesting things in the world, so here they are."
-        return reply(request)
+def prose(request: Request) -> str:
+    """A sentence in place of the triples of a bad question."""
+    if "Make triples" in request.user and "bad" in request.user:
+        return "I think that the question is about several interesting things in the world, so here they are."
+    return reply(request)
 
+
+def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
     generator = Scripted(prose)
     source = PromptedBackground(LanguageModel(generator, Kept()))
     first = recall_rows(source, "background", [QUESTION, BAD])
-    before = stored("chains", first.rows)
-    lineage = stored("lineage_edges", first.lineage)
+    before = Before(stored("chains", first.rows), stored("lineage_edges", first.lineage))
     asked = len(generator.requests)
-    again = recall_rows(source, "background", [QUESTION, BAD], Before(before, lineage))
-    assert again.reused == 1
-    assert all("bad" in request.user for request in generator.requests[asked:])
-    assert {row["question_id"]: row["status"] for row in prepare("chains", again.rows).to_pylist()} == {
-        "q1": "answered",
-        "q2": "failed",
-    }
+    again = recall_rows(source, "background", [QUESTION, BAD], before)
+    assert again.reused == 1 and all("bad" in request.user for request in generator.requests[asked:])
+    statuses = {row["question_id"]: row["status"] for row in prepare("chains", again.rows).to_pylist()}
+    assert statuses == {"q1": "answered", "q2": "failed"}
 
 
 def test_top_k_and_hops() -> None:
@@ -138,29 +138,11 @@ def test_top_k_and_hops() -> None:
     assert {text for _, text in origins(capped)} == {"Switzerland capital Bern"}
 
 
-@pytest.mark.parametrize("text", ["What is it?", "Wer bin ich?", ""])
-def test_a_question_that_names_nothing_has_no_triples(text: str) -> None:
-    found = system().select([Asked("q", "own", "kgqa", text)])[0]
-    assert found == []
-
-
-@pytest.mark.parametrize("stage", ["Name all entities", "Name all relations", "Make triples"])
-def test_prose_in_any_prompt_fails_that_question_alone(stage: str) -> None:
-    def prose(request: Request) -> str:
-        if stage in request.user and "bad" in request.user:
-            return "I think that the question is about several interesting things in the world, so here they are."
-        return reply(request)
-
-    stored = stored_background(recalled(BAD, QUESTION, by=prose)[0])
-    first, second = system(stored=stored).select([BAD, QUESTION])
+def test_prose_fails_its_question_alone() -> None:
+    background = stored_background(recalled(BAD, QUESTION, by=prose)[0])
+    first, second = system(stored=background).select([BAD, QUESTION])
     assert first == [] and second
-    assert "is unusable" in stored.failed[BAD.question_id]
-
-
-def test_an_empty_graph() -> None:
-    bk = BackgroundKnowledge(graph_of([], [], []), WordEncoder(), BackgroundSettings())
-    assert bk.select([QUESTION]) == [[]]
-    assert bk.select([]) == []
+    assert "is unusable" in background.failed[BAD.question_id]
 
 
 def test_topics_are_those_that_another_linker_found(tmp_path: Path) -> None:
@@ -168,15 +150,47 @@ def test_topics_are_those_that_another_linker_found(tmp_path: Path) -> None:
     rows = [question(i, "sample_kgqa", source_id=f"s{i}", task="kgqa", options=[]) for i in (1, 2)]
     lake.write("questions/graph", "sample_kgqa|0", {"questions": rows})
     file = lake.raw_place("links/sample_kgqa/refined.jsonl")
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"id": "s1", "entities": ["Alps", "Mars"]}) + "\n")
     step = StageContext(lake, "evidence", "evidence/graph/x", "sample_kgqa|0", reads=[Read("questions/graph")])
-    versions = set()
-    for entities, said in ((["Alps"], ["Alps located in Europe"]), (["Bern", "Mars"], ["Switzerland capital Bern"])):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({"id": "s1", "entities": entities}) + "\n")
-        selector = LinkedElsewhere(system(BackgroundSettings(links="refined")), step, "refined")
-        linked, unknown = selector.select([QUESTION, BAD])
-        assert [pick.text for pick in linked] == said and unknown == []
-        versions.add(selector.version)
-    assert len(versions) == 2, "other links, other evidence"
+    selector = LinkedElsewhere(system(BackgroundSettings(links="refined")), step, "refined")
+    linked, unknown = selector.select([QUESTION, BAD])
+    assert [pick.text for pick in linked] == ["Alps located in Europe"] and unknown == []
     with pytest.raises(BadInput, match=r"refnied\.jsonl"):
         LinkedElsewhere(system(), step, "refnied")
+
+
+# Replies -------------------------------------------------------------------------------------------------------------
+
+
+def test_lists() -> None:
+    assert parse_list("- Switzerland\n2. Swiss franc\n\n* Switzerland\nMartin Luther King Jr.") == (
+        "Switzerland",
+        "Swiss franc",
+        "Martin Luther King Jr.",
+    )
+    assert parse_list("1984\n7 Up") == ("1984", "7 Up")
+    assert parse_list("None.") == ()
+
+
+def test_triples() -> None:
+    reply = "1. Switzerland | currency | Swiss franc\n\nBern|capital of|Switzerland\nBern | capital of | Switzerland"
+    assert parse_triples(reply) == (
+        ("Switzerland", "currency", "Swiss franc"),
+        ("Bern", "capital of", "Switzerland"),
+    )
+    assert parse_triples("none") == ()
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("", "empty"),
+        ("Here are the entities:\nBern", "line 1 is no name"),
+        ("The question asks about the money of Switzerland.", "line 1 is no name"),
+        ("\n".join(f"name {i}" for i in range(31)), "31 lines are more than 30"),
+    ],
+)
+def test_prose_is_no_list(reply: str, reason: str) -> None:
+    with pytest.raises(UnusableReply, match=reason):
+        parse_list(reply)

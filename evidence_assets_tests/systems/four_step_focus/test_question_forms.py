@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
-from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, Triplet, TripletQuery
+from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, Triplet
 
 PARSER = FormParser(
     [
@@ -26,29 +26,6 @@ PARSER = FormParser(
 
 def variable(number: int, node_type: str = ANY_TYPE) -> Term:
     return Term(f"?x{number}", node_type)
-
-
-def test_one_description() -> None:
-    query = PARSER.parse("Name a medicine prescribed for gout.")
-    assert query == TripletQuery((Triplet(variable(0), "treats", Term("gout")),), variable(0))
-    assert PARSER.parse("Which medicine would fight the gout?") == query
-    assert PARSER.parse("Find something that is kept in a salt cellar").triplets[0].tail == Term("salt cellar")
-
-
-def test_nested_and_joined_descriptions() -> None:
-    query = PARSER.parse(
-        "Which drug is at once a medicine prescribed for the illness suggested by salt and pepper, a medicine "
-        "prescribed for gout and a typical sign of the illness that is relieved by rest?"
-    )
-    drug = variable(0, "drug")
-    assert query.target == drug
-    assert query.triplets == (
-        Triplet(Term("salt and pepper"), "shows", variable(1)),
-        Triplet(drug, "treats", variable(1)),
-        Triplet(drug, "treats", Term("gout")),
-        Triplet(Term("rest"), "treats", variable(2)),
-        Triplet(drug, "shows", variable(2)),
-    )
 
 
 NAMES = st.lists(st.sampled_from(["gout", "salt", "red eye", "oil and vinegar"]), min_size=2, max_size=3, unique=True)
@@ -79,8 +56,3 @@ def test_other_questions_are_refused(question: str) -> None:
     with pytest.raises(UnusableReply, match="none of the known forms"):
         PARSER.parse(question)
     assert isinstance(PARSER.read([question])[0][0], Failure)
-
-
-def test_without_forms_each_question_is_refused_with_what_to_do() -> None:
-    with pytest.raises(UnusableReply, match="name a language model"):
-        FormParser(()).parse("Which drug may treat gout?")

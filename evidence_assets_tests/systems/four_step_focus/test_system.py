@@ -16,7 +16,14 @@ from evidence_assets.graphs.passages import node_passages
 from evidence_assets.lake.rows import prepare
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.retrieval.corpus import matrix
-from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
+from evidence_assets.systems.four_step_focus.grading import (
+    GRADES,
+    GradeTask,
+    NodeCard,
+    PromptedGrader,
+    RerankerGrader,
+    grade_request,
+)
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, schema_of
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
@@ -125,25 +132,10 @@ def test_printed_form_leaves_nothing_between_variables() -> None:
     assert len(printed.nodes) == 7, "plain vector search still ranks"
 
 
-def test_grades_reorder_within_each_group_only() -> None:
-    class Grades:
-        version = "1"
-
-        def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
-            return [({"ibuprofen": 0.1, "gout": 1.0}.get(card.name, 0.5), None) for _, card in pairs]
-
-    system = focus(PARSER)
-    system._grader = Grades()
-    ranking = ask(system, "Name a remedy for fever.")[0]
-    assert [n.node_id for n in ranking.nodes[:3]] == ["n0", "n1", "n6"]
-    assert [n.grade for n in ranking.nodes[:3]] == [0.5, 0.1, 1.0]
-
-
 def test_what_a_grader_reads_is_the_row_of_evidence_to_the_character() -> None:
     long = 'Says "no".\n' + "It thins blood – slowly. " * 200
-    system = focus(
-        PARSER, FocusSettings(triplets="corrected", card_relations=3), base_of(documents=[long, *DOCUMENTS[1:]])
-    )
+    settings = FocusSettings(triplets="corrected", card_relations=3)
+    system = focus(PARSER, settings, base_of(documents=[long, *DOCUMENTS[1:]]))
     model = Scripted(lambda request: "0.5")
     system._grader = PromptedGrader(LanguageModel(model))
     asked = Asked("q", "b", "skb_search", "Name a remedy for fever.")
@@ -152,18 +144,14 @@ def test_what_a_grader_reads_is_the_row_of_evidence_to_the_character() -> None:
     prompts = [request.user for request in model.requests]
     entries = {prompt.split("<<< entry ", 1)[1].split("\n", 1)[1].rsplit("\n>>> ", 1)[0] for prompt in prompts}
     assert len(rows) == 5 and {row["text"] for row in rows} <= entries
-    texts = {row["source_id"]: row["text"] for row in rows}
-    assert (
-        texts["n0"].startswith(f"aspirin (drug)\n{long[:4000]} [")
-        and " more characters left out]\nRelations:\n" in texts["n0"]
-    )
+    aspirin = next(row["text"] for row in rows if row["source_id"] == "n0")
+    assert aspirin.startswith(f"aspirin (drug)\n{long[:4000]} [") and " more characters left out]" in aspirin
     for row in rows:  # and it leads to the node and to each relation that was read
         parents = [e for e in made.lineage.to_pylist() if e["child_id"] == row["evidence_id"]]
         read = [line.removeprefix("- ").split(" | ") for line in row["text"].split("Relations:\n")[-1].split("\n")]
         ids = [e["parent_id"] for e in sorted(parents, key=lambda e: e["rank"] or 0) if e["parent_kind"] == "edge"]
         edges = [list(BASE.triple(int(number))) for number in BASE.edge_numbers(ids)]
         assert edges == [line for line in read if len(line) == 3] and len(edges) <= 3
-        assert [e["parent_id"] for e in parents if e["parent_kind"] == "node"] == [row["source_id"]]
 
 
 def test_an_unusable_grade_fails_its_question_alone() -> None:
@@ -188,7 +176,6 @@ def prompted(triplets: list[tuple[str, str, str]], **variables: str) -> TripletR
     ("triplets", "supported", "note"),
     [
         ([("?d", "treats", "measles")], set(), "triplet 1 was left out: the constant 'measles' matches no node"),
-        ([("?d", "treats", "measles")], set(), "no usable triplet touches the target"),
         ([("?d", "targets", "?g")], {"n0", "n1", "n2"}, "the variable ?g is joined to no constant"),
         ([("?d", "treats", "gout"), ("?d", "treats", "COX")], set(), "no node satisfies all triplets"),
         ([("?d", "treats", "gout"), ("aspirin", "treats", "fever")], {"n1", "n2"}, "both ends are constants"),
@@ -203,37 +190,20 @@ def test_triplets_that_say_too_little_or_too_much(
     assert any(note in text for text in ranking.notes), ranking.notes
 
 
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        ("Aspirin would be my choice.", "not valid JSON"),
-        (reply_of("?d", {"d": "potion"}, ("?d", "treats", "gout")), "'potion' is no node type"),
-    ],
-)
-def test_replies_that_cannot_be_used_fail_or_leave_vector_search(reply: str, reason: str) -> None:
-    reader = PromptedTriplets(LanguageModel(Scripted(lambda _: reply)), schema_of(BASE))
+def test_replies_that_cannot_be_used_fail_or_leave_vector_search() -> None:
+    reader = PromptedTriplets(LanguageModel(Scripted(lambda _: "Aspirin would be my choice.")), schema_of(BASE))
     failed = ask(focus(reader), "What helps with gout?")[0]
     assert (failed.status, failed.nodes, failed.picks) == ("failed", (), ())
-    assert reason in failed.error
+    assert "not valid JSON" in failed.error
     searched = ask(focus(reader, FocusSettings(fallback=True)), "What helps with gout?")[0]
+    plain = ask(focus(None), "What helps with gout?")[0]
     assert (searched.status, searched.supported) == ("answered", ())
-    assert [n.node_id for n in searched.nodes] == [
-        n.node_id for n in ask(focus(None), "What helps with gout?")[0].nodes
-    ]
-    assert len(searched.notes) == 1 and reason in searched.notes[0]
+    assert [n.node_id for n in searched.nodes] == [n.node_id for n in plain.nodes]
     told = [json.loads(pick.why or "")["notes"] for pick in searched.picks]
-    assert told and all(notes == list(searched.notes) for notes in told)
-    assert focus(reader).version != focus(reader, FocusSettings(fallback=True)).version
+    assert told and all("not valid JSON" in note for (note,) in told)
 
 
-PARAPHRASES = (
-    "My knee is swollen with gout. Which pill would you give me?",
-    "Which drug treats gout?",
-    "Was hilft gegen Gicht?",
-)
-
-
-@pytest.mark.parametrize("question", PARAPHRASES)
+@pytest.mark.parametrize("question", ["Which drug treats gout?", "Was hilft gegen Gicht?"])
 def test_other_words_for_a_known_question_are_never_guessed_at(question: str) -> None:
     failed = ask(focus(PARSER), question)[0]
     assert (failed.status, failed.nodes) == ("failed", ())
@@ -246,27 +216,14 @@ EMPTY = with_vectors(graph_of([], [], []))
 
 
 def test_an_empty_base_has_no_answer() -> None:
-    system = focus(FormParser(FORMS, ["drug"]), base=EMPTY)
-    ranking = ask(system, "Name a remedy for fever.")[0]
+    ranking = ask(focus(FormParser(FORMS, ["drug"]), base=EMPTY), "Name a remedy for fever.")[0]
     assert (ranking.status, ranking.nodes, ranking.picks) == ("insufficient", (), ())
-    assert schema_of(EMPTY).patterns == ()
-    with pytest.raises(ValueError, match="nothing to ask in"):
-        PromptedTriplets(LanguageModel(Scripted(str)), schema_of(EMPTY))
-    assert system.rank([]) == []
-
-
-def test_answer_types_bound_every_group() -> None:
-    ranking = ask(focus(None, answer_types=["gene"]), "drug for gout")[0]
-    assert {node.node_id for node in ranking.nodes} == {"n3", "n4"}
-    assert ask(focus(PARSER, answer_types=["gene"]), "Name what aspirin acts on.")[0].supported == ("n3",)
 
 
 @pytest.mark.parametrize("method", ["vector", "multi_vector"])
 def test_search_equals_a_slow_version(method: Literal["vector", "multi_vector"]) -> None:
     base = base_of(tokens=9)
-    rows = base.vectors.passages()
-    assert rows.height > len(NAMES)
-    query = WordEncoder().sentences(["blood and willow"])[0]
+    rows, query = base.vectors.passages(), WordEncoder().sentences(["blood and willow"])[0]
     slow = []
     for node in base.node_ids:
         own = matrix(rows.filter(pl.col("owner_id") == node)["vector"])
@@ -275,15 +232,36 @@ def test_search_equals_a_slow_version(method: Literal["vector", "multi_vector"])
     search, every = base.vectors.of_nodes(), np.arange(len(base))
     found = search.similarities(query, every, method)
     assert found == pytest.approx(slow, abs=1e-3)  # vectors are kept in half precision
-    ranked = np.lexsort((every, -found))
+    ranked = np.lexsort((every, -found)).tolist()
     for k in range(len(base) + 2):
-        assert search.nearest(query, every >= 0, k, method).tolist() == ranked[:k].tolist()
-        allowed = every % 2 == 0
-        assert search.nearest(query, allowed, k, method).tolist() == [n for n in ranked.tolist() if n % 2 == 0][:k]
+        assert search.nearest(query, every % 2 == 0, k, method).tolist() == [n for n in ranked if n % 2 == 0][:k]
 
 
-def test_no_text_of_a_document_is_lost_to_the_encoder() -> None:
-    text = " ".join(f"word{i}." for i in range(300))
-    rows = base_of(documents=[text, *DOCUMENTS[1:]], tokens=20).vectors.passages()
-    own = rows.filter((pl.col("owner_id") == "n0") & (pl.col("char_end") > 0)).select("char_start", "char_end")
-    assert "".join(text[start:end] for start, end in own.rows()).replace(" ", "") == text.replace(" ", "")
+# Grading -------------------------------------------------------------------------------------------------------------
+
+
+CARD = NodeCard("aspirin", "drug", "Aspirin eases pain.", (("aspirin", "treats", "fever"),))
+
+
+def count(texts: Sequence[str]) -> list[int]:
+    return [len(text.split()) for text in texts]
+
+
+def test_a_cut_document_says_so() -> None:
+    assert CARD.text(100) == "aspirin (drug)\nAspirin eases pain.\nRelations:\n- aspirin | treats | fever"
+    assert "Aspirin [12 more characters left out]" in CARD.text(7)
+    assert grade_request(GradeTask("What?", CARD)).choices == GRADES
+
+
+def test_a_reranker_that_reads_little_gets_passages_and_the_best_one_counts() -> None:
+    class Short(SharedWords):
+        def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+            assert all(count([text])[0] <= 12 for _, text in pairs)
+            assert all(text.startswith("aspirin (drug)") for _, text in pairs)
+            return super().score(pairs)
+
+    long = NodeCard("aspirin", "drug", "It is sold. " * 20 + "It eases fever and pain.", CARD.relations)
+    plain = NodeCard("aspirin", "drug", "", ())
+    grader = RerankerGrader(Short(), count, tokens=12)
+    assert grader.grade([("fever pain", long), ("aspirin", plain)]) == [(2.0, None), (1.0, None)]
+    assert grader.version != RerankerGrader(Short(), count).version

@@ -12,11 +12,10 @@ import pytest
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare
-from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.kbloom.references import references
 from evidence_assets.systems.kbloom.scores import Harvested, best_rows, reference_rows, size_rows
 from evidence_assets.systems.kbloom.seeds import PACKAGED, Relation, collection_folder, read_seed_folder
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.systems.kbloom.test_scores import Opinion, harvested
 
 COUNTS = {"conceptnet": 20, "lama": 20, "umls": 15}
 EATS, NEAR = (
@@ -24,7 +23,6 @@ EATS, NEAR = (
     for name, verb in (("eats", "eats"), ("near", "is near"))
 )
 BOTH = {"kbloom": "k", "bertnet": "b"}
-SAME, OTHER, THIRD = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("collection", COUNTS)
@@ -38,11 +36,6 @@ def test_packaged_relations_are_sound_and_of_their_collection(collection: str) -
     assert f"| `{collection}` | {COUNTS[collection]} |" in (PACKAGED / "README.md").read_text()
 
 
-def test_an_unknown_collection_is_refused() -> None:
-    with pytest.raises(BadInput, match="known: conceptnet, lama, umls"):
-        collection_folder("wordnet")
-
-
 @pytest.mark.dev_data
 def test_relations_are_named_as_in_the_real_files(dev_data: Path) -> None:
     stated = {line.split("\t")[0] for line in (dev_data / "conceptnet" / "train_slice.txt").read_text().splitlines()}
@@ -54,34 +47,13 @@ def test_relations_are_named_as_in_the_real_files(dev_data: Path) -> None:
     assert len(facts) == 8 and sum(map(len, facts.values())) == 4000
 
 
-def harvested(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
-    made = [
-        {
-            "triple_id": f"{i}",
-            "head": head,
-            "relation": relation,
-            "tail": tail,
-            "origin": origin,
-            "score": 1.0,
-            "rank": i,
-            "agreement": 0.5,
-            "flags": [],
-            "model_id": "m",
-            "relation_id": relation,
-            "source": "s",
-            "licence": "l",
-        }
-        for i, (origin, relation, head, tail) in enumerate(rows)
+TRIPLES = pl.concat(
+    [
+        harvested([("cow", "grass"), ("cat", "mouse")]),
+        harvested([("cow", "Barn")], relation="near"),
+        harvested([("cow", "grass")], "bertnet"),
+        harvested([("owl", "barn")], "bertnet", "near"),
     ]
-    return stored("triples", made)
-
-
-TRIPLES = harvested(
-    ("kbloom", "eats", "cow", "grass"),
-    ("kbloom", "eats", "cat", "mouse"),
-    ("kbloom", "near", "cow", "Barn"),
-    ("bertnet", "eats", "cow", "grass"),
-    ("bertnet", "near", "owl", "barn"),
 )
 
 
@@ -99,28 +71,19 @@ def test_sizes_of_a_collection_are_those_of_all_its_relations_together() -> None
 
 def test_what_a_reference_says_of_a_harvest() -> None:
     """Vectors by hand: one tuple is like all of the reference's, one like one of three, one like none."""
-    vectors = {
-        "cow eats grass.": SAME,
-        "cat eats mouse.": OTHER,
-        "cow is near Barn.": THIRD,
-        "owl is near barn.": THIRD,
-        "cow eats hay.": SAME,
-        "horse eats oats.": SAME,
-        "dog eats meat.": OTHER,
-    }
+    alike = [("cow eats grass.", "cow eats hay.", "horse eats oats."), ("cat eats mouse.", "dog eats meat.")]
+    vectors = {text: np.eye(3)[number] for number, texts in enumerate(alike) for text in texts}
 
     def encode(texts: list[str]) -> Any:
-        return np.array([vectors[text] for text in texts])
+        return np.array([vectors.get(text, np.eye(3)[2]) for text in texts])
 
     stated = {"eats": [("cow", "hay"), ("horse", "oats"), ("dog", "meat"), ("cow", "hay")], "unheard": [("a", "b")]}
     rows = reference_rows(Harvested([EATS, NEAR], TRIPLES, BOTH), "farm", stated, encode)  # type: ignore[arg-type]
-    ours = numbers(rows, "k")
+    ours, theirs = numbers(rows, "k"), numbers(rows, "b")
     assert ours["novelty"] == pytest.approx(4 / 5), "cow alone is the reference's"
     assert ours["accuracy"] == 0.5, "cow eats grass is like two of three, cat eats mouse like one"
     assert ours["accuracy_maximum"] == 1.0 and ours["novel_only_precision"] == 1.0 and ours["fact_count"] == 6
-    theirs = numbers(rows, "b")
     assert theirs["accuracy"] == 1.0 and "novel_only_precision" not in theirs
-    assert {row["scope_id"] for row in rows} == {"farm"}
     (counted,) = [row for row in rows if (row["selector"], row["metric"]) == ("k", "accuracy")]
     assert counted["n"] == 2, "a relation that the reference does not state counts for novelty alone"
 
@@ -133,22 +96,10 @@ def test_a_marked_untruth_is_no_reference(tmp_path: Path) -> None:
         references()["conceptnet_train100k"].pairs(tmp_path)
 
 
-class By:
-    """Judges by a rule; on one statement it fails."""
-
-    version = "1"
-
-    def __init__(self, model_id: str, wrong: str) -> None:
-        self.model_id, self.wrong = model_id, wrong
-
-    def judge(self, statements: Any) -> list[bool | Failure]:
-        return [Failure("no verdict") if "Barn" in said else self.wrong not in said for said in statements]
-
-
 def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
     used = Relation("UsedFor", "zoo", "<HEAD> for <TAIL>", (("saw", "wood"), ("pen", "ink")), "<HEAD> for <TAIL>")
-    ours = [("kbloom", "UsedFor", head, tail) for head, tail in (("saw", "wood"), ("cup", "tea"), ("bed", "sleep"))]
-    theirs = [("bertnet", "UsedFor", head, tail) for head, tail in (("Barn", "cow"), ("ox", "hay"))]
+    ours = harvested([("saw", "wood"), ("cup", "tea"), ("bed", "sleep")], relation="UsedFor")
+    theirs = harvested([("Barn", "cow"), ("ox", "hay")], "bertnet", "UsedFor")
 
     class Rates:
         model_id = "rates"
@@ -156,12 +107,10 @@ def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
         def score(self, pairs: Any) -> Any:
             return np.array([-len(text) - len(before) / 100 for before, text in pairs], np.float32)
 
-    both = Harvested([EATS, used], harvested(*ours, *theirs), BOTH)
-    rows = best_rows(both, [By("judge", "tea")], Rates())
+    both = Harvested([EATS, used], pl.concat([ours, theirs]), BOTH)
+    rows = best_rows(both, [Opinion("judge", "bed", unsure="Barn")], Rates())
     ours_numbers, theirs_numbers = numbers(rows, "k"), numbers(rows, "b")
-    assert (ours_numbers["correct_of_10:UsedFor"], theirs_numbers["correct_of_10:UsedFor"]) == (1, 1), (
-        "no seed, no failure"
-    )
+    assert (ours_numbers["correct_of_10:UsedFor"], theirs_numbers["correct_of_10:UsedFor"]) == (1, 0)
     before = np.array([len("Saw for wood."), len("Pen for ink.")]) / 100
     rated = -np.array([[len("Cup for tea.")], [len("Bed for sleep.")]]) - before
     assert ours_numbers["bartscore_mean"] == pytest.approx(rated.mean(), abs=1e-5)

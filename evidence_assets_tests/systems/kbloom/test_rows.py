@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.lake.rows import prepare
-from evidence_assets.systems.kbloom.harvesting import Harvest, KBloomSettings, harvest
+from evidence_assets.systems.kbloom.harvesting import Harvest, KBloomSettings, Kinds, harvest
 from evidence_assets.systems.kbloom.rows import (
     harvest_hash,
     harvest_rows,
     in_collection,
-    kinds_of,
     relation_of,
     relations_of,
     seed_rows,
@@ -23,6 +21,7 @@ from evidence_assets.systems.kbloom.rows import (
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.models.tiny_world import tiny_model
+from evidence_assets_tests.systems.kbloom.test_scores import harvested
 from evidence_assets_tests.systems.kbloom.test_system import SMALL, eats_prompts, relation
 
 WORDS = st.text("abcé ", min_size=1, max_size=6).map(str.strip).filter(bool)
@@ -47,12 +46,9 @@ def test_a_relation_comes_back_from_its_rows(
     assert set(rows["seed_hash"]) == {before.seed_hash}
 
 
-@cache
-def both() -> tuple[Harvest, Harvest]:
-    own, other = (
-        harvest(relation(), tiny_model(), eats_prompts(), one) for one in (SMALL, replace(SMALL, variant="bertnet"))
-    )
-    return own, other
+def both() -> list[Harvest]:
+    settings = (SMALL, replace(SMALL, variant="bertnet"))
+    return [harvest(relation(), tiny_model(), eats_prompts(), one) for one in settings]
 
 
 def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None:
@@ -77,53 +73,23 @@ def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None
 
 
 def test_the_hash_changes_with_everything_that_decides_a_harvest() -> None:
-    def of(one: Relation = relation(), model: str = "m", words: str = "e", n: int = 5) -> str:
-        return harvest_hash(one, model, words, [KBloomSettings(n=n)])
+    def of(
+        one: Relation = relation(), model: str = "m", words: str = "e", n: int = 5, kinds: Kinds | None = None
+    ) -> str:
+        return harvest_hash(one, model, words, [KBloomSettings(n=n)], kinds)
 
-    assert of() == of()
+    kinds = {"owl": frozenset({"bird"})}
+    assert of() == of() == of(kinds=kinds), "kinds count only for a relation that asks for some"
     assert len({of(), of(model="n"), of(words="f"), of(n=6), of(relation(seeds=4)), of(relation(functional=True))}) == 6
-    picky, kinds = relation(head_kinds=("bird",)), {"owl": frozenset({"bird"})}
-    asking = [harvest_hash(picky, "m", "e", [], known) for known in (kinds, {}, {"owl": frozenset({"ape"})})]
-    assert len(set(asking)) == 3
-    assert harvest_hash(relation(), "m", "e", [], kinds) == harvest_hash(relation(), "m", "e", [], {})
-
-
-def test_a_collection_takes_its_own_relations_and_one_origin() -> None:
-    seeds = of_relations(relation(id="a", collection="x"), relation(id="b", collection="y"))
-    triples = harvested(("m", "a", "n"), ("m", "b", "n"), ("m", "gone", "n"))
-    triples = pl.concat([triples, triples.with_columns(origin=pl.lit("bertnet"))])
-    assert in_collection(triples, seeds, "x", "kbloom").select("relation", "origin").rows() == [("a", "kbloom")]
-    assert in_collection(triples, seeds, "z", "kbloom").height == 0
-
-
-def of_relations(*relations: Relation) -> pl.DataFrame:
-    return stored("relation_seeds", [row for one in relations for row in seed_rows(one)])
-
-
-def harvested(*facts: tuple[str, str, str]) -> pl.DataFrame:
-    rows = [
-        {
-            "triple_id": "-".join(fact),
-            "head": fact[0],
-            "relation": fact[1],
-            "tail": fact[2],
-            "origin": "kbloom",
-            "rank": rank,
-            "flags": ["seed"] if rank == 1 else [],
-            "relation_id": fact[1],
-            "source": "s",
-            "licence": "",
-        }
-        for rank, fact in enumerate(facts, 1)
-    ]
-    return stored("triples", rows)
+    picky = relation(head_kinds=("bird",))
+    assert len({of(picky, kinds=known) for known in (kinds, {}, {"owl": frozenset({"ape"})})}) == 3
 
 
 def test_what_the_reverse_of_a_triple_says_is_flagged() -> None:
-    seeds = of_relations(
-        relation(id="near", symmetric=True), relation(id="eats", inverse="eaten_by"), relation(id="eaten_by")
-    )
-    triples = harvested(
+    relations = relation(id="near", symmetric=True), relation(id="eats", inverse="eaten_by"), relation(id="eaten_by")
+    seeds = stored("relation_seeds", [row for one in relations for row in seed_rows(one)])
+    facts = [
+        ("m", "gone", "n"),
         ("Sea", "near", "town"),
         ("town", "near", "sea"),
         ("hill", "near", "town"),
@@ -132,11 +98,14 @@ def test_what_the_reverse_of_a_triple_says_is_flagged() -> None:
         ("cat", "eats", "fish"),
         ("cow", "eats", "grass"),
         ("fish", "eaten_by", "cat"),
-    )
+    ]
+    triples = pl.concat([harvested([(head, tail)], relation=relation) for head, relation, tail in facts])
+    triples = pl.concat([triples, triples.with_columns(origin=pl.lit("bertnet"))])
     rows = in_collection(triples, seeds, "tiny", "kbloom")
+    assert set(rows["origin"]) == {"kbloom"} and rows.height == 8
     found = {(h, r, t): flags for h, r, t, flags in rows.select("head", "relation", "tail", "flags").rows()}
     assert found == {
-        ("Sea", "near", "town"): ["seed", "both_ways"],
+        ("Sea", "near", "town"): ["both_ways"],
         ("town", "near", "sea"): ["both_ways"],
         ("hill", "near", "town"): [],
         ("owl", "eats", "mouse"): ["reversed"],
@@ -145,10 +114,3 @@ def test_what_the_reverse_of_a_triple_says_is_flagged() -> None:
         ("fish", "eaten_by", "cat"): ["by_inverse"],
         ("cow", "eats", "grass"): [],
     }
-
-
-def test_kinds_are_read_from_typed_triples() -> None:
-    typed = harvested(("Owl", "eats", "mouse"), ("owl", "near", "sea")).with_columns(
-        head_type=pl.Series(["bird", "hunter"]), tail_type=pl.Series([None, "place"], dtype=pl.String)
-    )
-    assert kinds_of(typed) == {"owl": frozenset({"bird", "hunter"}), "sea": frozenset({"place"})}

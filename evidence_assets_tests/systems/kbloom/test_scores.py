@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.schemas import TABLES
+from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.kbloom.sample_scores import (
     REPORTED,
     TUNED,
@@ -23,7 +26,7 @@ from evidence_assets.systems.kbloom.sample_scores import (
     half_of,
     sample_rows,
 )
-from evidence_assets.systems.kbloom.scores import Harvested
+from evidence_assets.systems.kbloom.scores import Harvested, judged_rows
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets_tests.lake_rows import stored
 
@@ -31,20 +34,11 @@ EATS = Relation("eats", "zoo", "<HEAD> eats <TAIL>", (("Fox", "hen"),), "<HEAD> 
 
 
 def harvested(pairs: list[tuple[str, str]], origin: str = "kbloom", relation: str = "eats") -> pl.DataFrame:
+    """Triples of one origin and relation, best first."""
+    shared = {"relation": relation, "relation_id": relation, "origin": origin, "model_id": "m@1", "agreement": 0.5}
+    shared |= {"flags": [], "source": "test", "licence": ""}
     rows = [
-        {
-            "triple_id": f"{origin}{relation}{i}",
-            "head": head,
-            "relation": relation,
-            "tail": tail,
-            "origin": origin,
-            "rank": i,
-            "flags": [],
-            "model_id": "m@1",
-            "relation_id": relation,
-            "source": "test",
-            "licence": "",
-        }
+        shared | {"triple_id": f"{origin}{relation}{i}", "head": head, "tail": tail, "rank": i}
         for i, (head, tail) in enumerate(pairs, 1)
     ]
     return stored("triples", rows)
@@ -83,11 +77,6 @@ def test_a_symmetric_relation_counts_a_pair_once() -> None:
     assert (found.found, found.held) == (1, 1) and found.chance == pytest.approx(2 / 3)
 
 
-def test_a_relation_of_which_the_corpus_states_nothing_else_is_not_scored() -> None:
-    only_seed = [("fox", "eats", "hen")]
-    assert sample_rows(Harvested([EATS], harvested([]), {"kbloom": "own"}), stated=only_seed, held_out=[]) == []
-
-
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([0.0, 0.1, 0.5, 1.0]), st.integers(0, 4)), max_size=3))
 @settings(max_examples=30, deadline=None)
 def test_chance_is_what_enumeration_says(drawn: list[tuple[int, float, int]]) -> None:
@@ -102,19 +91,6 @@ def test_chance_is_what_enumeration_says(drawn: list[tuple[int, float, int]]) ->
     assert above_chance(controls) == pytest.approx(expected)
 
 
-def test_chance_is_what_drawing_by_popularity_gives() -> None:
-    """Heads and tails drawn apart, each from the facts that name them, told pairs thrown away."""
-    told = [("ant", "eats", "bee"), ("ant", "eats", "cod"), ("ape", "eats", "bee"), ("ape", "eats", "dew")]
-    held = [("ant", "eats", "dew"), ("auk", "eats", "bee")]
-    ranked = [("ant", "eats", "dew"), ("auk", "eats", "cod"), ("ant", "eats", "bee")]
-    random = np.random.default_rng(0)
-    heads, tails = ([fact[place] for fact in told + held] for place in (0, 2))
-    known = {(head, tail) for head, _, tail in told}
-    pairs = [p for p in zip(random.choice(heads, 40_000), random.choice(tails, 40_000), strict=True) if p not in known]
-    hits = np.mean([(head, "eats", tail) in ranked for head, tail in pairs])
-    assert control(EATS, ranked, told, held).chance == pytest.approx(hits, abs=0.01)
-
-
 def test_the_halves_are_compared_with_the_baseline_over_their_own_relations() -> None:
     names = [f"r{i}" for i in range(6)]
     relations = [replace(EATS, id=name, pairs=(("x", "y"),)) for name in names]
@@ -123,9 +99,7 @@ def test_the_halves_are_compared_with_the_baseline_over_their_own_relations() ->
     theirs = pl.concat([harvested([("b", "a")], "bertnet", relation=name) for name in names])
     both = Harvested(relations, pl.concat([own, theirs]), {"kbloom": "own", "bertnet": "bertnet"})
     rows = sample_rows(both, stated=stated, held_out=[])
-    found = {
-        (row["scope_id"], row["selector"], row["metric"]): row for row in rows if row["scope_kind"] == "collection"
-    }
+    found = {(row["scope_id"], row["selector"], row["metric"]): row for row in rows}
     for half in (TUNED, REPORTED):
         members = [name for name in names if half_of(name) == half]
         assert members, "the names of this test lie on both halves"
@@ -137,9 +111,52 @@ def test_the_halves_are_compared_with_the_baseline_over_their_own_relations() ->
     assert not any(variant == "bertnet" and "_over_" in metric for _, variant, metric in found)
 
 
-def test_size_and_novelty_need_no_truth() -> None:
-    eggs = Harvested([EATS], harvested([("Egg", "hen"), ("egg", "hen")]), {"kbloom": "own"})
-    rows = sample_rows(eggs, stated=[("a", "eats", "b")], held_out=[], known=["hen", "egg"])
-    found = {row["metric"]: row["value"] for row in rows if row["scope_kind"] == "relation"}
-    assert (found["tuples"], found["extracted_facts"], found["diversity"]) == (2, 4, 3)
-    assert found["novelty"] == pytest.approx(100 / 3)
+# Judged --------------------------------------------------------------------------------------------------------------
+
+
+class Opinion:
+    """A judge that holds statements with certain words for correct, and has no opinion on others."""
+
+    def __init__(self, model_id: str, likes: str, unsure: str = "~") -> None:
+        self.model_id, self._likes, self._unsure = model_id, likes, unsure
+
+    def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
+        return [Failure("unsure") if self._unsure in text else self._likes in text for text in statements]
+
+
+class Length:
+    """Rates a text by its length, and keeps what stood before it."""
+
+    model_id = "length"
+    before: str = ""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.float64]:
+        self.before = pairs[0][0]
+        return np.asarray([-float(len(text)) for _, text in pairs])
+
+
+def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> None:
+    own = harvested([("fox", "hen"), ("owl", "mouse"), ("cat", "mouse"), ("cow", "moon")])
+    other = harvested([("owl", "mouse"), ("dog", "moon")], "bertnet")
+    rated, judges = Length(), [Opinion("first", "mouse", unsure="dog"), Opinion("second", "owl")]
+    both = Harvested([EATS], pl.concat([own, other]), {"kbloom": "own", "bertnet": "bertnet"})
+    rows = judged_rows(both, judges, rated)
+    for kind in ("relation", "collection"):
+        found = {
+            (r["selector"], r["reasoner"], r["metric"]): (r["value"], r["n"]) for r in rows if r["scope_kind"] == kind
+        }
+        assert found["own", "first", "precision"] == (pytest.approx(2 / 3), 3)
+        assert found["own", "first", "noisy_percent"] == (pytest.approx(1 / 3), 3)
+        assert found["own", "first", "precision_novel"] == (0.5, 2), "owl-mouse is the baseline's, too"
+        assert found["own", "second", "precision"] == (pytest.approx(1 / 3), 3)
+        # verdicts right-right, right-wrong, wrong-wrong: observed 2/3, expected by chance 4/9
+        assert found["own", "first", "kappa"] == (pytest.approx(0.4), 3)
+        assert found["own", "first", "exact_agreement"] == (pytest.approx(2 / 3), 3)
+        assert found["bertnet", "first", "precision"] == (1, 1), "an unusable verdict counts neither way"
+        assert found["bertnet", "first", "kappa"] == (None, 1)
+        assert (("own", "length", "likelihood") in found) == (kind == "relation")
+    lengths = [-len(f"{pair}.") for pair in ("owl eats mouse", "cat eats mouse", "cow eats moon")]
+    [likelihood] = [row for row in rows if (row["selector"], row["metric"]) == ("own", "likelihood")]
+    assert (likelihood["value"], likelihood["n"]) == (pytest.approx(np.mean(lengths)), 3)
+    assert rated.before == "Fox eats hen."
+    assert prepare("scores", rows).num_rows == len(rows)

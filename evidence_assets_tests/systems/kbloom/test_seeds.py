@@ -16,6 +16,7 @@ prompt: <HEAD> is the capital of <TAIL>
 pairs:
   - [Paris, France]
   - [New Delhi, "  India "]
+  - [no, 1999]
 template: <HEAD> is the capital city of <TAIL>.
 head_kinds: [city]
 tail_kinds: [country]
@@ -40,7 +41,7 @@ def read_seed_file(path: Path) -> Relation:
 
 def test_a_good_file(tmp_path: Path) -> None:
     relation = read_seed_file(write(tmp_path, GOOD))
-    pairs = (("Paris", "France"), ("New Delhi", "India"))
+    pairs = (("Paris", "France"), ("New Delhi", "India"), ("no", "1999"))
     prompt, template = "<HEAD> is the capital of <TAIL>", "<HEAD> is the capital city of <TAIL>."
     kinds = ("city",), ("country",)
     assert relation == Relation(
@@ -48,40 +49,19 @@ def test_a_good_file(tmp_path: Path) -> None:
     )
 
 
-def test_one_seed_and_no_options(tmp_path: Path) -> None:
-    text = "id: x\ncollection: y\nprompt: <TAIL> has <HEAD>\npairs: [[a, b]]\n"
-    relation = read_seed_file(write(tmp_path, text))
-    assert relation.pairs == (("a", "b"),)
-    assert relation.template == relation.prompt and not relation.symmetric and relation.inverse is None
-
-
-def test_values_are_texts_whatever_yaml_makes_of_them(tmp_path: Path) -> None:
-    relation = read_seed_file(write(tmp_path, GOOD.replace("[Paris, France]", "[no, 1999]")))
-    assert relation.pairs[0] == ("no", "1999") and relation.functional
-
-
-def test_the_hash_follows_the_content(tmp_path: Path) -> None:
-    first = read_seed_file(write(tmp_path, GOOD))
-    spaced = read_seed_file(write(tmp_path, GOOD.replace("id: capital_of\n", "\nid:   capital_of\n")))
-    other = read_seed_file(write(tmp_path, GOOD.replace("Paris", "Lyon")))
-    assert first.seed_hash == spaced.seed_hash != other.seed_hash
-
-
 @pytest.mark.parametrize(
     ("change", "line", "field", "message"),
     [
         (("prompt: <HEAD> is the capital of <TAIL>", "prompt: <HEAD> is a capital"), 3, "prompt", "no <TAIL>"),
-        (("city of <TAIL>.", "city of <TAIL> and <TAIL>."), 7, "template", "the template has <TAIL> 2 times"),
+        (("city of <TAIL>.", "city of <TAIL> and <TAIL>."), 8, "template", "the template has <TAIL> 2 times"),
         (("[Paris, France]", "[Paris, '  ']"), 5, "pairs", "is empty"),
         (("[Paris, France]", "[Paris]"), 5, "pairs", "a seed is [head, tail]"),
-        (("[Paris, France]", "Paris France"), 5, "pairs", "valid tuple"),
+        (("  - [Paris, France]\n", "".join(f"  - [a{n}, b]\n" for n in range(6))), 5, "pairs", "at most 5 items"),
         (("[Paris, France]", "[New Delhi, India]"), 5, "pairs", "stands twice"),
-        (("functional: true", "functionel: true"), 11, "functionel", "the nearest is 'functional'"),
-        (("functional: true", "functional: maybe"), 11, "functional", "valid boolean"),
+        (("functional: true", "functionel: true"), 12, "functionel", "the nearest is 'functional'"),
         (("id: capital_of", "id: capital of/x"), 1, "id", "should match pattern"),
         (("id: capital_of\n", ""), 1, "id", "is missing"),
-        (("inverse: has_capital", "id: again"), 10, "id", "stands twice"),
-        (("head_kinds: [city]", "head_kinds: city"), 8, "head_kinds", "valid tuple"),
+        (("inverse: has_capital", "id: again"), 11, "id", "stands twice"),
         (("collection: geography", "collection: [a"), 3, "", "not valid YAML"),
     ],
 )
@@ -94,25 +74,6 @@ def test_bad_files_name_line_and_field(
         read_seed_file(path)
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{path}:{line}: {field}")
-
-
-def test_pairs_are_one_to_five(tmp_path: Path) -> None:
-    pairs = "".join(f"  - [a{number}, b]\n" for number in range(6))
-    six = GOOD.replace("  - [Paris, France]\n", pairs)
-    with pytest.raises(BadInput, match="at most 5 items after validation, not 7"):
-        read_seed_file(write(tmp_path, six))
-    with pytest.raises(BadInput, match="at least 1 item"):
-        read_seed_file(write(tmp_path, "id: x\ncollection: y\nprompt: <TAIL> has <HEAD>\npairs: []\n"))
-
-
-def test_empty_binary_and_absent(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="must hold keys"):
-        read_seed_file(write(tmp_path, ""))
-    (tmp_path / "bytes.yaml").write_bytes(b"id: \xff\xfe")
-    with pytest.raises(BadInput, match="not UTF-8"):
-        read_seed_file(tmp_path / "bytes.yaml")
-    with pytest.raises(BadInput, match="no such folder"):
-        read_seed_folder(tmp_path / "nowhere")
 
 
 def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:

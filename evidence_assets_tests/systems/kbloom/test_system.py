@@ -76,57 +76,24 @@ def test_it_finds_what_the_model_was_told() -> None:
     assert never <= 0.3
 
 
-def test_a_harvest_is_deterministic_and_its_rows_hang_together() -> None:
+def test_a_harvest_is_deterministic_and_its_parts_hang_together() -> None:
     given = relation(functional=True), tiny_model(), eats_prompts()
     first = harvest(*given, SMALL)
-    again = harvest(*given, replace(SMALL, batch_size=7))
-    assert first == again
+    assert first == harvest(*given, replace(SMALL, batch_size=7))
     assert sum(prompt.weight for prompt in first.prompts) == pytest.approx(1)
-    shapes = Counter(candidate.shape for candidate in first.candidates)
-    assert max(shapes.values()) <= 40
+    assert max(Counter(candidate.shape for candidate in first.candidates).values()) <= 40
     candidates = {(candidate.head, candidate.tail) for candidate in first.candidates}
     assert len(first.triples) == 40 and [triple.rank for triple in first.triples] == list(range(1, 41))
     assert all((triple.head, triple.tail) in candidates for triple in first.triples)
     scores = [triple.score for triple in first.triples]
-    assert scores == sorted(scores, reverse=True)
     near = nearness(np.asarray([triple.semantic for triple in first.triples], float), 5)
     fluent = np.asarray([triple.fluency for triple in first.triples], float)
     np.testing.assert_allclose(final_scores(near, fluent), scores)
     kept = {number for number, prompt in enumerate(first.prompts) if prompt.kept}
     assert all(set(triple.found_by) <= kept for triple in first.triples)
-    assert all(triple.agreement == len(triple.found_by) / len(kept) for triple in first.triples)
     assert {(triple.head, triple.tail) for triple in first.triples if "seed" in triple.flags} <= set(relation().pairs)
     tails = Counter(triple.head for triple in first.triples)
     assert all(("second_tail" in triple.flags) == (tails[triple.head] > 1) for triple in first.triples)
-
-
-def test_the_baseline_is_one_heap_without_stage_three() -> None:
-    settings = replace(SMALL, variant="bertnet")
-    result = harvest(relation(), tiny_model(), eats_prompts(), settings)
-    assert len(result.candidates) == len(result.triples) == 40
-    assert [(t.head, t.tail) for t in result.triples] == [(c.head, c.tail) for c in result.candidates]
-    assert all(triple.semantic is None and triple.fluency is None for triple in result.triples)
-
-
-def test_variants_differ_where_they_should() -> None:
-    def run(**changes: object) -> Harvest:
-        settings = replace(SMALL, **changes)  # type: ignore[arg-type]
-        return harvest(relation(), tiny_model(), eats_prompts(), settings)
-
-    default = run()
-    euclidean, printed = run(ground="euclidean"), run(fluency="printed")
-    assert default.candidates == euclidean.candidates == printed.candidates
-    assert len({tuple(triple.score for triple in item.triples) for item in (default, euclidean, printed)}) == 3
-    assert score(run(fluency="probability", final="fluency"))[0] >= score(printed)[0]
-
-
-def test_words_of_the_prompts_are_no_entities() -> None:
-    made_of = relation("made_of", seeds=1)
-    result = harvest(made_of, tiny_model(), mine(made_of, models(), SMALL), SMALL)
-    assert result.triples, "one seed is enough"
-    words = {word for row in result.candidates for entity in (row.head, row.tail) for word in entity.split()}
-    assert not words & {"is", "made", "of", "the"}
-    assert all(row.head != row.tail for row in result.candidates)
 
 
 @pytest.mark.parametrize("build", [word_piece, byte_pair])
@@ -136,26 +103,11 @@ def test_queries_become_texts_for_any_tokenizer(build: object) -> None:
     words = [word for word in model.vocabulary if len(word) > 2]
     allowed = np.asarray([model.vocabulary.index(word) for word in words])
     asker = PromptQueries(model, ["<HEAD> is near <TAIL>", "the <TAIL> holds a <HEAD>!"], words, allowed)
-    one, two = 0, 1
-    queries = [
-        Query(prompt, (2, 2), filled) for prompt in (0, 1) for filled in ((), (one,), (one, two), (one, two, one))
-    ]
-    texts, slots = asker.texts(queries)
-    mask, a, b = "<MASK>", words[one], words[two]
-    assert texts[:4] == [
-        f"{mask} {mask} is near {mask} {mask}.",
-        f"{a} {mask} is near {mask} {mask}.",
-        f"{a} {b} is near {mask} {mask}.",
-        f"{a} {b} is near {a} {mask}.",
-    ]
-    assert slots[:4] == [0, 0, 0, 0]
-    assert texts[4:] == [
-        f"the {mask} {mask} holds a {mask} {mask}!",
-        f"the {mask} {mask} holds a {a} {mask}!",
-        f"the {mask} {mask} holds a {a} {b}!",
-        f"the {a} {mask} holds a {a} {b}!",
-    ]
-    assert slots[4:] == [2, 2, 0, 0]
+    queries = [Query(prompt, (2, 2), filled) for prompt in (0, 1) for filled in ((), (0, 1), (0, 1, 0))]
+    mask, a, b = "<MASK>", words[0], words[1]
+    texts = [f"{mask} {mask} is near {mask} {mask}.", f"{a} {b} is near {mask} {mask}.", f"{a} {b} is near {a} {mask}."]
+    texts += [f"the {mask} {mask} holds a {mask} {mask}!", f"the {mask} {mask} holds a {a} {b}!"]
+    assert asker.texts(queries) == ([*texts, f"the {a} {mask} holds a {a} {b}!"], [0, 0, 0, 2, 0, 0])
     found = search_tuples(asker.log_probs, words, (0.5, 0.5), n=5)
     alone = asker.pair_log_likelihoods(found)
     np.testing.assert_allclose(alone.mean(axis=1), [pair.log_likelihood for pair in found], atol=1e-4)

@@ -11,8 +11,7 @@ import torch
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.models.protocols import Encoder, LayeredEncoder
-from evidence_assets.systems.uscrake.token_views import OfLayers, WordMeans
-from evidence_assets.transport import ground_cost
+from evidence_assets.systems.uscrake.token_views import WordMeans
 
 TEXTS = ["Hyponatraemia is treated with tolvaptan.", "", "Bees make honey!", "naïve café-owners, e.g. ours"]
 
@@ -50,16 +49,3 @@ def test_words_are_means_of_their_pieces(encoder: Any) -> None:
             own = pieces.words == sorted(set(pieces.words.tolist()))[i]
             np.testing.assert_allclose(words.vectors[i], pieces.vectors[own].mean(axis=0), atol=1e-6)
     assert view.tokens(TEXTS)[0].tokens == ("hyponatraemia", "is", "treated", "with", "tolvaptan", ".")
-
-
-def test_power_means_are_the_points_of_moverscore(encoder: Any) -> None:
-    moverscore = ground_cost("moverscore")
-    view = OfLayers(encoder, moverscore)
-    assert view.count_tokens(TEXTS) == encoder.count_tokens(TEXTS) and view.dimensions == 1152
-    for made, layers in zip(view.tokens(TEXTS), encoder.token_layers(TEXTS, 5), strict=True):
-        if len(made.tokens):
-            stacked = layers.vectors.reshape(len(layers.tokens), 5, 384)
-            np.testing.assert_allclose(made.vectors, moverscore.vectors(stacked), atol=1e-6)
-        assert made.vectors.shape == (len(made.tokens), 1152)
-    assert view.model_id != encoder.model_id
-    assert np.array_equal(view.sentences(TEXTS), encoder.sentences(TEXTS))
