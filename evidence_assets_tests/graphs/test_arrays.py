@@ -68,13 +68,6 @@ def test_a_cap_keeps_the_best_new_neighbours_and_records_the_rest(
     assert sorted(map(tuple, part.dropped.tolist())) == sorted(dropped)
 
 
-def test_without_a_score_the_least_connected_neighbours_of_a_hub_stay() -> None:
-    graph = graph_of(6, [(0, 0, 1), (0, 0, 2), (0, 0, 3), (1, 0, 4), (2, 0, 5), (2, 0, 4)])
-    part = graph.neighbourhood([0], 1, cap=2)
-    assert part.nodes.tolist() == [0, 1, 3]
-    assert part.dropped.tolist() == [[0, 2]]
-
-
 def test_the_cap_on_all_nodes_keeps_near_and_good_ones() -> None:
     graph = graph_of(6, [(0, 0, 1), (0, 0, 2), (1, 0, 3), (2, 0, 4), (4, 0, 5)])
     part = graph.neighbourhood([0], 3, score=np.array([0, 0, 0, 0.1, 0.9, 1.0]).take, max_nodes=4)

@@ -41,12 +41,6 @@ def test_attention_equals_torch_with_identity_projections(heads: int) -> None:
     assert expansion.self_attention(keys, heads) == pytest.approx(torch_attention(keys, keys, heads)[1])
 
 
-def test_head_cosine_is_the_mean_of_slices() -> None:
-    query, keys = np.array([1.0, 0, 2, 0]), np.array([[1.0, 0, 0, 5], [3, 0, 1, 0]])
-    assert expansion.head_cosine(query, keys, 1)[1] == pytest.approx(5 / np.sqrt(5 * 10))
-    assert expansion.head_cosine(query, keys, 2) == pytest.approx([0.5, 1.0])
-
-
 # 0 - 1 - 3 - 5, 0 - 2 - 4; vectors favour 1, then 3, and the far 5 most of all.
 LINE = graph_of(6, [(0, 1), (2, 0), (1, 3), (2, 4), (3, 5)])
 PHRASE = np.array([1.0, 0.0])

@@ -75,8 +75,3 @@ def test_many_texts_are_encoded_once_in_one_call_and_do_not_depend_on_each_other
     assert len(encode.calls[0]) == len(set(encode.calls[0]))
     assert together == [extract_concepts([text], CountingEncoder())[0] for text in texts]
     assert together[1] == together[2] == []
-
-
-def test_other_languages_give_their_words_and_unspaced_text_its_runs() -> None:
-    assert phrases("Wo liegt Köln?") == ["Wo", "Wo liegt", "Wo liegt Köln", "liegt", "liegt Köln", "Köln"]
-    assert phrases("東京は日本の首都です。") == ["東京は日本の首都です"]

@@ -1,9 +1,7 @@
-"""Every way to make a KnowledgeGraph gives the same graph, held against networkx."""
+"""A stored graph held against networkx."""
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
-from evidence_assets.graphs.base_rows import BaseFiles, definitions_of, edge_rows, node_rows
+from evidence_assets.graphs.base_rows import definitions_of
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import shortest_paths
 from evidence_assets.graphs.stored import build_arrays, open_graph, tables_version
 from evidence_assets.lake.errors import StaleInput
+from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.graphs.small_graph import graph_of, graph_of_rows, merged
+from evidence_assets_tests.graphs.small_graph import graph_of
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 RELATIONS, TYPES = ("eats", "made of", "Near"), ("animal", "place")
@@ -57,197 +55,135 @@ def worlds(draw: st.DrawFn) -> World:
 EACH = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 
 
-class GraphContract:
-    """What holds of a KnowledgeGraph, wherever it comes from."""
-
-    isolated = True
-    """Whether a node without an edge is there."""
-    typed = True
-
-    def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        """The graph of a world, by way of files below the folder."""
-        raise NotImplementedError
-
-    def made(self, world: World) -> tuple[KnowledgeGraph, nx.MultiDiGraph]:
-        """The graph and its reference, whose nodes are the numbers of the graph's."""
-        with tempfile.TemporaryDirectory() as folder:
-            graph = self.make(Path(folder), world)
-            assert graph.arrays.n_edges == len(world.edges)
-        number = {name: i for i, name in enumerate(graph.names)}
-        reference = nx.MultiDiGraph()
-        for name, kind in zip(world.names, world.types, strict=True):
-            if self.isolated or any(name in (h, t) for h, _, t in world.triples):
-                reference.add_node(number[name], kind=TYPES[kind] if self.typed else "")
-        for head, relation, tail in world.triples:
-            reference.add_edge(number[head], number[tail], relation)
-        assert set(reference.nodes) == set(range(len(graph)))
-        return graph, reference
-
-    @given(world=worlds())
-    @EACH
-    def test_facts_names_and_types_are_those_stated(self, world: World) -> None:
-        graph, reference = self.made(world)
-        assert sorted(graph.triple(edge) for edge in range(graph.arrays.n_edges)) == sorted(world.triples)
-        assert graph.relations == tuple(sorted({relation for _, relation, _ in world.triples}))
-        assert [graph.type_names[code] for code in graph.node_types] == [
-            reference.nodes[n]["kind"] for n in sorted(reference)
-        ]
-        for name, node in zip(graph.names, range(len(graph)), strict=True):
-            assert graph.linker.link(name).nodes == (node,)
-            assert len(graph.first_edges(node, 99)) == len(
-                {*reference.in_edges(node, keys=True), *reference.out_edges(node, keys=True)}
-            )
-
-    @given(world=worlds())
-    @EACH
-    def test_ids_ascend_and_lead_back_to_their_numbers(self, world: World) -> None:
-        graph, _ = self.made(world)
-        for ids, numbers_of in ((graph.node_ids, graph.node_numbers), (graph.edge_ids, graph.edge_numbers)):
-            assert ids.to_list() == sorted(set(ids))
-            assert numbers_of(ids.reverse()).tolist() == list(range(len(ids)))[::-1]
-            with pytest.raises(StaleInput, match="materialize again"):
-                numbers_of(["zz"])
+def stored_graph(folder: Path, world: World, *, arrays: bool = True) -> KnowledgeGraph:
+    """The graph of a world from rows of a lake, and from memory-mapped arrays where they were built."""
+    plain = graph_of(world.names, RELATIONS, world.edges, types=[TYPES[kind] for kind in world.types])
+    lake = Lake.create(folder / "lake")
+    for part, column in (("nodes", plain.node_column), ("edges", plain.edge_column)):
+        rows = pl.DataFrame({name: column(name) for name in TABLES[f"kg_{part}"].names})
+        lake.write(f"knowledge/base/{part}", "", {f"kg_{part}": rows})
+    if arrays:
+        build_arrays(lake, "base", tables_version(lake, "base", "nodes", "edges"))
+    return open_graph(lake, "base", WordEncoder())
 
 
-class TestMergedTriples(GraphContract):
-    isolated = typed = False
-
-    def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        return graph_of_rows("merged", *merged(folder, world.triples))
-
-
-def of_files(files: BaseFiles) -> KnowledgeGraph:
-    return graph_of_rows(
-        "base", node_rows(files.nodes, "base", "here"), edge_rows(files.edges, "base", "here/edges.tsv", "CC0")
-    )
-
-
-class TestOwnFolder(GraphContract):
-    def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        nodes = [
-            {"node_id": str(i), "type": TYPES[kind], "name": name}
-            for i, (name, kind) in enumerate(zip(world.names, world.types, strict=True))
-        ]
-        (folder / "nodes.jsonl").write_text("".join(json.dumps(node) + "\n" for node in nodes), encoding="utf-8")
-        edges = "".join(f"{h}\t{RELATIONS[r]}\t{t}\n" for h, r, t in world.edges)
-        (folder / "edges.tsv").write_text(edges * 2, encoding="utf-8")
-        return of_files(read_knowledge_base(folder))
-
-
-class TestLake(GraphContract):
-    """From rows of the lake alone, as knowledge bases lie there."""
-
-    arrays = False
-
-    def make(self, folder: Path, world: World) -> KnowledgeGraph:
-        files = TestOwnFolder().make(folder, world)
-        nodes = {name: files.node_column(name) for name in ("node_id", "name", "aliases", "type", "document")}
-        edges = {
-            name: files.edge_column(name)
-            for name in ("edge_id", "head_id", "relation", "tail_id", "triple_ids", "sources", "licences")
-        }
-        lake = Lake.create(folder / "lake")
-        lake.write("knowledge/base/nodes", "", {"kg_nodes": pl.DataFrame(nodes)})
-        lake.write("knowledge/base/edges", "", {"kg_edges": pl.DataFrame(edges)})
-        if self.arrays:
-            build_arrays(lake, "base", tables_version(lake, "base", "nodes", "edges"))
-        graph = open_graph(lake, "base", WordEncoder())
-        assert isinstance(graph.arrays.heads, np.memmap) == self.arrays
+def made(world: World, *, arrays: bool = True) -> tuple[KnowledgeGraph, nx.MultiDiGraph]:
+    """The stored graph, and its reference, whose nodes are the numbers of the graph's."""
+    with tempfile.TemporaryDirectory() as folder:
+        graph = stored_graph(Path(folder), world, arrays=arrays)
+        assert isinstance(graph.arrays.heads, np.memmap) == arrays
         for column in (graph.node_ids, graph.names, graph.documents, graph.node_types, graph.forms, graph.edge_ids):
             assert len(column) is not None, "everything is read while the folder is there"
-        return graph
+    number = {name: i for i, name in enumerate(graph.names)}
+    reference = nx.MultiDiGraph()
+    for name, kind in zip(world.names, world.types, strict=True):
+        reference.add_node(number[name], kind=TYPES[kind])
+    for head, relation, tail in world.triples:
+        reference.add_edge(number[head], number[tail], relation)
+    return graph, reference
 
 
-class TestLakeWithArrays(TestLake):
-    """From rows and memory-mapped arrays, as merged graphs lie in the lake; what the arrays say is held against
-    networkx.
-    """
-
-    arrays = True
-
-    @given(world=worlds(), data=st.data())
-    @EACH
-    def test_a_neighbourhood_is_the_ego_graph(self, world: World, data: st.DataObject) -> None:
-        graph, reference = self.made(world)
-        seeds = data.draw(
-            st.lists(st.sampled_from([-1, *range(len(graph))]), max_size=4).map(lambda s: [n for n in s if n >= 0])
+@given(world=worlds(), arrays=st.booleans())
+@EACH
+def test_facts_names_and_types_are_those_stated(world: World, arrays: bool) -> None:
+    graph, reference = made(world, arrays=arrays)
+    assert sorted(graph.triple(edge) for edge in range(graph.arrays.n_edges)) == sorted(world.triples)
+    assert graph.relations == tuple(sorted({relation for _, relation, _ in world.triples}))
+    assert [graph.type_names[code] for code in graph.node_types] == [
+        reference.nodes[n]["kind"] for n in sorted(reference)
+    ]
+    for name, node in zip(graph.names, range(len(graph)), strict=True):
+        assert graph.linker.link(name).nodes == (node,)
+        assert len(graph.first_edges(node, 99)) == len(
+            {*reference.in_edges(node, keys=True), *reference.out_edges(node, keys=True)}
         )
-        hops = data.draw(st.integers(0, 4))
-        part = graph.arrays.neighbourhood(seeds, hops)
-        plain = nx.Graph(reference)
-        distance = nx.multi_source_dijkstra_path_length(plain, set(seeds), cutoff=hops) if seeds else {}
-        assert dict(zip(part.nodes.tolist(), part.hop.tolist(), strict=True)) == distance
-        inside = sorted((h, k, t) for h, t, k in reference.edges(keys=True) if h in distance and t in distance)
-        arrays = graph.arrays
-        for edges, ends in (
-            (part.edges, (arrays.heads[part.edges], arrays.tails[part.edges])),
-            (part.edges, (part.nodes[part.heads], part.nodes[part.tails])),
-        ):
-            named = [graph.relations[code] for code in arrays.relations[edges]]
-            assert sorted(zip(ends[0].tolist(), named, ends[1].tolist(), strict=True)) == inside
-
-    @given(world=worlds(), data=st.data())
-    @EACH
-    def test_all_shortest_paths_are_those_of_networkx(self, world: World, data: st.DataObject) -> None:
-        graph, reference = self.made(world)
-        plain = nx.Graph(reference)
-        ends = st.lists(st.sampled_from(range(len(graph))), max_size=3) if len(graph) else st.just([])
-        sources, targets, longest = data.draw(ends), data.draw(ends), data.draw(st.integers(1, 5))
-        # Quarters add up without rounding, so that ranks can be compared exactly.
-        worth = [data.draw(st.integers(0, 4)) / 4 for _ in range(len(graph))]
-        expected: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-        for source in set(sources):
-            for target in set(targets) - {source}:
-                if nx.has_path(plain, source, target):
-                    paths = [tuple(path) for path in nx.all_shortest_paths(plain, source, target)]
-                    if len(paths[0]) - 1 <= longest:
-                        expected[source, target] = sorted(paths, key=lambda p: (-sum(worth[v] for v in p), p))
-        every = shortest_paths(graph.arrays, sources, targets, longest, 10_000, np.array(worth))
-        assert [path.score for path in every] == sorted((path.score for path in every), reverse=True)
-        for most, of in (
-            (10_000, every),
-            (2, shortest_paths(graph.arrays, sources, targets, longest, 2, np.array(worth))),
-        ):
-            found: dict[tuple[int, int], list[tuple[int, ...]]] = {}
-            for path in of:
-                found.setdefault((path.nodes[0], path.nodes[-1]), []).append(path.nodes)
-            assert found == {pair: paths[:most] for pair, paths in expected.items()}
-        for path in every:
-            assert path.score == pytest.approx(np.mean([worth[v] for v in path.nodes]))
-            for a, b, step in zip(path.nodes[:-1], path.nodes[1:], path.steps, strict=True):
-                told = sorted((graph.triple(edge)[1], along) for edge, along in step)
-                both = [(k, True) for k in reference.get_edge_data(a, b, default={})] + [
-                    (k, False) for k in reference.get_edge_data(b, a, default={})
-                ]
-                assert told == sorted(both), "each step keeps every edge of its pair with its direction"
-
-    @given(world=worlds(), data=st.data())
-    @EACH
-    def test_typed_neighbours_are_those_of_networkx(self, world: World, data: st.DataObject) -> None:
-        graph, reference = self.made(world)
-        chosen = data.draw(st.sets(st.sampled_from(range(len(graph))))) if len(graph) else set()
-        for code, relation in [(None, None), *enumerate(graph.relations)]:
-            for outgoing in (True, False):
-                rows = graph.typed.rows(code, outgoing=outgoing)
-                edges = {
-                    (h, t) if outgoing else (t, h) for h, t, k in reference.edges(keys=True) if relation in (None, k)
-                }
-                near, far = rows.pairs(np.array(sorted(chosen), dtype=np.int64))
-                assert list(zip(near.tolist(), far.tolist(), strict=True)) == sorted(e for e in edges if e[0] in chosen)
 
 
-def test_a_cut_file_of_names_is_named(tmp_path: Path) -> None:
-    TestLakeWithArrays().make(tmp_path, World([0, 1], [(0, 0, 1)]))
-    lake = Lake(tmp_path / "lake")
-    names = lake.index_folder("knowledge/base/csr") / "nodes.arrow"
-    os.truncate(names, names.stat().st_size // 2)
-    with pytest.raises(StaleInput, match=r"nodes\.arrow is cut short or damaged"):
-        _ = open_graph(lake, "base", WordEncoder()).names
+@given(world=worlds(), arrays=st.booleans())
+@EACH
+def test_ids_ascend_and_lead_back_to_their_numbers(world: World, arrays: bool) -> None:
+    graph, _ = made(world, arrays=arrays)
+    for ids, numbers_of in ((graph.node_ids, graph.node_numbers), (graph.edge_ids, graph.edge_numbers)):
+        assert ids.to_list() == sorted(set(ids))
+        assert numbers_of(ids.reverse()).tolist() == list(range(len(ids)))[::-1]
+        with pytest.raises(StaleInput, match="materialize again"):
+            numbers_of(["zz"])
+
+
+@given(world=worlds(), data=st.data())
+@EACH
+def test_a_neighbourhood_is_the_ego_graph(world: World, data: st.DataObject) -> None:
+    graph, reference = made(world)
+    seeds = data.draw(
+        st.lists(st.sampled_from([-1, *range(len(graph))]), max_size=4).map(lambda s: [n for n in s if n >= 0])
+    )
+    hops = data.draw(st.integers(0, 4))
+    part = graph.arrays.neighbourhood(seeds, hops)
+    plain = nx.Graph(reference)
+    distance = nx.multi_source_dijkstra_path_length(plain, set(seeds), cutoff=hops) if seeds else {}
+    assert dict(zip(part.nodes.tolist(), part.hop.tolist(), strict=True)) == distance
+    inside = sorted((h, k, t) for h, t, k in reference.edges(keys=True) if h in distance and t in distance)
+    arrays = graph.arrays
+    for edges, ends in (
+        (part.edges, (arrays.heads[part.edges], arrays.tails[part.edges])),
+        (part.edges, (part.nodes[part.heads], part.nodes[part.tails])),
+    ):
+        named = [graph.relations[code] for code in arrays.relations[edges]]
+        assert sorted(zip(ends[0].tolist(), named, ends[1].tolist(), strict=True)) == inside
+
+
+@given(world=worlds(), data=st.data())
+@EACH
+def test_all_shortest_paths_are_those_of_networkx(world: World, data: st.DataObject) -> None:
+    graph, reference = made(world)
+    plain = nx.Graph(reference)
+    ends = st.lists(st.sampled_from(range(len(graph))), max_size=3) if len(graph) else st.just([])
+    sources, targets, longest = data.draw(ends), data.draw(ends), data.draw(st.integers(1, 5))
+    # Quarters add up without rounding, so that ranks can be compared exactly.
+    worth = [data.draw(st.integers(0, 4)) / 4 for _ in range(len(graph))]
+    expected: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+    for source in set(sources):
+        for target in set(targets) - {source}:
+            if nx.has_path(plain, source, target):
+                paths = [tuple(path) for path in nx.all_shortest_paths(plain, source, target)]
+                if len(paths[0]) - 1 <= longest:
+                    expected[source, target] = sorted(paths, key=lambda p: (-sum(worth[v] for v in p), p))
+    every = shortest_paths(graph.arrays, sources, targets, longest, 10_000, np.array(worth))
+    assert [path.score for path in every] == sorted((path.score for path in every), reverse=True)
+    for most, of in (
+        (10_000, every),
+        (2, shortest_paths(graph.arrays, sources, targets, longest, 2, np.array(worth))),
+    ):
+        found: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+        for path in of:
+            found.setdefault((path.nodes[0], path.nodes[-1]), []).append(path.nodes)
+        assert found == {pair: paths[:most] for pair, paths in expected.items()}
+    for path in every:
+        assert path.score == pytest.approx(np.mean([worth[v] for v in path.nodes]))
+        for a, b, step in zip(path.nodes[:-1], path.nodes[1:], path.steps, strict=True):
+            told = sorted((graph.triple(edge)[1], along) for edge, along in step)
+            both = [(k, True) for k in reference.get_edge_data(a, b, default={})] + [
+                (k, False) for k in reference.get_edge_data(b, a, default={})
+            ]
+            assert told == sorted(both), "each step keeps every edge of its pair with its direction"
+
+
+@given(world=worlds(), data=st.data())
+@EACH
+def test_typed_neighbours_are_those_of_networkx(world: World, data: st.DataObject) -> None:
+    graph, reference = made(world)
+    chosen = data.draw(st.sets(st.sampled_from(range(len(graph))))) if len(graph) else set()
+    for code, relation in [(None, None), *enumerate(graph.relations)]:
+        for outgoing in (True, False):
+            rows = graph.typed.rows(code, outgoing=outgoing)
+            edges = {(h, t) if outgoing else (t, h) for h, t, k in reference.edges(keys=True) if relation in (None, k)}
+            near, far = rows.pairs(np.array(sorted(chosen), dtype=np.int64))
+            assert list(zip(near.tolist(), far.tolist(), strict=True)) == sorted(e for e in edges if e[0] in chosen)
 
 
 def test_opening_gives_everybody_the_same_object_until_a_file_changes(tmp_path: Path) -> None:
     model = WordEncoder()
-    TestLake().make(tmp_path, World([0, 1], [(0, 0, 1)]))
+    stored_graph(tmp_path, World([0, 1], [(0, 0, 1)]), arrays=False)
     lake = Lake(tmp_path / "lake")
     graph = open_graph(lake, "base", model)
     assert open_graph(lake, "base", model) is graph

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.merge import best_of, edge_id, merge, node_id
+from evidence_assets.graphs.merge import edge_id, merge, node_id
 from evidence_assets.text.words import name_key
 
 COLUMNS = ["head", "relation", "tail", "triple_id", "source", "licence", "head_type", "tail_type"]
@@ -87,9 +87,3 @@ def test_every_triple_is_kept_once_and_order_is_nothing(
     }
     assert found == {(name_key(h), r, name_key(t), i) for h, r, t, i, _ in rows}
     assert sum(merged.edges["triple_ids"].list.len()) == len(rows)
-
-
-def test_harvests_are_cut_at_a_rank_within_their_relation() -> None:
-    harvest = pl.DataFrame({"rank": [1, 2, 3, None]})
-    assert best_of(harvest, 2)["rank"].to_list() == [1, 2, None]
-    assert best_of(harvest, None).height == 4

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 import evidence_assets.lake.blocks
-from evidence_assets.benchmarks.records import Question, question_rows
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -20,13 +19,6 @@ from evidence_assets.models.protocols import FloatArray
 from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, NAMES
 from evidence_assets_tests.systems.small_models import WordEncoder
-
-
-def test_gold_nodes_are_named_as_the_lake_names_them_and_other_gold_is_left_alone() -> None:
-    search = Question("b", "1", "test", "skb_search", "which?", gold=("n1",))
-    short = Question("b", "2", "test", "kgqa", "what?", gold=("n1",))
-    rows = question_rows([search, short], "test", 0, 1, "own")
-    assert [row["gold"] for row in rows] == [["own:n1"], ["n1"]]
 
 
 def passages(graph: KnowledgeGraph, previous: pl.DataFrame | None = None) -> tuple[pl.DataFrame, int, WordEncoder]:

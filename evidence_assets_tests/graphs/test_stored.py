@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.graphs import knowledge_graph
-from evidence_assets.graphs import stored as stored_graphs
 from evidence_assets.graphs.merge import edge_lineage
-from evidence_assets.graphs.passages import fact_passages, passage_table
 from evidence_assets.graphs.stored import (
-    build_arrays,
     build_name_vectors,
-    build_passage_files,
     encoded,
-    open_graph,
-    tables_version,
 )
-from evidence_assets.lake import store
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.store import Lake
 from evidence_assets_tests.graphs.small_graph import TRIPLES, graph_of_rows, merged, small_graph
 from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.small_models import WordEncoder
@@ -49,43 +38,6 @@ def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
     np.testing.assert_allclose(graph.passage_vectors("edge"), encoder.sentences(sentences), atol=1e-6)
     with pytest.raises(StaleInput, match="open it with an encoder"):
         _ = graph_of_rows("plain", *merged(tmp_path)).node_vectors
-
-
-def test_questions_to_a_graph_read_no_table_and_make_nothing_of_it_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lake, encoder = Lake.create(tmp_path / "lake"), WordEncoder()
-    for part, rows in zip(("nodes", "edges"), merged(tmp_path), strict=True):
-        lake.write(f"knowledge/small/{part}", "", {f"kg_{part}": rows})
-    build_arrays(lake, "small", tables_version(lake, "small", "nodes", "edges"))
-    table, _ = passage_table(fact_passages(open_graph(lake, "small", encoder)), stored("kg_passages", []), encoder, "m")
-    lake.write("knowledge/small/passages", "0", {"kg_passages": table})
-    build_passage_files(lake, "small", encoder, "words@1", 10**9, lambda done, total: None)
-
-    def never(*_: object, **__: object) -> NoReturn:
-        raise AssertionError("a table is read")
-
-    read: Counter[str] = Counter()
-
-    def counted(place: Any, name: str) -> Any:
-        real = getattr(place, name)
-
-        def call(*arguments: Any) -> Any:
-            read[f"{name} {arguments[0] if isinstance(arguments[0], str) else ''}"] += 1
-            return real(*arguments)
-
-        monkeypatch.setattr(place, name, call)
-
-    monkeypatch.setattr(store, "read_rows", never)
-    for place, name in ((stored_graphs, "_column"), (knowledge_graph, "codes_of"), (knowledge_graph, "surface_forms")):
-        counted(place, name)
-    same = WordEncoder()
-    for question in ("thirst", "aspirin", "pen"):
-        again = open_graph(lake, "small", same)
-        assert again.arrays.n_edges == len(again.edge_ids) == 8 and again.sentence(0) and len(again.forms.texts)
-        found = again.vectors.of_nodes().nearest(encoder.sentences([question])[0], again.node_types >= 0, 2, "vector")
-        assert len(found) == 2 and again.linker
-    assert read and set(read.values()) == {1}, "what depends on the graph alone is made once for all questions"
 
 
 def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:

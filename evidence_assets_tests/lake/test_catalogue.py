@@ -43,13 +43,6 @@ def test_files_being_written_are_not_read(lake: Lake) -> None:
     assert table("citations", lake.root).height == 1
 
 
-def test_a_reader_does_not_lock_a_writer_out(lake: Lake) -> None:
-    lake.write("citations/x", "", {"citations": [citation(1)]})
-    with connect(lake.root) as connection:
-        lake.write("citations/x", "", {"citations": [citation(1), citation(2)]})
-        assert connection.execute("SELECT count(*) FROM citations").fetchone() == (2,)
-
-
 def test_the_lake_may_be_moved_and_is_found_from_below(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,11 +59,6 @@ def test_the_lake_may_be_moved_and_is_found_from_below(
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "named"))
     assert find_lake() == tmp_path / "named"
     assert os.environ["EVIDENCE_LAKE"]
-
-
-def test_an_unknown_table_is_named_with_those_there_are(lake: Lake) -> None:
-    with pytest.raises(KeyError, match=r"there is no table 'prediction'.*predictions"):
-        table("prediction", lake.root)
 
 
 def test_a_lazy_connection_makes_the_views_that_are_asked_for(lake: Lake) -> None:

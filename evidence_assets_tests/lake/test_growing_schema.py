@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evidence_assets.assets.table_asset import sound_check, table_asset
-from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.stage import StageContext, StageOutput
-from evidence_assets.lake import connect, lineage, table
+from evidence_assets.lake import connect, table
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
-from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import USED, edge
 from evidence_assets.lake.rows import prepare, version_of
 from evidence_assets.lake.schemas import KINDS, TABLES, Column
 from evidence_assets.lake.store import FORMAT, Lake
-from evidence_assets_tests.assets.small_worlds import materialize
-from evidence_assets_tests.lake_rows import evidence, prediction, question
 
 ADDED = "added_later"
 
@@ -62,7 +53,7 @@ def queried(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
-@pytest.mark.parametrize("name", ["chunks", "predictions", "lineage_edges", "kg_edges"])
+@pytest.mark.parametrize("name", ["chunks", "lineage_edges"])
 def test_every_table_may_grow(name: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read, queried and written again: old files alone, beside new files, and old and new partitions of one asset."""
     before = lake.write("an/asset", "b|0", {name: [row(name, 1)]})[name]
@@ -97,93 +88,6 @@ def test_a_column_of_any_type_may_be_added(type_: pa.DataType, lake: Lake, monke
     assert lake.read("citations")[ADDED].to_list() == [None, value(type_, 2)]
     assert table("citations", lake.root).sort("citation_id")[ADDED].to_list() == [None, value(type_, 2)]
     assert table("citations", lake.root).schema[ADDED] == lake.read("citations").schema[ADDED] == empty
-
-
-def test_an_older_release_reads_what_it_knows_of_a_newer_one(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as newer:
-        grow(newer, "citations")
-        lake.write("x", "", {"citations": [row("citations", 1)]})
-    assert lake.read("citations").to_dicts() == [row("citations", 1)]
-    assert ADDED not in table("citations", lake.root).columns
-
-
-def test_lineage_is_followed_and_checked_through_old_and_new_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(number: int) -> str:
-        name, fact = content_id("prediction", number), content_id("evidence", number)
-        lake.write("questions/mcqa", f"quiz|{number}", {"questions": [question(number)]})
-        picked = evidence(number, 1, "text", evidence_id=fact, content_hash="v")
-        lake.write(
-            "evidence/mcqa/s",
-            f"quiz|{number}",
-            {
-                "evidence": [picked],
-                "lineage_edges": [edge("evidence", fact, USED, "question", f"q{number}", f"q{number}")],
-            },
-        )
-        lake.write(
-            "predictions/mcqa/s",
-            f"quiz|{number}",
-            {
-                "predictions": [prediction(number, "A", prediction_id=name)],
-                "lineage_edges": [edge("prediction", name, USED, "evidence", fact, "v")],
-            },
-        )
-        return name
-
-    old = write(0)
-    names = ("predictions", "evidence", "questions", "lineage_edges")
-    with connect(lake.root) as connection:
-        before = lineage.trace(connection, old).as_dict()
-    grow(monkeypatch, *names)
-    for new in ("", write(1)):
-        with connect(lake.root, lazily=True) as connection:
-            assert lineage.trace(connection, old).as_dict() == before
-            assert lineage.trace(connection, old[:20]).as_dict() == before
-            assert not lineage.dangling(connection, lake.path("lineage_edges", "predictions/mcqa/s", "quiz|0"))
-            if new:
-                assert lineage.distinct_rows(lineage.trace(connection, new))["question"] == ["q1"]
-            assert lineage.distinct_rows(lineage.impact(connection, "q0"))["prediction"] == [old]
-        with monkeypatch.context() as shown:  # the new column may be what people want to see
-            shown.setitem(lineage._SHOWN, "predictions", ("answer", ADDED))
-            with connect(lake.root, lazily=True) as connection:
-                assert lineage.trace(connection, old).content == {"answer": "A", ADDED: None}
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as ephemeral:
-        yield ephemeral
-
-
-def test_an_asset_takes_its_old_rows_over_and_they_are_sound(
-    lake: Lake, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [evidence(number, 1, "text", input_hash=f"h{number}") for number in range(3)]
-
-    def make(step: StageContext) -> StageOutput:
-        wanted = {str(r["question_id"]): str(r["input_hash"]) for r in rows}
-        writer = RowWriter("evidence", step.before, wanted, "question_id")
-        for row_ in rows:
-            if row_["question_id"] in writer.todo:
-                writer.add(row_)
-        return writer.finish()
-
-    asset = table_asset("evidence/x", "evidence", make, description="Of the test.", group="test", code_version="1")
-    checked = dg.Definitions(assets=[asset], asset_checks=[sound_check(asset)])
-
-    def made() -> tuple[int, bool, str]:
-        result = materialize(lake, checked, instance=instance)
-        [materialization] = result.asset_materializations_for_node("evidence__x")
-        [check] = result.get_asset_check_evaluations()
-        return materialization.metadata["rows_reused"].value, check.passed, materialization.tags["dagster/data_version"]  # type: ignore[return-value]
-
-    reused, passed, version = made()
-    assert (reused, passed) == (0, True)
-    grow(monkeypatch, "evidence", "lineage_edges", "history")
-    assert made() == (3, True, version)
-    rows.append(evidence(9, 1, "text", input_hash="h9") | {ADDED: "x"})
-    assert made()[:2] == (3, True)
-    assert queried(lake, f"SELECT question_id FROM evidence WHERE {ADDED} = 'x'") == [("q9",)]
 
 
 def test_a_file_without_a_required_column_is_refused(lake: Lake) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks import declarations, knowledge_bases
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.benchmarks.readers import read_pairs
-from evidence_assets.benchmarks.reading import MOST_EXPANDED, Row, text_lines
+from evidence_assets.benchmarks.reading import MOST_EXPANDED, text_lines
 from evidence_assets.experiment.variants import presets, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.seeds import read_seed_folder
@@ -91,47 +90,6 @@ def test_what_is_no_file_is_neither_waited_for_nor_read_for_ever(tmp_path: Path,
     assert time.monotonic() - started < 5
 
 
-def test_fields_that_hold_something_else_are_named(tmp_path: Path) -> None:
-    (tmp_path / "s").mkdir()
-    for stated, said in (
-        ("mcqa/a: text", "mcqa/a: is no mapping"),
-        ("mcqa/a: {parameters: [1]}", "mcqa/a: is no mapping"),
-        ("mcqa/a: {like: mcqa/b}\nmcqa/b: {like: mcqa/a}", "like: mcqa/a is like itself"),
-        ("mcqa/a: {like: [1]}", "like: "),
-        ("mcqa/a: {1: 2}", "did you mean"),
-    ):
-        (tmp_path / "s" / "variants.yaml").write_text(stated)
-        variants_of.cache_clear()
-        with pytest.raises(BadInput, match=said):
-            variants_of("s", tmp_path)
-    (tmp_path / "base.yaml").write_text(BASE)
-    with pytest.raises(BadInput, match=r"base\.yaml: Extra inputs"):
-        READERS["base.yaml"](tmp_path)
-
-
-def test_a_profile_extends_one_that_lies_beside_it_wherever_one_stands(tmp_path: Path) -> None:
-    own = tmp_path / "mine" / "p.yaml"
-    own.parent.mkdir()
-    own.write_text("extends: ../shared.yaml\nname: mine\n")
-    (tmp_path / "shared.yaml").write_text("extends: embedded\nname: shared\nsample: small\n")
-    assert profiles.load(str(own)).sample == "small"
-    (tmp_path / "other.yaml").write_text("- a list\n")
-    other = own.with_name("o.yaml")
-    other.write_text("extends: ../other.yaml\nname: other\n")
-    with pytest.raises(BadInput, match=re.escape(str(own.parent / "../other.yaml"))):
-        profiles.load(str(other))
-
-
-def test_a_profile_that_extends_what_is_not_there_or_itself_is_named(tmp_path: Path) -> None:
-    profile = tmp_path / "p.yaml"
-    for base in ("no such", "x" * 300, str(profile)):
-        profile.write_text(json.dumps({"extends": base, "name": "p"}))
-        with pytest.raises(BadInput, match=r"p\.yaml: extends: "):
-            profiles.load(str(profile))
-    with pytest.raises(BadInput, match="there is no profile"):
-        profiles.load("x" * 300)
-
-
 def test_an_archive_that_expands_a_thousandfold_is_refused_and_one_in_proportion_is_read(tmp_path: Path) -> None:
     bomb, plain = tmp_path / "bomb.jsonl.gz", tmp_path / "plain.jsonl.gz"
     bomb.write_bytes(gzip.compress(b"\n" * 20_000_000))
@@ -139,12 +97,6 @@ def test_an_archive_that_expands_a_thousandfold_is_refused_and_one_in_proportion
     with pytest.raises(BadInput, match=rf"bomb\.jsonl\.gz: unpacks to more than {MOST_EXPANDED} times its size"):
         list(text_lines(bomb))
     assert sum(1 for _ in text_lines(plain)) == 50_000
-
-
-def test_a_number_of_thousands_of_digits_is_no_number(tmp_path: Path) -> None:
-    assert Row({"n": "1\x1e"}, tmp_path, 1).number("n") == 1, "what is stripped to be looked at is stripped to be read"
-    with pytest.raises(BadInput, match=r"n: .* is not a whole number"):
-        Row({"n": "9" * 5000}, tmp_path, 1).number("n")
 
 
 @pytest.mark.parametrize("name", ["../outside.csv", "{outside}", "x" * 300, "loop.csv"])

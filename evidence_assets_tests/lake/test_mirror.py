@@ -213,17 +213,6 @@ def test_a_completion_is_paid_for_once_by_all_machines(machine: Machine) -> None
     said = Completion("yes", 1, 1, 0.5, "stop")
     one.put("ab" * 16, said)
     assert other.get("ab" * 16) == said and other.get("cd" * 16) is None and len(other) == 1
-    one.close(), other.close()
-
-
-def test_a_killed_put_leaves_a_partition_that_is_made_again(machine: Machine) -> None:
-    here = Lake.create(machine("a"))
-    write(here, "A")
-    other = Lake(machine("b"))
-    with replacing_file(other._path("predictions", ASSET, "quiz|0")) as file:  # the first of two files, then a kill
-        file.write_bytes(here.path("lineage_edges", ASSET, "quiz|0").read_bytes())
-    mirror(other.root).delete(other._path("lineage_edges", ASSET, "quiz|0"))
-    assert not here.is_whole("predictions", ASSET, "quiz|0")
 
 
 def test_find_lake_takes_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.lake import connect, lineage
-from evidence_assets.lake import rows as row_files
 from evidence_assets.lake.lineage import DERIVED, USED, Node, UnknownId, edge, trace
 from evidence_assets.lake.places import row_of_a_question
 from evidence_assets.lake.store import Lake
@@ -66,13 +64,6 @@ def test_lineage_in_an_unexpected_partition_is_found_all_the_same(lake: Lake, mo
     assert set(lineage.distinct_rows(found)) == {"chain", "chunk", "document", "evidence", "file", "question"}
 
 
-def test_an_asset_of_lineage_alone_is_followed_too(lake: Lake) -> None:
-    lake.write("documents", "", {"lineage_edges": [edge("chunk", "k0", DERIVED, "question", "q2", "v")]})
-    with connect(lake.root) as connection:
-        found = lineage.distinct_rows(trace(connection, long("p1")))
-    assert found["question"] == ["q1", "q2"]
-
-
 def test_a_beginning_is_enough_where_it_is_long_or_alone(lake: Lake) -> None:
     with connect(lake.root) as connection:
         assert trace(connection, long("p1")[:12]).id == long("p1")
@@ -81,12 +72,6 @@ def test_a_beginning_is_enough_where_it_is_long_or_alone(lake: Lake) -> None:
             trace(connection, "p")
         with pytest.raises(UnknownId, match="no row"):
             trace(connection, "p1000000000x")
-
-
-def test_lineage_lies_in_small_row_groups(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(row_files.SMALL_GROUPS, "lineage_edges", 2)
-    lake.write("x", "", {"lineage_edges": [edge("chunk", f"k{i}", DERIVED, "question", "q1", "v") for i in range(5)]})
-    assert pq.ParquetFile(lake.path("lineage_edges", "x")).metadata.num_row_groups == 3
 
 
 @pytest.mark.parametrize(("table", "column"), [("lineage_edges", "child_id"), ("evidence", "evidence_id")])

@@ -8,10 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.assets.raw_files import copy_sample
-from evidence_assets.assets.seeds import look
 from evidence_assets.lake.atomic import replacing_file, replacing_folder
-from evidence_assets.lake.store import Lake
 
 
 def state(path: Path) -> list[str]:
@@ -50,12 +47,3 @@ def test_files_and_folders_that_took_their_place_are_on_the_disk(tmp_path: Path,
     assert safe(tmp_path / "a" / "file", flushed) and safe(tmp_path / "b" / "folder", flushed)
     (tmp_path / "a" / "file").write_text("three")
     assert not safe(tmp_path / "a" / "file", flushed)
-
-
-def test_raw_files_that_are_put_there_once_are_on_the_disk(tmp_path: Path, flushed: dict[int, list[str]]) -> None:
-    lake = Lake.create(tmp_path / "data_lake")
-    names = copy_sample("small", lake.raw / "sample")
-    look(lake)
-    assert all(safe(lake.raw / "sample" / name, flushed) for name in names)
-    placed = list((lake.raw / "seeds").iterdir())
-    assert len(placed) > 1 and all(safe(path, flushed) for path in placed)

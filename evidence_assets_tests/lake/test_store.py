@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,7 +22,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.lineage import edge
-from evidence_assets.lake.rows import prepare, typed, version_of
+from evidence_assets.lake.rows import prepare, version_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder
 from evidence_assets_tests.lake_rows import prediction
@@ -85,42 +84,6 @@ def test_rows_that_do_not_fit_are_refused(rows: list[dict[str, Any]], says: str)
         prepare("citations", rows)
 
 
-def test_a_number_that_is_none_is_refused(lake: Lake) -> None:
-    row = dict.fromkeys(TABLES["scores"].names, "x") | {
-        "value": float("nan"),
-        "low": 0.0,
-        "high": 1.0,
-        "n": 1,
-        "published": None,
-    }
-    with pytest.raises(SchemaMismatch, match="column value holds a value that is not a finite number"):
-        prepare("scores", [row])
-
-
-def test_values_by_column_are_typed_as_rows_are_and_may_leave_out_what_may_be_empty() -> None:
-    columns = {
-        "model_id": ["m"],
-        "name": ["n"],
-        "revision": ["r"],
-        "task": ["t"],
-        "vocabulary": [2],
-        "input_hash": ["h"],
-    }
-    rows = [{name: values[0] for name, values in columns.items()}]
-    assert typed("models", columns).equals(typed("models", rows))
-    with pytest.raises(SchemaMismatch, match="no column 'colour'"):
-        typed("models", {**columns, "colour": ["red"]})
-    with pytest.raises(SchemaMismatch, match=r"lacks columns \['task'\]"):
-        prepare("models", pl.DataFrame(columns).drop("task"))
-
-
-def test_a_partition_has_the_version_of_its_rows_whatever_lies_under_what_is_empty(lake: Lake) -> None:
-    rows = [edge("chunk", f"k{i:04d}", "used", "seed", "s", "v", None, i / 7 if i % 2 else None) for i in range(1000)]
-    lake.write("x", "b|0", {"lineage_edges": rows})
-    assert lake.written_version("lineage_edges", "x", "b|0") == version_of(prepare("lineage_edges", rows))
-    assert lake.written_version("lineage_edges", "x", "b|1") == ""
-
-
 def test_a_version_does_not_depend_on_the_memory_around_the_rows() -> None:
     texts, lists = ["a", None, "ccc", ""], [["x"], [], None, ["yy", "z"]]
     numbers = pa.array([1.5, None, float("inf"), 0.0], pa.float16())
@@ -157,23 +120,12 @@ def test_no_key_or_partition_can_leave_the_lake(lake: Lake) -> None:
     assert asset_of_folder(asset_folder("evidence/mcqa/bm25")) == "evidence/mcqa/bm25"
 
 
-def test_an_absent_partition_reads_as_no_rows_of_the_right_types(lake: Lake) -> None:
-    frame = lake.read("predictions", "nobody", "x|0")
-    assert frame.height == 0
-    assert tuple(frame.columns) == TABLES["predictions"].names
-
-
 def test_a_folder_that_is_no_lake_is_refused_with_a_sentence(lake: Lake) -> None:
     (lake.root / "format.json").write_text("not json")
     with pytest.raises(LakeVersionError, match="does not say"):
         Lake(lake.root)
     with pytest.raises(LakeVersionError, match="there is no lake"):
         Lake(lake.root / "elsewhere")
-
-
-def test_frozen_settings_may_not_change(lake: Lake) -> None:
-    with pytest.raises(LakeVersionError, match="question_shards = 1, this profile says 8"):
-        Lake.create(lake.root, question_shards=8)
 
 
 WRITER = """
@@ -212,25 +164,6 @@ def test_kill_nine_at_any_moment_leaves_a_whole_file_and_a_rerun_the_same_bytes(
         lake.write("citations/x", "b|0", rows)
         assert path.read_bytes() == expected
         assert [p.name for p in path.parent.iterdir()] == [path.name], "a temporary file was left behind"
-
-
-@pytest.mark.long
-def test_two_writers_of_one_partition_take_turns(lake: Lake) -> None:
-    writers = [_writer(lake, "verified"), _writer(lake, "absent")]
-    try:
-        path = lake.path("citations", "citations/x", "b|0")
-        deadline = time.monotonic() + 1.5
-        seen = set()
-        while time.monotonic() < deadline:
-            if path.exists():
-                verdicts = set(lake.read("citations", "citations/x", "b|0", ["verdict"])["verdict"].to_list())
-                assert len(verdicts) == 1, "rows of two writers in one file"
-                seen |= verdicts
-        assert seen
-    finally:
-        for process in writers:
-            process.kill()
-            process.wait()
 
 
 def _write_on_full_disk(root: str, queue: Any) -> None:
@@ -290,13 +223,3 @@ def test_rows_are_taken_over_only_with_all_that_was_written_with_them(lake: Lake
     assert step.previous().is_empty() and lake.read("predictions").height == 1
     lake.delete("predictions", "predictions/x")
     assert not lake.is_whole("predictions", "predictions/x", "b|0")
-
-
-def test_rows_that_were_written_alone_or_before_files_were_marked_are_whole(lake: Lake) -> None:
-    lake.write("citations/x", "b|0", {"citations": [citation(1)]})
-    assert lake.is_whole("citations", "citations/x", "b|0")
-    step = answered(lake, 1)
-    for table in ("predictions", "lineage_edges"):
-        path = lake.path(table, "predictions/x", "b|0")
-        pq.write_table(pq.read_table(path, partitioning=None).replace_schema_metadata(None), path)
-    assert step.previous().height == 1

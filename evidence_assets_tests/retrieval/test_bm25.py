@@ -65,11 +65,6 @@ def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
     assert len(set(scores.tolist())) == 1
 
 
-def test_a_term_counts_as_often_as_the_query_says_it(tmp_path: Path) -> None:
-    index = index_of(tmp_path, [["a"], ["b"], ["c"]])
-    assert index.top_k(["a", "a"], 1)[1][0] == 2 * index.top_k(["a"], 1)[1][0]
-
-
 def test_printed_idf_is_clipped_where_it_would_be_negative() -> None:
     assert idf_of(3, 3, "printed") == 0.0
     assert idf_of(3, 1, "printed") == pytest.approx(np.log(2.5 / 1.5))
@@ -106,8 +101,3 @@ def test_files_that_are_cut_or_of_another_index_are_refused(tmp_path: Path, name
     file.write_bytes((tmp_path / "y" / "index" / f"{name}.npy").read_bytes())
     with pytest.raises(StaleInput, match="do not belong together"):
         TermIndex(tmp_path / "x" / "index").top_k(["common"], 1)
-
-
-def test_fewer_than_one_text_cannot_be_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        index_of(tmp_path, [["a"]]).top_k(["a"], 0)

@@ -5,7 +5,6 @@ from.
 from __future__ import annotations
 
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -17,28 +16,14 @@ from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.rows import typed
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import chunk_texts, chunks_version, open_corpus
+from evidence_assets_tests.lake_rows import chunk
 
 SHARDS = {"0": ["d", "b"], "2": ["c"], "10": ["a", "e"]}
 
 
 def write(lake: Lake, shard: str, ids: list[str], text: str = "Text of", *, embedded: bool = True) -> None:
     """Chunks of a shard, out of order, with vectors that follow from their ids."""
-    rows = [
-        {
-            "chunk_id": i,
-            "doc_id": f"d{9 - n}",
-            "title": "",
-            "ordinal": 0,
-            "text": f"{text} {i}.",
-            "char_start": 0,
-            "char_end": 9,
-            "n_tokens": 3,
-            "sentence_offsets": [{"start": 0, "end": 9}],
-            "source": "f",
-            "source_version": "v",
-        }
-        for n, i in enumerate(ids)
-    ]
+    rows = [chunk(n, f"{text} {i}.", chunk_id=i, sentence_offsets=[{"start": 0, "end": 9}]) for n, i in enumerate(ids)]
     lake.write("corpus/c/chunks", shard, {"chunks": typed("chunks", rows)})
     if embedded:
         vectors = np.random.default_rng([ord(i) for i in ids]).normal(size=(len(ids), 4))
@@ -66,14 +51,6 @@ def test_chunks_are_counted_shard_by_shard_and_by_their_ids_within(lake: Lake) -
     assert [text for block in chunk_texts(lake, "c") for text in block] == corpus.texts(range(5))
     scores, positions = corpus.index.search(corpus.vectors.astype(np.float32), 1)
     assert positions[:, 0].tolist() == [0, 1, 2, 3, 4] and scores[:, 0] == pytest.approx(1, abs=1e-2)
-
-
-def test_threads_share_one_corpus_and_read_it_at_once(lake: Lake) -> None:
-    with ThreadPoolExecutor(8) as executor:
-        opened = list(executor.map(lambda _: open_corpus(lake, "c"), range(16)))
-        read = list(executor.map(lambda i: opened[i % 16].texts([i % 5, 0]), range(400)))
-    assert len({id(corpus) for corpus in opened}) == 1
-    assert read == [[opened[0].texts(range(5))[i % 5], "Text of b."] for i in range(400)]
 
 
 def test_an_index_older_than_chunks_or_vectors_is_refused_and_one_that_was_moved_is_not(lake: Lake) -> None:

@@ -5,7 +5,7 @@ corpus.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -78,15 +78,15 @@ def test_words_of_texts_and_of_titles_are_indexed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["chunks.arrow", "id_keys.npy", "id_places.npy", "text_keys.npy", "corpus.json", "vectors.npy"]
 )
-@pytest.mark.parametrize("left", [0.0, 0.5, None])
-def test_a_file_that_is_cut_or_gone_is_named(tmp_path: Path, name: str, left: float | None) -> None:
+def test_a_file_that_is_cut_or_gone_is_named(tmp_path: Path, name: str) -> None:
     write_corpus_files(tmp_path, [shard([f"{i:04d}" for i in range(200)])])
     path = tmp_path / name
     content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(StaleInput, match=f"{name} is cut short or damaged.*materialize"):
+        _ = CorpusFiles(tmp_path).vectors
     path.unlink()
-    if left is not None:
-        path.write_bytes(content[: int(left * len(content))])
-    with pytest.raises(StaleInput, match=f"{name} is (cut short or damaged|missing).*materialize"):
+    with pytest.raises(StaleInput, match=f"{name} is missing.*materialize"):
         _ = CorpusFiles(tmp_path).vectors
 
 
@@ -113,17 +113,3 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         loud = Shard(shard(["a"]).chunks, [np.full((1, 3), bad)])
         with pytest.raises(BadInput, match="float16 cannot hold"):
             write_corpus_files(folder, [loud])
-
-
-def test_a_corpus_is_written_in_one_pass_that_holds_one_shard(tmp_path: Path) -> None:
-    alive = 0
-
-    def shards() -> Iterator[Shard]:
-        nonlocal alive
-        for start in range(3):
-            alive += 1
-            assert alive == 1
-            yield shard([f"{start}{i}" for i in range(5)])
-            alive -= 1
-
-    assert write_corpus_files(tmp_path, shards()) == 15

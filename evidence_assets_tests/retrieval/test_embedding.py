@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray, NotNumbers
 from evidence_assets.retrieval import embedding
 from evidence_assets.retrieval.embedding import embed
@@ -102,16 +99,3 @@ def test_one_text_without_numbers_is_named_and_costs_no_other() -> None:
 def test_weights_that_give_no_numbers_at_all_are_not_blamed_on_texts() -> None:
     with pytest.raises(ModelUnavailable, match="not numbers"):
         made(Letters(bad="text"))
-
-
-def test_a_lake_of_single_precision_is_read_and_taken_over(tmp_path: Path) -> None:
-    lake = Lake.create(tmp_path)
-    table, _ = made(Letters())
-    lake.write("corpus/c/embeddings", "0", {"chunk_embeddings": table})
-    path = lake.path("chunk_embeddings", "corpus/c/embeddings", "0")
-    old = pq.read_table(path)
-    at = old.schema.get_field_index("vector")
-    pq.write_table(old.set_column(at, "vector", old["vector"].cast(pa.list_(pa.float32()))), path)
-    encoder = Letters()
-    again, reused = made(encoder, lake.read("chunk_embeddings", "corpus/c/embeddings"))
-    assert reused == 40 and encoder.asked == [] and again.equals(table)

@@ -178,14 +178,6 @@ def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path) ->
         np.testing.assert_array_equal(found.tokens(place).vectors[0], encoder.vector(text).astype(np.float16))
 
 
-def test_what_is_part_of_an_asset_is_read_and_stays_as_it_was(tmp_path: Path) -> None:
-    encoder = PieceEncoder()
-    for path in _filled(cache_at(tmp_path / "asset", encoder), ["a"]):
-        os.utime(path, (1, 1))
-    kept(cache_at(tmp_path / "cache", encoder, whole=[tmp_path / "asset"]), ["a", "b"])
-    assert [path.stat().st_mtime for path in (tmp_path / "asset").glob("*.arrow")] == [1]
-
-
 def _filled(cache: TokenCache, texts: Sequence[str]) -> list[Path]:
     return [segment.path for segment in kept(cache, texts).segments if set(keys_of(texts)) & set(segment.keys)]
 
@@ -200,41 +192,6 @@ def test_a_segment_that_is_cut_or_of_another_encoder_is_named(tmp_path: Path) ->
         path.write_bytes(whole[:left])
         with pytest.raises(StaleInput, match=rf"{path.name} is cut short or damaged.*delete it"):
             cache_at(tmp_path / "c", encoder)
-
-
-FULL_DISK = """
-import resource, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from evidence_assets_tests.retrieval.test_token_store import *
-folder = Path(sys.argv[1])
-encoder = PieceEncoder()
-cache = cache_at(folder, encoder)
-kept(cache, ["kept before"])
-made(folder, encoder)
-resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-many = [f"text {i} of many words" for i in range(400)]
-for write in (lambda: kept(cache, many), lambda: made(folder, encoder, many)):
-    try:
-        write()
-    except OSError as error:
-        print(error)
-encoder.asked.clear()
-kept(cache, ["kept before"])
-there = TokenStore(folder / "store", expected=source_version("chunks", MODEL), cache=folder)
-print(encoder.asked, [p.suffix for p in folder.glob("*.arrow")] + ["before"] * (len(there) == len(TEXTS)))
-"""
-
-
-def test_a_disk_that_fills_ends_in_a_sentence_and_leaves_what_was_there(tmp_path: Path) -> None:
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(tmp_path), root], capture_output=True, text=True, check=True
-    )
-    cache, store, left = done.stdout.strip().splitlines()
-    assert "no room to write" in cache and ".arrow;" in cache
-    assert f"no room to write {tmp_path / 'store'};" in store
-    assert left == "[] ['.arrow', 'before']"
 
 
 BESIDE = """

@@ -34,15 +34,3 @@ def test_matrix_equals_definition_and_library(seed: int, d: int, spread: float) 
     assert got == pytest.approx(library, abs=1e-10)
     assert (got >= 0).all() and (got <= np.log(2)).all()
     assert got[0, 0] == pytest.approx(0, abs=1e-12)
-
-
-def test_softmax_survives_large_numbers_and_refuses_a_temperature_of_zero() -> None:
-    assert softmax([1e4, 0.0]).tolist() == [1.0, 0.0]
-    assert softmax([2.0, 0.0], temperature=2.0) == pytest.approx(softmax([1.0, 0.0]))
-    with pytest.raises(ValueError, match="above 0"):
-        softmax([1.0], temperature=0)
-
-
-def test_matrices_of_different_width_are_refused() -> None:
-    with pytest.raises(ValueError, match="equal width"):
-        jensen_shannon_matrix(np.ones((1, 2)), np.ones((1, 3)))

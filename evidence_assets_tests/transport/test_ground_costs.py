@@ -247,15 +247,3 @@ def test_coefficients_stay_below_the_generator_on_the_grid_of_the_proof() -> Non
         g = c0 + (c1 + c2 * np.cos(s / 2)) / np.cosh(s / 2)
         assert (h - g).min() >= 1e-5
         assert abs(c1) / 4 + 3 * abs(c2) / 4 < 0.5 and abs(c1) + abs(c2) < 0.72 and c0 + 1e-5 <= np.log(2)
-
-
-def test_the_bound_of_the_divergence_is_tight_where_it_was_fitted() -> None:
-    rng, cost = np.random.default_rng(0), ground_cost("jsd_unscaled")
-    for spread, share in ((0.3, 0.99), (3.0, 0.97)):
-        z = rng.normal(size=(40, 384)) * spread
-        points = cost.measure(z, np.ones(40)).points
-        room = Workspace(10, 30, 384, CPU)
-        features = tuple(torch.from_numpy(feature) for feature in cost.features(points[:10]))
-        x = room.rows(30)[0].copy_(torch.from_numpy(z[10:]))
-        lower = cost.lower(features, x, torch.ones(30, dtype=torch.float64), room)
-        assert (lower.numpy() / cost.matrix(points[:10], points[10:])).mean() > share
