@@ -94,14 +94,6 @@ def test_softmax_scores_are_attention_over_the_step() -> None:
     assert found.score[1:] == pytest.approx(weights / weights.sum() - 0.1)
 
 
-def test_a_hub_keeps_its_best_neighbours() -> None:
-    star = graph_of(101, [(0, i) for i in range(1, 101)])
-    angles = np.linspace(0, 1.5, 101)
-    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    found = expansion.expand(star, 0, PHRASE, vectors, ExpansionSettings(theta=1, heads=1, max_neighbours=10))
-    assert found.nodes.tolist() == list(range(11))
-
-
 def test_question_and_options_attend_jointly() -> None:
     nodes = np.arange(6)
     alone = expansion.attend(PHRASE[None], nodes, VECTORS, heads=1)

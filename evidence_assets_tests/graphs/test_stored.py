@@ -8,25 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.graphs.merge import edge_lineage
 from evidence_assets.graphs.stored import (
     build_name_vectors,
     encoded,
 )
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets_tests.graphs.small_graph import TRIPLES, graph_of_rows, merged, small_graph
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.graphs.small_graph import graph_of_rows, merged, small_graph
 from evidence_assets_tests.systems.small_models import WordEncoder
-
-
-def test_two_ways_of_writing_a_name_are_one_node_and_the_edge_keeps_both_triples(tmp_path: Path) -> None:
-    _, edges = merged(tmp_path)
-    thirst = edges.filter(pl.col("triple_ids").list.len() == 2)
-    assert thirst.height == 1 and thirst["sources"][0].to_list() == ["graph.tsv:3", "graph.tsv:4"]
-    lineage = stored("lineage_edges", edge_lineage(edges))
-    assert lineage.height == len(TRIPLES)
-    assert set(lineage.filter(pl.col("child_id") == thirst["edge_id"][0])["rank"]) == {1, 2}
-    assert lineage["parent_id"].equals(lineage["parent_version"].rename("parent_id"))
 
 
 def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
@@ -52,13 +40,6 @@ def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
         np.load(tmp_path / "v" / "vectors.npy"), model.sentences(["a", "d", "b"]).astype(np.float16)
     )
     assert build_name_vectors(tmp_path / "v", more, model, "other model", "2", 10**9) == (3, 0)
-
-
-def test_a_graph_without_triples(tmp_path: Path) -> None:
-    graph = small_graph(tmp_path, [])
-    assert (len(graph), graph.arrays.n_nodes, graph.arrays.n_edges, graph.relations) == (0, 0, 0, ())
-    assert not graph.linker.link("fever").found and graph.near is None
-    assert len(graph.node_vectors) == len(graph.passage_vectors("edge")) == 0
 
 
 def test_texts_longer_than_the_encoder_reads_are_the_mean_of_their_chunks() -> None:

@@ -122,17 +122,6 @@ def test_conjunction_and_its_witnesses() -> None:
     assert witness_edges(MEDICINE, patterns, DRUGS, 1) == []
 
 
-def test_printed_form_intersects_the_wrong_side() -> None:
-    between_variables = [Pattern(DRUGS, TARGETS, GENES)]
-    assert substitute(MEDICINE, between_variables, DRUGS).candidates.tolist() == [0, 2]
-    assert substitute(MEDICINE, between_variables, DRUGS, form="printed").candidates.tolist() == []
-    with_constants = [Pattern(DRUGS, TREATS, Constant("flu", (5,))), Pattern(DRUGS, TARGETS, Constant("g3", (3,)))]
-    assert substitute(MEDICINE, with_constants, DRUGS, form="printed").candidates.tolist() == [0]
-    same = [Pattern(DRUGS, TREATS, DRUGS)]
-    assert substitute(MEDICINE, same, DRUGS, form="printed").skipped == ((0, "both ends are the same variable"),)
-    assert substitute(MEDICINE, same, DRUGS).candidates.tolist() == []
-
-
 @given(st.data())
 @settings(max_examples=40, deadline=None)
 def test_printed_equals_its_words_in_sets(data: st.DataObject) -> None:

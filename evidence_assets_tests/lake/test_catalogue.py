@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.lake import connect, find_lake, table
-from evidence_assets.lake.catalogue import need
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake.test_store import citation
@@ -59,20 +58,3 @@ def test_the_lake_may_be_moved_and_is_found_from_below(
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "named"))
     assert find_lake() == tmp_path / "named"
     assert os.environ["EVIDENCE_LAKE"]
-
-
-def test_a_lazy_connection_makes_the_views_that_are_asked_for(lake: Lake) -> None:
-    lake.write("citations/x", "", {"citations": [citation(1)]})
-
-    def views() -> list[str]:
-        found = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1").fetchall()
-        return [name for (name,) in found if not name.startswith("_empty")]
-
-    with connect(lake.root, lazily=True) as connection:
-        assert views() == []
-        need(connection, "citations", "scores")
-        need(connection, "citations")
-        assert views() == ["citations", "scores"]
-        assert connection.execute("SELECT count(*) FROM citations").fetchone() == (1,)
-    with connect(lake.root) as connection:
-        assert set(views()) == set(TABLES)

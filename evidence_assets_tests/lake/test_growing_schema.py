@@ -105,10 +105,3 @@ def test_a_lake_of_another_format_is_refused_with_what_to_do(version: int, says:
     for open_it in (lambda: Lake(lake.root), lambda: Lake.create(lake.root), lambda: connect(lake.root)):
         with pytest.raises(LakeVersionError, match=f"has format {version}, this program reads {FORMAT}: {says}"):
             open_it()
-
-
-def test_a_view_over_old_files_still_hands_filters_to_them(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake.write("x", "", {"citations": [row("citations", 1), row("citations", 3)]})
-    grow(monkeypatch, "citations")
-    plan = queried(lake, "EXPLAIN SELECT * FROM citations WHERE citation_id = 'v2'")[0][1]
-    assert "Filters" in plan.split("READ_PARQUET")[-1]

@@ -11,7 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 
-import obstore
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -132,22 +131,6 @@ def test_a_folder_that_someone_else_put_leads_nowhere_else(machine: Machine, tmp
     with pytest.raises(BadInput, match="outside the destination"):
         there.index_folder("x")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_put_that_fails_changes_nothing_anywhere(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, there = Lake.create(machine("a")), Lake(machine("b"))
-    write(here, "A")
-
-    def broken(*_: object, **__: object) -> str:
-        raise OSError("cut")
-
-    with monkeypatch.context() as cut:
-        cut.setattr(obstore, "put", broken)
-        with pytest.raises(StoreUnavailable):
-            write(here, "B")
-        with pytest.raises(StoreUnavailable), replacing_folder(here.index_folder("x")) as folder:
-            (folder / "file").write_text("half")
-    assert answers(here) == ["A"] == answers(there) and not here.index_folder("x").exists()
 
 
 def test_two_writers_of_one_partition_end_with_all_files_of_one(machine: Machine) -> None:

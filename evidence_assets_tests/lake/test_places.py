@@ -52,18 +52,6 @@ def test_a_trace_by_files_is_the_trace_through_the_views(
     assert found.next
 
 
-def test_lineage_in_an_unexpected_partition_is_found_all_the_same(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in ("chains", "lineage_edges"):
-        source = lake.path(table, "chains/mcqa/s", "quiz|1")
-        target = lake.path(table, "chains/mcqa/s", "moved|0")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        source.rename(target)
-    with connect(lake.root) as connection:
-        found = trace(connection, long("p3"))
-    assert found.as_dict() == everywhere(lake, long("p3"), monkeypatch).as_dict()
-    assert set(lineage.distinct_rows(found)) == {"chain", "chunk", "document", "evidence", "file", "question"}
-
-
 def test_a_beginning_is_enough_where_it_is_long_or_alone(lake: Lake) -> None:
     with connect(lake.root) as connection:
         assert trace(connection, long("p1")[:12]).id == long("p1")

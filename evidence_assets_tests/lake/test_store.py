@@ -15,8 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.atomic import replacing_folder
@@ -49,14 +47,6 @@ def test_every_table_is_declared_with_a_sentence_a_column_and_a_key_of_its_own()
         assert schema.description.endswith(".")
         assert all(column.description.endswith(".") for column in schema.columns), schema.name
         assert {*schema.key, schema.row_id, schema.version_column} <= set(schema.names), schema.name
-
-
-@settings(deadline=None)
-@given(st.permutations(list(range(12))))
-def test_the_order_of_rows_does_not_matter(order: list[int]) -> None:
-    assert prepare("citations", [citation(i) for i in order]).equals(
-        prepare("citations", [citation(i) for i in range(12)])
-    )
 
 
 def test_equal_rows_make_equal_bytes_and_other_rows_other_versions(lake: Lake) -> None:
@@ -95,22 +85,6 @@ def test_a_version_does_not_depend_on_the_memory_around_the_rows() -> None:
     assert version_of(longer.combine_chunks().slice(3, 4)) == version_of(longer.slice(3, 4)) == version_of(rows)
     empty = rows.set_column(0, "text", pa.array(["a", "", "ccc", ""]))
     assert len({version_of(one) for one in (rows, rows.slice(1), rows.take([1, 0, 2, 3]), empty)}) == 4
-
-
-def test_a_stamp_tells_a_change_of_rows_and_of_indexes(lake: Lake) -> None:
-    stamped = (("citations", "citations/x"), ("indexes", "corpus/x/index"))
-    assert lake.stamp(*stamped) == ()
-    seen = set()
-    for number in range(3):
-        lake.write("citations/x", "b|0", {"citations": [citation(number)]})
-        seen.add(lake.stamp(*stamped))
-        with replacing_folder(lake.index_folder("corpus/x/index")) as temporary:
-            (temporary / "part").mkdir()
-            (temporary / "part" / "meta.json").write_text("1")
-        seen.add(lake.stamp(*stamped))
-    lake.write("citations/another", "", {"citations": [citation(9)]})
-    assert lake.stamp(*stamped) in seen
-    assert len(seen) == 6
 
 
 def test_no_key_or_partition_can_leave_the_lake(lake: Lake) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import FloatArray, NotNumbers
 from evidence_assets.retrieval import embedding
 from evidence_assets.retrieval.embedding import embed
@@ -94,8 +94,3 @@ def test_one_text_without_numbers_is_named_and_costs_no_other() -> None:
     assert isinstance(done, pl.DataFrame)
     table, reused = made(encoder, done)
     assert reused == 39 and len(encoder.asked) == 1 and len(table) == 40
-
-
-def test_weights_that_give_no_numbers_at_all_are_not_blamed_on_texts() -> None:
-    with pytest.raises(ModelUnavailable, match="not numbers"):
-        made(Letters(bad="text"))
