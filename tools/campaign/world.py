@@ -30,7 +30,7 @@ name: campaign
 sample: small
 harvesting: {training_steps: 40, n: 8, prompts: 2, sample_relations: [may_treat]}
 """
-LOADED = ("torch", "transformers", "sentence_transformers", "faiss", "matplotlib.pyplot", "duckdb", "torch_geometric")
+LOADED = ("torch", "transformers", "sentence_transformers", "faiss", "duckdb", "torch_geometric")
 FAMILIES = ("search", "graph", "sample_skb")
 LEFT_OUT = ("sample_claims", "sample_graph")
 VARIANTS = ("uscrake", "ucret", "kbloom")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.benchmarks.info import dataset
-from evidence_assets.benchmarks.official.choices import read_facts
 from evidence_assets.benchmarks.official.passages import read_hotpotqa_documents
 from evidence_assets.benchmarks.readers import read_questions
 
@@ -36,14 +35,6 @@ def test_every_row_is_read(dev_data: Path, name: str, folder: str, split: str, c
     assert all(question.gold for question in found)
     whole = dataset(name).counts[split] == count
     assert (dataset(name).count_note(split, count) == "") == whole
-
-
-def test_all_gold_facts_are_in_the_open_book(dev_data: Path) -> None:
-    facts = {fact.doc_id: fact.text for fact in read_facts(dev_data / "obqa")}
-    assert len(facts) == 1326
-    for question in read_questions("obqa", dev_data / "obqa", "dev"):
-        (evidence,) = question.gold_evidence
-        assert facts[evidence.source] == evidence.text
 
 
 def test_hotpotqa_sentences_stand_where_their_locators_say(dev_data: Path) -> None:

@@ -14,7 +14,6 @@ from evidence_assets.experiment.scores.gold_evidence import (
     citation_scores,
     covered_words,
     evidence_recall,
-    evidence_texts,
     matched_tokens,
 )
 from evidence_assets.graphs.merge import edge_id, node_id
@@ -141,9 +140,3 @@ def test_each_token_takes_its_nearest_of_any_text() -> None:
         assert value == pytest.approx(sum(best) / len(best), abs=1e-6)
     assert matched_tokens(ASKED[2:], TEXTS, encoder) == [0.0]
     assert matched_tokens([], {}, encoder) == []
-
-
-def test_what_a_model_recalled_is_left_out_and_equal_texts_count_once() -> None:
-    recalled = json.dumps({"origin": "model", "triple": ["a", "b", "c"]})
-    rows = [evidence(1, 1, "x"), evidence(1, 2, "x"), evidence(1, 3, "y", kind="triple", why=recalled)]
-    assert evidence_texts(stored("evidence", [*rows, evidence(2, 1, "z")])) == {"q1": ["x"], "q2": ["z"]}
