@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.checks import SeenIds, some
-from evidence_assets.benchmarks.reading import Row, read_text, text_lines
+from evidence_assets.benchmarks.reading import Row, read_text
 from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.errors import BadInput
@@ -97,20 +97,6 @@ def portions(folder: Path) -> list[Portion]:
             below = f"texts {number % BUNDLES}"
         bundles[below].append(path)
     return [Portion(name, folder, tuple(own), partial(_documents, own, folder)) for name, own in bundles.items()]
-
-
-def documents_in(files: Sequence[Path]) -> int:
-    """Number of documents in files, whose text is not checked."""
-    return sum(_rows_in(path) if path.name.lower().endswith(SHARDS) else 1 for path in files)
-
-
-def _rows_in(path: Path) -> int:
-    if path.name.lower().endswith(".parquet"):
-        try:
-            return int(pq.read_metadata(path).num_rows)
-        except (pa.ArrowInvalid, OSError) as broken:
-            raise BadInput(f"not a whole Parquet file ({broken})", file=path) from broken
-    return sum(bool(line.strip()) for _, line in text_lines(path))
 
 
 def _documents(files: Sequence[Path], folder: Path) -> Iterator[Document]:

@@ -128,7 +128,15 @@ class Parts:
     @property
     def documents(self) -> int:
         """How many documents the parts hold together."""
-        return sum(part.documents for part in map(self.part, self._stated()["keys"]) if part is not None)
+        return sum(part.documents for part in self._parts())
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the chunks of all parts have."""
+        return sum(part.tokens for part in self._parts())
+
+    def _parts(self) -> list[Part]:
+        return [part for part in map(self.part, self._stated()["keys"]) if part is not None]
 
     def shard(self, shard: int) -> pa.Table:
         tables = [TABLES["chunks"].arrow.empty_table()]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence_assets import profiles
 from evidence_assets.benchmarks.corpora import corpus_files, portions
 from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declare, instances
-from evidence_assets.experiment.corpus_making import Tokens, cut, parts_of
-from evidence_assets.experiment.corpus_plan import CorpusPlan, plan_corpus
+from evidence_assets.experiment.corpus_making import Tokens, cut, kept_tokens, parts_of
 from evidence_assets.experiment.stage import Say, silent
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
@@ -40,20 +37,11 @@ def name_of(folder: Path) -> str:
     return name
 
 
-def plan_only(name: str, folder: Path) -> CorpusPlan:
-    """What a corpus of these files will take."""
-    _check(name, folder)
-    return plan_corpus(portions(folder), profiles.load())
-
-
-def add_corpus(
-    lake: Lake, name: str, folder: Path, planned: Callable[[CorpusPlan], None] | None = None, inform: Say = silent
-) -> Added:
+def add_corpus(lake: Lake, name: str, folder: Path, inform: Say = silent) -> Added:
     """Cut all documents of a folder, copy changed files into the lake, and declare the corpus unless it is declared.
 
-    Nothing of the corpus changes before all its files are read and cut. ``planned`` is called first with what it will
-    take. Raises BadInput where a file cannot be read, there is none, the disk has too little room, or the name belongs
-    to a corpus of other files.
+    Nothing of the corpus changes before all its files are read and cut. Raises BadInput where a file cannot be read,
+    there is none, or the name belongs to a corpus of other files.
     """
     _check(name, folder)
     below, own = f"corpora/{name}", lake.root / DECLARED
@@ -68,23 +56,19 @@ def add_corpus(
             kept = other.attributes.get("tokens", kept)
     files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
     changed = {below_folder: file_id(path) for below_folder, path in files.items()} != contents(raw)
-    if changed and planned is not None:
-        plan = plan_corpus(portions(folder), profiles.load())
-        planned(plan)
-        _check_room(lake, plan)
-        kept = plan.kept if not declaration.exists() else kept
-    documents = parts_of(lake, name).documents
-    if changed or not documents:
-        documents = cut(lake, name, portions(folder), inform)[0].documents
+    parts = parts_of(lake, name)
+    if changed or not parts.documents:
+        parts, _ = cut(lake, name, portions(folder), inform)
     if changed:
         with replacing_folder(raw) as temporary:
             for below_folder, source in files.items():
                 (temporary / below_folder).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, temporary / below_folder)
     if not declaration.exists():
+        kept = kept_tokens(parts)
         attributes = {"name": name, "folder": below, **({} if kept == "stored" else {"tokens": kept})}
         declare(declaration, ("corpus.Corpus", attributes))
-    return Added(raw, documents, changed, kept)
+    return Added(raw, parts.documents, changed, kept)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -102,12 +86,3 @@ def _check(name: str, folder: Path) -> None:
     if not folder.is_dir():
         raise BadInput("there is no such folder", file=folder)
     refuse_links_out(folder)
-
-
-def _check_room(lake: Lake, plan: CorpusPlan) -> None:
-    free = shutil.disk_usage(lake.root).free
-    if plan.disk_bytes > free:
-        raise BadInput(
-            f"the corpus takes about {plan.disk_bytes / 1e9:,.1f} GB, {lake.root} has {free / 1e9:,.1f} GB free: make "
-            "room, or name another lake by --lake"
-        )

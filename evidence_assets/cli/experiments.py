@@ -27,7 +27,6 @@ from evidence_assets.retrieval.vector_index import META
 
 if TYPE_CHECKING:
     from evidence_assets.assets.planning import Planned
-    from evidence_assets.experiment.corpus_plan import CorpusPlan
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring your own data into the lake.")
@@ -112,10 +111,7 @@ def describe_corpus(name: str, lake: Path) -> str:
     """How large a corpus is that questions are answered from, or how to learn it before it is made."""
     stated = Lake(lake).index_folder(index_key(name)) / META if (lake / "format.json").exists() else None
     if stated is None or not stated.exists():
-        return (
-            f"corpus {name}: not made here; `evidence add corpus {name} FOLDER --plan` estimates its size, time and "
-            "disk from a sample"
-        )
+        return f"corpus {name}: not made here"
     index = open_json(stated)
     recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
     size = f"{index['bytes'] / 2**20:,.1f} MiB"
@@ -173,36 +169,21 @@ def add_corpus(
         Path,
         typer.Argument(help="Documents: Parquet, JSON lines, text, Markdown; HTML and PDF with the extra documents."),
     ],
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what it will take.")] = False,
     lake: LakeOption = None,
 ) -> None:
     """Add documents as a corpus, or bring it up to date; `evidence ask --corpus NAME` answers from it."""
     with sentences():
         from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_corpus import add_corpus as added
-        from evidence_assets.cli.add_corpus import plan_only
         from evidence_assets.cli.ask import make_anew, tell
 
-        if plan:
-            _show_corpus(name, plan_only(name, folder))
-            return
         opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
-        done = added(opened, name, folder, lambda planned: _show_corpus(name, planned), tell(name))
+        done = added(opened, name, folder, tell(name))
         make_anew(opened, name, done)
     out.print(
         f"{name}: {done.documents:,} documents; `evidence ask QUESTION --corpus {name}` asks them,", soft_wrap=True
     )
     out.print("`evidence add benchmark` adds questions of your own, the Dagster UI shows the corpus after a reload.")
-
-
-def _show_corpus(name: str, plan: CorpusPlan) -> None:
-    out.print(
-        f"{name}: {plan.files:,} files of {plan.bytes / 1e9:,.2f} GB, about {plan.documents:,} documents, "
-        f"{plan.chunks:,} chunks; {_duration(plan.seconds)} at the pace of a sample now; "
-        f"{plan.disk_bytes / 1e9:,.2f} GB of disk; token vectors "
-        + ("of all chunks" if plan.kept == "stored" else "on demand"),
-        soft_wrap=True,
-    )
 
 
 @adding.command("benchmark")

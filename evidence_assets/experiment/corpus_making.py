@@ -34,6 +34,10 @@ from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.retrieval.vector_index import IndexMeta
 
 Tokens = Literal["stored", "on_demand"]
+STORED_UP_TO = 2_000_000_000
+"""Bytes of token vectors up to which a corpus keeps those of all its chunks."""
+TOKEN_BYTES = 21
+"""Bytes of a token's row besides its vector, as measured."""
 
 
 def parts_of(lake: Lake, name: str) -> Parts:
@@ -56,6 +60,12 @@ def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent
             progress("bytes cut into chunks", inform),
         )
     return parts, count
+
+
+def kept_tokens(parts: Parts) -> Tokens:
+    """Whether the token vectors of all chunks are kept, as of a small corpus, or made on demand."""
+    dimensions = encoder(profiles.load().token_encoder).dimensions
+    return "stored" if parts.tokens * (2 * dimensions + TOKEN_BYTES) <= STORED_UP_TO else "on_demand"
 
 
 def chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> StageOutput:

@@ -1,4 +1,4 @@
-"""Two variants, or two runs, on the same questions, so that a difference is never read off two noisy numbers.
+"""Two variants on the same questions, so that a difference is never read off two noisy numbers.
 
 Reads stored predictions with DuckDB; nothing is predicted again, and neither Dagster nor torch is loaded.
 """
@@ -24,7 +24,7 @@ Answers = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two variants, or a variant in two runs, A and B, on the questions of one benchmark that both have answered."""
+    """Two variants, A and B, on the questions of one benchmark that both have answered."""
 
     benchmark: str
     n: int
@@ -98,30 +98,6 @@ def compare(
     names = [benchmark] if benchmark is not None else shared
     questions = _questions(connection, names)
     return [_on(name, questions[name], first, second) for name in names]
-
-
-def compare_runs(connection: duckdb.DuckDBPyConnection, run_a: str, run_b: str) -> list[tuple[str, Comparison]]:
-    """What two runs answered: for each variant the comparison on each benchmark that both answered with it.
-
-    A question that is no longer in the lake has no gold answer to be held against and is left out.
-    """
-    by_run: dict[str, dict[tuple[str, str], Answers]] = {run_a: {}, run_b: {}}
-    for row in rows_of(connection, ANSWERED_IN_RUNS, a=run_a, b=run_b):
-        by_run[row["run_id"]].setdefault((row["variant"], row["benchmark"]), {})[row["question_id"]] = row
-    first, second = by_run[run_a], by_run[run_b]
-    shared = sorted(first.keys() & second.keys())
-    if not shared:
-        raise BadInput(f"no variant answered a benchmark in both {run_a[:8]} and {run_b[:8]}")
-    questions = _questions(connection, [benchmark for _, benchmark in shared])
-    return [(pair[0], _on(pair[1], questions[pair[1]], first[pair], second[pair])) for pair in shared]
-
-
-ANSWERED_IN_RUNS = """
-SELECT h.run_id, replace(h.asset, 'predictions/', '') AS variant, p.question_id, p.benchmark, h.answer, h.status
-FROM history h JOIN predictions p ON p.prediction_id = h.row_id AND p.asset = h.asset
-WHERE starts_with(h.asset, 'predictions/') AND h.run_id IN ($a, $b)
-"""
-"""The answers of two runs. The history says what was answered, the predictions of today which question that was."""
 
 
 def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> dict[str, list[dict[str, Any]]]:
