@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,22 @@ def masked(device: str, small: bool) -> Iterator[Twins]:
     yield Twins("masked model", f"{len(texts)} texts", mine, its, worst, 1e-2)
 
 
+def index(device: str, small: bool) -> Iterator[Twins]:
+    """A flat FAISS index, where its build for cards is installed."""
+    import faiss
+
+    if device == "cpu" or not hasattr(faiss, "StandardGpuResources"):
+        return
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(2000 if small else 500_000, 384)).astype(np.float32)
+    flat = faiss.IndexFlatIP(384)
+    flat.add(vectors)
+    there = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, flat)
+    (near, _), mine = timed(lambda: flat.search(vectors[:64], 100), "cpu", 1)
+    (found, _), its = timed(lambda: there.search(vectors[:64], 100), device)
+    yield Twins("FAISS, flat", f"{len(vectors)} vectors", mine, its, float(np.abs(near - found).max()), 1e-2)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
@@ -166,7 +183,7 @@ def main() -> None:
     stated = parser.parse_args()
     if stated.device != "cpu" and not torch.cuda.is_available():
         raise SystemExit("torch sees no CUDA device here; --device cpu --small shows that the script works")
-    paths = [transport, attention, encoder, reranker, masked]
+    paths = [transport, attention, encoder, reranker, masked, *([index] if find_spec("faiss") else [])]
     name = torch.cuda.get_device_name() if stated.device != "cpu" else "the processor itself"
     table = Table("path", "size", "processor, s", "device, s", "times", "difference", "allowed", title=name)
     wrong = 0

@@ -20,7 +20,7 @@ from evidence_assets.models.vectors import Array, unit_rows
 
 Ground = Literal["cosine", "euclidean"]
 FluencyForm = Literal["printed", "corrected", "probability"]
-FinalForm = Literal["printed", "distance", "fluency"]
+FinalForm = Literal["printed", "distance", "rank_normalised", "fluency"]
 Idf = Callable[[str], float]
 
 
@@ -118,11 +118,16 @@ def final_scores(near: Array, fluent: Array, form: FinalForm = "printed", distan
     """Combine nearness and fluency; larger is better.
 
     ``printed``: σ(s)·s + σ(f)·f with the nearness s, so that larger is better; ``distance``: with the distance in its
-    place, to the letter of equation 5.20, which prefers far pairs. ``fluency``: the fluency alone, for a model whose
-    word vectors say little.
+    place, to the letter of equation 5.20, which prefers far pairs. ``rank_normalised``: the mean of the two rank
+    shares, so that neither unit outweighs the other. ``fluency``: the fluency alone, for a model whose word vectors
+    say little.
     """
     if form == "fluency":
         return fluent
+    if form == "rank_normalised":
+        from scipy.stats import rankdata  # as slow to import as torch
+
+        return np.asarray((rankdata(near) + rankdata(fluent)) / (2 * max(1, len(near))))
     if form == "distance":
         if distance is None:
             raise ValueError("the form `distance` needs the distances")

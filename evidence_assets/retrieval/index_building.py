@@ -160,6 +160,8 @@ def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], 
     index.cp.seed = 0
     if hasattr(index, "pq"):
         index.do_polysemous_training = False  # which numbers the codes anew for a search by bits that nobody asks for
+    if getattr(library, "get_num_gpus", int)():
+        index.clustering_index = library.index_cpu_to_all_gpus(library.IndexFlatIP(d))
     sample = SAMPLE_SHARE * vectors.n * (code_sizes(d)[code] + ID_BYTES) / (4 * d)
     index.train(vectors.some(int(max(sample, POINTS_A_LIST * int(lists), LEAST_SAMPLE)), seed=0))
     _reserve(index, vectors)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval.index_building import FLAT_UP_TO, code_sizes, finished_bytes, kind_for
-from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets.retrieval.vector_index import VectorIndex, gpu_copy
 from evidence_assets_tests.retrieval.written import build_index
 
 
@@ -142,3 +142,34 @@ def test_the_peak_is_less_than_one_and_a_half_finished_indexes(tmp_path: Path) -
     command = [sys.executable, "-c", PEAK, str(tmp_path)]
     said = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
     assert float(said.stdout) < 1.5
+
+
+class OneGpu:
+    """As much of FAISS's GPU build as `gpu_copy` calls."""
+
+    def __init__(self, refuses: str = "") -> None:
+        self.refuses = refuses
+
+    class StandardGpuResources:
+        pass
+
+    class GpuClonerOptions:
+        useFloat16 = False  # noqa: N815 - as FAISS names it
+
+    def get_num_gpus(self) -> int:
+        return 1
+
+    def index_cpu_to_gpu(self, resources: Any, gpu: int, index: Any, options: Any) -> Any:
+        if self.refuses:
+            raise RuntimeError(self.refuses)
+        return index, options.useFloat16
+
+
+def test_an_inverted_file_is_copied_to_a_gpu_with_half_precision_tables() -> None:
+    assert gpu_copy(OneGpu(), "index", "ivf64,pq64") == ("index", True)
+    assert gpu_copy(OneGpu(), "index", "flat") is None and gpu_copy(object(), "index", "ivf64,pq64") is None
+
+
+def test_an_index_that_a_gpu_refuses_stays_on_the_cpu_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
+    assert gpu_copy(OneGpu("out of memory"), "index", "ivf64,pq64") is None
+    assert "searched on the CPU: out of memory" in caplog.text
