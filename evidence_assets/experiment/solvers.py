@@ -67,7 +67,7 @@ def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], 
 def pool_of(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)) -> str | None:
     """The concurrency pool of a step with models of these kinds: ``llm`` if served, ``gpu`` if in the process."""
     if "generator" in kinds and settings.backend != "extractive":
-        return "gpu" if settings.backend == "transformers" else "llm"
+        return "gpu" if settings.backend in ("transformers", "vllm") else "llm"
     return "gpu" if set(kinds) - {"generator"} else None
 
 

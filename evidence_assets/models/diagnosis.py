@@ -145,6 +145,8 @@ def _generator(generator: GeneratorSettings) -> list[Finding]:
             return [Finding("reasoner", "extractive: no language model needed")]
         case "openai":
             return [_server("language model server", generator)]
+        case "vllm":
+            return [_package("vllm", "pip install 'evidence-assets[gpu]'")]
         case "transformers":
             four_bit = [_package("bitsandbytes", "pip install 'evidence-assets[gpu]'")] if generator.four_bit else []
             return [_weights("language model", generator), *four_bit]

@@ -151,9 +151,13 @@ def load_generator(settings: GeneratorSettings) -> Generator:
         from evidence_assets.models.completions import ReplayGenerator
 
         return ReplayGenerator(settings.folder, model_id=settings.name)
+    options = {**settings.model_dump(include={"revision", "four_bit"}), "constrained": settings.constrain != "none"}
     if settings.backend == "transformers":
         from evidence_assets.models.local_generators import TransformersGenerator
 
-        options = settings.model_dump(include={"revision", "four_bit"})
-        return TransformersGenerator(settings.name, **options, constrained=settings.constrain != "none")
+        return TransformersGenerator(settings.name, **options)
+    if settings.backend == "vllm":
+        from evidence_assets.models.local_generators import VLLMGenerator
+
+        return VLLMGenerator(settings.name, **options)
     raise BadInput(f"the backend {settings.backend} needs no language model")

@@ -59,7 +59,7 @@ class EncoderSettings(ModelSettings):
 class GeneratorSettings(_Strict):
     """The language model that reasons, and how it is reached."""
 
-    backend: Literal["extractive", "openai", "transformers", "replay"]
+    backend: Literal["extractive", "openai", "transformers", "vllm", "replay"]
     name: str = Field("extractive", description="Model name as the backend knows it.")
     revision: str | None = None
     base_url: str = Field("http://127.0.0.1:8000/v1", description="For openai: where the server listens.")

@@ -17,6 +17,8 @@ from evidence_assets.reasoning.templates import PACKAGED, Template, Words, fence
 REPAIR = Template.load(__package__, "repair", "system request reason reply")
 EXCERPT = 400
 """Characters of an unusable reply that are shown to the model again."""
+_BATCH = 512
+"""Requests handed at once to a generator that gives its completions only together."""
 _LONGEST_REPLY = 20_000
 """Characters; the longest reply asked for has about 1,000 tokens."""
 _BROKEN_OFF = {
@@ -253,8 +255,10 @@ def _text_of(completion: Completion) -> str:
 def _each(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
     """(number, completion) as soon as the generator gives them."""
     if isinstance(generator, _GivesEach):
-        return generator.generate_each(requests)
-    return enumerate(generator.generate(requests))
+        yield from generator.generate_each(requests)
+        return
+    for start in range(0, len(requests), _BATCH):
+        yield from enumerate(generator.generate(requests[start : start + _BATCH]), start=start)
 
 
 @dataclass(frozen=True)

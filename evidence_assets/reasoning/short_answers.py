@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from evidence_assets.graphs.entity_linking import EntityLinker
+from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray, Request
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
@@ -19,6 +20,7 @@ from evidence_assets.reasoning.extractive import Statement, statements
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.negation import denies
+from evidence_assets.text.sentences import language_of
 
 VERSION = "7"
 """Changes whenever equal input may give another answer."""
@@ -173,9 +175,14 @@ class ExtractiveShortAnswers:
 
 
 def _names(question: str) -> list[str]:
-    """Words that have a capital without beginning a sentence."""
-    words = re.findall(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*", question)
-    return [word for word in words if word[0].isupper() and word != "I"]
+    """Words that have a capital without beginning a sentence; in German every noun has one."""
+    if language_of(question) == "German":
+        return []
+    return [
+        word
+        for word in re.findall(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*", question)
+        if word[0].isupper() and word != "I"
+    ]
 
 
 def _in_text(
@@ -234,8 +241,11 @@ def answer_request(task: ShortTask, words: Words = PACKAGED) -> Request:
 
 
 def parse_short_answer(reply: str) -> str | None:
-    """The answer as it stands, None for N/A."""
-    return None if re.fullmatch(r"n\s*/?\s*a\.?", reply.strip(), flags=re.IGNORECASE) else reply.strip()
+    """The answer as it stands, None for N/A; an empty reply raises :class:`UnusableReply`."""
+    text = reply.strip()
+    if not text:
+        raise UnusableReply("the reply is empty")
+    return None if re.fullmatch(r"n\s*/?\s*a\.?", text, flags=re.IGNORECASE) else text
 
 
 def _short_answer(text: str, task: ShortTask) -> ShortAnswer:

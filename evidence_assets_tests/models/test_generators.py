@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +21,7 @@ from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reasoning import prompted
 from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.prompted import PromptedSolver, explain_request
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
 from evidence_assets_tests.models.servers import MODEL, model_server, running
 from evidence_assets_tests.models.tiny import make_causal, record
@@ -154,6 +157,62 @@ class TestReplay(GeneratorContract):
         (tmp_path / "a.jsonl").write_text('\n{"system": "", "user": "x"}\n')
         with pytest.raises(BadInput, match=r"a\.jsonl:2: no recorded exchange"):
             ReplayGenerator(tmp_path)
+
+
+class FakeEngine:
+    """Stands in for the engine: takes what the documented one takes and gives what it gives, counting letters."""
+
+    made: dict[str, Any]
+
+    def __init__(self, **settings: Any) -> None:
+        FakeEngine.made = settings
+
+    def get_tokenizer(self) -> Any:
+        class Tokenizer:
+            def apply_chat_template(self, messages: Any, **_: Any) -> str:
+                return "".join(message["content"] for message in messages)
+
+            def __call__(self, text: str, **_: Any) -> dict[str, list[int]]:
+                return {"input_ids": list(range(len(text)))}
+
+        return Tokenizer()
+
+    def generate(self, prompts: list[Any], sampling: list[Any], use_tqdm: bool) -> list[Any]:
+        assert len(prompts) == len(sampling) and not use_tqdm
+        return [
+            types.SimpleNamespace(
+                prompt_token_ids=prompt["prompt_token_ids"],
+                outputs=[
+                    types.SimpleNamespace(
+                        text=str(len(prompt["prompt_token_ids"])), token_ids=[1], finish_reason="stop"
+                    )
+                ],
+            )
+            for prompt in prompts
+        ]
+
+
+def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, sampling = types.ModuleType("vllm"), types.ModuleType("vllm.sampling_params")
+    vars(engine).update(LLM=FakeEngine, SamplingParams=lambda **values: values)
+    vars(sampling).update(StructuredOutputsParams=lambda **values: values)
+    monkeypatch.setitem(sys.modules, "vllm", engine)
+    monkeypatch.setitem(sys.modules, "vllm.sampling_params", sampling)
+    generator = load_generator(GeneratorSettings(backend="vllm", name="some/model", revision="abc", four_bit=True))
+    assert isinstance(generator, Generator) and (generator.model_id, generator.revision) == ("some/model", "abc")
+    assert FakeEngine.made["enable_prefix_caching"] and FakeEngine.made["quantization"] == "bitsandbytes"
+    assert generator.sampling(CHOICES[0])["structured_outputs"] == {"choice": list(CHOICES[0].choices)}
+    assert generator.sampling(explain_request(EXPLAIN))["structured_outputs"]["json"]["required"] == ["steps"]
+    assert generator.sampling(replace(PLAIN[0], temperature=0.7))["temperature"] == 0.7
+    assert generator.sampling(PLAIN[0]) == {
+        "temperature": 0.0,
+        "seed": 0,
+        "max_tokens": 8,
+        "structured_outputs": None,
+    }
+    found = generator.generate([PLAIN[1], LONG, PLAIN[0]])
+    assert [each.text for each in found] == [str(9 + 14), "", str(9 + 13)]
+    assert found[1].refused and "max_model_len" in found[1].finish_reason
 
 
 def test_backends_by_name(causal: Path, tmp_path: Path) -> None:
