@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,6 +122,7 @@ def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
 PEAK = """
 import resource, sys
 from pathlib import Path
+from typing import Any
 import numpy as np
 from evidence_assets.retrieval import index_building as made
 from evidence_assets_tests.retrieval.written import build_index
