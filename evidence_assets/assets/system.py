@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +12,11 @@ from evidence_assets import systems
 from evidence_assets.assets.partitions import BY_BENCHMARK, EVERY, MODEL_TAG, benchmark_partitions, question_partitions
 from evidence_assets.assets.seeds import RELATIONS
 from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
+from evidence_assets.experiment.scores import plots
 from evidence_assets.experiment.stage import Partitions, Read, Say, Stage
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.variants import Variant, variants
+from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
@@ -94,8 +97,17 @@ def _report(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
     lake.write(SCOREBOARD, "", {"published_figures": figures})
     with connect(lake.root, memory=None) as connection:
         filled = sum(cell.filled for cell in with_ours(cells, scores_beside(connection, cells)))
-    fillable = sum(cell.fillable for cell in cells)
-    return content_id(figures, filled), {"printed": len(cells), "fillable": fillable, "filled": filled}
+        images = plots.draw(connection)
+    folder = lake.root / "reports" / "scoreboard"
+    with replacing_folder(folder) as temporary:
+        for name, image in images.items():
+            (temporary / name).write_bytes(image)
+    shown: dict[str, Any] = {"folder": dg.MetadataValue.path(str(folder)), "printed": len(cells), "filled": filled}
+    shown["fillable"] = sum(cell.fillable for cell in cells)
+    for name, image in images.items():
+        encoded = base64.b64encode(image).decode()
+        shown[name.removesuffix(".png")] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{encoded})")
+    return content_id(figures, {name: image.hex() for name, image in images.items()}), shown
 
 
 class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
@@ -106,10 +118,10 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
             SCOREBOARD,
             _report,
             group="scores",
-            code_version="5",
+            code_version="6",
             description=(
-                "published_figures: what would fill each printed cell, or why nothing can. `evidence scoreboard` and "
-                "`evidence reproduce` show the scores beside them."
+                "Plots of every variant's accuracy beside the printed figure and by confidence; and published_figures: "
+                "what would fill each printed cell, or why nothing can."
             ),
             deps=[dep(stage.key, EVERY if stage.partitions else None) for stage in score_stages()],
         )

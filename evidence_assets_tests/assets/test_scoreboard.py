@@ -10,6 +10,7 @@ from evidence_assets.assets.resources import LakeResource
 from evidence_assets.assets.system import Scoreboard, score_stages
 from evidence_assets.definitions import defs as all_defs
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.experiment.scores.test_plots import score
 
 
 def test_it_waits_for_scores_that_exist() -> None:
@@ -19,12 +20,15 @@ def test_it_waits_for_scores_that_exist() -> None:
     assert {key.split("/")[1] for key in scores} == {"mcqa", "table", "graph", "search", "knowledge"}
 
 
-def test_the_printed_figures_are_written_and_counted(tmp_path: Path) -> None:
+def test_the_printed_figures_are_written_and_counted_and_the_scores_plotted(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
+    lake.write("scores/mcqa/bm25", "sample_mcqa", {"scores": [score("accuracy", 0.5)]})
     (asset,) = Scoreboard().build_defs(None).assets or []  # type: ignore[arg-type]
     assert isinstance(asset, dg.AssetsDefinition)
     done = dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
     (made,) = done.asset_materializations_for_node("report__scoreboard")
+    assert str(made.metadata["accuracy"].value).startswith("![accuracy.png](data:image/png;base64,iVBOR")
+    assert (lake.root / "reports" / "scoreboard" / "accuracy.png").read_bytes().startswith(b"\x89PNG")
     rows = lake.read("published_figures", "report/scoreboard")
     counts = [made.metadata[name].value for name in ("printed", "fillable", "filled")]
     assert counts == [rows.height, rows["reason"].null_count(), 0] and rows.height == 1248
