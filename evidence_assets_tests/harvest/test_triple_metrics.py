@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import ot
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,15 @@ from evidence_assets.harvest.triple_metrics import (
     novelty,
     ranked_agreement,
     relevance,
+)
+from evidence_assets.harvest.triple_scoring import (
+    Ground,
+    ScoredSentence,
+    final_scores,
+    fluency,
+    nearness,
+    semantic_distances,
+    sentence_idf,
 )
 
 PAIRS = [("Egg", "hen"), ("egg", "hen"), ("milk", "cow"), ("cow", "grass")]
@@ -62,3 +72,84 @@ def test_relevance_leaves_out_seeds_and_repeats() -> None:
     ranked = [("a", "borders", "b"), ("D", "borders", "c"), ("c", "borders", "d"), ("x", "borders", "y")]
     hits, truths = relevance(ranked, truth, exclude=[("b", "borders", "a")], directions=directions)
     assert (hits, truths) == ([True, False], 2)
+
+
+# Stage 3 -------------------------------------------------------------------------------------------------------------
+
+
+def sentence(random: np.random.Generator, words: int, *, silent: int = 0) -> ScoredSentence:
+    weights = random.random(words) + 0.1
+    weights[:silent] = 0.0
+    return ScoredSentence(weights, random.normal(size=(words, 6)))
+
+
+def reference_distance(one: ScoredSentence, other: ScoredSentence, ground: Ground) -> float:
+    """Everything spelled out, with POT's solver and no shortcut."""
+    a, b = one.weights / one.weights.sum(), other.weights / other.weights.sum()
+    if ground == "cosine":
+        cost = ot.dist(one.vectors, other.vectors, metric="cosine")
+    else:
+        left, right = one.vectors * one.weights[:, None], other.vectors * other.weights[:, None]
+        cost = ot.dist(left, right, metric="euclidean")
+    return float(ot.emd2(a, b, cost))
+
+
+@pytest.mark.parametrize("ground", ["cosine", "euclidean"])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 3), (3, 1), (2, 2), (2, 3), (5, 4)])
+def test_distances_equal_pot(ground: Ground, sizes: tuple[int, int]) -> None:
+    random = np.random.default_rng(hash(sizes) % 1000)
+    candidates = [sentence(random, sizes[0] + 2, silent=2) for _ in range(7)]
+    seeds = [sentence(random, sizes[1] + 3, silent=3) for _ in range(3)]
+    found = semantic_distances(candidates, seeds, ground=ground)
+    expected = [sum(reference_distance(one, seed, ground) for seed in seeds) for one in candidates]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_scaling_vectors_changes_the_euclidean_distance_only() -> None:
+    random = np.random.default_rng(1)
+    one, seed = sentence(random, 4), sentence(random, 3)
+    scaled = ScoredSentence(one.weights, one.vectors * np.asarray([[1.0], [5.0], [0.2], [3.0]]))
+    assert semantic_distances([scaled], [seed])[0] == pytest.approx(semantic_distances([one], [seed])[0])
+    euclidean = semantic_distances([scaled], [seed], ground="euclidean")[0]
+    assert euclidean != pytest.approx(semantic_distances([one], [seed], ground="euclidean")[0])
+
+
+def test_template_words_weigh_nothing() -> None:
+    sentences = [["Rome", "lies", "in", "Italy"], ["Oslo", "lies", "in", "Norway"], ["Rome", "lies", "in", "Lazio"]]
+    idf = sentence_idf(sentences)
+    assert idf("Oslo") == idf("never-seen") == pytest.approx(math.log(2.5 / 1.5))
+    assert idf("Lies") == 0
+
+
+def test_fluency_forms() -> None:
+    log_probs, idf = np.log([0.5, 0.125]), np.asarray([1.0, 2.0])
+    assert fluency(log_probs, idf, "corrected") == pytest.approx(3 * 0.25)
+    assert fluency(log_probs, idf, "printed") == pytest.approx(3 / 0.25)
+    assert fluency(log_probs, idf, "probability") == pytest.approx(0.25)
+    assert fluency(np.asarray([]), np.asarray([])) == 0
+    better, worse = np.log([0.9, 0.9]), np.log([0.1, 0.1])
+    assert fluency(better, idf, "corrected") > fluency(worse, idf, "corrected")
+    assert fluency(better, idf, "printed") < fluency(worse, idf, "printed")  # the fault of the printed form
+
+
+@pytest.mark.parametrize("ground", ["cosine", "euclidean"])
+def test_to_the_letter_far_pairs_come_first(ground: Ground) -> None:
+    distances, fluent = np.linspace(0, 5.0, 30), np.ones(30)
+    assert (np.diff(final_scores(nearness(distances, 5, ground), fluent)) < 0).all()
+    literal = final_scores(nearness(distances, 5, "cosine"), fluent, "distance", distances)
+    assert (np.diff(literal) > 0).all()
+    assert literal[3] == pytest.approx(distances[3] / (1 + math.exp(-distances[3])) + 1 / (1 + math.exp(-1)))
+    with pytest.raises(ValueError, match="needs the distances"):
+        final_scores(fluent, fluent, "distance")
+
+
+def test_final_forms_by_hand() -> None:
+    near, fluent = np.asarray([2.0, 1.0, 1.0]), np.asarray([0.0, 3.0, 1.0])
+    swish = [value / (1 + math.exp(-value)) for value in (2.0, 1.0, 0.0, 3.0)]
+    assert final_scores(near, fluent, "printed")[:2].tolist() == pytest.approx(
+        [swish[0] + swish[2], swish[1] + swish[3]]
+    )
+    assert final_scores(near, fluent, "rank_normalised").tolist() == pytest.approx(
+        [(3 / 3 + 1 / 3) / 2, (1.5 / 3 + 3 / 3) / 2, (1.5 / 3 + 2 / 3) / 2]
+    )
+    assert final_scores(near, fluent, "fluency").tolist() == fluent.tolist()

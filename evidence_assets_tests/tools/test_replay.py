@@ -1,15 +1,79 @@
-"""Recorded answers of other models, scored from the command line."""
+"""Recorded answers: read, parsed and counted; unusable replies are failed rows, not lost ones."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets_tests.systems.test_replay import lay
-from tools.replay import app
+from evidence_assets.lake.errors import BadInput
+from tools.replay import app, score_recording
+
+HEADER = "path\tdataset\tquestion_id\tmodel\tmode\tgold\tquestion\tA\tB\tC\tD\n"
+
+
+def lay(folder: Path, replies: list[str], gold: str = "B", ids: list[str] | None = None) -> Path:
+    index = HEADER
+    for place, reply in enumerate(replies):
+        (folder / f"{place}.json").write_text(json.dumps([reply]), encoding="utf-8")
+        name = ids[place] if ids else f"q{place}"
+        index += f'{place}.json\tset\t{name}\tsome-model\tcot\t{gold}\tWhich "one"?\tant\tbee\tcat\t\n'
+    (folder / "index.tsv").write_text(index, encoding="utf-8")
+    return folder
+
+
+def test_recorded_answers_are_scored(tmp_path: Path) -> None:
+    lay(tmp_path, ['{"answer_choice": "B"}', "The answer is A.", "content", '{"answer_choice": "B/C"}'])
+    scored = list(score_recording(tmp_path))
+    found = [(item.answer, item.correct) for item in scored]
+    assert found == [("B", True), ("A", False), (None, False), ("B", True)]
+    assert scored[2].error == "the reply names no option"
+    assert scored[0].question.options == ("ant", "bee", "cat")
+    assert [item.correct for item in score_recording(tmp_path, "refuse")] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("replies", "given", "index", "file", "message"),
+    [
+        (["B"], {"gold": "D"}, "", "", r"index\.tsv:2: gold: 'D' is not one of A, B, C"),
+        (["B", "A"], {"ids": ["q", "q"]}, "", "", r"index\.tsv:3: question_id: set / q / some-model / cot comes twice"),
+        (["B"], {}, "", '["a", "b"]', r"0\.json:1: expected a list with one text"),
+        (["B"], {}, "lost.json", "", r"lost\.json: there is no such file"),
+        (["B"], {}, "../0.json", "", r"index\.tsv:2: path: lies outside the recording"),
+    ],
+)
+def test_faulty_recordings(
+    tmp_path: Path, replies: list[str], given: dict[str, Any], index: str, file: str, message: str
+) -> None:
+    lay(tmp_path, replies, **given)
+    listing = tmp_path / "index.tsv"
+    listing.write_text(listing.read_text().replace("0.json", index or "0.json"))
+    if file:
+        (tmp_path / "0.json").write_text(file)
+    with pytest.raises(BadInput, match=message):
+        list(score_recording(tmp_path))
+
+
+@pytest.mark.dev_data
+def test_accuracies_are_those_stated_beside_the_recording(dev_data: Path) -> None:
+    scored = list(score_recording(dev_data / "replay"))
+    assert len(scored) == 200
+    assert Counter((i.model, i.mode) for i in scored if i.correct) == {
+        ("gpt-35-turbo-16k", "cot"): 28,
+        ("gpt-35-turbo-16k", "rag_32"): 31,
+        ("gpt-4-32k", "cot"): 43,
+        ("gpt-4-32k", "rag_32"): 39,
+    }
+    # twelve replies name no option; not one of the 200 is lost, and each failure has its reason
+    assert sum(item.answer is None for item in scored) == 12
+    assert all(item.error for item in scored if item.answer is None)
+
+
+# From the command line -----------------------------------------------------------------------------------------------
 
 
 def test_recorded_answers_are_scored_by_model_and_mode(tmp_path: Path) -> None:
