@@ -37,7 +37,7 @@ COSTS = ("fusion", "jsd", "moverscore")
 """Three that are ranked in three ways; the contract of ground costs covers the others."""
 PAGES = {
     "Honey": "Honey is sweet. Bees make honey from nectar. It keeps for years.",
-    "Bee": "A bee flies from flower to flower. Bees live in hives.",
+    "Bee": "A bee travels from blossom to blossom. Bees live in hives.",
     "Salt": "Salt is mined or won from the sea. It tastes salty.",
     "Sea": "The sea is salty water. Fish live in it.",
     "Plain": "Rain falls on the plain.",
