@@ -9,7 +9,6 @@ import dagster as dg
 import pytest
 import yaml
 
-from evidence_assets import profiles
 from evidence_assets_tests.conftest import REPOSITORY
 
 DEPLOY = REPOSITORY / "deploy"
@@ -76,12 +75,3 @@ def test_what_kubernetes_runs_is_what_compose_runs() -> None:
     secrets = {secret["name"] for secret in deployment["envSecrets"]}
     for pods in (ray["head"], ray["worker"], *ray["additionalWorkerGroups"].values()):
         assert {one["secretRef"]["name"] for one in pods["envFrom"]} == secrets
-
-
-def test_the_profile_of_the_deployment_works_on_ray() -> None:
-    assert profiles.load(str(DEPLOY / "on_ray.yaml")).executor == "ray"
-
-
-def test_the_image_has_the_extras_that_it_needs() -> None:
-    extras = re.search(r"'\.\[([\w,]+)\]'", (DEPLOY / "Dockerfile").read_text())
-    assert extras is not None and set(extras[1].split(",")) >= {"cloud", "deploy", "ray"}

@@ -21,7 +21,7 @@ from evidence_assets.assets.system import deps_of
 from evidence_assets.assets.table_asset import sound_check, table_asset
 from evidence_assets.benchmarks import declared
 from evidence_assets.benchmarks.declarations import DECLARED, Declaration, declarations, instances
-from evidence_assets.benchmarks.declared import FAMILIES, Family, Part, of_family
+from evidence_assets.benchmarks.declared import FAMILIES, Part, of_family
 from evidence_assets.benchmarks.info import datasets
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import Question, question_rows, table_rows
@@ -123,24 +123,24 @@ def _make_questions(step: StageContext) -> StageOutput:
     return StageOutput(rows, metadata=metadata)
 
 
-def _questions(family: Family) -> dg.AssetsDefinition:
-    return table_asset(
-        f"questions/{family}",
-        "questions",
-        _make_questions,
-        description=f"Questions of the {family} benchmarks, with options and gold answers.",
-        group="benchmarks",
-        code_version="1",
-        deps=sorted({b.raw for b in of_family(family)}),
-        partitions=question_partitions(family),
-    )
-
-
 class Questions(dg.Component, dg.Model, dg.Resolvable):
     """Makes ``questions/<family>`` of every family that has a benchmark, and ``tables``."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        assets = [_questions(family) for family in FAMILIES if of_family(family)]
+        assets = [
+            table_asset(
+                f"questions/{family}",
+                "questions",
+                _make_questions,
+                description=f"Questions of the {family} benchmarks, with options and gold answers.",
+                group="benchmarks",
+                code_version="1",
+                deps=sorted({b.raw for b in of_family(family)}),
+                partitions=question_partitions(family),
+            )
+            for family in FAMILIES
+            if of_family(family)
+        ]
         if of_family("table"):
             assets.append(
                 table_asset(
@@ -158,8 +158,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
 
 
 class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``subgraphs/mcqa``, and ``subgraphs/mcqa/<encoder>`` for every further encoder that a loaded variant
-    reads them with."""
+    """Makes ``subgraphs/mcqa``, also for every further encoder that a loaded variant reads them with."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not of_family("mcqa"):

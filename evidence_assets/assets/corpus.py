@@ -22,11 +22,10 @@ from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_
 
 
 class Corpus(FromRaw, dg.Component, dg.Resolvable):
-    """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder of documents, and
-    ``embeddings/<encoder>`` and ``index/<encoder>`` for every further encoder that a loaded variant reads it with.
+    """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder below ``raw``.
 
-    The folder lies below the lake's ``raw`` and holds Parquet shards, JSON lines, or texts (Markdown, HTML, PDF); or a
-    benchmark in its own format, whose passages are then the documents.
+    It holds Parquet shards, JSON lines, or texts (Markdown, HTML, PDF); or a benchmark in its own format, whose
+    passages are then the documents. Vectors and index are made for each further encoder that a loaded variant reads.
     """
 
     name: str
@@ -36,8 +35,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
     split: str = ""
     """For passages that come with questions: of which split."""
     tokens: corpus_making.Tokens = "stored"
-    """Whether the token store keeps vectors, or BM25 statistics alone: rankings then encode the chunks of their pools.
-    """
+    """Whether the token store keeps vectors, or BM25 statistics alone."""
 
     def portions(self, folder: Path) -> list[Portion]:
         """Its files, and how the documents of each are read."""

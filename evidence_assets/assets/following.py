@@ -78,8 +78,7 @@ def follow_changes() -> None:
 
 
 def _here(instance: dg.DagsterInstance) -> bool:
-    """Whether runs and their steps are processes of this machine; a launcher that knows its own alone would take a
-    carried one for lost."""
+    """Whether runs and their steps are processes of this machine; other launchers would take a carried run for lost."""
     return profiles.load().executor == "processes" and isinstance(instance.run_launcher, dg.DefaultRunLauncher)
 
 

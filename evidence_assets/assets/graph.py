@@ -91,8 +91,7 @@ class GraphFiles(dg.Model, dg.Resolvable):
 
 
 class Graph(FromRaw, dg.Component, dg.Resolvable):
-    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``, the last also for every
-    further encoder that a loaded variant reads it with."""
+    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``."""
 
     name: str
     files: list[GraphFiles]
@@ -124,8 +123,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
 
     def _make_nodes(self, step: StageContext) -> StageOutput:
-        nodes, _ = self._merged(step)
-        return StageOutput(nodes, metadata={"with_aliases": int((nodes["aliases"].list.len() > 0).sum())})
+        return StageOutput(self._merged(step)[0])
 
     def _make_edges(self, step: StageContext) -> StageOutput:
         _, edges = self._merged(step)
@@ -207,10 +205,7 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
 def _passages_asset(
     graph: str, name: str, about: str, version: str, cut: Callable[[KnowledgeGraph, Encoder, Mine], Iterable[Passage]]
 ) -> dg.AssetsDefinition:
-    """Passages of a graph with the vectors of one encoder: of the profile's first where none is named.
-
-    They have as many shards as a corpus has, so that memory holds the vectors of one.
-    """
+    """Passages of a graph with the vectors of one encoder, in as many shards as a corpus has."""
 
     def make(step: StageContext) -> StageOutput:
         step = encoding(step, name)

@@ -21,7 +21,7 @@ from evidence_assets.lake.atomic import abandoned
 ALIVE = "evidence/alive"
 """Tag of a run: the file that its process holds locked."""
 HOST = "evidence/host"
-"""Tag of a run: the machine whose file that is. Whether a process of another machine lives cannot be told from here."""
+"""Tag of a run: the machine whose file that is."""
 KILLED, KILLED_BEFORE = "evidence/killed", "evidence/killed_before"
 """Tags of a run that was killed, and of one that takes its place: how many in a row were by then."""
 UNFINISHED = [

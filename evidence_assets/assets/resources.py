@@ -50,20 +50,14 @@ class Placing(TypedDict, total=False):
 
 
 def placed(pool: str | None = None, *, hands_out: bool = False) -> Placing:
-    """Placement options for the step of an asset or a check.
-
-    ``pool``: The pool that it waits for.
-    ``hands_out``: Whether its work is done by actors (`over_workers`): it waits, and holds no processor or card
-    meanwhile.
-    """
+    """Placement options for a step; one that ``hands_out`` its work to actors holds no processor or card itself."""
     options: Placing = {"pool": pool} if pool else {}
     if not _on_ray():
         return options
     ray_config = _stated(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
     options["op_tags"] = {"dagster-ray/config": {name: value for name, value in ray_config.items() if value}}
     if not _is_job():
-        # Only who watches over steps begins one again: a machine that is gone takes it along, a wrong input stays
-        # wrong.
+        # only the process that watches over steps begins one again
         options["retry_policy"] = dg.RetryPolicy(max_retries=LOST)
     return options
 
@@ -96,9 +90,7 @@ class _Actor:
 
 
 def _by_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any]:
-    """The same blocks through a pipeline of Ray Data, in their order; one whose machine is gone is
-    encoded by another.
-    """
+    """The same blocks through a pipeline of Ray Data, in their order; those of a lost machine are encoded again."""
     import ray
     import ray.data
 

@@ -45,7 +45,7 @@ _BY_RELATION = ("relation_seeds", "prompts")
 
 @dataclass(frozen=True)
 class SeedFiles:
-    """What lies in the folders: relations by partition, errors, and every partition whose file is there."""
+    """Relations by partition, errors, and every partition whose file is there."""
 
     relations: dict[str, Relation]
     errors: tuple[BadInput, ...]
@@ -194,7 +194,6 @@ def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Mat
     opened = lake.open()
     files = look(opened)
     gone = settle(files, opened, context.instance)
-    rows = [f"| {name} | {r.collection} | {len(r.pairs)} | {r.seed_hash[:12]} |" for name, r in files.relations.items()]
     return dg.MaterializeResult(
         # which files are there, not what they say: a change of one must not touch the others
         data_version=dg.DataVersion(content_id(files.present)),
@@ -202,9 +201,6 @@ def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Mat
             "state": files.state,
             "relations": len(files.relations),
             "retired": ", ".join(gone) or "none",
-            "files": dg.MetadataValue.md(
-                "\n".join(["| file | collection | pairs | hash |", "|---|---|---|---|", *rows])
-            ),
         },
     )
 

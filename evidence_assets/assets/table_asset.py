@@ -25,7 +25,7 @@ from evidence_assets.reasoning.asking import Usage
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
 RETRIES, FIRST_WAIT = 3, 30.0
-"""Times that a step is tried again whose model may be there soon, and seconds before the first; doubled each time."""
+"""Retries of a step whose model may be there soon, and seconds before the first; doubled each time."""
 AT_ONCE = "evidence/at_once"
 """Tag of runs that somebody waits for at a terminal: they fail immediately instead of retrying."""
 PREVIEW_WIDTH = 160
@@ -109,8 +109,7 @@ def table_asset(
 ) -> dg.AssetsDefinition:
     """An asset that makes rows of ``table`` by calling ``make`` once a partition.
 
-    The data version is the content hash of the rows, so that making the same rows again leaves everything downstream
-    fresh. Where the sensor ``follow_data`` runs, the asset is made again when what it reads has another data version.
+    The data version is the content hash of the rows, so that the same rows leave everything downstream fresh.
     """
 
     metadata = {"table": table, "dagster/column_schema": column_schema(table)}

@@ -91,11 +91,8 @@ def plan(
 ) -> Plan:
     """Read everything and decide what will be written; nothing is.
 
-    ``corpus``: A folder of documents, or the name of a corpus that is declared already.
-    ``graph``: A file of triples; for ``skb_search`` a folder with ``nodes.jsonl`` and ``edges.tsv``.
-    ``tables``: A file in the format of ``benchmarks.own``, one table, or a folder of tables; a table is named by its
-        file.
-    ``split``: The split to answer; where none is named, ``test`` or the only one there is.
+    ``graph`` is a file of triples, for ``skb_search`` a folder with ``nodes.jsonl`` and ``edges.tsv``; ``tables`` is a
+    file in the format of ``benchmarks.own``, one table, or a folder of tables, each named by its file.
 
     Raises BadInput with file, line and field of the first thing that is wrong.
     """

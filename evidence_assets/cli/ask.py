@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULTS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
 ON_A_GRAPH_ALONE = {"mcqa": "ugat", "graph": "a2q_paths"}
-"""Who answers in a task family where no system is named: from a corpus, with a graph or without, and from a graph
-alone.
-"""
+"""Who answers in a task family where no system is named: from a corpus, and from a graph alone."""
 
 
 @commands.command()
@@ -154,12 +152,7 @@ def variant_for(family: str, source: Source, system: str, model: str) -> Variant
 
 
 def variants_for(family: str, source: Source, system: str, model: str) -> list[Variant]:
-    """The variants that are asked in turn, until the evidence of one says something.
-
-    Without options a graph comes first: it names the answer, and tells one reading of the question from another. The
-    texts, whose nearest statement is quoted, speak where the graph knows nothing of what is asked or does not decide
-    it.
-    """
+    """The variants that are asked in turn, until the evidence of one decides: without options first the graph alone."""
     if family == "graph" and source.graph and source.corpus and not system:
         return [variant_for(family, place, "", model) for place in (replace(source, corpus=""), source)]
     return [variant_for(family, source, system, model)]
@@ -194,9 +187,7 @@ def _ask(
 
 
 def clearest(answers: Iterable[Answered]) -> Answered:
-    """The first answer that the evidence decides; where none is, the first that leaves least open. No more are asked
-    for.
-    """
+    """The first answer that the evidence decides; where none is, the first that leaves least open."""
     left_open = []
     for answered in answers:
         if answered.prediction["status"] == "answered":

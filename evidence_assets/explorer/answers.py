@@ -1,8 +1,4 @@
-"""Rows of the lake that belong to one prediction, or to one question.
-
-Rows of a question lie in its partition, so that a few small files are opened however large the lake is; where an id
-is too short to say which, the whole lake is asked.
-"""
+"""Rows of the lake that belong to one prediction, or to one question; they lie in its partition, a few small files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Evidence drawn as what it is: a sentence marked in its chunk, cells marked in their table, a path as
-a small graph.
-"""
+"""Evidence drawn as what it is: a sentence marked in its chunk, cells in their table, a path as a small graph."""
 
 from __future__ import annotations
 

@@ -95,16 +95,6 @@ def test_a_change_stops_where_it_changes_nothing() -> None:
     assert ticker.tick() == set()
 
 
-def test_a_change_before_the_first_tick_is_seen_and_a_lost_cursor_loses_nothing() -> None:
-    ticker = Ticker(diamond())
-    ticker.make("source", "left", "sink")
-    WORLD["source"] = "2"
-    ticker.make("source")
-    assert ticker.tick() == {"left"}
-    ticker.cursor = None
-    assert ticker.tick() == {"left"}
-
-
 def test_what_failed_is_not_repeated_until_its_inputs_change_again() -> None:
     ticker = Ticker(diamond())
     ticker.make("source", "left", "sink")
@@ -118,12 +108,6 @@ def test_what_failed_is_not_repeated_until_its_inputs_change_again() -> None:
     WORLD.update(source="3", fails="")
     ticker.make("source")
     assert ticker.tick() == {"left"}
-
-
-def test_what_was_never_made_is_left_to_people() -> None:
-    ticker = Ticker(diamond())
-    ticker.make("source")
-    assert ticker.tick() == set()
 
 
 PARTS = dg.StaticPartitionsDefinition(["a", "b"])

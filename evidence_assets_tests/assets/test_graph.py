@@ -83,18 +83,6 @@ def test_two_sources_meet_in_one_edge_that_keeps_both_licences(lake: Lake) -> No
     assert opened.linker.link("Fevers").names == ("fever",)
 
 
-def test_harvested_triples_are_merged_up_to_a_rank(lake: Lake) -> None:
-    harvested(lake)
-    result = materialize(lake, graph_of(harvested=(HARVEST,), best_harvested=2))
-    assert result.success and all(check.passed for check in result.get_asset_check_evaluations())
-    names = set(lake.read("kg_nodes", "knowledge/small/nodes")["name"])
-    assert {"quinine", "malaria"} <= names and "sand" not in names
-    both = [row for row in lake.read("kg_edges").to_dicts() if "kbloom" in row["sources"] and len(row["sources"]) == 3]
-    assert len(both) == 1 and both[0]["sources"] == ["graph.tsv:6", "kbloom", "other.tsv:1"]
-    assert materialize(lake, graph_of(harvested=(HARVEST,))).success
-    assert "sand" in set(lake.read("kg_nodes", "knowledge/small/nodes")["name"])
-
-
 def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lake: Lake) -> None:
     (stated,) = (made.attributes for made in instances("Graph") if made.attributes["name"] == "medical")
     graph = Graph.model_validate(stated | {"name": "small", "profiles": []})

@@ -14,7 +14,6 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.assets import resources
-from evidence_assets.assets.following import _here
 from evidence_assets.assets.resources import STEP_VARIABLE, executor, over_workers, placed
 from evidence_assets.definitions import defs
 from evidence_assets.experiment import corpus_making
@@ -54,12 +53,6 @@ def test_only_who_watches_a_step_begins_it_again(monkeypatch: pytest.MonkeyPatch
     assert "retry_policy" in placed("gpu") and over_workers() is map
     monkeypatch.setenv(STEP_VARIABLE, "a_step")
     assert "retry_policy" not in placed("gpu") and over_workers() is not map
-
-
-@pytest.mark.usefixtures("on_ray")
-def test_automation_asks_for_runs_where_their_steps_are_ray_s() -> None:
-    with dg.DagsterInstance.local_temp() as instance:
-        assert not _here(instance)
 
 
 @pytest.mark.usefixtures("on_ray")

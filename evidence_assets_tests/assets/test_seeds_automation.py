@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 from evidence_assets.assets import seeds
-from evidence_assets.systems.kbloom import system as kbloom
 from evidence_assets_tests.assets.house import COLLECTION, RELATIONS, House, write_seed
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
 
@@ -141,36 +140,6 @@ def test_a_deleted_file_takes_its_partition_and_its_triples_along_and_may_come_b
 
 
 @pytest.mark.long
-def test_an_edit_while_its_relation_is_harvested_is_harvested_after_and_nothing_twice(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = house.runs(HARVEST, "leads_to")
-    seen: list[list[tuple[str, str | None]]] = []
-    real = kbloom.mine
-
-    def edited_meanwhile(*arguments: object) -> object:
-        if not seen:
-            house.seed("leads_to", prompt="<HEAD> can respond well to <TAIL>")
-            seen.append(house.tick())
-            house.work()
-            seen.append(house.tick())
-        return real(*arguments)  # type: ignore[arg-type]
-
-    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
-    assert house.tick() == [(SEEDS, "leads_to")]
-    house.work()
-    assert house.tick() == [(HARVEST, "leads_to")]
-    monkeypatch.setattr(kbloom, "mine", edited_meanwhile)
-    # its own check refuses triples whose seeds are no longer those that they were made from
-    [said] = house.work(failing=[(HARVEST, "leads_to")])
-    assert "blocking asset check failed" in said
-    assert seen == [[(SEEDS, "leads_to")], []], "not again while it is being made"
-    assert house.settle(MERGED) == [[(HARVEST, "leads_to")], MERGED]
-    assert house.runs(HARVEST, "leads_to") == before + 2
-    lineage = house.lake.read("lineage_edges", HARVEST, "leads_to").filter(pl.col("parent_kind") == "seed")
-    assert set(lineage["parent_version"]) == set(house.lake.read("relation_seeds", SEEDS, "leads_to")["seed_hash"])
-
-
 def test_what_changed_while_no_daemon_ran_is_found_by_one_that_knows_nothing(house: House) -> None:
     house.seed("leads_to", [["epilepsy", "tuberculosis"]])
     house.seed("leads_to", [["epilepsy", "hiv"]])

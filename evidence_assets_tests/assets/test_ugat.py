@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.declared import Benchmark
 from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
-from evidence_assets.experiment.evidence.selection import facts_named, paths_wrong
+from evidence_assets.experiment.evidence.selection import paths_wrong
 from evidence_assets.experiment.evidence.sources import lacking
-from evidence_assets.experiment.variants import Variant
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.paths import Fact
-from evidence_assets.systems.ugat.system import SYSTEM, UgatSettings
 from evidence_assets_tests.conftest import World
 
 VARIANTS = ("ugat", "ugat_published")
@@ -37,18 +31,6 @@ def test_paths_stand_in_the_graph_and_a_changed_one_does_not(lake: Lake, variant
     broken = rows.with_columns(pl.col("locator").str.replace(r'"[0-9a-f]{4}', '"0000'))
     assert "is not in the graph" in paths_wrong(broken, lake)[0]
     assert "no list of edges" in paths_wrong(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
-
-
-def test_a_name_is_looked_up_in_the_graph_of_the_benchmark(tmp_path: Path) -> None:
-    fact = {"head_id": "n1", "relation": "IsA", "tail_id": "n2"}
-    for graph, cat in (("sample", "Cat"), ("other", "CAT")):
-        nodes = [{"node_id": n, "name": name, "aliases": []} for n, name in (("n1", cat), ("n2", "pet"))]
-        edges = [{"edge_id": "e", **fact, "triple_ids": [], "sources": [], "licences": []}]
-        lake = Lake.create(tmp_path)
-        lake.write(f"knowledge/{graph}/nodes", "", {"kg_nodes": nodes})
-        lake.write(f"knowledge/{graph}/edges", "", {"kg_edges": edges})
-    assert facts_named(lake, "sample", {"e", "unknown"}) == {"e": Fact(*fact.values(), "Cat", "pet")}
-    assert facts_named(lake, "other", {"e"})["e"].head == "CAT"
 
 
 def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
@@ -78,17 +60,3 @@ def test_what_a_benchmark_lacks() -> None:
     assert lacking(("corpus",), with_graph) == "benchmark b names no corpus"
     assert lacking(("graph", "corpus"), with_graph) == ""
     assert lacking((), with_graph) == "" and lacking(("tables",), with_graph) == ""
-
-
-def test_settings_come_from_the_profile_and_a_typo_is_named() -> None:
-    def settings(**parameters: object) -> UgatSettings:
-        variant = Variant(system="ugat", family="mcqa", name="x", parameters=parameters)
-        found: UgatSettings = SYSTEM.method_of(variant).settings_of(variant)
-        return found
-
-    assert settings(scorer="none").attention is None
-    assert settings(scorer="gcn", D=1).D == 1
-    with pytest.raises(BadInput, match="variant mcqa/x: Input should be 'gat', 'gcn'"):
-        settings(scorer="gta")
-    with pytest.raises(BadInput, match="has no parameter 'scorrer'; did you mean 'scorer'"):
-        settings(scorrer="gat")

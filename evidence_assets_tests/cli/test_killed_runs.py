@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.in_process import ALIVE, HOST, end_killed_runs, marked_alive
+from evidence_assets.assets.in_process import end_killed_runs, marked_alive
 
 STARTS_A_RUN_AND_DIES = """
 import os, signal, sys
@@ -55,19 +55,3 @@ def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path, monkeypatch: py
         failed = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
         assert len(failed) == 1
     assert list((tmp_path / "alive").iterdir()) == []
-
-
-def test_a_run_of_another_machine_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-
-    @dg.op
-    def nothing() -> None: ...
-
-    @dg.job
-    def work() -> None:
-        nothing()
-
-    with dg.DagsterInstance.get() as instance, marked_alive(tmp_path) as tags:
-        for host, ended in (("another machine", 0), (tags[HOST], 1)):
-            instance.create_run_for_job(work, tags=tags | {HOST: host, ALIVE: "no such process"})
-            assert end_killed_runs(instance, tmp_path) == ended

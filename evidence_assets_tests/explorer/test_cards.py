@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from evidence_assets.cli import app
 from evidence_assets.explorer.export import card
 from evidence_assets.lake import connect
-from evidence_assets.lake.lineage import DERIVED, UnknownId, edge
+from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import chain, chunk, citation, evidence, prediction, question, write_answers
 
@@ -78,14 +78,6 @@ def test_no_text_of_documents_or_models_becomes_markup(lake: Lake) -> None:
     assert "<b>near</b>" in page.text
     assert all((attrs.get("href") or "#").startswith("#") for _, attrs in page.tags)
     assert "default-src 'none'" in raw
-
-
-def test_only_predictions_have_cards(lake: Lake) -> None:
-    with connect(lake.root) as connection:
-        with pytest.raises(UnknownId, match="is the id of a chain"):
-            card(connection, "c-s-1-A")
-        with pytest.raises(UnknownId, match="no row"):
-            card(connection, "zzz")
 
 
 def test_the_command_writes_the_page(lake: Lake, tmp_path: Path) -> None:

@@ -1,11 +1,10 @@
-"""The explorer in a real Chromium: asked, searched, filtered and walked through, by keyboard alone, on a phone, in
-the dark.
-"""
+"""The explorer in a real Chromium: asked, searched, filtered and walked through."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -23,7 +22,19 @@ from evidence_assets.cli import app
 from evidence_assets.experiment.corpus_making import make_corpus
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.explorer.test_site import files
-from evidence_assets_tests.test_ui import CHROMIUM, FLAGS
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 pytestmark = [
     pytest.mark.browser,
@@ -151,10 +162,8 @@ def test_text_that_means_harm_stays_text(page: Any) -> None:
     assert page.title() != "taken" and page.locator("main script, main img, main b[onmouseover]").count() == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_every_kind_of_page_fits_the_screen_and_can_be_read(page: Any, width: int, scheme: str, root: Path) -> None:
-    page.emulate_media(color_scheme=scheme)
+def test_every_kind_of_page_fits_the_screen(page: Any, width: int, root: Path) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     lake = Lake(root)
     chunk = lake.read("chunks")["chunk_id"][0]
@@ -163,26 +172,6 @@ def test_every_kind_of_page_fits_the_screen_and_can_be_read(page: Any, width: in
     for kind in kinds:
         page.goto(kind)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, kind
-        back, text = page.evaluate(
-            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
-        )
-        assert _contrast(back, text) > 7, (kind, back, text)
-        for colour in page.evaluate(
-            "[...document.querySelectorAll('.dim, a')].slice(0, 30).map(e => getComputedStyle(e).color)"
-        ):
-            assert _contrast(back, colour) > 4.5, (kind, colour)
-
-
-def _contrast(first: str, second: str) -> float:
-    """Contrast of two colours, as the accessibility guidelines define it."""
-
-    def light(colour: str) -> float:
-        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    high, low = sorted((light(first), light(second)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_walking_about_changes_nothing_in_the_lake(page: Any, root: Path) -> None:

@@ -295,14 +295,6 @@ def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
     }
     grid = grid_of(table, [{"locator": "r1c1", "evidence_id": "e"}], {"e"})
     assert (grid.kept, grid.dropped) == (["b"], ["a"]) and grid.rows[1][1].state == "used"
-    whole = [{"locator": "c1", "evidence_id": "e", "text": "b\n5"}]
-    grid = grid_of(table, whole, {"e"}, {"e": 7}, {("e", "5")})
-    assert [(row[1].state, row[1].number) for row in grid.rows] == [("kept", 7), ("used", None)]
-    assert (grid.kept, grid.dropped) == (["b"], ["a"]) and grid.above is None
-    above = [{"locator": "caption", "evidence_id": "e", "text": "Polls"}]
-    grid = grid_of(table | {"caption": "Polls"}, [*whole, *above], {"e"}, {"e": 7})
-    assert grid.above is not None
-    assert (grid.above.text, grid.above.state, grid.above.number) == ("Polls", "used", 7)
 
 
 def test_cells_columns_and_captions_have_pages_of_their_own(lake: Lake) -> None:

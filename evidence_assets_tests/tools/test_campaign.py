@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from evidence_assets.lake.atomic import replacing_file
-from evidence_assets.lake.errors import BadInput
 from evidence_assets_tests.conftest import REPOSITORY
-from tools.campaign import fuzz
 from tools.campaign.world import Moment, World, _watch, cut_power
 
 
@@ -44,52 +40,6 @@ def test_kills_leave_no_trace(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     *_, total, kills = done.stdout.strip().splitlines()
     assert re.fullmatch(r"all +1 +[1-3] +\d+ +0 +0 +0 +0 +0", total) and "write" in kills
-
-
-@pytest.fixture
-def late() -> Iterator[None]:
-    def raised(*_: object) -> None:
-        raise fuzz.TooLong
-
-    before = {reached: signal.signal(reached, raised) for reached in (signal.SIGALRM, signal.SIGPROF)}
-    yield
-    for reached, handler in before.items():
-        signal.signal(reached, handler)
-
-
-def refuses(folder: Path) -> None:
-    raise BadInput("is wrong", file=folder / "a.txt", line=1)
-
-
-def names_nothing(folder: Path) -> None:
-    raise BadInput("is wrong")
-
-
-def stumbles(folder: Path) -> None:
-    raise KeyError("x")
-
-
-def hangs(folder: Path) -> None:
-    while time.process_time():
-        pass
-
-
-def swells(folder: Path) -> None:
-    assert len(bytearray(os.urandom(1)) * 200_000_000)
-
-
-@pytest.mark.parametrize(
-    ("read", "found"),
-    [(refuses, ""), (names_nothing, "names no file"), (stumbles, "KeyError"), (hangs, "longer"), (swells, "MB more")],
-)
-def test_what_a_find_is(
-    tmp_path: Path, late: None, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], None], found: str
-) -> None:
-    monkeypatch.setattr(fuzz, "SECONDS", 1)
-    monkeypatch.setattr(fuzz, "MEGABYTES", 100)
-    target = fuzz.Target("t", {"a.txt": b"one,two\n" * 20}, read)
-    find = fuzz.one(target, random.Random(1), tmp_path / "input")
-    assert find is None if not found else find is not None and found in find[1]
 
 
 def test_a_power_cut_takes_what_was_not_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,23 +52,6 @@ def triples(folder: Path, format: str, text: str) -> list[tuple[str, ...]]:
     return [item[:3] for item in DUMPS[format](folder / "dump")]
 
 
-def test_literals_of_wikidata_are_read_and_what_is_deprecated_is_not(tmp_path: Path) -> None:
-    lines = [
-        entity("Q90", "Paris", P571={"type": "time", "value": {"time": "+0250-01-01T00:00:00Z"}}),
-        entity("Q142", "France", P1082={"type": "quantity", "value": {"amount": "+68000000"}}),
-        entity("P17", "country", P625={"type": "globecoordinate", "value": {"latitude": 1}}),
-        entity("Q1", "gone", P17=item("Q142")).replace("normal", "deprecated"),
-    ]
-    assert triples(tmp_path, "wikidata", "[\n" + ",\n".join(lines) + "\n]\n") == [
-        ("Q90", "Paris"),
-        ("Q90", "P571", "0250-01-01"),
-        ("Q142", "France"),
-        ("Q142", "P1082", "68000000"),
-        ("P17", "country"),
-        ("Q1", "gone"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("format", "text", "line", "field", "words"),
     [
@@ -108,14 +91,6 @@ def test_names_are_put_to_ids_and_told_apart(tmp_path: Path) -> None:
     ]
     left = sorted(path.name for path in names.parent.iterdir())
     assert left == ["ids.tsv", "names.tsv", "triples.tsv"], "nothing else is left"
-
-
-def test_a_bad_line_leaves_what_was_there(tmp_path: Path) -> None:
-    names = tmp_path / "triples.tsv"
-    names.write_text("before")
-    with pytest.raises(BadInput):
-        convert("wikidata", [dump(tmp_path, [*WORLD, '{"id": 3}'])], names)
-    assert names.read_text() == "before"
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,15 +41,3 @@ def test_nothing_in_a_pickle_is_run(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="holds more than plain data"):
         convert_folder(tmp_path)
     assert not (tmp_path / "node_info.json").exists()
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"no pickle", pickle.dumps([1]), pickle.dumps({1: {2: 3}})[:-4]],
-    ids=["empty", "text", "list", "cut"],
-)
-def test_anything_else_is_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "a.pkl").write_bytes(content)
-    with pytest.raises(BadInput, match="dictionary"):
-        to_json(tmp_path / "a.pkl", tmp_path / "a.json")
-    assert not (tmp_path / "a.json").exists()
