@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -28,7 +28,7 @@ MOST_OPTIONS = 26
 
 @dataclass(frozen=True)
 class Source:
-    """What a question is asked of; kept in its row as ``source_id``, so that it can be asked again."""
+    """What a question is asked of; kept in its row as ``source_id``."""
 
     corpus: str = ""
     graph: str = ""
@@ -36,16 +36,6 @@ class Source:
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in asdict(self).items() if value)
-
-    @classmethod
-    def parse(cls, text: str) -> Source:
-        """The source that ``str`` gave.
-
-        >>> Source.parse(str(Source("notes", "medical"))) == Source("notes", "medical")
-        True
-        """
-        pairs = (part.partition("=") for part in text.split(" ", 2))
-        return cls(**{name: value for name, _, value in pairs})
 
 
 @dataclass(frozen=True)
@@ -66,17 +56,11 @@ class AskedStep(StageContext):
         return self.partition
 
 
-@dataclass(frozen=True)
-class Answered:
-    """A question that was answered: its prediction, the one before where there was one, and seconds by stage."""
+class Answered(NamedTuple):
+    """A question that was answered: its prediction, and seconds by stage."""
 
     question_id: str
-    asset: str
     prediction: Mapping[str, Any]
-    before: Mapping[str, Any] | None
-    used: frozenset[str]
-    """Content hashes of the evidence that was picked."""
-    used_before: frozenset[str]
     seconds: Mapping[str, float]
 
 
@@ -196,34 +180,20 @@ def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Ite
     """Run the stages that answer, for this question alone; unchanged rows are reused."""
     partition, seconds = partition_of(question_id), dict[str, float]()
 
-    def make(table: str, key: str, made_by: Any) -> tuple[pl.DataFrame, StageOutput]:
+    def make(table: str, key: str, made_by: Callable[[StageContext], StageOutput]) -> None:
         started = time.monotonic()
-        step = AskedStep(lake, table, key, partition, inform, inform, source=source, task=task)
-        before, made = step.previous(), made_by(step)
+        made = made_by(AskedStep(lake, table, key, partition, inform, inform, source=source, task=task))
         rows = {table: made.rows, **made.beside}
         lake.write(key, partition, rows if made.lineage is None else {**rows, "lineage_edges": made.lineage})
         seconds[table] = round(time.monotonic() - started, 3)
-        return before, made
 
     answering = [stage for stage in stages if stage.table in ANSWERED]
     if any(read.key == "subgraphs/mcqa" for stage in answering for read in stage.reads):
         make("subgraphs", "subgraphs/mcqa", make_subgraphs)
-    before: dict[str, pl.DataFrame] = {}
-    keys: dict[str, str] = {}
     for stage in answering:
-        before[stage.table], _ = make(stage.table, stage.key, stage.run)
-        keys[stage.table] = stage.key
-    predictions = lake.read("predictions", keys["predictions"], partition)
-    picked = lake.read("evidence", keys["evidence"], partition)
-    return Answered(
-        question_id,
-        keys["predictions"],
-        predictions.row(0, named=True),
-        next(before["predictions"].iter_rows(named=True), None),
-        frozenset(picked["content_hash"]),
-        frozenset(before["evidence"]["content_hash"]),
-        seconds,
-    )
+        make(stage.table, stage.key, stage.run)
+    key = next(stage.key for stage in answering if stage.table == "predictions")
+    return Answered(question_id, lake.read("predictions", key, partition).row(0, named=True), seconds)
 
 
 def assets_of_asked(lake: Lake) -> set[str]:
