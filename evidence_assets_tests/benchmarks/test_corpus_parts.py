@@ -103,16 +103,6 @@ def test_an_edit_cuts_what_came_from_that_file_alone(tmp_path: Path) -> None:
     assert {text.split()[1] for text in unchanged.asked} == {"0", "2", "ends"}, "parts cut in half are made again"
 
 
-def test_texts_come_in_bundles_that_follow_from_their_paths(tmp_path: Path) -> None:
-    for number in range(600):
-        (tmp_path / f"{number}.txt").write_text(f"Note {number}.")
-    before = {portion.name: portion.files for portion in portions(tmp_path)}
-    assert 200 < len(before) <= 256 and sum(map(len, before.values())) == 600
-    (tmp_path / "new.txt").write_text("A new one.")
-    changed = [p for p in portions(tmp_path) if before.get(p.name) != p.files]
-    assert len(changed) == 1 and tmp_path / "new.txt" in changed[0].files
-
-
 def test_an_id_in_two_files_is_refused_every_time(tmp_path: Path) -> None:
     folder = write(tmp_path / "raw")
     (folder / "b.jsonl").write_text('{"doc_id": "1-7", "text": "Is in two files."}\n')

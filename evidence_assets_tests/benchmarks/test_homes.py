@@ -17,10 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets.benchmarks.declarations import instances
-from evidence_assets.benchmarks.declared import declared, every_raw_files, raw_files
 from evidence_assets.benchmarks.homes import NETWORK_VARIABLE, RECEIPTS, get, homes
-from evidence_assets.benchmarks.info import dataset
 from evidence_assets.cli import app
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -121,25 +118,6 @@ def test_without_the_network_it_says_what_to_put_where(lake: Lake, monkeypatch: 
         BadInput, match=r"set EVIDENCE_NETWORK=1, or put .* https://raw.*sci_tab.json as .*sci_tab.json"
     ):
         get("scitab", lake)
-
-
-def test_each_home_is_of_something_declared_and_puts_its_files_where_that_is_read() -> None:
-    graphs = {d.attributes["name"]: d.attributes for d in instances("Graph")}
-    for name, home in homes().items():
-        if name in graphs:
-            places = [path for files in graphs[name]["files"] for path in files["paths"]]
-            assert [file.to for file in home.files] == places, name
-            continue
-        if f"embeddings/{name}" in {files.name for files in every_raw_files()}:
-            assert tuple(file.to for file in home.files) == raw_files(f"embeddings/{name}").paths
-            continue
-        benchmark = declared()[name]
-        assert all(file.to.startswith(f"{benchmark.files[0]}/") for file in home.files), name
-        wanted = dataset(benchmark.reader).files[benchmark.split]
-        official = {path for pattern in wanted for path in pattern.split("|")}
-        assert len({file.to.removeprefix(f"{benchmark.files[0]}/") for file in home.files} & official) == len(wanted), (
-            name
-        )
 
 
 def test_the_command(home: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,15 +36,6 @@ def test_a_variant_is_loaded_without_presets_or_with_one_that_is_opted_in(monkey
     assert opted_in() == set(presets())
 
 
-def test_an_unknown_preset_is_refused_with_its_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "uscrake_cost")
-    with pytest.raises(BadInput, match="did you mean 'uscrake_costs'"):
-        opted_in()
-    monkeypatch.delenv(VARIABLE)
-    with pytest.raises(BadInput, match="there is no preset 'nonsense'"):
-        is_loaded(("nonsense",))
-
-
 def variants_in(folder: Path, text: str) -> Path:
     (folder / "baselines").mkdir()
     (folder / "baselines" / "variants.yaml").write_text(text)

@@ -138,10 +138,3 @@ def test_differences_of_model_part_and_questions_are_told() -> None:
     assert differences(replace(same, part=""), score, whole) == []
     assert differences(replace(same, part=""), replace(score, differs="T5 is not ours"), whole) == ["T5 is not ours"]
     assert differences(replace(same, part=""), replace(score, n=7), whole) == ["7 of 194 questions"]
-
-
-def test_what_answers_rest_on_is_told_with_its_date() -> None:
-    figure = next(f for f in figures() if (f.table, f.system, f.benchmark) == ("7.3", "uscrake", "obqa"))
-    said = differences(figure, Ours("u", "obqa", SERVED, "accuracy", 0.8, 0.7, 0.9, 500), declared()["obqa"])
-    assert any("wikipedia (snapshot of 1 November 2023" in part for part in said)
-    assert any("conceptnet (all English assertions of 5.7" in part for part in said)

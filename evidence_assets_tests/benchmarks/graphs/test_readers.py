@@ -232,16 +232,3 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
     (tmp_path / "names.tsv").write_text("m.01\t \n")
     with pytest.raises(BadInput, match=r"names\.tsv:1: name: is empty"):
         rows.triple_table([source], tmp_path, load())
-
-
-@pytest.mark.dev_data
-def test_the_real_files(dev_data: Path) -> None:
-    sizes = {
-        name: len(list(FORMATS["umls"].read(dev_data / "umls" / f"{name}.txt"))) for name in ("train", "valid", "test")
-    }
-    assert sizes == {"train": 5_216, "valid": 652, "test": 661}
-    first = next(iter(FORMATS["umls"].read(dev_data / "umls" / "train.txt")))
-    assert first == TripleRecord("acquired abnormality", "location_of", "experimental model of disease", 1)
-    labelled = list(FORMATS["conceptnet_completion"].read(dev_data / "conceptnet" / "dev1.txt"))
-    assert len(labelled) == 1_200 and {record.label for record in labelled} == {True, False}
-    assert len(list(FORMATS["conceptnet_completion"].read(dev_data / "conceptnet" / "train_slice.txt"))) == 20_000

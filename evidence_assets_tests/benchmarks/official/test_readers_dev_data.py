@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.benchmarks.info import dataset
-from evidence_assets.benchmarks.official.passages import read_hotpotqa_documents
 from evidence_assets.benchmarks.readers import read_questions
 
 pytestmark = pytest.mark.dev_data
@@ -35,15 +34,3 @@ def test_every_row_is_read(dev_data: Path, name: str, folder: str, split: str, c
     assert all(question.gold for question in found)
     whole = dataset(name).counts[split] == count
     assert (dataset(name).count_note(split, count) == "") == whole
-
-
-def test_hotpotqa_sentences_stand_where_their_locators_say(dev_data: Path) -> None:
-    documents = {found.doc_id: found.text for found in read_hotpotqa_documents(dev_data / "hotpotqa-100", "train")}
-    assert len(documents) == 994
-    count = 0
-    for question in read_questions("hotpotqa", dev_data / "hotpotqa-100", "train"):
-        for evidence in question.gold_evidence:
-            start, end = map(int, evidence.locator.split(":"))
-            assert documents[evidence.source][start:end] == evidence.text != ""
-            count += 1
-    assert count == 229
