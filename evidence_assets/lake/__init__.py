@@ -1,8 +1,4 @@
-"""The lake: table schemas, identifiers, the atomic Parquet store, the DuckDB catalogue and what is asked of it.
-
->>> from evidence_assets.lake import table
->>> table("predictions")  # doctest: +SKIP
-"""
+"""The lake: table schemas, identifiers, the atomic Parquet store, the DuckDB catalogue and what is asked of it."""
 
 from evidence_assets.lake.catalogue import connect, find_lake, table
 

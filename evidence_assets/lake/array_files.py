@@ -21,18 +21,7 @@ T = TypeVar("T")
 
 
 class ArrayWriter:
-    """An ``.npy`` file that grows by rows; plain writes, so that a full disk is an error and not a bus error.
-
-    ``row``: Shape of one row; empty for an array of numbers.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     with ArrayWriter(Path(folder) / "x.npy", np.int32, (2,)) as writer:
-    ...         writer.add(np.array([[1, 2]]))
-    ...         writer.add(np.array([[3, 4], [5, 6]]))
-    ...     np.load(Path(folder) / "x.npy").tolist()
-    [[1, 2], [3, 4], [5, 6]]
-    """
+    """An ``.npy`` file that grows by rows; plain writes, so that a full disk is an error and not a bus error."""
 
     def __init__(self, path: Path, dtype: npt.DTypeLike, row: tuple[int, ...] = ()) -> None:
         self._dtype, self._row, self.rows = np.dtype(dtype), row, 0
@@ -74,6 +63,15 @@ def opened(path: Path, how: Callable[[Path], T], remedy: str = "materialize the 
         raise StaleInput(f"{path} is missing: {remedy}") from error
     except (ValueError, EOFError) as error:  # what numpy, json and pyarrow say of bytes that they cannot read
         raise StaleInput(f"{path} is cut short or damaged ({error}): {remedy} again") from error
+
+
+def open_stated(path: Path, version: str, built_from: str) -> dict[str, Any]:
+    """The description of files that an asset built; StaleInput where it is of another release or of other inputs."""
+    stated = open_json(path)
+    if stated.pop("version", "") != version or stated.get("built_from", built_from) != built_from:
+        reason = "built by another release or from other inputs than the lake holds now"
+        raise StaleInput(f"{path.parent} was {reason}: materialize it again")
+    return stated
 
 
 def open_array(path: Path) -> Array:

@@ -78,10 +78,10 @@ def _flush(path: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for made in missing:
-        _flush(made.parent)
+    for new in missing:
+        _flush(new.parent)
 
 
 def abandoned(temporary: Path) -> bool:

@@ -45,9 +45,8 @@ def stamp_of(stored: ObjectMeta) -> int:
 
 
 def _is_copy(path: Path, stored: ObjectMeta | None) -> bool:
-    if stored is None or not path.exists() or path.stat().st_mtime_ns != stamp_of(stored):
-        return False
-    return path.is_dir() or path.stat().st_size == stored["size"]
+    same = stored is not None and path.exists() and path.stat().st_mtime_ns == stamp_of(stored)
+    return same and (path.is_dir() or path.stat().st_size == stored["size"])  # type: ignore[index]
 
 
 class Mirror:
@@ -90,14 +89,13 @@ class Mirror:
     def _is_local(self, path: Path) -> bool:
         """Whether only this machine has it: what LOCAL names, and what is in a folder that is not finished."""
         name = self.name(path)
-        unfinished = any(part.startswith(".") and part.endswith(".tmp") for part in name.split("/"))
-        return unfinished or name.startswith(LOCAL)
+        return name.startswith(LOCAL) or re.search(r"(^|/)\.[^/]*\.tmp(/|$)", name) is not None
 
     def _is_packed(self, path: Path) -> bool:
         return path.relative_to(self.root).as_posix().startswith(PACKED)
 
     def head(self, path: Path) -> ObjectMeta | None:
-        """What the store says of a file or packed folder; None where there is none."""
+        """What the store says of a file or packed folder."""
         name = self.name(path)
         return self._ask(name, lambda: self._obstore.head(self._store, name))
 
@@ -110,7 +108,7 @@ class Mirror:
         return sorted(listed, key=lambda stored: str(stored["path"]))
 
     def fetch(self, path: Path) -> None:
-        """Bring one file, or a folder below ``indexes``, up to date."""
+        """Download one file, or a folder below ``indexes``, where its copy is not up to date."""
         if not self._is_local(path):
             self._fetch(path, self.head(path))
 
@@ -187,7 +185,7 @@ class Mirror:
         name = self.name(path)
         uploaded = self._ask(name, lambda: self._obstore.put(self._store, name, content, chunk_size=BLOCK))
         stored = self.head(path)
-        if stored is not None and uploaded and stored["e_tag"] == uploaded["e_tag"]:  # else another writer came after
+        if stored and uploaded and stored["e_tag"] == uploaded["e_tag"]:  # else another writer came after
             os.utime(content, ns=(stamp_of(stored),) * 2)
 
     def settle(self, paths: Sequence[Path]) -> None:

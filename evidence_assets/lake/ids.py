@@ -1,7 +1,4 @@
-"""Identifiers: blake2b (128 bit, hex) of the canonical form of a row's content.
-
-The same content has the same id wherever it turns up, and changed content has another.
-"""
+"""Identifiers: blake2b (128 bit, hex) of the canonical form of content: equal content, equal id."""
 
 from __future__ import annotations
 
@@ -29,10 +26,7 @@ def _plain(value: Any) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Bytes that are equal for equal content: JSON with sorted keys, no spaces, unescaped UTF-8.
-
-    Lone surrogates survive (they are not valid UTF-8), so that no text whatever lacks an id.
-    """
+    """Bytes that are equal for equal content: JSON with sorted keys, no spaces, UTF-8 with lone surrogates."""
     return _ENCODER.encode(_plain(value)).encode("utf-8", errors="surrogatepass")
 
 
@@ -42,11 +36,7 @@ def with_model(key: str, model: str) -> str:
 
 
 def content_id(*parts: Any) -> str:
-    """Id of the content ``parts``, in this order.
-
-    >>> content_id("a", 1) == content_id("a", 1) != content_id("a", "1")
-    True
-    """
+    """Id of the content ``parts``, in this order."""
     return hashlib.blake2b(canonical(parts), digest_size=16).hexdigest()
 
 

@@ -30,7 +30,7 @@ USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
 SHOWN, CITED = "was_shown", "cited"
 """What a reasoner was given, and what it names as its ground where that was found to hold."""
 
-# What a reader wants to see of a row, and in which tables an id given by hand is looked for, nearest to answers first.
+# What people see of a row, and in which tables an id is looked for, nearest to answers first.
 _SHOWN = {
     "predictions": ("answer", "status", "confidence", "selector", "reasoner"),
     "chains": ("hypothesis", "status", "selector", "reasoner"),
@@ -223,10 +223,7 @@ def distinct_rows(root: Node) -> dict[str, list[str]]:
 
 
 def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]:
-    """Rows that two runs made differently: added, removed or changed, by asset and partition.
-
-    Partitions that only one of the runs touched are left out, for the other says nothing of them.
-    """
+    """Rows that two runs made differently: added, removed or changed, in partitions that both touched."""
     need(connection, "history")
     runs = {row[0] for row in connection.execute("SELECT DISTINCT run_id FROM history").fetchall()}
     names = []
@@ -238,17 +235,13 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
     return rows_of(
         connection,
         """
-        WITH a AS (SELECT * FROM history WHERE run_id = $a), b AS (SELECT * FROM history WHERE run_id = $b),
-        both_touched AS (
-            SELECT DISTINCT asset, partition FROM a INTERSECT SELECT DISTINCT asset, partition FROM b
-        )
-        SELECT coalesce(a.asset, b.asset) AS asset, coalesce(a.partition, b.partition) AS partition,
-               coalesce(a.row_id, b.row_id) AS row_id, CASE WHEN a.row_id IS NULL THEN 'added' WHEN b.row_id IS NULL
-               THEN 'removed' ELSE 'changed' END AS change, a.answer AS answer_before, b.answer AS answer_after,
-               a.status AS status_before, b.status AS status_after
-        FROM a FULL JOIN b ON a.asset = b.asset AND a.partition = b.partition AND a.row_id = b.row_id
-        WHERE (coalesce(a.asset, b.asset), coalesce(a.partition, b.partition)) IN
-              (SELECT (asset, partition) FROM both_touched)
+        WITH a AS (SELECT * FROM history WHERE run_id = $a), b AS (SELECT * FROM history WHERE run_id = $b)
+        SELECT asset, partition, row_id,
+               CASE WHEN a.run_id IS NULL THEN 'added' WHEN b.run_id IS NULL THEN 'removed' ELSE 'changed' END change,
+               a.answer AS answer_before, b.answer AS answer_after, a.status AS status_before, b.status AS status_after
+        FROM a FULL JOIN b USING (asset, partition, row_id)
+        WHERE (asset, partition) IN (SELECT (asset, partition) FROM a)
+          AND (asset, partition) IN (SELECT (asset, partition) FROM b)
           AND a.content_hash IS DISTINCT FROM b.content_hash
         ORDER BY ALL
         """,
@@ -258,10 +251,7 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
 
 
 def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]:
-    """Edges of one lineage file whose parent is not in the lake with the version that was used.
-
-    ``present`` says whether the parent is there with another version: then the child is stale, else it dangles.
-    """
+    """Edges of one lineage file whose parent is absent from the lake, or ``present`` with another version."""
     source = rows_in("lineage_edges", [lineage_file])
     kinds = [row[0] for row in connection.execute(f"SELECT DISTINCT parent_kind FROM {source} ORDER BY 1").fetchall()]
     edges: list[dict[str, Any]] = []

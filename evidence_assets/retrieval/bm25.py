@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array, open_json, opened
+from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array, open_stated, opened
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import Array
 from evidence_assets.text.words import words_of
@@ -79,11 +79,7 @@ def _ranker() -> Any:
 
 
 def scores_among(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-    """BM25 of each query (rows) against each of a few texts, which are the whole corpus.
-
-    >>> (scores_among([["a", "b"], ["c"], []], [["a"], ["z"]]) > 0).tolist()
-    [[True, False, False], [False, False, False]]
-    """
+    """BM25 of each query (rows) against each of a few texts, which are the whole corpus."""
     if not any(texts):
         return np.zeros((len(queries), len(texts)), np.float32)
     ranker = _ranker()
@@ -166,11 +162,7 @@ class TermIndex:
     """An index opened for reading, memory-mapped."""
 
     def __init__(self, folder: Path) -> None:
-        stated = open_json(folder / "meta.json")
-        if stated.get("version") != VERSION:
-            raise StaleInput(
-                f"{folder} holds an index of words that another release wrote: materialize its asset again"
-            )
+        stated = open_stated(folder / "meta.json", VERSION, "")
         self._folder, self._searchable = folder, stated["postings"]
         self.texts, self.tokens = int(stated["texts"]), int(stated["tokens"])
         self.average = self.tokens / self.texts if self.texts else 0.0
@@ -232,8 +224,6 @@ class TermIndex:
 
         A score is the sum over the query's tokens, in their order, a repeated one counted each time.
         """
-        if k < 1:
-            raise ValueError(f"k is {k}: ask for at least one text")
         if not self._searchable:
             raise ValueError("this index keeps no postings: it says how rare terms are, and finds nothing")
         numbers = self.find(query)

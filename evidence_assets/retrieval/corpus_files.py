@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evidence_assets.lake.array_files import ArrayWriter, find_keys, mapped_batches, open_array, open_json, opened
+from evidence_assets.lake.array_files import ArrayWriter, find_keys, mapped_batches, open_array, open_stated, opened
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval.bm25 import Ints, TermIndex, TermIndexWriter, words
 
@@ -139,12 +139,7 @@ class CorpusFiles:
     """The files of a corpus, opened; safe to share between threads, as nothing of it changes."""
 
     def __init__(self, folder: Path) -> None:
-        stated = open_json(folder / "corpus.json")
-        if stated.get("version") != VERSION:
-            raise StaleInput(
-                f"{folder} was written in form {stated.get('version')} of corpus files, this release reads {VERSION}: "
-                "materialize the index again"
-            )
+        stated = open_stated(folder / "corpus.json", VERSION, "")
         self.dimensions = int(stated["dimensions"])
         self._folder, self._size = folder, int(stated["chunks"])
         self._batches = opened(folder / "chunks.arrow", mapped_batches)

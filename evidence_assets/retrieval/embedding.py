@@ -134,14 +134,14 @@ def _encoded(encode: Encode, texts: Sequence[str]) -> Encoded:
 
 
 def _named(chunks: pl.DataFrame, bad: Sequence[int], model_id: str) -> str:
-    told = "; ".join(
+    names = [
         f"chunk {chunks['chunk_id'][i]} of document {chunks['doc_id'][i]!r} in {chunks['source'][i]}"
         for i in sorted(bad)[:NAMED]
-    )
+    ]
     more = f" and {len(bad) - NAMED:,} more" if len(bad) > NAMED else ""
     return (
-        f"{model_id} gives vectors that are not numbers for {told}{more}; all other chunks are encoded and kept: "
-        "change these texts, or load the encoder with dtype: float32, and make the embeddings again"
+        f"{model_id} gives vectors that are not numbers for {'; '.join(names)}{more}; all other chunks are encoded and "
+        "kept: change these texts, or load the encoder with dtype: float32, and make the embeddings again"
     )
 
 

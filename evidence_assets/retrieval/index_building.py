@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.vector_index import (
     INDEX,
     META,
+    VERSION,
     IndexMeta,
     faiss,
     search,
@@ -123,7 +125,7 @@ def write(
     """
     vectors = VectorFile(folder / "vectors.npy")
     n, d = vectors.n, max(1, vectors.d)
-    chosen = _chosen(kind, n, d, memory)
+    chosen = "flat" if kind == "flat" or not n else kind_for(n, d, memory, FLAT_UP_TO if kind == "auto" else 0)
     index = _filled(vectors, chosen, d, heard)
     nprobe, recall, told = 0, dict[str, float](), ""
     if chosen != "flat":
@@ -133,18 +135,8 @@ def write(
     size = (folder / INDEX).stat().st_size
     code = 2 * d if chosen == "flat" else code_sizes(d)[chosen.partition(",")[2]]
     meta = IndexMeta(built_from, model_id, chosen, n, vectors.d, code, size, memory, nprobe, recall, told)
-    (folder / META).write_text(json.dumps(meta.stated, indent=1) + "\n")
+    (folder / META).write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta
-
-
-def _chosen(kind: str, n: int, d: int, memory: int) -> str:
-    if kind == "flat" or not n:
-        return "flat"
-    if kind == "auto":
-        return kind_for(n, d, memory)
-    if kind != "ivf":
-        raise ValueError(f"there is no index kind {kind!r}: auto, flat or ivf")
-    return kind_for(n, d, memory, flat_up_to=0)
 
 
 def _filled(vectors: VectorFile, kind: str, d: int, heard: Callable[[int, int], None]) -> Any:

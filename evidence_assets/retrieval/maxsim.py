@@ -29,13 +29,7 @@ def maxsim_texts(query: ArrayLike, pool: Texts, weights: ArrayLike | None = None
 
     .. math:: S(q, y) = \frac{\sum_i w_i \max_j \cos(q_i, y_j)}{\sum_i w_i}
 
-    ``query``: n × d token vectors. A zero vector has cosine 0 with everything.
-    ``pool``: Vectors end to end; may be memory-mapped, is read block by block and only once.
-    ``weights``: Per query token, not negative; equal if not given or all zero.
-    Returns one score a text, between −1 and 1, higher is nearer.
-
-    >>> maxsim_texts([[1.0, 0.0], [0.0, 1.0]], TokenPool([[2.0, 0.0]], [0, 1], [1.0])).tolist()
-    [0.5]
+    A zero vector has cosine 0 with everything; weights are equal if not given or all zero. The pool is read once.
     """
     nearest = nearest_tokens(query, pool)
     w = np.ones(len(nearest)) if weights is None else np.asarray(weights, dtype=np.float64)

@@ -11,15 +11,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import pairwise, tee
+from itertools import chain, islice, pairwise, tee
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.lake.array_files import open_json
+from evidence_assets.lake.array_files import open_json, open_stated
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Tokenizer
 from evidence_assets.retrieval.bm25 import Ints, Reading, TermIndex, TermIndexWriter, term_weight
@@ -86,7 +86,8 @@ def build(
 
         def counted() -> Iterator[list[str]]:
             nonlocal chunks
-            for block in _blocks(texts):
+            flat = chain.from_iterable(texts)
+            while block := list(islice(flat, TEXTS_AT_ONCE)):
                 pieces.add([own or ("",) for own in encoder.pieces(block)])
                 forms.add([word_forms(text) for text in block])
                 chunks += len(block)
@@ -104,18 +105,6 @@ def build(
         meta = StoreMeta(built_from, model, chunks, tokens, encoder.dimensions, vectors)
         (temporary / "meta.json").write_text(json.dumps({"version": VERSION, **asdict(meta)}, indent=1) + "\n")
     return meta, reused
-
-
-def _blocks(texts: Iterable[Sequence[str]]) -> Iterator[list[str]]:
-    """The same texts in blocks of one size, so that how they came does not decide what is written."""
-    waiting: list[str] = []
-    for block in texts:
-        waiting += block
-        while len(waiting) >= TEXTS_AT_ONCE:
-            yield waiting[:TEXTS_AT_ONCE]
-            del waiting[:TEXTS_AT_ONCE]
-    if waiting:
-        yield waiting
 
 
 def encoded(encoder: Encoder, texts: Sequence[str]) -> list[TextTokens]:
@@ -163,14 +152,7 @@ class TokenStore:
     """
 
     def __init__(self, folder: Path, *, expected: str, cache: Path, limit: int = LIMIT) -> None:
-        if not (folder / "meta.json").exists():
-            raise StaleInput(f"there is no token store at {folder}: materialize the asset that builds it")
-        stated = open_json(folder / "meta.json")
-        if stated.pop("version") != VERSION or stated["built_from"] != expected:
-            raise StaleInput(
-                f"the token store at {folder} was built from other chunks or by another encoder than are in use now: "
-                "materialize it again"
-            )
+        stated = open_stated(folder / "meta.json", VERSION, expected)
         self.meta = StoreMeta(**stated)
         self.pieces, self.forms = TermIndex(folder / "pieces"), TermIndex(folder / "forms")
         self._folder, self._within, self._limit = folder, cache, limit

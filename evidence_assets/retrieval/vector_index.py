@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.lake.array_files import open_json, opened
+from evidence_assets.lake.array_files import open_stated, opened
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 
@@ -26,32 +26,24 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class IndexMeta:
-    """What an index is and what it was built from."""
+    """What an index is and what it was built from (``retrieval.corpus.corpus_version``).
+
+    ``kind``: ``flat`` is exact over the float16 vectors; ``ivf<lists>,<codes>`` searches ``nprobe`` lists of codes.
+    ``bytes``, ``memory``: What the index takes, and was allowed to take; ``code_bytes`` those of a vector's code.
+    ``recall``: Share of the k nearest that it finds, by k, against an exact search over the ``queries``.
+    """
 
     built_from: str
-    """What the corpus says of itself; see ``retrieval.corpus.corpus_version``."""
     model_id: str
     kind: str
-    """``flat`` is exact over the float16 vectors; ``ivf<lists>,<codes>`` searches some lists of codes."""
     vectors: int
     dimensions: int
     code_bytes: int
-    """Bytes of a vector's code."""
     bytes: int
-    """Size of the index, which is what it takes in memory when it is searched."""
     memory: int
-    """Bytes that it was allowed to take."""
     nprobe: int = 0
-    """Lists that are searched."""
     recall: dict[str, float] = field(default_factory=dict)
-    """Share of the k nearest that it finds, by k, against an exact search over the queries."""
     queries: str = ""
-    """What the recall was measured with."""
-
-    @property
-    def stated(self) -> dict[str, Any]:
-        """As it is stored."""
-        return {"version": VERSION, **asdict(self)}
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -99,14 +91,7 @@ class VectorIndex:
     """An index opened for searching, by any number of threads."""
 
     def __init__(self, folder: Path, *, expected: str) -> None:
-        if not (folder / META).exists():
-            raise StaleInput(f"there is no index at {folder}: materialize the asset that builds it")
-        stated = open_json(folder / META)
-        if stated.pop("version", "") != VERSION or stated["built_from"] != expected:
-            raise StaleInput(
-                f"the index at {folder} was built from other vectors than the lake holds now, or by another release: "
-                "materialize it again"
-            )
+        stated = open_stated(folder / META, VERSION, expected)
         self.meta = IndexMeta(**stated)
         self._index = read(folder / INDEX)
         self._on_gpu = gpu_copy(faiss(), self._index, self.meta.kind)

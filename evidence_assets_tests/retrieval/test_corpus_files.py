@@ -100,7 +100,7 @@ def test_files_of_two_corpora_and_of_another_form_are_refused(tmp_path: Path) ->
         CorpusFiles(tmp_path / "3")
     stated = tmp_path / "4" / "corpus.json"
     stated.write_text(stated.read_text().replace(f'"{corpus_files.VERSION}"', '"0"'))
-    with pytest.raises(StaleInput, match="in form 0"):
+    with pytest.raises(StaleInput, match="materialize it again"):
         CorpusFiles(tmp_path / "4")
 
 

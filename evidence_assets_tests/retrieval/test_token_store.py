@@ -101,7 +101,7 @@ def test_a_store_of_other_chunks_or_another_encoder_is_refused(tmp_path: Path) -
     for expected in (source_version("others", MODEL), source_version("chunks", "pieces@2")):
         with pytest.raises(StaleInput, match="materialize it again"):
             TokenStore(store, expected=expected, cache=cache)
-    with pytest.raises(StaleInput, match="no token store"):
+    with pytest.raises(StaleInput, match="is missing"):
         TokenStore(tmp_path / "absent", expected="x", cache=cache)
     meta = json.loads((store / "meta.json").read_text())
     (store / "meta.json").write_text(json.dumps({**meta, "version": "0"}))

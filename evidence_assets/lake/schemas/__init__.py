@@ -1,11 +1,7 @@
-"""The one place where each table's columns are declared, with a sentence on each; a YAML file a group of tables.
-
-The store refuses rows that do not fit; asset checks, Dagster's column schemas and the documentation are made from
-what stands here. A method that needs another column adds it to its table's file and nowhere else.
+"""Each table's columns with a sentence on each, in a YAML file a group of tables.
 
 A column is ``name: [type, sentence]``, with ``may be empty`` as a third where it may. Types are the words of
-``TYPES``, ``[type]`` for a list and ``{name: type}`` for a record.
-"""
+``TYPES``, ``[type]`` for a list and ``{name: type}`` for a record."""
 
 from __future__ import annotations
 
@@ -44,8 +40,7 @@ class TableSchema:
     """One table of the lake.
 
     ``key`` is unique within an asset and partition, and rows are sorted by it. ``row_id`` is the column by which
-    people and lineage name a row; ``version`` the column that changes whenever the row's content does (the id itself
-    where ids are content hashes).
+    people and lineage name a row; ``version`` changes whenever the row's content does.
     """
 
     name: str
