@@ -240,13 +240,11 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
     """
 
     def _make_nodes(self, step: StageContext) -> StageOutput:
-        nodes = node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name, self.sources[0])
-        return StageOutput(nodes, metadata={"types": nodes["type"].n_unique()})
+        return StageOutput(node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name, self.sources[0]))
 
     def _make_edges(self, step: StageContext) -> StageOutput:
         edges = self.read_edges(step.lake.raw_place(self.folder))
-        rows = edge_rows(edges, self.name, self.sources[1], self.licence)
-        return StageOutput(rows, metadata={"types": edges["relation"].n_unique()})
+        return StageOutput(edge_rows(edges, self.name, self.sources[1], self.licence))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.runs_in():

@@ -24,11 +24,8 @@ HOST = "evidence/host"
 """Tag of a run: the machine whose file that is."""
 KILLED, KILLED_BEFORE = "evidence/killed", "evidence/killed_before"
 """Tags of a run that was killed, and of one that takes its place: how many in a row were by then."""
-UNFINISHED = [
-    status
-    for status in dg.DagsterRunStatus
-    if status not in (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-]
+_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
 
 
 @contextmanager

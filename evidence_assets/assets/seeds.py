@@ -223,9 +223,7 @@ def _make_seeds(step: StageContext) -> StageOutput:
     files = look(step.lake)
     if step.partition in files.relations:
         relation = files.relations[step.partition]
-        return StageOutput(
-            seed_rows(relation), metadata={"collection": relation.collection}, version=relation.seed_hash
-        )
+        return StageOutput(seed_rows(relation), version=relation.seed_hash)
     for error in files.errors:
         if error.file is not None and str(error.file).rpartition("/")[2].rpartition(".")[0] == step.partition:
             raise error

@@ -48,22 +48,11 @@ def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     return dg.MetadataValue.md("\n".join(lines))
 
 
-def step_of(context: dg.AssetExecutionContext, lake: Lake, table: str) -> StageContext:
-    partition = str(context.partition_key) if context.has_partition_key else ""
-    name = asset_name(context.asset_key)
-    return StageContext(lake, table, name, partition, context.log.info, context.log.warning)
-
-
 def column_schema(table: str) -> dg.TableSchema:
     """Dagster's view of a table's declared columns."""
     return dg.TableSchema(
-        columns=[
-            dg.TableColumn(
-                c.name,
-                str(c.type),
-                description=c.description,
-                constraints=dg.TableColumnConstraints(nullable=c.nullable),
-            )
+        [
+            dg.TableColumn(c.name, str(c.type), c.description, dg.TableColumnConstraints(nullable=c.nullable))
             for c in TABLES[table].columns
         ]
     )
@@ -117,7 +106,9 @@ def table_asset(
     @_asset(key, options, metadata=metadata)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
         started = time.monotonic()
-        step = step_of(context, lake.open(), table)
+        partition = str(context.partition_key) if context.has_partition_key else ""
+        name = asset_name(context.asset_key)
+        step = StageContext(lake.open(), table, name, partition, context.log.info, context.log.warning)
         try:
             output = make(step)
         except TryLater as error:
@@ -194,14 +185,10 @@ def sound_check(
         opened = lake.open()
         partition = str(context.partition_key) if context.has_partition_key else ""
         name = asset_name(key)
-        path, number = opened.path(table, name, partition), 0
-        wrong: list[str] = []
-        if not path.exists():
-            wrong.append("the partition's file is missing")
-        else:
-            number, ordered = count_in_order(table, path)
-            if not ordered:
-                wrong.append("rows are not sorted by their key")
+        path = opened.path(table, name, partition)
+        number, ordered = count_in_order(table, path) if path.exists() else (0, True)
+        wrong = [] if path.exists() else ["the partition's file is missing"]
+        wrong += [] if ordered else ["rows are not sorted by their key"]
         lineage = opened.path("lineage_edges", name, partition)
         if lineage.exists():
             with connect(opened.root, lazily=True, memory=None) as connection:
@@ -209,10 +196,8 @@ def sound_check(
             wrong += [
                 f"{edge['child_kind']} {edge['child_id']} rests on {edge['parent_kind']} {edge['parent_id']}, which "
                 + ("has changed since" if edge["present"] else "does not exist")
-                for edge in lost[:5]
-            ]
-            if len(lost) > 5:
-                wrong.append(f"… and {len(lost) - 5} more")
+                for edge in lost
+            ][:5]
         if extra is not None or against is not None:
             rows = opened.read(table, name, partition)
             wrong += [*(extra(rows) if extra else []), *(against(rows, opened) if against else [])]

@@ -234,11 +234,7 @@ class Profile(_Strict):
         """The name, if a model of the kind is called so; raises BadInput with the nearest name otherwise."""
         if name not in self.names(kind):
             near = nearest(name, self.names(kind))
-            raise BadInput(
-                f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}? "
-                f"It has {', '.join(self.names(kind))}",
-                field=KINDS[kind],
-            )
+            raise BadInput(f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}?", field=KINDS[kind])
         return name
 
     def using(self, models: Mapping[Kind, str]) -> Profile:
