@@ -10,13 +10,13 @@ from evidence_assets_tests.models.servers import FaultyServer, hurried, running
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[tuple[FaultyServer, str]]:
+def _running() -> Iterator[FaultyServer]:
     server = FaultyServer()
-    with hurried(), running(server.app) as url:
-        yield server, url
+    with hurried(), running(server.app) as server.url:
+        yield server
 
 
 @pytest.fixture
-def server(shared: tuple[FaultyServer, str]) -> FaultyServer:
-    shared[0].reset()
-    return shared[0]
+def server(_running: FaultyServer) -> FaultyServer:
+    _running.reset()
+    return _running

@@ -109,6 +109,8 @@ class FaultyServer:
     times: list[float]
     headers: list[dict[str, str]]
 
+    url = ""
+
     def __init__(self) -> None:
         self.reset()
         self.app = Starlette(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models import encoders, running
+from evidence_assets.models import in_use as models_in_use
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.in_use import RememberingEncoder
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.running import minilm_folder
 from evidence_assets_tests.models.tiny import make_encoder
@@ -36,11 +40,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class EncoderContract:
     """What every encoder must pass; a subclass gives the fixture ``encoder``."""
 
-    def test_fulfils_the_protocol(self, encoder: Encoder) -> None:
-        assert isinstance(encoder, Encoder)
-        assert encoder.model_id and encoder.revision
-
     def test_shapes_and_norms(self, encoder: Encoder) -> None:
+        assert isinstance(encoder, Encoder) and encoder.model_id and encoder.revision
         vectors = encoder.sentences(SAMPLE)
         assert vectors.shape == (len(SAMPLE), encoder.dimensions) and vectors.dtype == np.float32
         assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
@@ -143,3 +144,41 @@ def test_unknown_names_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ModelUnavailable, match=r"'nobody/no-such-encoder' cannot be loaded.*give a model folder"):
         load_encoder("nobody/no-such-encoder")
+
+
+class Counting:
+    """A stand-in whose vectors are made of the text alone; remembers what it was asked."""
+
+    model_id, revision, dimensions, max_tokens = "counting", "1", 2, 100
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+    def tokens(self, texts: Sequence[str]) -> list[Any]:
+        return []
+
+    def sentences(self, texts: Sequence[str]) -> Any:
+        self.asked += texts
+        return np.array([[len(text), ord(text[0])] for text in texts], np.float32)
+
+
+def test_each_text_is_encoded_once_and_given_in_the_order_asked() -> None:
+    inner = Counting()
+    encoder = RememberingEncoder(inner)
+    texts = ["a", "bb", "a", "ccc"]
+    assert np.array_equal(encoder.sentences(texts), Counting().sentences(texts))
+    assert np.array_equal(encoder.sentences(["ccc", "d"]), Counting().sentences(["ccc", "d"]))
+    assert inner.asked == ["a", "bb", "ccc", "d"]
+    assert encoder.sentences([]).shape == (0, 2)
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models_in_use, "REMEMBERED", 3)
+    encoder = RememberingEncoder(Counting())
+    for text in "abcdefg":
+        encoder.sentences([text])
+    assert len(encoder._known) == 3
+    assert np.array_equal(encoder.sentences(["a", "g"]), Counting().sentences(["a", "g"]))

@@ -1,19 +1,217 @@
-"""Every fault of the table ends in what the table says, with a sentence that says what to do."""
+"""Faults of models and servers, on real local servers and real model files: each ends in what the table says, with a
+sentence that says what to do. Faults that pass are in `test_openai_server`.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+import torch
 
-from evidence_assets_tests.models.faults import FAULTS, STEP, Fault, Scene, asking, outcome, scene_in
+from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.models.encoders import load_encoder
+from evidence_assets.models.local_generators import TransformersGenerator
+from evidence_assets.models.protocols import Request
+from evidence_assets.models.running import check_weights
+from evidence_assets.models.served_models import OpenAIGenerator
+from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, hurried, other_api, running
+from evidence_assets_tests.models.tiny import make_causal, make_encoder
+from evidence_assets_tests.systems.small_models import Kept
+
+STEP = "the step fails"
+ROW = "one failed row"
+QUESTION = ChooseAnswer("What treats pain?", ("A", "B"), ("aspirin", "gold"), ())
+EXPLAIN = ExplainOption(
+    "What treats pain?", "A", "aspirin", (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
+)
+RUSSIAN_STEP = '{"steps": [{"text": "Аспирин помогает от головной боли", "evidence": [1], "quotes": []}]}'
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A server that misbehaves on demand, tiny models, and a folder to spoil copies of them in."""
+
+    server: FaultyServer
+    url: str
+    encoder: Path
+    causal: Path
+    scratch: Path
+
+    def generator(self, model: str = MODEL, url: str = "", timeout: float = 10.0) -> OpenAIGenerator:
+        """A client of little patience: three attempts."""
+        return OpenAIGenerator(model, base_url=url or self.url, attempts=3, timeout_seconds=timeout)
+
+    def without(self, name: str) -> Path:
+        """A copy of the tiny encoder's folder that lacks a file."""
+        folder = self.scratch / f"without-{name}"
+        shutil.copytree(self.encoder, folder, dirs_exist_ok=True)
+        (folder / name).unlink()
+        return folder
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault, how to provoke it, and what it has to end in."""
+
+    name: str
+    provoke: Callable[[Scene], object]
+    ends_in: str
+    says: str
+    asked: int = 0
+    """Requests that the server sees before the fault counts as lasting; 0 where no completion is asked for."""
+
+
+def asking(reply: str, timeout: float = 10.0) -> Callable[[Scene], object]:
+    """Ask for a label while the server behaves like this every time."""
+
+    def provoke(scene: Scene) -> object:
+        scene.server.always = reply
+        return PromptedSolver(LanguageModel(scene.generator(timeout=timeout), Kept())).choose([QUESTION])[0]
+
+    return provoke
+
+
+def explaining(reply: str) -> Callable[[Scene], object]:
+    """Ask for a chain while the server replies like this every time."""
+
+    def provoke(scene: Scene) -> object:
+        scene.server.always = reply
+        return PromptedSolver(LanguageModel(scene.generator(), Kept())).explain([EXPLAIN])[0]
+
+    return provoke
+
+
+def asking_at(address: Callable[[Scene], str], model: str = MODEL) -> Callable[[Scene], object]:
+    """Ask at another address, or for another model."""
+    return lambda scene: PromptedSolver(LanguageModel(scene.generator(model, address(scene)), Kept())).choose(
+        [QUESTION]
+    )
+
+
+def another_api(scene: Scene) -> object:
+    """Ask a server that is something else."""
+    with running(other_api()) as url:
+        return scene.generator(url=url).generate([Request("", "x")])
+
+
+def bad_checksum(scene: Scene) -> None:
+    """Check a file of weights that was damaged on its way."""
+    path = scene.scratch / "model.safetensors"
+    whole = (scene.encoder / "model.safetensors").read_bytes()
+    path.write_bytes(whole[:-1] + b"?")
+    check_weights(path, hashlib.sha256(whole).hexdigest(), "fetch the file again")
+
+
+def nan_vectors(scene: Scene) -> object:
+    """Encode with weights that are not numbers."""
+    encoder = load_encoder(str(scene.encoder), device="cpu")
+    with torch.no_grad():
+        encoder._model[0].auto_model.encoder.layer[-1].output.LayerNorm.bias[3] = float("nan")
+    return encoder.sentences(["the pain"])
+
+
+def nan_logits(scene: Scene) -> object:
+    """Generate with weights that are not numbers."""
+    generator = TransformersGenerator(str(scene.causal), device="cpu")
+    with torch.no_grad():
+        generator._model.lm_head.weight[5] = float("nan")
+    return generator.generate([Request("", "What is pain?", max_tokens=4)])
+
+
+FAULTS = (
+    Fault("server slower than the time-out", asking("slow", 0.2), STEP, r"no whole reply within 0\.2 s", 3),
+    Fault("reply that never ends in time", asking("trickle", 0.3), STEP, r"no whole reply within 0\.3 s", 3),
+    Fault("reply of any length", asking("endless"), STEP, "sends over 8 MiB for one reply.*check base_url", 1),
+    Fault("429 time after time", asking("429"), STEP, "after 3 attempts: it answers 429", 3),
+    Fault("429 with a wait beyond patience", asking("429 for an hour"), STEP, "after 1 attempt: .*to wait 3600 s", 1),
+    Fault("500 time after time", asking("500"), STEP, "it answers 500.*retry: what is finished is kept", 3),
+    Fault("503 time after time", asking("503"), STEP, "it answers 503", 3),
+    Fault("connection cut within the reply", asking("cut"), STEP, "the connection failed", 3),
+    Fault("empty body", asking("empty body"), STEP, "its reply is not JSON: ''", 3),
+    Fault("malformed JSON body", asking("malformed body"), STEP, "its reply is not JSON", 3),
+    Fault("JSON of another protocol", asking("other body"), STEP, "its reply has no completion in it", 3),
+    Fault("key refused (401)", asking("401"), STEP, "set the environment variable OPENAI_API_KEY", 1),
+    Fault("server not running", asking_at(lambda _: f"http://127.0.0.1:{closed_port()}/v1"), STEP, "see that it runs"),
+    Fault("server is another API", another_api, STEP, "answers 200 without a list of models; set base_url"),
+    Fault("wrong root of the protocol", asking_at(lambda s: s.url.removesuffix("/v1")), STEP, "usually ends in /v1"),
+    Fault("model not served", asking_at(lambda scene: scene.url, "llama"), STEP, "does not serve 'llama' but"),
+    Fault("request refused (400)", asking("400"), ROW, r"refused by the server \(400\)", 1),
+    Fault("empty answer", asking("empty"), ROW, "it is empty; after one repair attempt", 2),
+    Fault("answer without content", asking("null"), ROW, "it is empty; after one repair attempt", 2),
+    Fault("answer of 100 kB", asking("100 kB"), ROW, "characters, more than 20000", 2),
+    Fault(
+        "label cut off",
+        asking("label cut off"),
+        ROW,
+        "cut off at the token limit .finish reason length, 3 tokens after a prompt of 11",
+        2,
+    ),
+    Fault("answer broken off by a filter", asking("filtered"), ROW, "content filter broke it off", 2),
+    Fault("answer declined", asking("declined"), ROW, "refused by the model: I must not say", 1),
+    Fault("wrong label", asking("Z"), ROW, "'Z', which is not one of A, B, INSUFFICIENT", 2),
+    Fault("two labels", asking("A or B"), ROW, "names several options: A, B", 2),
+    Fault("label in another language", asking("这个问题没有明确的结论"), ROW, "the reply names no option", 2),
+    Fault("chain cut off", explaining("cut off"), ROW, "cut off at the token limit", 2),
+    Fault("chain in malformed JSON", explaining('{"steps": [{"te'), ROW, "not valid JSON", 2),
+    Fault("chain of another shape", explaining('{"steps": 3}'), ROW, "no JSON object with a list of steps", 2),
+    Fault("chain in another language", explaining(RUSSIAN_STEP), ROW, "in Cyrillic script, the question in Latin", 2),
+    Fault(
+        "model folder without a tokenizer",
+        lambda scene: load_encoder(str(scene.without("tokenizer.json"))),
+        STEP,
+        "no tokenizer; copy the tokenizer files",
+    ),
+    Fault(
+        "model folder without weights",
+        lambda scene: load_encoder(str(scene.without("model.safetensors"))),
+        STEP,
+        r"no weights; copy its \*\.safetensors",
+    ),
+    Fault(
+        "model folder without configuration",
+        lambda scene: load_encoder(str(scene.without("config.json"))),
+        STEP,
+        "no config.json; name the folder",
+    ),
+    Fault("weights that fail their checksum", bad_checksum, STEP, "fail their checksum.*fetch the file again"),
+    Fault("NaN vectors", nan_vectors, STEP, "vectors that are not numbers.*fetch the weights again"),
+    Fault("NaN in a language model", nan_logits, STEP, "values that are not numbers.*fetch the weights again"),
+    Fault(
+        "text longer than the encoder reads",
+        lambda scene: load_encoder(str(scene.encoder), device="cpu").sentences(["pain " * 999]),
+        STEP,
+        "cut it into chunks first",
+    ),
+)
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with scene_in(tmp_path_factory.mktemp("faults")) as made:
-        yield made
+    folder, server = tmp_path_factory.mktemp("faults"), FaultyServer()
+    with hurried(), running(server.app) as url:
+        scratch = folder / "scratch"
+        scratch.mkdir()
+        yield Scene(server, url, make_encoder(folder / "encoder"), make_causal(folder / "causal"), scratch)
+
+
+def outcome(fault: Fault, scene: Scene) -> tuple[str, str, int]:
+    """Provoke the fault: what it ended in, what a user reads, and how many requests the server saw."""
+    scene.server.reset()
+    try:
+        result = fault.provoke(scene)
+    except (ModelUnavailable, BadInput) as error:
+        return STEP, str(error), len(scene.server.bodies)
+    ends_in = ROW if isinstance(result, Failure) else f"nothing wrong: {result!r}"
+    return ends_in, result.reason if isinstance(result, Failure) else "", len(scene.server.bodies)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -1,6 +1,6 @@
 """Served models: order, patience, the cache, keys, and replies that are repaired.
 
-What each fault of a real server on this machine ends in is the table of `faults`.
+What each fault of a real server on this machine ends in is the table of `test_faults`.
 """
 
 from __future__ import annotations
@@ -16,89 +16,87 @@ from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.prompted import PromptedSolver
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure
-from evidence_assets_tests.models.faults import QUESTION
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port
 from evidence_assets_tests.systems.small_models import Kept
 
 ASKED = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
 
 
-def asking(shared: tuple[FaultyServer, str], **settings: object) -> OpenAIGenerator:
-    return OpenAIGenerator(MODEL, base_url=shared[1], **{"attempts": 3, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
+def asking(server: FaultyServer, **settings: object) -> OpenAIGenerator:
+    return OpenAIGenerator(MODEL, base_url=server.url, **{"attempts": 3, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
 
 
-def test_order_is_kept_and_concurrency_bounded(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+def test_order_is_kept_and_concurrency_bounded(server: FaultyServer) -> None:
     server.reply = lambda user: f"re {user}"
-    found = asking(shared, concurrency=4).generate(ASKED)
+    found = asking(server, concurrency=4).generate(ASKED)
     assert [each.text for each in found] == [f"re question {number}" for number in range(12)]
     assert 1 < server.most_under_way <= 4
     assert all((each.prompt_tokens, each.completion_tokens, each.finish_reason) == (11, 3, "stop") for each in found)
 
 
 @pytest.mark.parametrize("fault", ["503", "cut", "malformed body", "other body"])
-def test_passing_fault_is_tried_again(shared: tuple[FaultyServer, str], server: FaultyServer, fault: str) -> None:
+def test_passing_fault_is_tried_again(server: FaultyServer, fault: str) -> None:
     server.plan = [fault, fault]
-    assert asking(shared).generate(ASKED[:1])[0].text == "B"
+    assert asking(server).generate(ASKED[:1])[0].text == "B"
     assert len(server.bodies) == 3
 
 
-def test_retry_after_is_honoured(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+def test_retry_after_is_honoured(server: FaultyServer) -> None:
     server.plan = ["429 wait"]
-    assert asking(shared).generate(ASKED[:1])[0].text == "B"
+    assert asking(server).generate(ASKED[:1])[0].text == "B"
     assert server.times[1] - server.times[0] >= 20 / 50 > 8 / 50, "longer than any pause of the client's own"
 
 
-def test_refused_request_is_one_failed_row(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+def test_refused_request_is_one_failed_row(server: FaultyServer) -> None:
     server.plan = ["400"]
-    found = asking(shared, concurrency=1).generate(ASKED[:2])
+    found = asking(server, concurrency=1).generate(ASKED[:2])
     assert found[0].refused and found[0].finish_reason == "refused by the server (400): the 400 you asked for"
     assert found[1].text == "B"
     server.always = "400"
     cache = Kept()
-    (choice,) = PromptedSolver(LanguageModel(asking(shared), cache)).choose([QUESTION])
+    (choice,) = PromptedSolver(LanguageModel(asking(server), cache)).choose(
+        [ChooseAnswer("x", ("A", "B"), ("x", "y"), ())]
+    )
     assert choice == Failure("refused by the server (400): the 400 you asked for") and not cache
 
 
-def test_a_rejected_optional_field_is_sent_once_and_no_more(
-    shared: tuple[FaultyServer, str], server: FaultyServer
-) -> None:
+def test_a_rejected_optional_field_is_sent_once_and_no_more(server: FaultyServer) -> None:
     server.always = "no seed"
-    generator = asking(shared, concurrency=1)
+    generator = asking(server, concurrency=1)
     assert [each.text for each in generator.generate(ASKED[:3])] == ["B"] * 3
     assert generator.generate(ASKED[:1])[0].text == "B"
     assert ["seed" in body for body in server.bodies] == [True, False, False, False, False]
-    assert asking(shared).generate(ASKED[:1])[0].text == "B" and "seed" not in server.bodies[-1], "whoever asks it"
+    assert asking(server).generate(ASKED[:1])[0].text == "B" and "seed" not in server.bodies[-1], "whoever asks it"
 
 
-def test_failed_step_resumes_from_the_cache(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+def test_failed_step_resumes_from_the_cache(server: FaultyServer) -> None:
     tasks = [ChooseAnswer(f"question {number}", ("A", "B"), ("x", "y"), ()) for number in range(8)]
     server.plan, server.always = [""] * 5, "500"
     cache = Kept()
     with pytest.raises(ModelUnavailable):
-        PromptedSolver(LanguageModel(asking(shared, concurrency=2), cache)).choose(tasks)
+        PromptedSolver(LanguageModel(asking(server, concurrency=2), cache)).choose(tasks)
     assert len(cache) == 5
     server.always = ""
     server.bodies.clear()
-    found = PromptedSolver(LanguageModel(asking(shared, concurrency=2), cache)).choose(tasks)
+    found = PromptedSolver(LanguageModel(asking(server, concurrency=2), cache)).choose(tasks)
     assert [each.answer for each in found if isinstance(each, Choice)] == ["B"] * 8
     assert len(server.bodies) == 3, "what was paid for is not asked again"
 
 
 def test_key_is_sent_and_never_shown(
-    shared: tuple[FaultyServer, str],
     server: FaultyServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "sk-secret-123")
     caplog.set_level(logging.DEBUG)
-    generator = asking(shared, api_key_env="SOME_KEY")
+    generator = asking(server, api_key_env="SOME_KEY")
     server.plan = [""]
     server.always = "key in error"
     generator.generate(ASKED[:1])
     assert server.headers[0]["authorization"] == "Bearer sk-secret-123"
     server.plan = [""]
-    asking(shared, api_key_env="NO_KEY").generate(ASKED[:1])
+    asking(server, api_key_env="NO_KEY").generate(ASKED[:1])
     assert "authorization" not in server.headers[1]
     with pytest.raises(ModelUnavailable) as error:
         generator.generate(ASKED[:1])
@@ -110,33 +108,33 @@ def test_key_is_sent_and_never_shown(
         generator.generate(ASKED[:1])
 
 
-def test_choices_and_schemas_constrain_the_reply(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+def test_choices_and_schemas_constrain_the_reply(server: FaultyServer) -> None:
     choose = Request("be brief", "which?", choices=("A", "B"))
     explain = Request("", "why?", json_schema='{"type": "object"}')
     server.always = '{"answer": "A"}'
-    first, second = asking(shared, concurrency=1).generate([choose, explain])
+    first, second = asking(server, concurrency=1).generate([choose, explain])
     assert (first.text, second.text) == ("A", '{"answer": "A"}'), "a choice is given back bare"
     schemas = [body["response_format"]["json_schema"]["schema"] for body in server.bodies]
     assert schemas[0]["properties"]["answer"]["enum"] == ["A", "B"] and schemas[1] == {"type": "object"}
     assert [message["role"] for message in server.bodies[0]["messages"]] == ["system", "user"]
     assert all(body["temperature"] == 0 for body in server.bodies)
     server.bodies.clear()
-    asking(shared, constrain="structured_outputs", concurrency=1).generate([choose, explain])
+    asking(server, constrain="structured_outputs", concurrency=1).generate([choose, explain])
     assert [body["structured_outputs"] for body in server.bodies] == [
         {"choice": ["A", "B"]},
         {"json": {"type": "object"}, "disable_any_whitespace": True},
     ]
-    (completion,) = asking(shared, constrain="none").generate([choose])
+    (completion,) = asking(server, constrain="none").generate([choose])
     assert completion.text == server.always, "what was not asked for is not unwrapped"
     assert not {"response_format", "structured_outputs"} & server.bodies[2].keys()
     server.always = '{"answer": 1}'
-    (completion,) = asking(shared).generate([choose])
+    (completion,) = asking(server).generate([choose])
     assert completion.text == server.always, "what is no such object is left as it is"
 
 
-def test_who_stops_reading_stops_the_asking(shared: tuple[FaultyServer, str], server: FaultyServer) -> None:
+def test_who_stops_reading_stops_the_asking(server: FaultyServer) -> None:
     server.plan = ["", *["slow"] * 300]
-    replies = asking(shared, concurrency=2).generate_each(ASKED * 20)
+    replies = asking(server, concurrency=2).generate_each(ASKED * 20)
     next(replies)
     left = time.monotonic()
     replies.close()  # type: ignore[attr-defined]
@@ -149,10 +147,8 @@ def settled(url: str, cache: Kept, **settings: object) -> str:
     return generator.revision
 
 
-def test_the_revision_is_the_servers_word_else_the_pinned_one_else_what_was_said_first(
-    shared: tuple[FaultyServer, str], server: FaultyServer
-) -> None:
-    cache, url = Kept(), shared[1]
+def test_the_revision_is_the_servers_word_else_the_pinned_one_else_what_was_said_first(server: FaultyServer) -> None:
+    cache, url = Kept(), server.url
     server.said = {"system_fingerprint": "fp_1"}
     assert settled(url, Kept(), revision="pinned") == "pinned" and not server.bodies, "nothing is asked"
     assert settled(url, cache) == "fp_1" and server.bodies[-1]["max_tokens"] == 1

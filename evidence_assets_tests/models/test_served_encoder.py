@@ -18,14 +18,12 @@ from evidence_assets_tests.systems.four_step_focus.test_system import BASE, DOCU
 TEXTS = [f"{'abcdefghij'[n % 10] * (1 + n % 7)} and text {n}" for n in range(3 * TOGETHER + 1)]
 
 
-def asking(shared: tuple[FaultyServer, str], **settings: object) -> ServedEncoder:
-    return ServedEncoder(MODEL, base_url=shared[1], **{"attempts": 3, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
+def asking(server: FaultyServer, **settings: object) -> ServedEncoder:
+    return ServedEncoder(MODEL, base_url=server.url, **{"attempts": 3, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
 
 
-def test_vectors_are_the_servers_in_order_and_of_unit_length(
-    shared: tuple[FaultyServer, str], server: FaultyServer
-) -> None:
-    model = asking(shared, concurrency=2)
+def test_vectors_are_the_servers_in_order_and_of_unit_length(server: FaultyServer) -> None:
+    model = asking(server, concurrency=2)
     expected = np.array([embedded(text) for text in TEXTS])
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(model.sentences(TEXTS), expected, rtol=1e-6)
@@ -35,20 +33,16 @@ def test_vectors_are_the_servers_in_order_and_of_unit_length(
 
 
 @pytest.mark.parametrize("fault", ["429", "other body"])
-def test_a_passing_fault_is_tried_again_and_a_lasting_one_fails_the_step(
-    shared: tuple[FaultyServer, str], server: FaultyServer, fault: str
-) -> None:
+def test_a_passing_fault_is_tried_again_and_a_lasting_one_fails_the_step(server: FaultyServer, fault: str) -> None:
     server.plan = [fault, fault]
-    assert asking(shared).sentences(["cab"]).shape == (1, 11) and len(server.bodies) == 3
+    assert asking(server).sentences(["cab"]).shape == (1, 11) and len(server.bodies) == 3
     server.always = fault
     with pytest.raises(TryLater, match="gives no vectors after 3 attempts"):
-        asking(shared).sentences(["cab"])
+        asking(server).sentences(["cab"])
 
 
-def test_what_cannot_be_encoded_is_named_and_nothing_is_cut(
-    shared: tuple[FaultyServer, str], server: FaultyServer
-) -> None:
-    model = asking(shared, max_tokens=20)
+def test_what_cannot_be_encoded_is_named_and_nothing_is_cut(server: FaultyServer) -> None:
+    model = asking(server, max_tokens=20)
     with pytest.raises(BadInput, match=r"longer than the 20 that test-model reads.*it begins 'cab cab"):
         model.sentences(["cab " * 30])
     with pytest.raises(BadInput, match="an empty text"):
@@ -60,18 +54,14 @@ def test_what_cannot_be_encoded_is_named_and_nothing_is_cut(
         model.sentences(["cab", "cabbage"])
 
 
-def test_the_revision_is_what_the_server_says_of_the_model_else_the_stated_one(
-    shared: tuple[FaultyServer, str], server: FaultyServer
-) -> None:
-    assert (asking(shared).revision, asking(shared, revision="v2").revision) == ("served", "v2")
+def test_the_revision_is_what_the_server_says_of_the_model_else_the_stated_one(server: FaultyServer) -> None:
+    assert (asking(server).revision, asking(server, revision="v2").revision) == ("served", "v2")
     server.listed = {"root": "vendor/weights-7"}
-    assert asking(shared, revision="v2").revision == "weights-7"
+    assert asking(server, revision="v2").revision == "weights-7"
 
 
-def test_a_profile_names_it_as_any_other_and_passages_are_as_long_as_it_reads(
-    shared: tuple[FaultyServer, str], server: FaultyServer
-) -> None:
-    settings = EncoderSettings(name=MODEL, base_url=shared[1], max_tokens=8191)
+def test_a_profile_names_it_as_any_other_and_passages_are_as_long_as_it_reads(server: FaultyServer) -> None:
+    settings = EncoderSettings(name=MODEL, base_url=server.url, max_tokens=8191)
     model = encoder(settings)
     assert model_key(model) == f"{MODEL}@served" and model.max_tokens == 8191
     model.sentences(["cab"])
@@ -85,5 +75,5 @@ def test_a_profile_names_it_as_any_other_and_passages_are_as_long_as_it_reads(
     cut = [p for p in node_passages(base, model, tokens=128) if p.owner_id == "n0" and p.start >= 0]
     assert len(cut) > 10 and max(model.count_tokens([p.text for p in cut])) <= 128
     profile = load().model_copy(update={"encoders": {"ada": settings}})
-    assert [f.found for f in diagnose(profile) if f.what == "encoder server"] == [f"{shared[1]}/models serves {MODEL}"]
+    assert [f.found for f in diagnose(profile) if f.what == "encoder server"] == [f"{server.url}/models serves {MODEL}"]
     assert len(BASE) == len(base)

@@ -218,13 +218,6 @@ def test_only_the_document_that_comes_nearest_is_read() -> None:
     assert (together[1].support or 0) > (chains[1].support or 0)
 
 
-def test_without_evidence_nothing_is_supported() -> None:
-    chains, choice = concluded()
-    assert (
-        choice.status == "insufficient" and choice.supported == () and [chain.support for chain in chains] == [0.0] * 3
-    )
-
-
 def read(text: str, kind: str = "chunk") -> list[tuple[str, str, bool]]:
     return [(s.text, s.quote, s.denies) for s in statements(EvidenceItem("e", kind, "d", "0", text))]
 
@@ -249,9 +242,6 @@ def test_clauses_are_told_apart_and_quote_their_sentence() -> None:
         ("Aspirin may treat pain", sentence, False),
         ("whereas insulin may treat diabetes.", sentence, False),
     ]
-
-
-def test_pronoun_takes_the_sentence_before_along() -> None:
     assert read("Metformin is a drug. It lowers glucose.")[1][0] == "Metformin is a drug. It lowers glucose."
 
 
