@@ -221,8 +221,3 @@ def test_a_fault_ends_in_what_the_table_says(fault: Fault, scene: Scene) -> None
     assert re.search(fault.says, said, re.DOTALL), said
     assert asked == fault.asked
     assert len(said) < 700, "a sentence, not a dump"
-
-
-def test_a_good_server_ends_in_no_fault(scene: Scene) -> None:
-    ends_in, _, _ = outcome(Fault("no fault", asking("B"), STEP, ""), scene)
-    assert ends_in.startswith("nothing wrong: Choice(answer='B'")

@@ -61,17 +61,6 @@ def test_every_architecture_says_what_its_own_forward_pass_says(kind: str) -> No
 
 
 @both
-def test_a_piece_of_the_vocabulary_is_its_word(build: Build) -> None:
-    """A word filled into a slot is read back as exactly the piece whose probability was given."""
-    model = build()
-    for word, piece in zip(model.vocabulary, model._pieces, strict=True):
-        [encoded] = model._encode([f"the {word} is"])
-        if word in encoded.words:
-            assert piece in encoded.ids
-        assert model._encode([word])[0].words == [word]
-
-
-@both
 def test_word_vectors_average_the_pieces_of_a_word(build: Build) -> None:
     model = build()
     text = "the harbours, near!"
@@ -138,11 +127,6 @@ def test_nan_is_refused() -> None:
         model._model.cls.predictions.bias[3] = float("nan")
     with pytest.raises(UnusableModel, match="yields NaN"):
         model.slot_log_probs([f"the {SLOT}"], [0])
-    hidden = word_piece()
-    with torch.no_grad():
-        hidden._model.bert.embeddings.word_embeddings.weight[6] = float("nan")
-    with pytest.raises(UnusableModel, match="yields NaN"):
-        hidden.word_vectors(["the sea"])
 
 
 def test_texts_that_cannot_be_read_are_named() -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 
 from evidence_assets.models.masked import HFMaskedLM
@@ -57,8 +56,3 @@ def test_vocabulary_is_every_word_of_the_sentences(tmp_path: Path) -> None:
     assert set(model.vocabulary) == {"élan", "vital", "eats", "moss", "well"}
     assert model.unrepresentable("ÉLAN eats stones") == ("stones",)
     assert report["sentences"] == 2 and report["held_out_accuracy"] is None
-
-
-def test_no_sentences_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no sentence"):
-        train_sample_masked_lm([], ["a"], tmp_path)

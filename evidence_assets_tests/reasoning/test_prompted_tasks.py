@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets import systems
-from evidence_assets.lake.errors import BadInput, UnusableReply
+from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning import published as _published  # noqa: F401  registers its tasks
 from evidence_assets.reasoning.asking import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
 from evidence_assets.reasoning.short_answers import Fact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets.reasoning.templates import PACKAGED, Template
+from evidence_assets.reasoning.templates import PACKAGED
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
@@ -72,7 +72,6 @@ EXAMPLES = {
         ('1. [r1c1] "2" is little.\n2. So it is false.',),
         ("1. [r9c9] says so.", "[o1] says so."),
     ),
-    "explain/option": Example(ExplainOption(QUESTION, "A", "2", CELLS, "table_qa"), ('[r1c1] "2".',), ("[r9c9]",)),
     "choose/claim": Example(
         ChooseAnswer(QUESTION, LABELS, LABELS, CHAINS, dict.fromkeys(LABELS, CELLS), "verification"),
         ("NOT ENOUGH INFORMATION", "refutes.", '"Supports"'),
@@ -122,14 +121,10 @@ EXAMPLES = {
     "published_case": Example(
         ExplainOption(QUESTION, "REFUTES", "REFUTES", CELLS, "verification"), ("The price is 2, and not 3.",), ()
     ),
-    "published_case/option": Example(ExplainOption(QUESTION, "A", "2", CELLS, "table_qa"), ("The cell says 2.",), ()),
     "published_verdict": Example(
         ChooseAnswer(QUESTION, LABELS, LABELS, CHAINS, dict.fromkeys(LABELS, CELLS), "verification"),
         ("NOT ENOUGH INFORMATION", "refutes."),
         ("SUPPORTS or REFUTES", "NEI"),
-    ),
-    "published_verdict/option": Example(
-        ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), (), dict.fromkeys("AB", CELLS), "table_qa"), ("B",), ("E",)
     ),
     "published_answer": Example(
         ChooseAnswer(QUESTION, ("A", "B"), ("ant", "bee"), (), {"A": EVIDENCE, "B": ()}),
@@ -248,13 +243,3 @@ def test_what_asking_came_to_is_summed_for_the_asset() -> None:
     assert (shown["asked_tasks"], shown["replies"], shown["kept_replies"], shown["cut_off"]) == (4, 2, 1, 1)
     assert (shown["tokens_in"], shown["tokens_in_a_task"], shown["tokens_out_a_task"]) == (16, 4.0, 1.5)
     assert Usage.metadata([]) == Usage.metadata([Usage()]) == {}
-
-
-def test_a_template_is_held_to_its_fields() -> None:
-    assert Template.load("evidence_assets.systems.kbloom", "judge", "statement").fields == {"statement"}
-    for fields, said in (
-        ("statement more", r"judge\.txt.*\$more is not there"),
-        ("", r"\$statement is none of this prompt's"),
-    ):
-        with pytest.raises(BadInput, match=said):
-            Template.load("evidence_assets.systems.kbloom", "judge", fields)

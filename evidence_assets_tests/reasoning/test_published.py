@@ -153,11 +153,6 @@ def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
     ("name", "text", "said"),
     [
         ("published_question", "S\n---\n$question", r"published_question\.txt.*\$answers is not there"),
-        (
-            "published_question",
-            "S\n---\n$question $answers $labels $facts\n\n?negated NOT",
-            r"\$facts is none of this prompt's",
-        ),
         ("publishd_question", "S\n---\n$question", "no prompt 'publishd_question'; did you mean 'published_question'"),
     ],
 )
@@ -173,7 +168,6 @@ def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: st
         (Words((Path("absent"),)), "no such folder of prompts"),
         (Words(tokens={"entitys": 7}), "'entities'"),
         (Words(tokens={"entities": 0}), "too few"),
-        (Words(temperature=3), "0 to 2"),
     ],
 )
 def test_settings_of_words_that_cannot_be_are_refused(words: Words, said: str) -> None:
