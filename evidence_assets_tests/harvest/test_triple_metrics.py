@@ -149,7 +149,6 @@ def test_final_forms_by_hand() -> None:
     assert final_scores(near, fluent, "printed")[:2].tolist() == pytest.approx(
         [swish[0] + swish[2], swish[1] + swish[3]]
     )
-    assert final_scores(near, fluent, "rank_normalised").tolist() == pytest.approx(
-        [(3 / 3 + 1 / 3) / 2, (1.5 / 3 + 3 / 3) / 2, (1.5 / 3 + 2 / 3) / 2]
-    )
+    ranked = [(3 / 3 + 1 / 3) / 2, (1.5 / 3 + 3 / 3) / 2, (1.5 / 3 + 2 / 3) / 2]
+    assert final_scores(near, fluent, "rank_normalised").tolist() == pytest.approx(ranked)
     assert final_scores(near, fluent, "fluency").tolist() == fluent.tolist()
