@@ -28,11 +28,7 @@ TOGETHER = 65_536
 
 
 def plain_sentence(head: str, relation: str, tail: str) -> str:
-    """A fact as a sentence: underscores and joined words become words.
-
-    >>> plain_sentence("ferret", "AtLocation", "pet store")
-    'ferret at location pet store'
-    """
+    """A fact as a sentence, such as "ferret at location pet store"."""
     words = "".join(
         " " + c.lower() if c.isupper() and i and relation[i - 1].islower() else c for i, c in enumerate(relation)
     )

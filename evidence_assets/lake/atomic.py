@@ -31,10 +31,9 @@ def mirror_of(path: Path) -> Mirror | None:
 
 @contextlib.contextmanager
 def replacing_file(path: Path, *, fetched: bool = False) -> Iterator[Path]:
-    """A temporary file beside ``path`` that takes its place when the block ends well and vanishes when it does not.
+    """A locked temporary file that takes the place of ``path`` when the block ends well and vanishes when it does not.
 
-    Its lock says that someone writes it; the lock of a killed writer is gone with it. A ``fetched`` file is neither
-    uploaded nor flushed to the disk.
+    A ``fetched`` file is neither uploaded nor flushed to the disk.
     """
     _make_folder(path.parent)
     for stale in path.parent.glob(f".{path.name}.*.tmp"):

@@ -36,8 +36,7 @@ TABLE_FUNCTIONS = frozenset(
 
 
 def find_lake() -> Path:
-    """Folder of the lake: EVIDENCE_LAKE, else the nearest ``data_lake`` in or above this folder, else that beside the
-    package."""
+    """Folder of the lake: EVIDENCE_LAKE, or ``data_lake`` in or above this folder, or beside the package."""
     named = os.environ.get(LAKE_VARIABLE)
     if named:
         return local_root(named)

@@ -6,11 +6,7 @@ from pathlib import Path
 
 
 class BadInput(ValueError):
-    """A raw input that cannot be read as what it should be; stops the asset that reads it.
-
-    ``message``: What is wrong and, where it is not obvious, what to do.
-    ``file``, ``line``, ``field``: Where: shown as ``file:line: field: message``. Lines count from 1.
-    """
+    """A raw input that cannot be read as what it should be, shown as ``file:line: field: message``."""
 
     def __init__(
         self, message: str, *, file: str | Path | None = None, line: int | None = None, field: str | None = None

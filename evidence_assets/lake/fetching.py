@@ -31,11 +31,9 @@ PACKED = "indexes/"
 """Folder whose folders are one object each, ``indexes/asset=<key>.tar``, so that they are replaced as a whole."""
 LOCAL = (".locks", "cache/tokens", "cache/completions.sqlite")
 """Names that begin so are never uploaded."""
-BLOCK = 16 << 20
-"""Bytes that are uploaded, or written to a file, at once."""
+BLOCK = 16 << 20  # bytes that are uploaded, or written to a file, at once
 BACKOFF = {"base": 6, "max_backoff": timedelta(seconds=8)}
-PATIENCE = timedelta(minutes=3)
-"""How long a store may be out of reach before the request fails."""
+PATIENCE = timedelta(minutes=3)  # for which a store may be out of reach
 
 
 def stamp_of(stored: ObjectMeta) -> int:

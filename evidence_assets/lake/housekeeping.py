@@ -15,8 +15,7 @@ def _size(path: Path) -> int:
 
 
 def orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
-    """Folders whose asset is not among ``assets``, blocks and caches included, and what killed writers left, each
-    with its size in bytes."""
+    """Folders whose asset is not among ``assets``, and what killed writers left, each with its size in bytes."""
     kept = {asset_folder(asset) for asset in assets}
     folders = [
         folder for table, asset in lake.assets() if (folder := lake.root / table / asset_folder(asset)).name not in kept

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-# Made once: `json.dumps` makes one anew at each call, which takes longer than to encode an id's parts.
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 

@@ -19,19 +19,16 @@ from evidence_assets.lake.schemas import KINDS
 Connection = duckdb.DuckDBPyConnection
 
 OF_A_QUESTION = ("prediction", "chain", "evidence", "citation")
-"""Kinds of rows that lie in the partition of their question."""
+"""Kinds of rows in the partition of their question."""
 WHOLE = 32
 """Characters of a whole id."""
 LAST = "\U0010ffff"
-"""The last character there is: all texts that begin with ``x`` are at least ``x`` and less than ``x + LAST``."""
+"""The last character: texts that begin with ``x`` are at least ``x`` and less than ``x + LAST``."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """The files of one partition of questions.
-
-    ``partition``: The partition's file below each asset's folder, such as ``obqa/0.parquet``.
-    """
+    """The files of one partition of questions, such as ``obqa/0.parquet`` below each asset's folder."""
 
     root: Path
     partition: str
@@ -62,10 +59,7 @@ def _explaining(root: Path, files: Iterable[Path]) -> list[Path]:
 
 
 def row_of_a_question(connection: Connection, identifier: str) -> tuple[str, str, Places] | None:
-    """Kind, id and partition of the row of a question with this whole id; None where there is none.
-
-    The Bloom filters of the files tell which do not hold it.
-    """
+    """Kind, id and partition of the row of a question with this whole id; Bloom filters tell which files lack it."""
     root = root_of(connection)
     if root is None or len(identifier) != WHOLE:
         return None

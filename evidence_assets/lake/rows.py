@@ -22,7 +22,7 @@ from evidence_assets.lake.schemas import TABLES, TableSchema
 
 ROW_GROUP = 65_536
 SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
-"""Rows a group in tables of which a few ids at a time are read: the smaller the group, the less is read for each."""
+"""Rows a group in tables of which a few ids at a time are read."""
 FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
 """Columns of the lineage that a dictionary shortens; the others are ids."""
 LOOKED_UP = {"evidence": ("source_id",)}

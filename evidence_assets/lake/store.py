@@ -145,7 +145,7 @@ class Lake:
 
     @property
     def raw(self) -> Path:
-        """Folder of the inputs, with all of them."""
+        """Folder of all inputs."""
         return fetched_below(self.root / "raw")
 
     def raw_place(self, name: str) -> Path:

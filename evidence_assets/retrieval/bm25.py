@@ -88,12 +88,8 @@ def scores_among(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]
 
 
 class TermIndexWriter:
-    """Writes an index into ``folder``, text after text.
-
-    ``keys.npy`` has the hashes of the terms, ascending, ``holding.npy`` how many texts hold each, ``totals.npy`` its
-    saturated frequency over all texts; postings are 8 bytes each, as ``bm25s`` writes them. Without ``postings``
-    nothing can be searched.
-    """
+    """Writes an index into ``folder``: hashes of terms, ascending, how many texts hold each, its saturated frequency
+    over all texts, and the postings of ``bm25s``, without which nothing can be searched."""
 
     def __init__(self, folder: Path, *, postings: bool = True) -> None:
         folder.mkdir(parents=True)

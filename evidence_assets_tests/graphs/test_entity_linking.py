@@ -55,19 +55,6 @@ def test_rules_are_tried_in_order_and_recorded() -> None:
     assert linker.link("zzz").rule == "none"
 
 
-def test_equal_concepts_are_encoded_once_in_one_call() -> None:
-    calls: list[list[str]] = []
-
-    def encode(texts: Sequence[str]) -> np.ndarray:
-        calls.append(list(texts))
-        return letter_vectors(texts)
-
-    near = NameVectors(Exact(["abc"]), encode)
-    links = EntityLinker(["abc"]).link_many(["xyz", "abc", "xyz", "  ", "qqq"], near)
-    assert calls == [["xyz", "qqq"]]
-    assert [link.rule for link in links] == ["none", "exact", "none", "none", "none"]
-
-
 @given(st.lists(SHORT_WORDS, min_size=1, max_size=25), SHORT_WORDS)
 @settings(max_examples=80, deadline=None)
 def test_fuzzy_equals_a_scan_over_all_keys(names: list[str], concept: str) -> None:

@@ -150,10 +150,3 @@ def test_a_search_is_cut_by_length_and_by_nodes() -> None:
     assert expansion.bridges(chain, np.array([0, 8]), max_length=8, max_visited=4) == []
     assert expansion.bridges(chain, np.array([0, 8]), max_length=7) == []
     assert expansion.bridges(chain, np.array([0, 8]), max_length=8) == [list(range(8))]
-
-
-def test_missing_phrases_find_the_nearest_nodes() -> None:
-    assert expansion.nearest_nodes(np.array([0.0, 1.0]), VECTORS, 2).tolist() == [2, 3]
-    assert expansion.nearest_nodes(np.array([1.0, 0.0]), VECTORS, 9).tolist()[:3] == [0, 5, 4]
-    assert expansion.nearest_nodes(PHRASE, np.ones((9, 2)), 3).tolist() == [0, 1, 2], "equal ones by node"
-    assert expansion.nearest_nodes(PHRASE, VECTORS[:0], 1).tolist() == []

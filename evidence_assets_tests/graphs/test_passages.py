@@ -41,14 +41,6 @@ def test_only_changed_texts_are_encoded_again() -> None:
     assert after.equals(fresh)
 
 
-@pytest.mark.parametrize("at_once", [1, 3])
-def test_rows_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
-    whole, _, _ = passages(BASE)
-    monkeypatch.setattr(graph_passages, "TEXTS_AT_ONCE", at_once)
-    in_blocks, reused, _ = passages(BASE, whole[::2])
-    assert reused == len(whole[::2]) and in_blocks.equals(whole)
-
-
 def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(graph_passages, "TEXTS_AT_ONCE", 3)
     monkeypatch.setattr(evidence_assets.lake.blocks, "BLOCK_SECONDS", 0.0)

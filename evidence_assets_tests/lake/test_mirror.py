@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from evidence_assets.lake import fetching
 from evidence_assets.lake.atomic import mirrors, replacing_file, replacing_folder
 from evidence_assets.lake.blocks import Blocks
-from evidence_assets.lake.catalogue import connect, find_lake
+from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput, StoreUnavailable
 from evidence_assets.lake.fetching import Mirror, children, fetched, fetched_below, removed
 from evidence_assets.lake.housekeeping import collect, orphans
@@ -196,19 +196,6 @@ def test_a_completion_is_paid_for_once_by_all_machines(machine: Machine) -> None
     said = Completion("yes", 1, 1, 0.5, "stop")
     one.put("ab" * 16, said)
     assert other.get("ab" * 16) == said and other.get("cd" * 16) is None and len(other) == 1
-
-
-def test_find_lake_takes_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVIDENCE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("EVIDENCE_LAKE", f"file://{tmp_path}/shared/lake")
-    before = dict(mirrors)
-    made = Lake.create(find_lake(), question_shards=1)
-    assert made.address == f"file://{tmp_path}/shared/lake" and made.root.is_relative_to(tmp_path / "cache")
-    assert (tmp_path / "shared" / "lake" / "format.json").exists()
-    write(made, "A")
-    assert made.uri(made.path("predictions", ASSET, "quiz|0")).startswith(f"file://{tmp_path}/shared/lake/predictions/")
-    for root in set(mirrors) - set(before):
-        del mirrors[root]
 
 
 Deed = tuple[str, str, str, int]

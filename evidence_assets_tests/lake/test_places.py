@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.lake import connect, lineage
-from evidence_assets.lake.lineage import DERIVED, USED, Node, UnknownId, edge, trace
+from evidence_assets.lake.lineage import DERIVED, USED, Node, edge, trace
 from evidence_assets.lake.places import row_of_a_question
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question, write_answers
@@ -50,16 +50,6 @@ def test_a_trace_by_files_is_the_trace_through_the_views(
         found = trace(connection, long(name))
     assert found.as_dict() == everywhere(lake, long(name), monkeypatch).as_dict()
     assert found.next
-
-
-def test_a_beginning_is_enough_where_it_is_long_or_alone(lake: Lake) -> None:
-    with connect(lake.root) as connection:
-        assert trace(connection, long("p1")[:12]).id == long("p1")
-        assert trace(connection, "p1").id == long("p1")
-        with pytest.raises(UnknownId, match="fits"):
-            trace(connection, "p")
-        with pytest.raises(UnknownId, match="no row"):
-            trace(connection, "p1000000000x")
 
 
 @pytest.mark.parametrize(("table", "column"), [("lineage_edges", "child_id"), ("evidence", "evidence_id")])

@@ -105,14 +105,6 @@ def test_a_file_cut_in_half_is_named(tmp_path: Path, kind: str) -> None:
         VectorIndex(tmp_path / "index", expected="v")
 
 
-def test_an_empty_index_and_more_asked_than_there_is(tmp_path: Path) -> None:
-    build_index(tmp_path / "empty", np.zeros((0, 0), np.float32), built_from="v", model_id="")
-    assert VectorIndex(tmp_path / "empty", expected="v").search(unit(2), 5)[1].shape == (2, 0)
-    build_index(tmp_path / "three", unit(3), built_from="v", model_id="m")
-    _, positions = VectorIndex(tmp_path / "three", expected="v").search(unit(1, seed=2), 5)
-    assert sorted(positions[0].tolist()) == [0, 1, 2]
-
-
 def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
     vectors = np.repeat(unit(1), 4, axis=0)
     build_index(tmp_path / "same", vectors, built_from="v", model_id="m")

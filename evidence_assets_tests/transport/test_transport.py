@@ -60,18 +60,6 @@ def test_strongest_pairs_name_the_words_that_aligned() -> None:
     assert len(strongest_pairs(x, y, "euclidean", limit=1)) == 1
 
 
-def test_tokens_without_mass_move_nothing_and_have_no_potential() -> None:
-    rng = np.random.default_rng(3)
-    a, b, costs = rng.random(5), rng.random(7), rng.random((5, 7))
-    a[1] = b[[0, 4]] = 0.0
-    found, without = solve(a, b, costs), solve(a[a > 0], b[b > 0], costs[np.ix_(a > 0, b > 0)])
-    assert found.value == without.value
-    assert (found.plan[np.ix_(a > 0, b > 0)] == without.plan).all()
-    assert not found.plan[1].any() and not found.plan[:, [0, 4]].any()
-    assert np.isnan(found.potential).tolist() == (a == 0).tolist()
-    assert (found.potential[a > 0] == without.potential).all()
-
-
 def test_bad_and_extreme_input_has_a_defined_result() -> None:
     one = TokenMeasure([[0.2, 0.8]], [0.0])
     assert one.masses.tolist() == [1.0]
