@@ -30,8 +30,7 @@ LOOKED_UP = {"evidence": ("source_id",)}
 FALSE_POSITIVES = 0.01
 """Share of the row groups that are read in vain for an id that they do not hold."""
 ID, LONG = pa.binary(16), pa.large_string()
-MOST_BYTES = 2**31 - 1
-"""Bytes of the texts that an array of the declared type can hold."""
+MOST_BYTES = 2**31 - 1  # of the texts that an array of the declared type can hold
 IDS_AT_ONCE = 1 << 18
 """Rows whose ids are Python objects at a time."""
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]

@@ -42,7 +42,7 @@ BLOCKS = ".blocks"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 Stamp: TypeAlias = tuple[tuple[str, int, int], ...]
-"""Path, time of change and size of files: what tells, without reading them, whether they are still the same."""
+"""Path, time of change and size of files."""
 
 
 def _safe(name: str, what: str) -> str:
