@@ -1,9 +1,9 @@
-"""Fits the weights by which claims about tables are labelled, and writes the file that the package ships.
+"""Fits the weights by which claims about tables are labelled, and prints them for `reasoning.tables.claims`.
 
     EVIDENCE_DEV_DATA=<folder> python -m bench.fit_claim_weights [--check]
 
 The weights are fitted on all development claims of SCITAB (120) and TabFact (1,024) together. With ``--check``
-nothing is written, and what is printed was held out: each half of both sets labelled by weights that were fitted on
+what is printed was held out: each half of both sets labelled by weights that were fitted on
 the other half, and cross-validation with tables left out in five parts. ``offered all three`` gives TabFact's
 statements, all of them true or false, the label NOT ENOUGH INFORMATION, too: what is lost there is lost on tables of
 facts.
@@ -22,14 +22,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import yaml
 from sklearn.linear_model import LogisticRegression
 
 from bench.claim_data import Claim, scitab_claims, tabfact_claims
 from evidence_assets.benchmarks.records import CLAIM_LABELS
-from evidence_assets.reasoning.tables import claims as claims_module
 from evidence_assets.reasoning.tables.claims import Signs, Weights, check_claim, probabilities
-from evidence_assets.reasoning.tables.view import TableView
+from evidence_assets.reasoning.tables.table import TableView
 
 # A claim of SCITAB counts as three of TabFact's for what is true, one of TabFact's as 0.06 of SCITAB's for what is
 # open.
@@ -141,10 +139,7 @@ def main() -> None:
     if sys.argv[1:] == ["--check"]:
         print_check(reads)
         return
-    text = "# Weights of the signs of claims about tables; written by bench/fit_claim_weights.py, not by hand.\n"
-    path = Path(claims_module.__file__).with_name("weights.yaml")
-    path.write_text(text + yaml.safe_dump(fit(reads), sort_keys=True), encoding="utf-8")
-    print(path.read_text(encoding="utf-8"))
+    print(fit(reads))
 
 
 if __name__ == "__main__":

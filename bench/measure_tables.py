@@ -30,8 +30,7 @@ from evidence_assets.reasoning.tables.solver import TableSolver, place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
 from evidence_assets.reasoning.tasks import CAPTION, Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
 from evidence_assets.systems import settings_of
-from evidence_assets.systems.ucret.columns import column_pieces
-from evidence_assets.systems.ucret.settings import UcretSettings
+from evidence_assets.systems.ucret.columns import UcretSettings, column_pieces
 from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapsed_tables, encode_unique
 from evidence_assets.transport.divergence import jensen_shannon
 from tools.sample_world.render import render

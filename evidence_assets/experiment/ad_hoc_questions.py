@@ -18,7 +18,7 @@ from evidence_assets.lake.fetching import children
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.reasoning.tables.questions import option_chains, work_out
-from evidence_assets.reasoning.tables.view import TableView
+from evidence_assets.reasoning.tables.table import TableView
 
 BENCHMARK = "asked"
 ANSWERED = ("evidence", "chains", "predictions", "citations", "counterfactuals")

@@ -15,7 +15,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, object_schema
 from evidence_assets.reasoning import table_prompts
-from evidence_assets.reasoning.answers import json_object, parse_answer
+from evidence_assets.reasoning.answers import json_object, one_of, parse_answer
 from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.table_prompts import is_table_task
@@ -133,7 +133,7 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
 def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
     """The label of a reply to the choosing task; None where the model finds the material insufficient."""
     if is_table_task(task):
-        return table_prompts.parse_choice(reply, task)
+        return one_of(reply, task.labels)
     labels, options = list(task.labels), list(task.options)
     if task.task != "verification" and INSUFFICIENT not in labels:
         labels.append(INSUFFICIENT)

@@ -1,22 +1,19 @@
 """The typed tasks on tables as requests to a language model, and its replies as typed results.
 
-What belongs here: filling the templates, and joining cells with evidence: a cell is led by its place, so that a reply's
-``[r3c1]`` is the citation of the evidence that stands there, and ``[caption]`` that of the caption; what is from
-outside the table is numbered ``[o1]``.
+A cell is led by its place, so that a reply's ``[r3c1]`` cites the evidence that stands there; ``[caption]`` cites the
+caption, ``[o1]`` what is from outside the table.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.answers import one_of
-from evidence_assets.reasoning.tables.outside import outside_items
-from evidence_assets.reasoning.tables.solver import view_of
-from evidence_assets.reasoning.tables.view import Place, TableView
-from evidence_assets.reasoning.tasks import CAPTION, IN_A_TABLE, Chain, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets.reasoning.tables.solver import outside_items, view_of
+from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets.reasoning.tasks import CAPTION, IN_A_TABLE, ChooseAnswer, EvidenceItem, ExplainOption, Step
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words, asked, fenced, is_claim, listed, negated
 
 TASKS = frozenset({"verification", "table_qa"})
@@ -26,8 +23,8 @@ EXPLAIN = Template.load(__package__, "table_explain", "question table alone outs
 CHOOSE = Template.load(__package__, "table_choose", "question options table cases bare negated labels")
 EXPLAIN_TOKENS = 1024
 CHOOSE_TOKENS = 32
-_CITATION, _OUTSIDE = re.compile(r"\[r(\d+)c(\d+)\]"), re.compile(r"\[o(\d+)\]")
-_QUOTE = re.compile(r"\[(?:r\d+c\d+|o\d+|caption)\]\s*[\"“]([^\"”]*)[\"”]")
+_CITATION = re.compile(r"\[(r\d+c\d+|o\d+|caption)\]")
+_QUOTE = re.compile(_CITATION.pattern.replace("(", "(?:") + r"\s*[\"“]([^\"”]*)[\"”]")
 _STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+")
 
 
@@ -52,7 +49,10 @@ def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
 
 def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
     """Ask for exactly one label, given the table and the explanations that there are."""
-    cases = [fenced(f"case for {chain.hypothesis}", _written(chain)) for chain in task.chains]
+    cases = []
+    for chain in task.chains:
+        steps = [f"{number}. {step.text}" for number, step in enumerate(chain.steps, start=1)]
+        cases.append(fenced(f"case for {chain.hypothesis}", "\n".join(steps) or "Nothing in the table leads here."))
     return words.of(CHOOSE).request(
         CHOOSE_TOKENS,
         task.labels,
@@ -88,47 +88,30 @@ def table_text(view: TableView, *, marked: bool = True) -> str:
 def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
     """Steps of an explanation; a cell that is no evidence, as it was empty, is cited by its place and found absent.
 
-    Whether a quotation is true is checked elsewhere. A reply without text is refused, and one that cites a place that
-    the table does not have, or a piece from outside that was not given.
+    A reply without text is refused, and one that cites what was not given.
     """
     view, ids = view_of(task.evidence)
-    beside = [item.evidence_id for item in outside_items(task.evidence)]
-    above = next((item.evidence_id for item in task.evidence if item.kind == CAPTION), None)
+    places = {
+        f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.shape.grid) for j in range(len(row))
+    }
+    places |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
+    places |= {f"o{n}": item.evidence_id for n, item in enumerate(outside_items(task.evidence), 1)}
     parts: list[str] = []
-    for line in (line.strip() for line in reply.splitlines()):
-        if _STEP.match(line) or (line and not parts):
+    for line in filter(None, map(str.strip, reply.splitlines())):
+        if _STEP.match(line) or not parts:
             parts.append(_STEP.sub("", line))
-        elif line:
+        else:
             parts[-1] += " " + line
     if not parts:
         raise UnusableReply("the reply holds no explanation")
+    cited = [list(dict.fromkeys(_CITATION.findall(part))) for part in parts]
+    for place in (place for places_ in cited for place in places_):
+        if place not in places:
+            raise UnusableReply(f"the reply cites {place}, which is not in the table or beside it")
     return tuple(
-        Step(part, tuple(_cited(part, view, ids, above, beside)), tuple(_QUOTE.findall(part))) for part in parts
+        Step(part, tuple(places[place] for place in named), tuple(_QUOTE.findall(part)))
+        for part, named in zip(parts, cited, strict=True)
     )
-
-
-def _cited(
-    part: str, view: TableView, ids: Mapping[Place, str], above: str | None, beside: Sequence[str]
-) -> Iterator[str]:
-    """The evidence that a step names, each once: the caption, cells by their places, then pieces from outside by their
-    numbers."""
-    if f"[{CAPTION}]" in part:
-        if above is None:
-            raise UnusableReply("the reply cites a caption, but the table has none")
-        yield above
-    for row, column in dict.fromkeys((int(row), int(column)) for row, column in _CITATION.findall(part)):
-        if not (row < len(view.shape.grid) and column < view.shape.width):
-            raise UnusableReply(f"the reply cites r{row}c{column}, but the table has no such cell")
-        yield ids.get((row, column), f"r{row}c{column}")
-    for number in dict.fromkeys(map(int, _OUTSIDE.findall(part))):
-        if not 1 <= number <= len(beside):
-            raise UnusableReply(f"the reply cites o{number}, but {len(beside) or 'no'} pieces from outside were given")
-        yield beside[number - 1]
-
-
-def parse_choice(reply: str, task: ChooseAnswer) -> str:
-    """The one label that a reply consists of; see :func:`one_of`."""
-    return one_of(reply, task.labels)
 
 
 def shown_table(given: Sequence[EvidenceItem], *, marked: bool = True) -> str:
@@ -143,11 +126,4 @@ def shown_table(given: Sequence[EvidenceItem], *, marked: bool = True) -> str:
 def _given(task: ExplainOption | ChooseAnswer) -> list[EvidenceItem]:
     if isinstance(task, ExplainOption):
         return list(task.evidence)
-    everything: Iterable[EvidenceItem] = (item for items in task.evidence.values() for item in items)
-    return list({item.evidence_id: item for item in everything}.values())
-
-
-def _written(chain: Chain) -> str:
-    """A chain as numbered lines; its steps name their cells themselves."""
-    lines = [f"{number}. {step.text}" for number, step in enumerate(chain.steps, start=1)]
-    return "\n".join(lines) or "Nothing in the table leads here."
+    return list({item.evidence_id: item for items in task.evidence.values() for item in items}.values())

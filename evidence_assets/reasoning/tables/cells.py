@@ -1,7 +1,6 @@
-"""Typed cells: the values that a table cell or a sentence states, beside its untouched text.
+"""Typed cells: the numbers, percentages, ranges, spreads, p-values, counts and dates that a text states.
 
-Numbers with their units, percentages, ranges, deviations, p-values, counts and dates are found in one string; every
-value keeps its span in the reading copy (`Cell.plain`), so that a reader can check it.
+Every value keeps its span in the reading copy (`Cell.plain`), so that a reader can check it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
-from typing import Any, Literal
+from typing import Literal
 
 from evidence_assets.reasoning.tables.lexicon import lexicon, words
 from evidence_assets.reasoning.tables.text import latin_digits, plain_text, unit_in
@@ -22,29 +21,19 @@ Kind = Literal["number", "percentage", "count", "range", "deviation", "p_value",
 
 @dataclass(frozen=True)
 class CellValue:
-    """One value stated in a text.
+    """One value stated in a text, with the words that it was read from and their place in the reading copy."""
 
-    ``kind``: ``count`` is a whole number of something named ("161 children"); ``deviation`` a spread that stands alone.
-    ``value``: The number; the middle of a range; the proleptic ordinal day of a date.
-    ``unit``: Unit or counted noun as written, "%" for percentages, empty if none.
-    ``low``, ``high``: Bounds of a range or of a confidence interval.
-    ``deviation``: Spread given with the value, by ± or in parentheses.
-    ``comparator``: "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it.
-    ``scale``: Factor by which a word behind the number scaled it; the value holds it already.
-    ``text``, ``start``, ``end``: The words it was read from, and where they stand in the reading copy.
-    """
-
-    kind: Kind
-    value: float
+    kind: Kind  # a count is a whole number of something named ("161 children"), a deviation a spread that stands alone
+    value: float  # the number; the middle of a range; the proleptic ordinal day of a date
     text: str
     start: int
     end: int
-    unit: str = ""
-    low: float | None = None
+    unit: str = ""  # unit or counted noun as written, "%" for percentages
+    low: float | None = None  # bounds of a range
     high: float | None = None
-    deviation: float | None = None
-    comparator: str = ""
-    scale: float = 1.0
+    deviation: float | None = None  # spread given with the value, by ± or in parentheses
+    comparator: str = ""  # "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it
+    scale: float = 1.0  # factor by which a word behind the number scaled it; the value holds it already
 
     @property
     def bounds(self) -> bool:
@@ -60,14 +49,8 @@ class CellValue:
         allowed = max(0.03 * abs(self.value), half_a_digit) if self.comparator == "≈" else half_a_digit
         return abs(value - self.value) <= allowed + 1e-9
 
-    def is_met(self, value: float, bound: str = "") -> bool:
-        """Whether a number is what this asks for; of one that its cell only bounds ("less than 1"), whether it
-        must be."""
-        for side, sign in (("<≤", 1), (">≥", -1)):
-            if bound and bound in side:
-                room = sign * (self.value - value)
-                inclusive = self.comparator != side[0] or bound != side[1]
-                return bool(self.comparator) and self.comparator in side and (room > 0 or (room == 0 and inclusive))
+    def is_met(self, value: float) -> bool:
+        """Whether a number is what this demands: strictly beyond "over 5", at least "at least 5", else stated."""
         if self.comparator in {">", "<"}:
             return value > self.value if self.comparator == ">" else value < self.value
         return self.states(value)
@@ -91,6 +74,14 @@ class Cell:
         return None if self.quantity is None else self.quantity.value
 
     @property
+    def is_one_amount(self) -> bool:
+        """Whether it is one number and no more than its bound and unit; "20s" and "5 A" are no amounts."""
+        value = self.quantity
+        if value is None or len(self.values) > 1 or value.deviation is not None or value.text != self.plain:
+            return False
+        return value.unit in {"", "%"} or (len(value.unit) > 1 and value.unit.casefold() not in words("no_units"))
+
+    @property
     def mostly_value(self) -> bool:
         """Whether it is mostly its values: "64 (53.3%)" is, "Phase 3 trial in Finland" is not."""
         letters = sum(character.isalpha() for character in self.plain)
@@ -98,15 +89,14 @@ class Cell:
         return bool(self.values) and letters - of_values <= 3
 
 
-# Spaces part thousands only in a number that no other number stands beside: "10 200 30", "10 200, 300" and "5 100%" are
-# lists. Behind a word a single digit is rather its number ("Group 1 200 patients").
+# Spaces separate thousands only in a number that no other number stands beside: "10 200 30", "10 200, 300" and "5 100%"
+# are lists. Behind a word a single digit is rather its number ("Group 1 200 patients").
 _SPACED = (
     r"(?<!\d[\s,;/|])(?<!\d[,;/|]\s)(?:(?:(?<![^\W\d_]\s)[1-9]|[1-9]\d{1,2})(?:[ \u00a0\u202f\u2009]\d{3})+"
     r"|[1-9](?:[ ]\d{3}){2,})(?:\.\d+|,\d{1,2})?(?!\.?\d|\s?%|\s?[,;/|]?\s?\d)"
 )
 _DIGITS = rf"(?:{_SPACED}|\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+\.\d+|(?<!\d,)\d+,\d{{1,2}}(?![\d,])|\d+|\.\d+)"
-_NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?![\d])"
-_PLAIN_NUMBER = rf"[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?"
+_NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?!\d)"
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE_FORMS = ("%Y-%m-%d", "%d %b %Y", "%b %d %Y", "%b %Y", "%m/%Y", "%Y")
 _COMPARATORS: dict[str, str] = lexicon()["comparators"]
@@ -114,6 +104,8 @@ _COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len,
 _SCALES: dict[str, float] = lexicon()["scales"]
 _SCALE = r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z]))"
 _PERCENT = r"(?:%|percentage\s+points?|percent\b|per\s+cent\b)"
+_STARS = r"(?:\s?\*{1,4})?"
+_SPREAD = r"(?:±|\+/-|\+-)"
 
 _PATTERN = re.compile(
     rf"""
@@ -123,28 +115,18 @@ _PATTERN = re.compile(
       |\b{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)|(?<![\d/])(?:0?[1-9]|1[0-2])/[12]\d{{3}}(?![\d/])
       |(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
-  | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>(?:±|\+/-|\+-)\s?)?(?P<currency>[$€£])?
+  | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>{_SPREAD}\s?)?(?P<currency>[$€£])?
       (?P<val>{_NUMBER})
       (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[⁰¹²³⁴⁵⁶⁷⁸⁹]*
-      (?:
-          (?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?[$€£]?(?P<to>(?<![\d.])\s?{_DIGITS}(?:[eE][+-]?\d+)?)
-          (?P<to_pct>\s?{_PERCENT})?
-      )?
-      (?:\s?\*{{1,4}}|\s?[†‡§])?
-      (?P<pct>\s?{_PERCENT}(?:\s?\*{{1,4}})?)?
-      (?:\s?(?:±|\+/-|\+-)\s?(?P<dev>{_DIGITS})(?:\s?%)?(?:\s?\*{{1,4}})?)?
-      (?:\s?\(\s?(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?(?P<pdev>{_DIGITS})\s?%?\s?\)(?:\s?\*{{1,4}})?)?
-      (?:\s?\(\s?(?P<bare>{_DIGITS})\s?\)(?:\s?\*{{1,4}})?)?
-      (?:\s?[\(\[]\s?(?:\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|CrI|confidence\s+interval)\s?:?,?\s?)?
-          (?P<lo>{_PLAIN_NUMBER})\s?%?\s?(?:,|;|to|[–—-])\s?(?P<hi>{_PLAIN_NUMBER})\s?%?\s?[\)\]])?
+      (?:(?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?[$€£]?(?P<to>(?<![\d.])\s?{_DIGITS}(?:[eE][+-]?\d+)?))?
+      (?:{_STARS}|\s?[†‡§])(?P<pct>\s?{_PERCENT}{_STARS})?
+      (?:\s?{_SPREAD}\s?(?P<dev>{_DIGITS})(?:\s?%)?{_STARS})?
+      (?:\s?\(\s?(?P<mark>(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?)?(?P<dev_in_brackets>{_DIGITS})\s?(?(mark)%?)\s?\)
+        {_STARS})?
     )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_SCALE_WORD = re.compile(r"\b(thousand|million|billion|trillion|bn)s?\b", re.IGNORECASE)
-_SHORT = 200
-_SPACE_IN_NUMBERS = re.compile(r"(?<=\d) (?=\d)")
-_SPACED_NUMBER = re.compile(r"\d+(?: \d+)+")
 _WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d_]+)?)")
 
 
@@ -163,13 +145,12 @@ def to_float(digits: str) -> float:
 def parse_values(plain: str) -> tuple[CellValue, ...]:
     """All values in a reading copy, in order; each is read once. A number too large for a float stays text."""
     text = latin_digits(plain)
-    found: list[CellValue] = []
+    values: list[CellValue] = []
     for match in _PATTERN.finditer(text):
-        if match["num"]:
-            found.extend(_quantities(match, text))
-        elif value := _date(match) if match["date"] else _p_value(match) if match["p"] else None:
-            found.append(value)
-    return tuple(v for v in found if all(isfinite(n or 0.0) for n in (v.value, v.low, v.high, v.deviation)))
+        value = _quantity(match, text) if match["num"] else _date(match) if match["date"] else None
+        value = _p_value(match) if match["p"] else value
+        values += [value] if value else []
+    return tuple(v for v in values if all(isfinite(n or 0.0) for n in (v.value, v.low, v.high, v.deviation)))
 
 
 def as_under(value: CellValue, header: str) -> CellValue:
@@ -179,15 +160,14 @@ def as_under(value: CellValue, header: str) -> CellValue:
     >>> as_under(value, "Cost (million EUR)").value, as_under(value, "Cost (EUR)").value
     (23.0, 23000000.0)
     """
-    word = _SCALE_WORD.search(header)
+    word = re.search(r"\b(thousand|million|billion|trillion|bn)s?\b", header, re.IGNORECASE)
     if word is None or value.scale == 1.0:
         return value
-    down = 1.0 / _SCALES[word[1].lower()]
-    names = ("value", "low", "high", "deviation", "scale")
-    scaled: dict[str, Any] = {name: _scaled(n, down) for name in names if (n := getattr(value, name)) is not None}
-    return replace(value, unit=value.unit or unit_in(header), **scaled)
+    written = _scaled(value.value, 1.0 / _SCALES[word[1].lower()])
+    return replace(value, value=written, unit=value.unit or unit_in(header), scale=1.0)
 
 
+@lru_cache(maxsize=1 << 16)
 def parse_cell(text: str) -> Cell:
     """Read one cell.
 
@@ -197,29 +177,13 @@ def parse_cell(text: str) -> Cell:
     >>> value.value, value.deviation
     (0.215, 0.075)
     """
-    # The same short texts come again and again, in a table and in its selections; long ones would fill the memory.
-    return _parse_short(text) if len(text) <= _SHORT else _parse(text)
-
-
-def _parse(text: str) -> Cell:
     plain = plain_text(text)
-    values = parse_values(_apart(plain, text))
-    alone = re.fullmatch(r"\(\s?(?:±\s?)?([^()]*)\)", plain)
-    if alone and len(values) == 1 and values[0].kind == "number" and values[0].value >= 0:
+    # Numbers that markup or a line break held apart are not one number with spaces.
+    values = parse_values(plain if plain == text else re.sub(r"(?<=\d) (?=\d)", "\n", plain))
+    if len(values) == 1 and values[0].kind == "number" and re.fullmatch(r"\(\s?\d[^()]*\)", plain):
         # "(0.075)" on a line of its own is the spread of the estimate above it.
-        only = values[0]
-        values = (CellValue("deviation", only.value, only.text, only.start, only.end, only.unit, deviation=only.value),)
+        values = (replace(values[0], kind="deviation", deviation=values[0].value),)
     return Cell(text, plain, values)
-
-
-def _apart(plain: str, text: str) -> str:
-    """Copy of equal length in which numbers that a mark or a line break held apart do not read as one with spaces."""
-    if plain == text or all(spaced in text for spaced in set(_SPACED_NUMBER.findall(plain))):
-        return plain
-    return _SPACE_IN_NUMBERS.sub("\n", plain)
-
-
-_parse_short = lru_cache(maxsize=1 << 16)(_parse)
 
 
 def _date(match: re.Match[str]) -> CellValue | None:
@@ -245,37 +209,25 @@ def _scaled(number: float, scale: float) -> float:
     return float(Decimal(repr(number)) * Decimal(repr(scale))) if scale != 1.0 else number
 
 
-def _quantities(match: re.Match[str], text: str) -> list[CellValue]:
-    written = to_float(match["val"])
+def _quantity(match: re.Match[str], text: str) -> CellValue:
     to = to_float(match["to"]) if match["to"] else None
-    low = to_float(match["lo"]) if match["lo"] else None
-    high = to_float(match["hi"]) if match["hi"] else None
-    deviation = next((to_float(match[name]) for name in ("dev", "pdev", "bare") if match[name]), None)
+    low = high = None
+    deviation = next((to_float(match[name]) for name in ("dev", "dev_in_brackets") if match[name]), None)
     scaling = re.sub(r"[\s-]", "", match["scale"] or "").lower().removesuffix("s")
     scale = float(_SCALES[scaling]) if scaling else 1.0
-    number = _scaled(written, scale)
-    if low is not None and high is not None and low <= written <= high:
-        low, high = _scaled(low, scale), _scaled(high, scale)
-    percent = bool(match["pct"] or match["range_pct"] or match["to_pct"])
-    comparator = _COMPARATORS.get((match["cmp"] or "").lower(), "")
+    number = _scaled(to_float(match["val"]), scale)
+    percent = bool(match["pct"] or match["range_pct"])
     kind: Kind = "percentage" if percent else "number"
-    if to is not None and to < number:
-        # "87 - 3.2" is no range: two values that share what surrounds them.
-        unit = "%" if percent else ""
-        return [
-            CellValue(kind, value, match[name], match.start(name), match.end(name), unit, scale=factor)
-            for name, value, factor in (("val", number, scale), ("to", to, 1.0))
-        ]
-    if to is not None:
-        low, high = number, to
-        number, kind = (low + high) / 2, "range"
+    if to is not None and to > number:  # "87 - 3" is no range
+        low, high, number, kind = number, to, (number + to) / 2, "range"
     unit, end = ("%", match.end()) if percent else _unit_after(text, match.end())
     if kind == "number" and unit and not _is_measure(unit) and number.is_integer():
         kind = "count"
     if match["spread"]:
         kind, deviation = "deviation", number
     said = text[match.start() : end].strip()
-    return [CellValue(kind, number, said, match.start(), end, unit, low, high, deviation, comparator, scale)]
+    comparator = _COMPARATORS.get((match["cmp"] or "").lower(), "")
+    return CellValue(kind, number, said, match.start(), end, unit, low, high, deviation, comparator, scale)
 
 
 def _is_measure(unit: str) -> bool:
@@ -286,10 +238,7 @@ def _is_measure(unit: str) -> bool:
 def _unit_after(text: str, position: int) -> tuple[str, int]:
     """Word directly behind a number if it can be a unit or a counted noun."""
     match = _WORD_AFTER.match(text, position)
-    if (
-        match is None
-        or match[1].lower() in words("not_counted")
-        or (len(match[1]) == 1 and match[1].lower() not in words("units"))
-    ):
+    word = match[1].lower() if match else ""
+    if match is None or word in words("not_counted") or (len(word) == 1 and word not in words("units")):
         return "", position
     return match[1], match.end()

@@ -1,6 +1,6 @@
 """The reader's vocabulary, loaded from ``lexicon.yaml``: word sets, patterns, and words of degree in a text.
 
-What belongs here: general English, the same for every table. Which cells a word is about is worked out in `reading`.
+General English, the same for every table. Which cells a word is about is worked out in `reading`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any, Literal
 
 import yaml
@@ -23,8 +24,7 @@ _WORD = re.compile(r"[^\W_]+(?:-[^\W\d_]+)?")
 @lru_cache(maxsize=1)
 def lexicon() -> dict[str, Any]:
     """All entries by name."""
-    text = files(__package__).joinpath("lexicon.yaml").read_text(encoding="utf-8")
-    entries: dict[str, Any] = yaml.safe_load(text)
+    entries: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("lexicon.yaml").read_text(encoding="utf-8"))
     return entries
 
 
@@ -32,12 +32,6 @@ def lexicon() -> dict[str, Any]:
 def words(name: str) -> frozenset[str]:
     """The words of an entry."""
     return frozenset(lexicon()[name].split())
-
-
-@lru_cache(maxsize=64)
-def stems(name: str) -> frozenset[str]:
-    """The stems of the words of an entry."""
-    return frozenset(map(stem, words(name)))
 
 
 def _compiled(alternatives: Iterable[str]) -> re.Pattern[str]:
@@ -50,34 +44,19 @@ def pattern(name: str) -> re.Pattern[str]:
     return _compiled(lexicon()[name])
 
 
-def says(name: str, text: str) -> bool:
-    """Whether a text contains any of the alternatives of an entry."""
-    return pattern(name).search(text) is not None
-
-
 @dataclass(frozen=True)
 class Degree:
-    """A word of degree.
-
-    ``direction``: 1 where it asks for greater numbers, -1 for smaller ones.
-    ``rank``: 2 in "second largest".
-    ``headers``: Stems that headers of the columns which it measures tend to contain.
-    ``in_time``: Its direction among dates, 0 where it does not speak of time.
-    ``verb``: Whether no "than" leads to what it is set against.
-    ``judging``: Whether it turns round where less is better: the best time is the shortest.
-    ``sure``: False for the words by which papers speak of results, which do not always compare.
-    """
+    """A word of degree, by default without its place."""
 
     kind: Kind
-    direction: int
+    direction: int  # 1 where it asks for greater numbers, -1 for smaller ones
     start: int = 0
     end: int = 0
-    rank: int = 1
-    headers: frozenset[str] = frozenset()
-    in_time: int = 0
-    verb: bool = False
-    judging: bool = False
-    sure: bool = True
+    rank: int = 1  # 2 in "second largest"
+    headers: frozenset[str] = frozenset()  # stems that headers of the columns which it measures tend to contain
+    in_time: int = 0  # its direction among dates, 0 where it does not speak of time
+    verb: bool = False  # whether no "than" leads to what it is set against
+    judging: bool = False  # whether it turns round where less is better: the best time is the shortest
 
 
 def _degree(kind: Kind, direction: int, marks: str) -> Degree:
@@ -91,20 +70,26 @@ def _degree(kind: Kind, direction: int, marks: str) -> Degree:
         in_time=direction * (("TIME" in flags) - ("AGE" in flags)),
         verb="VERB" in flags,
         judging="JUDGING" in flags,
-        sure="UNSURE" not in flags,
     )
+
+
+@lru_cache(maxsize=1)
+def adjectives() -> dict[str, tuple[int, str]]:
+    """Direction and marks of each adjective."""
+    entries = lexicon()["adjectives"]
+    greater = {word: (1, marks) for marks, words_, _ in entries for word in words_.split()}
+    return greater | {word: (-1, marks) for marks, _, words_ in entries for word in words_.split()}
 
 
 @lru_cache(maxsize=4096)
 def _adjective_form(word: str) -> Degree | None:
     """The degree that a comparative or superlative expresses; None for other words."""
-    adjectives = lexicon()["adjectives"]
     forms = [lexicon()["irregular"].get(word, ("", "comparative"))]
     for ending, kind in (("er", "comparative"), ("est", "superlative")):
         if word.endswith(ending):
             root = word.removesuffix(ending)
             forms += [(base, kind) for base in (root, root + "e", root[:-1], root[:-1] + "y")]
-    return next((_degree(kind, *adjectives[base]) for base, kind in forms if base in adjectives), None)
+    return next((_degree(kind, *adjectives()[base]) for base, kind in forms if base in adjectives()), None)
 
 
 @lru_cache(maxsize=1)
@@ -121,15 +106,15 @@ def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple
     """
     found: list[Degree] = []
     spoken = [(m.group().lower(), m.start(), m.end()) for m in _WORD.finditer(text) if not masked(m.start())]
-    adjectives, ordinals = lexicon()["adjectives"], lexicon()["ordinals"]
+    ordinals = lexicon()["ordinals"]
     for k, (word, start, end) in enumerate(spoken):
         if found and start < found[-1].end:
             continue
         lead, _, last = word.rpartition("-")
         rank = ordinals.get(lead) or ordinals.get(spoken[k - 1][0] if k else "", 1)
         following, _, end_of_both = spoken[k + 1] if k + 1 < len(spoken) else ("", end, end)
-        if word in {"more", "most", "less", "least"} and following in adjectives:
-            direction, marks = adjectives[following]
+        if word in {"more", "most", "less", "least"} and following in adjectives():
+            direction, marks = adjectives()[following]
             sign = -1 if word in {"less", "least"} else 1
             kind: Kind = "comparative" if word in {"more", "less"} else "superlative"
             found.append(replace(_degree(kind, sign * direction, marks), start=start, end=end_of_both, rank=rank))
@@ -155,10 +140,9 @@ def moves(text: str) -> tuple[tuple[int, int], ...]:
 
 def squeezed(signs: Iterable[int]) -> tuple[int, ...]:
     """Signs with repeats in a row left out."""
-    signs = list(signs)
-    return tuple(sign for k, sign in enumerate(signs) if k == 0 or sign != signs[k - 1])
+    return tuple(sign for sign, _ in groupby(signs))
 
 
 def less_is_better(*names: str) -> bool:
     """Whether the names of a cell say that it holds an error, a cost or a time."""
-    return any("↓" in name or says("less_is_better", name) for name in names)
+    return any("↓" in name or pattern("less_is_better").search(name) for name in names)

@@ -1,7 +1,6 @@
 """The reasoner on tables behind the typed tasks: cells in as evidence, chains and answers with cited evidence out.
 
-What belongs here: rebuilding the table from the evidence rows (so that nothing but the evidence is read), turning
-places back into evidence ids, and letting evidence from outside the table speak where the cells say nothing.
+Nothing but the evidence is read. Evidence from outside the table speaks only where the cells say nothing.
 """
 
 from __future__ import annotations
@@ -10,15 +9,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import zip_longest
 from math import fsum, log
 
-from evidence_assets.reasoning.tables import claims, outside, questions
-from evidence_assets.reasoning.tables.text import word_set
-from evidence_assets.reasoning.tables.view import Place, TableChain, TableView
+from evidence_assets.reasoning.tables import claims, questions
+from evidence_assets.reasoning.tables.cells import parse_values
+from evidence_assets.reasoning.tables.lexicon import pattern
+from evidence_assets.reasoning.tables.table import Place, TableChain, TableView
+from evidence_assets.reasoning.tables.text import plain_text, word_set
 from evidence_assets.reasoning.tasks import (
     CAPTION,
-    IN_A_TABLE,
     OF_A_TABLE,
     Chain,
     Choice,
@@ -32,6 +31,11 @@ from evidence_assets.reasoning.tasks import (
 # The least probability that a label is given: its logarithm is its weight.
 _LEAST = 1e-6
 _LOCATOR, _COLUMN = re.compile(r"r(\d+)c(\d+)"), re.compile(r"c(\d+)")
+# A sentence from outside speaks for an option, or says a claim or its contrary, if it holds this share of the words of
+# the question or claim.
+_LEAST_OF_QUESTION, _LEAST_OF_CLAIM = 0.5, 0.8
+# Support that it gives: to an option less than any cell that is tied to the question, to the label of a claim.
+_OPTION_SUPPORT, _CLAIM_SUPPORT = 0.05, 0.6
 
 
 def place_of(locator: str) -> Place:
@@ -76,7 +80,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = "9"
+    version = "10"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return [self._explain(task) for task in tasks]
@@ -86,22 +90,16 @@ class TableSolver:
             table, ids = view_of(task.evidence)
         except ValueError as error:
             return Failure(str(error))
-        beside = outside.outside_items(task.evidence)
-        if task.task == "verification":
-            chains = claims.claim_chains(table, task.question)
-            found = next((chain for chain in chains if chain.hypothesis == task.hypothesis), None)
-            if found is None:
-                return Failure(f"{task.hypothesis!r} is no label of a claim")
-            decided = claims.is_decided({chain.hypothesis: chain.support for chain in chains})
-            return _with_verdict(_cited(found, ids), None if decided else outside.says_claim(task.question, beside))
-        found = questions.option_chains(table, task.question, [task.hypothesis], [task.option])[0]
-        chain = _cited(found, ids)
-        said = (
-            None
-            if found.support > questions.TIED_TO_NOTHING
-            else outside.says_option(task.question, task.option, beside)
-        )
-        return chain if said is None else replace(chain, steps=(*chain.steps, said.step), support=said.support)
+        if task.task != "verification":
+            (chain,) = questions.option_chains(table, task.question, [task.hypothesis], [task.option])
+            cited = _cited(chain, ids)
+            return cited if chain.support > questions.TIED_TO_NOTHING else _option_with(cited, task)
+        chains = {chain.hypothesis: chain for chain in claims.claim_chains(table, task.question)}
+        if task.hypothesis not in chains:
+            return Failure(f"{task.hypothesis!r} is no label of a claim")
+        cited = _cited(chains[task.hypothesis], ids)
+        decided = claims.is_decided({label: chain.support for label, chain in chains.items()})
+        return cited if decided else _label_with(cited, task)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """The label whose chain has most support, and what speaks for each.
@@ -111,13 +109,13 @@ class TableSolver:
         return [self._choose(task if task.chains else self._with_chains(task)) for task in tasks]
 
     def _with_chains(self, task: ChooseAnswer) -> ChooseAnswer:
-        made = [
+        chains = [
             self._explain(
                 ExplainOption(task.question, label, option, task.evidence.get(label, ()), task.task, task.negated)
             )
             for label, option in zip(task.labels, task.options, strict=True)
         ]
-        return replace(task, chains=tuple(chain for chain in made if isinstance(chain, Chain)))
+        return replace(task, chains=tuple(chain for chain in chains if isinstance(chain, Chain)))
 
     def _choose(self, task: ChooseAnswer) -> Choice | Failure:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
@@ -147,37 +145,12 @@ def _option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
     top = max(support.values())
     wanted = min(support.values()) if task.negated else top
     close = tuple(label for label in task.labels if abs(support[label] - wanted) < questions.TIED_SUPPORT)
-    first = min(close, key=lambda label: (-sign * round(support[label], 9), _reached(task, label)))
+    first = max(close, key=lambda label: (sign * round(support[label], 9), -task.labels.index(label)))
     weights = {label: sign * questions.LOG_ODDS * share for label, share in support.items()}
     if top <= questions.TIED_TO_NOTHING:
         return Choice(first, (), "insufficient", 0.0, weights=weights)
     status = "ambiguous" if len(close) > 1 else "answered"
     return Choice(first, close, status, top / len(close), weights=weights)
-
-
-def _reached(task: ChooseAnswer, label: str) -> tuple[bool, Place]:
-    """What orders options of equal support: the cell that a label's chain ends in, the first one first; the one that
-    says all of its cell before others. A chain that rests on no cell comes as its label."""
-    items = {item.evidence_id: item for item in task.evidence.get(label, ()) if item.kind in IN_A_TABLE}
-    chain = next(chain for chain in task.chains if chain.hypothesis == label)
-    pairs = [
-        pair for step in chain.steps for pair in zip_longest(step.cited, step.quoted, fillvalue="") if pair[0] in items
-    ]
-    if not pairs:
-        return True, (0, task.labels.index(label))
-    cited, quote = pairs[-1]
-    cells = _cells_of(items[cited].locator, items[cited].text)
-    full = word_set(task.options[task.labels.index(label)]) == word_set(quote)
-    return not full, next((place for place, said in cells.items() if said == quote), min(cells))
-
-
-def _with_verdict(chain: Chain, said: outside.Outside | None) -> Chain:
-    """The chain of a label of a claim that the table leaves open, with what evidence from outside says to it."""
-    if said is None:
-        return chain
-    if chain.hypothesis == said.label:
-        return replace(chain, steps=(*chain.steps, said.step), support=said.support)
-    return replace(chain, support=(1.0 - said.support) * (chain.support or 0.0))
 
 
 def _cited(chain: TableChain, ids: dict[Place, str]) -> Chain:
@@ -186,3 +159,49 @@ def _cited(chain: TableChain, ids: dict[Place, str]) -> Chain:
         pairs = [(ids[place], quote) for place, quote in zip(step.cells, step.quoted, strict=True) if place in ids]
         steps.append(Step(step.text, tuple(cited for cited, _ in pairs), tuple(quote for _, quote in pairs)))
     return Chain(chain.hypothesis, tuple(steps), chain.support)
+
+
+def outside_items(evidence: Sequence[EvidenceItem]) -> list[EvidenceItem]:
+    """The evidence that is not of a table."""
+    return [item for item in evidence if item.kind not in OF_A_TABLE]
+
+
+def _best_sentence(items: Sequence[EvidenceItem], words: frozenset[str]) -> tuple[float, str, Step] | None:
+    """The sentence from outside that holds most of some words: the share, the sentence, and the step that cites it."""
+    sentences = [
+        (len(words & word_set(sentence)) / max(1, len(words)), sentence, item)
+        for item in items
+        for sentence in filter(None, re.split(r"(?<=[.!?])\s+(?=[^a-z])", item.text.strip()))
+    ]
+    if not sentences:
+        return None
+    share, sentence, item = max(sentences, key=lambda entry: entry[0])
+    said = f"Outside the table, a {item.kind} says: “{sentence}”"
+    return share, sentence, Step(said, (item.evidence_id,), (sentence,))
+
+
+def _option_with(chain: Chain, task: ExplainOption) -> Chain:
+    """The chain of an option that no cell ties to the question, with the sentence from outside that speaks for it."""
+    wanted = word_set(task.option)
+    words = word_set(task.question) | wanted
+    best = _best_sentence(outside_items(task.evidence), words)
+    if best is None or not wanted or best[0] < _LEAST_OF_QUESTION or not wanted <= word_set(best[1]):
+        return chain
+    return replace(chain, steps=(*chain.steps, best[2]), support=_OPTION_SUPPORT * best[0])
+
+
+def _label_with(chain: Chain, task: ExplainOption) -> Chain:
+    """The chain of a label of a claim that the table leaves open, with the sentence from outside that says the claim
+    or contradicts it: the same words, and its numbers or others, denied or not."""
+    words = frozenset(word for word in word_set(task.question) if not word[0].isdigit())
+    best = _best_sentence(outside_items(task.evidence), words)
+    if best is None or best[0] < _LEAST_OF_CLAIM:
+        return chain
+    numbers, others = ({v.value for v in parse_values(plain_text(text))} for text in (task.question, best[1]))
+    denied = [any(pattern(name).search(text) for name in ("not", "none")) for text in (task.question, best[1])]
+    if numbers and not others:
+        return chain
+    label = claims.SUPPORTS if (numbers <= others) == (denied[0] == denied[1]) else claims.REFUTES
+    if chain.hypothesis == label:
+        return replace(chain, steps=(*chain.steps, best[2]), support=_CLAIM_SUPPORT)
+    return replace(chain, support=(1.0 - _CLAIM_SUPPORT) * (chain.support or 0.0))

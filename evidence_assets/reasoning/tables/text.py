@@ -1,7 +1,6 @@
-"""Text of cells, headers and claims as the table methods read it: without markup, with one kind of digit, in tokens.
+"""Text of cells, headers and claims: without markup, in tokens and stems, and how far an option says what a cell says.
 
-What belongs here: the clean-up that column selection, cell parsing and reasoning must share, so that the same words
-meet on both sides. The original text of a cell is never changed; these functions make a reading copy.
+The original text of a cell is never changed; these functions make and compare reading copies.
 """
 
 from __future__ import annotations
@@ -12,26 +11,30 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
+from rapidfuzz import fuzz
+
 from evidence_assets.text import words
 
 # Named marks and tags only: "[MASK]", "<unk>" and "p<0.05 and >3" are content in real tables.
 _BRACKET_MARK = re.compile(r"\[(?:BOLD|ITALIC|UNDERLINE|EMPTY|CONTINUE|SUP|SUB)\]", re.IGNORECASE)
-_TAG_NAMES = (
-    "b|bold|i|italic|em|strong|u|underline|sub|sup|span|font|p|div|br|hr|a|small|code|tt|td|th|tr|li|ul|ol|center|ref"
+_BREAKING_TAG = re.compile(r"</?(?:br|p|div|hr|td|th|tr|li|ul|ol)(?:\s[^<>]*)?\s?/?>", re.IGNORECASE)
+_INLINE_TAG = re.compile(
+    r"</?(?:b|bold|i|italic|em|strong|u|underline|sub|sup|span|font|a|small|code|tt|center|ref)(?:\s[^<>]*)?\s?/?>",
+    re.IGNORECASE,
 )
-_TAG = re.compile(rf"</?(?:{_TAG_NAMES})(?:\s[^<>]*)?\s?/?>", re.IGNORECASE)
 # A raised number behind a number is an exponent or the mark of a note, never its next digits.
 _RAISED = re.compile(r"(?<=\d)((?:</[a-z]+>)*\s?)<sup(?:\s[^<>]*)?>\s?([+\-−–]?\d[\d, ]*)</sup>", re.IGNORECASE)
 _TO_SUPERSCRIPT = str.maketrans("0123456789+-−–", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻")
-_BREAKING_TAG = re.compile(r"</?(?:br|p|div|hr|td|th|tr|li|ul|ol)\b", re.IGNORECASE)
 # A narrow or unbreakable space inside a number is a thousands separator and stays.
 _SPACE = re.compile(r"(?!(?<=\d)[\u00a0\u202f\u2009]\d{3}(?!\d))\s+")
 # Letters and digits in one go are one word ("F1", "M0"); a number keeps its point and its separators.
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _SIGNS = dict(zip("٫٬−﹣－＋％٪∗＊．＜＞＝", ".,---+%%**.<>=", strict=True))
+_BRACKETS_AT_END = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
+NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
+_SIMILAR_SPELLING = 80.0
 
 STOP_WORDS = words.STOP_WORDS - words.TABLE_WORDS - words.NUMBER_WORDS
-_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()  # noqa: SIM905
 
 
 def plain_text(text: str) -> str:
@@ -45,26 +48,20 @@ def plain_text(text: str) -> str:
     text = _BRACKET_MARK.sub(" ", text)
     if "<" in text:
         text = _RAISED.sub(lambda match: match[1] + match[2].translate(_TO_SUPERSCRIPT), text)
-        text = _TAG.sub(lambda match: " " if _BREAKING_TAG.match(match.group()) else "", text)
-    if "&" in text:
-        text = html.unescape(text)
-    return _SPACE.sub(" ", text).strip()
+        text = _INLINE_TAG.sub("", _BREAKING_TAG.sub(" ", text))
+    return _SPACE.sub(" ", html.unescape(text)).strip()
 
 
 def latin_digits(text: str) -> str:
     """Replace every decimal digit by 0–9, and foreign signs by ours, one character for one, so that offsets hold."""
-    return text if text.isascii() else "".join(map(_latin, text))
-
-
-@lru_cache(maxsize=4096)
-def _latin(character: str) -> str:
-    return _SIGNS.get(character) or str(unicodedata.decimal(character, character))
+    if text.isascii():
+        return text
+    return "".join(_SIGNS.get(character) or str(unicodedata.decimal(character, character)) for character in text)
 
 
 def tokens(text: str) -> list[str]:
     """Normalised tokens in order: NFKC, folded case, Latin digits, no punctuation, no markup."""
-    folded = latin_digits(unicodedata.normalize("NFKC", plain_text(text))).casefold()
-    return _TOKEN.findall(folded)
+    return _TOKEN.findall(latin_digits(unicodedata.normalize("NFKC", plain_text(text))).casefold())
 
 
 def token_set(texts: Iterable[str]) -> frozenset[str]:
@@ -78,8 +75,8 @@ def stem(word: str) -> str:
     >>> stem("vaporizing") == stem("vaporization"), stem("stars"), stem("gas"), stem("1,021"), stem("two")
     (True, 'star', 'gas', '1021', '2')
     """
-    if word in _NUMBER_WORDS:
-        return str(_NUMBER_WORDS.index(word))
+    if word in NUMBER_WORDS:
+        return str(NUMBER_WORDS.index(word))
     return re.sub(r",(?=\d{3}(?:\D|$))", "", word) if word[:1].isdigit() else words.stem(word)
 
 
@@ -91,8 +88,7 @@ def content_stems(text: str) -> list[str]:
 @lru_cache(maxsize=1 << 16)
 def word_set(text: str) -> frozenset[str]:
     """Content words of a text; of a text without any all its words."""
-    found = content_stems(text)
-    return frozenset(found or (stem(token) for token in tokens(text)))
+    return frozenset(content_stems(text) or map(stem, tokens(text)))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -106,20 +102,14 @@ def letter_runs(text: str) -> frozenset[str]:
     return frozenset(word[i : i + 3] for word in padded for i in range(len(word) - 2))
 
 
-_ALTERNATIVE = re.compile(r"\s*;\s*")
-
-
 def alternatives(text: str) -> list[str]:
     """A cell's text, and each of its parts where semicolons list alternatives.
 
     >>> alternatives("planets; stars"), alternatives("moon")
     (['planets; stars', 'planets', 'stars'], ['moon'])
     """
-    parts = [part for part in _ALTERNATIVE.split(text) if part]
+    parts = [part for part in re.split(r"\s*;\s*", text) if part]
     return [text, *parts] if len(parts) > 1 else [text]
-
-
-_BRACKETS_AT_END = re.compile(r"\s*[(\[]([^()\[\]]*)[)\]]\s*$")
 
 
 def without_unit(header: str) -> str:
@@ -135,3 +125,18 @@ def unit_in(header: str) -> str:
     """What stands in brackets at the end of a header."""
     match = _BRACKETS_AT_END.search(header)
     return match[1].strip() if match and match.start() > 0 else ""
+
+
+@lru_cache(maxsize=1 << 16)
+def same_word(left: str, right: str) -> bool:
+    """Whether two words differ at most by a spelling mistake; numbers never do."""
+    if left[0] != right[0] or min(len(left), len(right)) < 4 or left[0].isdigit():
+        return False
+    return fuzz.ratio(left, right) >= _SIMILAR_SPELLING
+
+
+@lru_cache(maxsize=1 << 16)
+def spelled_like(option: str, cell: str) -> float:
+    """Dice overlap of an option and a cell in runs of letters."""
+    left, right = letter_runs(option), letter_runs(cell)
+    return 2 * len(left & right) / (len(left) + len(right)) if left or right else 0.0

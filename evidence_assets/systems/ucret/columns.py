@@ -1,9 +1,5 @@
 """Column filtering of UCRET and UCRET-JS, on many table–text pairs at once.
 
-What belongs here: the published three steps (words, clusters, fallback) for both measures, the selections they are
-compared with, and the record of the rule that kept each column. What is repaired after filtering stands in
-`column_repair`; vectors come from outside.
-
 With ``T`` the tokens of the claim or question, ``T_j`` those of a column's header and cells, ``x_j`` and ``u`` the
 vectors of column and text:
 
@@ -36,21 +32,72 @@ Rule = Literal["lexical", "cluster", "fallback", "all", "option", "entity", "num
 
 @dataclass(frozen=True)
 class ColumnSettings:
-    """A way to select columns.
-
-    ``measure``: ``cosine`` and ``jsd`` are the published ones; ``words`` leaves out the clusters and falls back to the
-        largest Jaccard overlaps; ``all`` keeps every column.
-    ``jaccard``: Threshold tau on the overlap of tokens.
-    ``gate``: theta, the least cosine, or eta, the largest divergence in nats, between text and chosen cluster.
-    """
+    """A way to select columns."""
 
     measure: Measure
-    jaccard: float = 0.0
-    gate: float = 0.0
+    jaccard: float = 0.0  # tau, the least overlap of tokens
+    gate: float = 0.0  # theta, the least cosine, or eta, the largest divergence in nats, between text and cluster
     clusters: int = 2
     temperature: float = 1.0
     fallback: int = 2
     seed: int = 0
+
+
+_MEASURES = {"clusters": ("cosine", "jsd"), "theta": ("cosine",), "eta": ("jsd",), "temperature": ("jsd",)}
+"""Measures that a parameter means something for."""
+_RANGES = {"clusters": (1, 1000), "tau": (0, 1), "theta": (-1, 1), "eta": (0, 1), "temperature": (1e-6, 1e6)}
+
+
+@dataclass(frozen=True)
+class UcretSettings:
+    """A way from a table to its evidence; the defaults are the printed setting of UCRET.
+
+    ``measure``: ``cosine`` and ``jsd`` are the published ones; ``words`` leaves out the clusters and falls back to the
+        largest overlaps of words; ``all`` keeps every column.
+    """
+
+    measure: Measure = "cosine"
+    tau: float = 0.25  # least overlap of words between a column and the text
+    clusters: int | None = None  # k, by default 2
+    theta: float | None = None  # least cosine between the text and its cluster of columns, by default 0.60
+    eta: float | None = None  # largest divergence between them in nats, by default 0.30
+    temperature: float | None = None  # of the distributions that the divergence compares, by default 1
+    column_text: Literal["header_and_cells", "header"] = "header_and_cells"  # what is encoded; cells without a header
+    with_options: bool = False  # whether options belong to the text that columns are compared with
+    repair: bool = False  # whether columns with the numbers, names and options of the text are put back
+    whole_claims: bool = False  # whether a claim keeps every column: any may speak against it
+    rows: bool = False  # whether rows are selected in the same way; rows that hold a name of the text always stay
+
+    def __post_init__(self) -> None:
+        for name, measures in _MEASURES.items():
+            if getattr(self, name) is not None and self.measure not in measures:
+                raise ValueError(f"{name} means nothing where columns are selected by {self.measure}")
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise ValueError(f"{name} is {value}; it should be a number from {low:g} to {high:g}")
+
+    @property
+    def columns(self) -> ColumnSettings:
+        """How columns are selected."""
+        gate = (0.60 if self.theta is None else self.theta) if self.measure == "cosine" else 0.0
+        if self.measure == "jsd":
+            gate = 0.30 if self.eta is None else self.eta
+        return ColumnSettings(
+            self.measure, self.tau, gate, clusters=self.clusters or 2, temperature=self.temperature or 1.0
+        )
+
+    @property
+    def lines(self) -> ColumnSettings | None:
+        """How rows are selected; None keeps all."""
+        return ColumnSettings("cosine", self.tau, 0.70, fallback=5) if self.rows else None
+
+
+@dataclass(frozen=True)
+class BridgeSettings(UcretSettings):
+    """The same with ``passages`` from outside the table."""
+
+    passages: int = 3
 
 
 class Kept(NamedTuple):
@@ -128,13 +175,9 @@ def select_lines(
     tables: Sequence[Lines],
     settings: ColumnSettings,
 ) -> list[Selection]:
-    """Select columns for many texts, each against its own table.
+    """Select columns for many texts, each with its tokens and vector, in the table at its place in ``tables``.
 
-    ``text_tokens``, ``text_vectors``: Token set and vector ``(P, d)`` of each claim or question.
-    ``table_of``: For each text the place of its table in ``tables``.
-    ``tables``: Columns of each table. Clusters are found once for equal tables with equal columns left over.
-
-    Returns list of Selection: In the order of the texts; a table without columns gives an empty one.
+    Clusters are found once for equal tables with equal columns left over.
     """
     if settings.measure == "all":
         return [every_line(len(tables[t].tokens)) for t in table_of]

@@ -1,8 +1,5 @@
 """k-means for directions and for distributions, seeded: the clusters of the columns of one table.
 
-What belongs here: seeding, assignment, centroid update and re-seeding of empty clusters in two geometries. Which
-cluster bears on a claim is decided in `columns`.
-
 * ``cosine``: points on the unit sphere, distance ``1 - <x, mu>``, centroid ``sum(x) / ||sum(x)||``. As
   ``||x - y||^2 = 2 (1 - <x, y>)`` on the sphere, each assignment equals the Euclidean one, and seeding with weights
   ``1 - <x, mu>`` is k-means++ itself.

@@ -1,8 +1,5 @@
 """UCRET and UCRET-JS: from a claim or question and its table to the cells that are evidence, and to an answer.
 
-Belongs here: the published first stage and its variants, and the cells that remain, each with the rule that kept it.
-The second and third stage are typed tasks: a solver explains each label or option from the cells, and compares.
-
 Cells keep their place in the whole table: ``r0`` is the header as read, the body starts at ``r1``.
 """
 
@@ -12,33 +9,36 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, Selector
+from evidence_assets.experiment.evidence.sources import Bm25Chunks, chunks_in, tables_of
+from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.system import Method, System
 from evidence_assets.lake.ids import content_id
+from evidence_assets.models.in_use import encoder as encoder_in_use
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.reasoning.tables.shape import TableShape, detect_shape
+from evidence_assets.reasoning.tables.table import Place, TableShape, detect_shape
 from evidence_assets.reasoning.tables.text import plain_text, token_set
-from evidence_assets.reasoning.tables.view import Place
 from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.column_repair import TableWords, bearing_rows, restore_columns, restore_rows
 from evidence_assets.systems.ucret.columns import (
+    BridgeSettings,
     Kept,
     Lines,
     Measure,
     Rule,
     Selection,
+    UcretSettings,
     column_pieces,
     column_tokens,
     every_line,
     select_lines,
 )
-from evidence_assets.systems.ucret.settings import UcretSettings
 from evidence_assets.systems.ucret.spherical_kmeans import Floats
 
 # Tokens kept free in what an encoder reads, for the marks that it puts around a text.
@@ -73,16 +73,13 @@ class EvidenceCell:
 
 @dataclass(frozen=True)
 class TableEvidence:
-    """The collapsed table of one question: kept columns and rows, and their cells in reading order.
-
-    ``bearing``: The rows below the header whose cells are evidence one by one, each with the reason; None for all.
-    """
+    """The collapsed table of one question: kept columns and rows, and their cells in reading order."""
 
     question: TableQuestion
     columns: Selection
     rows: Selection | None
     cells: tuple[EvidenceCell, ...]
-    bearing: Mapping[int, Rule] | None = None
+    bearing: Mapping[int, Rule] | None = None  # rows whose cells are evidence one by one; None for all
 
     def alone(self, cell: EvidenceCell) -> bool:
         """Whether a cell is a piece of evidence of its own, and not a line of its column."""
@@ -113,9 +110,6 @@ class _Read:
         read = tuple(tuple(shape.grid[i][j].plain for i in inner) for j in range(shape.width))
         return cls(shape, header, read, TableWords.of(header, read))
 
-    def rows(self) -> list[tuple[str, ...]]:
-        return list(zip(*self.columns, strict=True))
-
 
 def encode_unique(encoder: Encoder, texts: Sequence[str]) -> Floats:
     """Vectors of texts, each distinct text encoded once."""
@@ -137,11 +131,6 @@ def _pooled(encoder: Encoder, lines: Sequence[list[str]]) -> Floats:
     return unit_rows(means)
 
 
-def _longest(encoder: Encoder) -> int:
-    """Signs of a piece: what the encoder reads even where every sign is a token."""
-    return max(encoder.max_tokens - _SPARE, encoder.max_tokens // 2, 1)
-
-
 def _texts(encoder: Encoder, texts: Sequence[str]) -> Floats:
     return _pooled(encoder, _pieces(encoder, [("", [plain_text(text)]) for text in texts]))
 
@@ -150,8 +139,10 @@ def _pieces(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]]) -> lis
     """Texts of columns, each with its name: whole where the encoder reads that much, else in as few pieces as it surely
     reads."""
     whole = [column_pieces(name, cells, sys.maxsize)[0] for name, cells in lines]
+    # The encoder reads so many characters even where each is a token.
+    longest = max(encoder.max_tokens - _SPARE, encoder.max_tokens // 2, 1)
     return [
-        [text] if count <= encoder.max_tokens else column_pieces(name, cells, _longest(encoder))
+        [text] if count <= encoder.max_tokens else column_pieces(name, cells, longest)
         for text, count, (name, cells) in zip(whole, encoder.count_tokens(whole), lines, strict=True)
     ]
 
@@ -159,12 +150,7 @@ def _pieces(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]]) -> lis
 def collapsed_tables(
     questions: Sequence[TableQuestion], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
 ) -> Iterator[TableEvidence]:
-    """First stage for many questions: which columns (and rows) remain, and their cells.
-
-    Selected for all at once, but the cells of one question at a time are made: together they are by far the most.
-
-    Raises KeyError if a question names a table that is not there.
-    """
+    """First stage for many questions: which columns (and rows) remain, and their cells, one question at a time."""
     names = list(dict.fromkeys(question.table_id for question in questions))
     place = {name: i for i, name in enumerate(names)}
     read = [_Read.of(tables[name]) for name in names]
@@ -178,32 +164,29 @@ def collapsed_tables(
     chosen = [every_line(found.width) if all_ else found for found, all_ in zip(chosen, whole, strict=True)]
     if settings.repair:
         chosen = [
-            restore_columns(selection, read[t].words, question.text, question.options, _row_headers(read[t], question))
+            restore_columns(
+                selection,
+                read[t].words,
+                question.text,
+                question.options,
+                # Needed for claims; for a question with options the names it says are put back anyway.
+                () if question.options else read[t].shape.row_header_columns,
+            )
             for selection, t, question in zip(chosen, table_of, questions, strict=True)
         ]
     rows: list[Selection | None] = [None] * len(questions)
     if settings.lines is not None:
         # Rows are told apart by what is asked; options stand in most of them.
         alone = [question.text for question in questions]
-        found = select_lines(
-            [token_set([text]) for text in alone],
-            _texts(encoder, alone),
-            table_of,
-            _row_lines(read, encoder),
-            settings.lines,
-        )
+        row_tokens, row_vectors = [token_set([text]) for text in alone], _texts(encoder, alone)
+        found = select_lines(row_tokens, row_vectors, table_of, _row_lines(read, encoder), settings.lines)
         rows = [
             restore_rows(selection, read[t].words, " ".join([question.text, *question.options]))
             for selection, t, question in zip(found, table_of, questions, strict=True)
         ]
     for question, t, columns_, rows_ in zip(questions, table_of, chosen, rows, strict=True):
-        yield TableEvidence(
-            question,
-            columns_,
-            rows_,
-            _cells(question.table_id, read[t], columns_, rows_),
-            _bearing(read[t], question, columns_),
-        )
+        cells = _cells(question.table_id, read[t], columns_, rows_)
+        yield TableEvidence(question, columns_, rows_, cells, _bearing(read[t], question, columns_))
 
 
 def _bearing(read: _Read, question: TableQuestion, columns_: Selection) -> dict[int, Rule] | None:
@@ -212,11 +195,6 @@ def _bearing(read: _Read, question: TableQuestion, columns_: Selection) -> dict[
         return None
     rows = bearing_rows(read.words, read.columns, columns_.indices, question.text, question.options)
     return {i + 1: rule for i, rule in rows.items()}
-
-
-def _row_headers(read: _Read, question: TableQuestion) -> tuple[int, ...]:
-    """Columns that name rows: needed for claims; for a question with options the names it says are put back anyway."""
-    return () if question.options else read.shape.row_header_columns
 
 
 def _column_lines(read: Sequence[_Read], measure: Measure, settings: UcretSettings, encoder: Encoder) -> list[Lines]:
@@ -232,9 +210,9 @@ def _column_lines(read: Sequence[_Read], measure: Measure, settings: UcretSettin
 
 
 def _row_lines(read: Sequence[_Read], encoder: Encoder) -> list[Lines]:
-    tokens = [tuple(token_set(row) for row in table.rows()) for table in read]
-    pieces = _pieces(encoder, [("", row) for table in read for row in table.rows()])
-    return _split(tokens, _pooled(encoder, pieces))
+    rows = [list(zip(*table.columns, strict=True)) for table in read]
+    tokens = [tuple(map(token_set, table)) for table in rows]
+    return _split(tokens, _pooled(encoder, _pieces(encoder, [("", row) for table in rows for row in table])))
 
 
 def _split(tokens: Sequence[tuple[frozenset[str], ...]], vectors: Floats) -> list[Lines]:
@@ -280,7 +258,10 @@ class CollapsedTable:
             if question.table_id in self._tables:
                 table, version = self._tables[question.table_id]
                 parents = (Parent("table", question.table_id, version),)
-                yield [*_picks(next(found), parents), *_caption(table, parents)]
+                picks = list(_picks(next(found), parents))
+                if caption := table.caption.strip():
+                    picks.append(Pick("", CAPTION, parents, CAPTION, caption, 1.0, json.dumps({"rule": CAPTION})))
+                yield picks
             else:
                 yield []
 
@@ -288,31 +269,18 @@ class CollapsedTable:
 def _picks(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Iterator[Pick]:
     for kept in evidence.columns.kept:
         if text := evidence.column_text(kept.line):
-            yield Pick("", "column", parents, f"c{kept.line}", text, kept.score, _why(column=kept.rule))
+            yield Pick("", "column", parents, f"c{kept.line}", text, kept.score, json.dumps({"column": kept.rule}))
     for cell in filter(evidence.alone, evidence.cells):
         row_rule = cell.row_rule if evidence.bearing is None else evidence.bearing[cell.place[0]]
-        why = _why(column=cell.column_rule, row=row_rule)
+        why = json.dumps({"column": cell.column_rule, "row": row_rule})
         yield Pick("", "cell", parents, cell.locator, cell.text, cell.score, why)
-
-
-def _caption(table: Table, parents: tuple[Parent, ...]) -> Iterator[Pick]:
-    """What stands above a table belongs to whatever is kept of it."""
-    if text := table.caption.strip():
-        yield Pick("", CAPTION, parents, CAPTION, text, 1.0, _why(rule=CAPTION))
-
-
-@lru_cache(maxsize=64)
-def _why(**rules: str) -> str:
-    return json.dumps(rules)
 
 
 class BridgedTable:
     """The cells that a UCRET variant keeps, and behind them what another selector finds outside the table.
 
     Outside evidence keeps its own kind (chunk, triple …), so that it is never taken for a cell, and its ``why`` says
-    ``outside``. It is looked for once a question, by the claim, or by the question with all of its options.
-
-    ``outside``: Finds the evidence; None where the benchmark names nothing to look in, so that the cells stand alone.
+    ``outside``.
     """
 
     def __init__(self, cells: CollapsedTable, outside: Selector | None) -> None:
@@ -326,12 +294,36 @@ class BridgedTable:
 
     def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
         cells = self._cells.select(questions)
-        whole = [replace(q, text=_whole(q), options=()) for q in questions]
+        texts = [q.text if q.task == "verification" else " ".join([q.text, *q.options]) for q in questions]
+        whole = [replace(q, text=text, options=()) for q, text in zip(questions, texts, strict=True)]
         beside = self._outside.select(whole) if self._outside is not None else ([] for _ in whole)
         for picks, found in zip(cells, beside, strict=True):
             yield picks + [replace(pick, why=json.dumps({"rule": "outside"})) for pick in found]
 
 
-def _whole(question: Asked) -> str:
-    """What is looked for: a claim as it stands, a question with its options."""
-    return question.text if question.task == "verification" else " ".join([question.text, *question.options])
+def _collapsed(context: StageContext, settings: UcretSettings) -> CollapsedTable:
+    return CollapsedTable(tables_of(context), settings, encoder_in_use(context.profile.encoder))
+
+
+def _bridged(context: StageContext, settings: BridgeSettings) -> Selector:
+    outside = Bm25Chunks(chunks_in(context), settings.passages, VERSION) if context.benchmark.corpus else None
+    return BridgedTable(_collapsed(context, settings), outside)
+
+
+SYSTEM = System(
+    "ucret",
+    VERSION,
+    {
+        "ucret": Method(
+            settings=UcretSettings, open=_collapsed, reads=("tables",), uses=("encoder",), published="cases"
+        ),
+        "ucret_bridge": Method(
+            settings=BridgeSettings,
+            open=_bridged,
+            reads=("tables", "corpus"),
+            own_encoder=True,
+            uses=("encoder",),
+            published="cases",
+        ),
+    },
+)

@@ -9,7 +9,7 @@ from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.reasoning.tables.claims import claim_chains
 from evidence_assets.reasoning.tables.questions import option_chains
 from evidence_assets.reasoning.tables.solver import TableSolver
-from evidence_assets.reasoning.tables.view import TableChain, TableView
+from evidence_assets.reasoning.tables.table import TableChain, TableView
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, Step
 
 

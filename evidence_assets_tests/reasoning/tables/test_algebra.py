@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables import algebra
-from evidence_assets.reasoning.tables.algebra import Condition, Outcome
+from evidence_assets.reasoning.tables import operations as algebra
 from evidence_assets.reasoning.tables.cells import parse_values
-from evidence_assets.reasoning.tables.lexicon import degrees, lexicon, pattern
-from evidence_assets.reasoning.tables.view import Place, TableView
+from evidence_assets.reasoning.tables.lexicon import adjectives, degrees, lexicon, pattern
+from evidence_assets.reasoning.tables.operations import Outcome
+from evidence_assets.reasoning.tables.reading import Condition
+from evidence_assets.reasoning.tables.table import Place, TableView
 
 TENTHS = st.integers(-999, 999).map(lambda n: f"{n / 10:.1f}")
 ROWS = st.lists(st.tuples(TENTHS, st.sampled_from(["red", "blue"])), min_size=2, max_size=8)
@@ -35,8 +36,7 @@ def test_the_extreme_of_a_rank(rows: list[tuple[str, str]], direction: int, rank
     outcome = algebra.extreme(_view(rows), 1, range(1, len(rows) + 1), direction, rank)
     assert (outcome is None) == (rank > len(ranked))
     if outcome is not None:
-        best = {i for i, share in outcome.rows if share == 1.0}
-        assert best == {k for k, size in enumerate(sizes, 1) if size == ranked[rank - 1]}
+        assert set(outcome.rows) == {k for k, size in enumerate(sizes, 1) if size == ranked[rank - 1]}
         assert set(outcome.cells) == {(k, 1) for k in range(1, len(rows) + 1)}, "it is so beside all others"
 
 
@@ -45,7 +45,7 @@ def test_what_a_filter_keeps_and_what_it_is_held_against(rows: list[tuple[str, s
     sizes, view = _exact(rows), _view(rows)
     (bound,) = parse_values(f"{'over' if direction > 0 else 'under'} {rows[0][0]}")
     beyond = algebra.count(view, [Condition(1, number=bound)], [(1, 1)])
-    assert {i for i, _ in beyond.rows} == {k for k, s in enumerate(sizes, 1) if direction * (s - sizes[0]) > 0}
+    assert set(beyond.rows) == {k for k, s in enumerate(sizes, 1) if direction * (s - sizes[0]) > 0}
     assert beyond.cells[0] == (1, 1) and beyond.number == len(beyond.rows)
     reds = algebra.count(view, [Condition(2, frozenset({"red"}))])
     assert reds.number == sum(colour == "red" for _, colour in rows) == len(reds.rows)
@@ -54,7 +54,8 @@ def test_what_a_filter_keeps_and_what_it_is_held_against(rows: list[tuple[str, s
 @given(ROWS)
 def test_a_trend_is_its_steps(rows: list[tuple[str, str]]) -> None:
     steps = [b > a for a, b in pairwise(_exact(rows))]
-    outcome = algebra.trend(_view(rows), 1)
+    numbered = [[f"n{k}", size, str(k)] for k, (size, _) in enumerate(rows)]
+    outcome = algebra.trend(TableView.of("t", "", ["Name", "Size", "Place"], numbered), 1, 2)
     assert outcome is not None and outcome.number == sum(steps) / len(steps)
     assert (outcome.pattern == (1,)) == all(b >= a for a, b in pairwise(_exact(rows))) or outcome.pattern == (0,)
 
@@ -89,6 +90,5 @@ def test_every_pattern_of_the_lexicon_is_one_and_every_adjective_has_its_degrees
     for name in patterns:
         assert isinstance(pattern(name), re.Pattern)
         assert not pattern(name).fullmatch("")
-    for adjective, (direction, _) in entries["adjectives"].items():
-        assert direction in (1, -1)
+    for adjective, (direction, _) in adjectives().items():
         assert [d.direction for d in degrees(f"It is the most {adjective} one.")][:1] == [direction]

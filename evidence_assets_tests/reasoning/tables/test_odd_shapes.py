@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_assets.reasoning.tables.view import TableView
+from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.reasoning.tables.asked import Told, answer_choice, verify_claim
 
 # Attributes down the side, one thing a column.

@@ -14,7 +14,7 @@ from evidence_assets.benchmarks import own
 from evidence_assets.benchmarks.records import Question
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tables.solver import TableSolver
-from evidence_assets.reasoning.tables.view import TableView
+from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.reasoning.tables.asked import Told, answer_choice, verify_claim
 
 SAMPLE = Path(evidence_assets.__file__).parent / "sample" / "full"
@@ -74,7 +74,7 @@ def test_cited_cells_alone_lead_to_the_answer() -> None:
 
 def test_outputs_change_only_with_the_version() -> None:
     """If this fails, raise the version of the solver, and put both new values here."""
-    assert (TableSolver.version, digest()) == ("9", "b2cb1bbc57f0dacd2e481f16b983ad77")
+    assert (TableSolver.version, digest()) == ("10", "c27aeb965e8488fe0997898e2a75620e")
 
 
 def test_no_output_depends_on_the_order_of_a_set() -> None:

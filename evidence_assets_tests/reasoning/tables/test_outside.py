@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.tables.outside import MARK, says_claim, says_option
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 
@@ -39,7 +38,7 @@ def test_what_the_table_leaves_open_outside_evidence_may_settle() -> None:
         assert choice.answer == label, claim
         if label != "NOT ENOUGH INFORMATION":
             step = chains[label].steps[-1]
-            assert step.text.startswith(MARK)
+            assert step.text.startswith("Outside the table")
             assert set(step.cited) <= {"o1", "o2"}
             assert {c.verdict for c in check(chains[label], [*CELLS, TEXT, TRIPLE])} == {"verified"}
 
@@ -49,7 +48,7 @@ def test_what_the_table_says_no_text_outside_changes() -> None:
     for claim, label in (("Garda is deeper than Como.", "REFUTES"), ("Como is deeper than Garda.", "SUPPORTS")):
         choice, chains = _claim(claim, (*CELLS, lie))
         assert choice.answer == label
-        assert not any(step.text.startswith(MARK) for chain in chains.values() for step in chain.steps)
+        assert not any(step.text.startswith("Outside the table") for chain in chains.values() for step in chain.steps)
 
 
 def _ask(question: str, options: tuple[str, ...], evidence: tuple[EvidenceItem, ...], written: bool) -> Choice:
@@ -81,10 +80,3 @@ def test_without_chains_the_evidence_is_weighed_directly() -> None:
     task = ChooseAnswer("Garda is deeper than Como.", LABELS, LABELS, (), dict.fromkeys(LABELS, CELLS), "verification")
     choice = TableSolver().choose([task])[0]
     assert isinstance(choice, Choice) and choice.answer == "REFUTES"
-
-
-def test_nothing_to_compare_says_nothing() -> None:
-    assert says_option("Who?", "", [TEXT]) is None
-    assert says_option("", "Lombardy", [TEXT]) is None
-    assert says_claim("", [TEXT]) is None
-    assert says_claim("Como lies in Lombardy.", []) is None

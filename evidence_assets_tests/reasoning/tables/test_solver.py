@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from evidence_assets.reasoning.tables.solver import TableSolver, place_of, view_of
+from evidence_assets.reasoning.tables.solver import TableSolver, view_of
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 
 CELLS = {
@@ -25,13 +23,6 @@ def _chains(evidence: tuple[EvidenceItem, ...] = EVIDENCE) -> tuple[Chain, ...]:
     chains = TableSolver().explain(tasks)
     assert all(isinstance(chain, Chain) for chain in chains)
     return tuple(chain for chain in chains if isinstance(chain, Chain))
-
-
-def test_places_survive_the_way_through_evidence() -> None:
-    view, ids = view_of(EVIDENCE)
-    assert view.cell((4, 3)).plain == "omnivore"
-    assert ids[4, 3] == "e4-3"
-    assert view.cell((2, 1)).plain == ""
 
 
 def test_explain_and_choose() -> None:
@@ -57,25 +48,6 @@ def test_without_the_cells_nothing_is_known() -> None:
     assert set(choice.weights.values()) == {0.0}
 
 
-def test_claims() -> None:
-    evidence = tuple(
-        EvidenceItem(f"e{r}{c}", "cell", "t", f"r{r}c{c}", text)
-        for r, row in enumerate([["Model", "Recall"], ["Alpha", "60.5"], ["Beta", "62.0"]])
-        for c, text in enumerate(row)
-    )
-    labels = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
-    for claim, expected in (
-        ("Beta has a better recall than Alpha.", 0),
-        ("Alpha has a better recall than Beta.", 1),
-        ("It rains.", 2),
-    ):
-        chains = TableSolver().explain([ExplainOption(claim, name, name, evidence, "verification") for name in labels])
-        made = tuple(chain for chain in chains if isinstance(chain, Chain))
-        choice = TableSolver().choose([ChooseAnswer(claim, labels, labels, made, task="verification")])[0]
-        assert isinstance(choice, Choice)
-        assert choice.answer == labels[expected]
-
-
 def test_what_neither_cells_nor_caption_say_leaves_a_claim_open_and_is_named() -> None:
     caption = EvidenceItem("above", "caption", "diet", "caption", "Diets observed in captivity")
     claim = "In captivity the zoo observed diets."
@@ -94,28 +66,6 @@ def test_what_neither_cells_nor_caption_say_leaves_a_claim_open_and_is_named() -
     assert fewer.endswith("Neither cells nor caption say “zoo”.")
 
 
-def test_equal_options_are_ambiguous_and_the_first_cell_answers() -> None:
-    evidence = tuple(
-        EvidenceItem(f"e{r}{c}", "cell", "t", f"r{r}c{c}", text)
-        for r, row in enumerate([["Animal", "Diet"], ["Cat", "carnivore"], ["Fox", "carnivore"], ["Cow", "herbivore"]])
-        for c, text in enumerate(row)
-    )
-    options = {"A": "Fox", "B": "Cat", "C": "Cow"}
-    tasks = [ExplainOption("Which animal is a carnivore?", k, v, evidence, "table_qa") for k, v in options.items()]
-    chains = tuple(chain for chain in TableSolver().explain(tasks) if isinstance(chain, Chain))
-    task = ChooseAnswer(
-        "Which animal is a carnivore?",
-        ("A", "B", "C"),
-        tuple(options.values()),
-        chains,
-        dict.fromkeys("ABC", evidence),
-        "table_qa",
-    )
-    choice = TableSolver().choose([task])[0]
-    assert isinstance(choice, Choice)
-    assert (choice.answer, choice.supported, choice.status) == ("B", ("A", "B"), "ambiguous")
-
-
 def test_what_cannot_be_solved_fails_with_a_reason() -> None:
     other = EvidenceItem("x", "cell", "other", "r1c1", "text")
     broken = EvidenceItem("x", "cell", "diet", "row 3", "text")
@@ -130,9 +80,3 @@ def test_what_cannot_be_solved_fails_with_a_reason() -> None:
     assert isinstance(TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B"), ("a", "b"), (), unread)])[0], Failure)
     wrong = TableSolver().explain([ExplainOption("x", "MAYBE", "MAYBE", EVIDENCE, "verification")])[0]
     assert isinstance(wrong, Failure)
-
-
-def test_locators() -> None:
-    assert place_of("r3c12") == (3, 12)
-    with pytest.raises(ValueError, match="names no cell"):
-        place_of("c12")

@@ -13,8 +13,6 @@ from evidence_assets.systems.ucret.columns import (
     Lines,
     Selection,
     column_pieces,
-    column_tokens,
-    jaccard,
     select_lines,
 )
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
@@ -80,21 +78,6 @@ def test_at_temperature_one_the_gate_lets_everything_pass() -> None:
     assert not any(item.rule == "fallback" for selection in found for item in selection.kept)
 
 
-def test_a_table_without_columns_gives_an_empty_selection() -> None:
-    empty = Lines((), np.zeros((0, 3)))
-    for chosen in (PUBLISHED, PUBLISHED_JS, JACCARD_ONLY, KEEP_ALL):
-        assert select_lines([frozenset({"a"})], np.ones((1, 3)), [0], [empty], chosen)[0].kept == ()
-
-
-def test_five_hundred_columns() -> None:
-    generator = np.random.default_rng(0)
-    wide = Lines(tuple(frozenset({f"c{j}"}) for j in range(500)), generator.normal(size=(500, 8)))
-    found = select_lines([frozenset({"c7"})], wide.vectors[7:8], [0], [wide], PUBLISHED)[0]
-    assert 7 in found.indices
-    assert next(item for item in found.kept if item.line == 7).rule == "lexical"
-    assert found.width == 500
-
-
 def test_keep_all_and_jaccard_only() -> None:
     tokens = (frozenset({"a", "b"}), frozenset({"c"}), frozenset({"d"}))
     lines = Lines(tokens, np.zeros((3, 1)))
@@ -103,11 +86,6 @@ def test_keep_all_and_jaccard_only() -> None:
     assert [(k.line, k.rule) for k in lexical.kept] == [(0, "lexical")]
     neither = select_lines([frozenset({"z"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
     assert [(k.line, k.rule) for k in neither.kept] == [(0, "fallback"), (1, "fallback")]
-
-
-def test_tokens_of_a_column_are_those_of_header_and_cells() -> None:
-    assert column_tokens(["Price"], [["[BOLD] 3 EUR", "", "4 EUR"]]) == (frozenset({"price", "3", "eur", "4"}),)
-    assert jaccard(frozenset(), frozenset()) == 0.0
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=60), max_size=6), st.integers(20, 60))
@@ -120,8 +98,3 @@ def test_pieces_fit_and_lose_nothing(header: str, cells: list[str], limit: int) 
     for cell in cells:
         # A long cell goes on in the next piece, behind the repeated header: every sign of it is somewhere.
         assert set(cell) <= set(together)
-
-
-def test_a_column_of_100_kb_is_cut_into_pieces_and_not_cut_off() -> None:
-    pieces = column_pieces("h", ["x" * 100_000], 240)
-    assert sum(piece.count("x") for piece in pieces) == 100_000

@@ -14,7 +14,7 @@ from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.experiment.evidence.selection import Asked, Pick
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.tables.likeness import option_match
+from evidence_assets.reasoning.tables.questions import option_match
 from evidence_assets.reasoning.tables.solver import TableSolver, view_of
 from evidence_assets.reasoning.tables.text import content_stems
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.spatial.distance import jensenshannon
 
-from evidence_assets.models.vectors import softmax, unit_rows
+from evidence_assets.models.vectors import unit_rows
 from evidence_assets.systems.ucret.spherical_kmeans import cluster
-from evidence_assets.transport.divergence import jensen_shannon
 
 
 def test_finds_the_partition_that_faiss_finds() -> None:
@@ -44,26 +42,6 @@ def test_equal_points_stay_together_where_there_are_more_clusters_than_places() 
 def test_zero_clusters_are_refused() -> None:
     with pytest.raises(ValueError, match="k must be at least 1"):
         cluster(np.eye(3), 0)
-
-
-@given(st.integers(0, 10_000))
-@settings(max_examples=50, deadline=None)
-def test_divergence_equals_scipys_squared_distance(seed: int) -> None:
-    p, q = softmax(np.random.default_rng(seed).normal(size=(2, 9)), 0.3)
-    assert np.isclose(jensen_shannon(p, q), jensenshannon(p, q) ** 2, atol=1e-9)
-    assert 0.0 <= jensen_shannon(p, q) <= np.log(2) + 1e-12
-
-
-def test_softmax_of_unit_vectors_is_almost_flat_at_temperature_one() -> None:
-    points = unit_rows(np.random.default_rng(0).normal(size=(50, 384)))
-    flat, sharp = softmax(points, 1.0), softmax(points, 0.02)
-    assert float(jensen_shannon(flat[:1], flat[1:]).max()) < 0.001
-    assert float(np.median(jensen_shannon(sharp[:1], sharp[1:]))) > 0.3
-
-
-def test_temperature_must_be_positive() -> None:
-    with pytest.raises(ValueError, match="temperature"):
-        softmax(np.ones((1, 2)), 0.0)
 
 
 def test_jsd_clusters_separate_peaked_distributions() -> None:
