@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, BinaryIO
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import refuse_what_is_no_file
@@ -22,6 +23,8 @@ from evidence_assets.text.nearest import nearest
 BLOCK = 1 << 20
 # A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
 csv.field_size_limit(1 << 24)
+MOST_EXPANDED = 200
+"""How many times its size gzip data may unpack to; tables of numbers reach 20."""
 GZIP_MAGIC = b"\x1f\x8b"
 SIGNATURES = {
     rb"PAR1\x15": "a Parquet file",
@@ -36,6 +39,25 @@ SIGNATURES = {
 }
 
 
+class _Unpacked(io.RawIOBase):
+    """Unpacked gzip data, rejected if they are made to fill memory or a disk: no text shrinks so much."""
+
+    def __init__(self, packed: BinaryIO, path: Path) -> None:
+        self._source, self._path = gzip.GzipFile(fileobj=packed), path
+        self._room = BLOCK + MOST_EXPANDED * path.stat().st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._source.read1(len(buffer))
+        self._room -= len(data)
+        if self._room < 0:
+            raise BadInput(f"unpacks to more than {MOST_EXPANDED} times its size; unpack it by hand", file=self._path)
+        buffer[: len(data)] = data
+        return len(data)
+
+
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open ``path``, unpacking gzip, once its first bytes fit its name."""
@@ -48,7 +70,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
                 raise BadInput(
                     "holds gzip data; name it .gz" if packed else "is named .gz but holds no gzip data", file=path
                 )
-            yield cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else raw
+            yield io.BufferedReader(_Unpacked(raw, path), BLOCK) if packed else raw
     except OSError as refused:
         raise BadInput(f"cannot be read ({refused.strerror or refused})", file=path) from refused
 

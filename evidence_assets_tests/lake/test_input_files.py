@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import time
@@ -14,7 +15,7 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks import declarations, knowledge_bases
 from evidence_assets.benchmarks.declared import declared
 from evidence_assets.benchmarks.readers import read_pairs
-from evidence_assets.benchmarks.reading import text_lines
+from evidence_assets.benchmarks.reading import MOST_EXPANDED, text_lines
 from evidence_assets.experiment.variants import presets, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.seeds import read_seed_folder
@@ -99,3 +100,12 @@ def test_a_table_that_a_file_names_lies_beside_it(tmp_path: Path, name: str) -> 
     (inner / "test_examples.json").write_text(json.dumps({name: [["A is 1."], [1], "c"]}))
     with pytest.raises(BadInput, match="is named by the statements but is not there"):
         list(read_pairs("tabfact", [inner / "test_examples.json", inner], "test"))
+
+
+def test_an_archive_that_expands_a_thousandfold_is_refused_and_one_in_proportion_is_read(tmp_path: Path) -> None:
+    bomb, plain = tmp_path / "bomb.jsonl.gz", tmp_path / "plain.jsonl.gz"
+    bomb.write_bytes(gzip.compress(b"\n" * 20_000_000))
+    plain.write_bytes(gzip.compress("".join(f'{{"id": {i}}}\n' for i in range(50_000)).encode()))
+    with pytest.raises(BadInput, match=rf"bomb\.jsonl\.gz: unpacks to more than {MOST_EXPANDED} times its size"):
+        list(text_lines(bomb))
+    assert sum(1 for _ in text_lines(plain)) == 50_000
