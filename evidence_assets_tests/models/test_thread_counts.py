@@ -1,0 +1,51 @@
+"""Vectors do not depend on the thread count with which a process is started."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+ENCODES = """
+import hashlib, json, random, sys
+import numpy as np, torch
+from evidence_assets.models import encoders
+
+torch.set_num_threads(int(sys.argv[1]))
+chance, hashes = random.Random(1), {}
+words = "the fever aspirin insulin pain of may treat glucose lowers river copper near a in cell".split()
+texts = [" ".join(chance.choices(words, k=chance.choice((1, 2, 3, 5, 7, 24, 60)))) for _ in range(160)]
+for dtype in ("float32", "bfloat16"):
+    encoder = encoders.load_encoder(encoders.EMBEDDED, device="cpu", dtype=dtype)
+    whole, some = encoder.sentences(texts), encoder.sentences(texts[::2])
+    tokens = encoder.tokens(texts[:20])
+    alone = np.concatenate([encoder.sentences([text]) for text in texts[:20]])
+    hashes[dtype] = {
+        "whole": [hashlib.sha256(row.tobytes()).hexdigest()[:8] for row in whole],
+        "moved": int((some != whole[::2]).any(1).sum() + (alone != whole[:20]).any(1).sum()),
+        "tokens": hashlib.sha256(b"".join(one.vectors.tobytes() for one in tokens)).hexdigest(),
+    }
+print(json.dumps({"threads": torch.get_num_threads(), **hashes}))
+"""
+
+
+def encoded(threads: int) -> dict[str, Any]:
+    """What a process with this count of threads makes of the same texts."""
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run(
+        [sys.executable, "-c", ENCODES, str(threads)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.mark.long
+def test_vectors_are_those_of_one_thread_and_of_each_text_alone() -> None:
+    one, several = encoded(1), encoded(4)
+    assert (one["threads"], several["threads"]) == (1, 4)
+    for dtype in ("float32", "bfloat16"):
+        assert several[dtype] == one[dtype] and several[dtype]["moved"] == 0
