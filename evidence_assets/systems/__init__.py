@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from evidence_assets.experiment.system import System
@@ -23,10 +22,8 @@ def names() -> list[str]:
 
 @cache
 def load(name: str) -> System:
-    """The system of this name; its package says ``SYSTEM`` in ``system`` or, where that is long, in ``methods``."""
-    package = f"{__name__}.{name}"
-    module = "methods" if find_spec(f"{package}.methods") else "system"
-    system: System = import_module(f"{package}.{module}").SYSTEM
+    """The system of this name: ``SYSTEM`` in its package's module ``system``."""
+    system: System = import_module(f"{__name__}.{name}.system").SYSTEM
     return system
 
 
