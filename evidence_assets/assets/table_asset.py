@@ -131,8 +131,8 @@ def table_asset(
         numbers |= Usage.metadata(model.usage for model in step.asked)
         written = step.lake.write(step.asset, step.partition, tables)[table]
         if table in HISTORY_TABLES:
-            history = history_rows(table, rows, context.run_id, step.asset, step.partition)
-            step.lake.record_history(context.run_id, step.asset, step.partition, history)
+            history = history_rows(table, rows, context.run.run_id, step.asset, step.partition)
+            step.lake.record_history(context.run.run_id, step.asset, step.partition, history)
         numbers |= {"dagster/row_count": written.rows, "dagster/uri": step.lake.uri(written.path)}
         numbers |= {"bytes": written.bytes, "file_changed": written.changed}
         return dg.MaterializeResult(

@@ -191,7 +191,7 @@ def official_files(raw: Path) -> None:
     bases = {
         "prime/processed": stark.written,
         "mag/processed": stark.mag,
-        "amazon/processed/cache/brand-category-color": stark.amazon,
+        "amazon/processed/cache/brand-category-color": _amazon,
     }
     for place, write in bases.items():
         (raw / "stark" / place).mkdir(parents=True)
@@ -202,6 +202,34 @@ def official_files(raw: Path) -> None:
         index = {f"stark/{base}/split/{split}.index": "0\n1\n" for split in ("test", "test-0.1")}
         csv = dict.fromkeys(("stark_qa.csv", "stark_qa_human_generated_eval.csv"), free.TestStark.HEAD + rows)
         lay(raw, index | {f"stark/{base}/stark_qa/{name}": text for name, text in csv.items()})
+
+
+def _amazon(folder: Path) -> Path:
+    """STaRK's base of products, as its authors process it."""
+    product = {
+        "review": [{"reviewerID": "A1", "summary": "Fine", "reviewText": "Holds air.", "vote": None}],
+        "qa": [],
+        "color": ["red"],
+        "asin": "B01",
+        "title": "Bicycle pump",
+        "global_category": "Sports",
+        "category": ["pumps"],
+        "price": "",
+        "brand": "Zephyr",
+        "feature": ["Steel", "Light"],
+        "rank": "5",
+        "details": {},
+        "description": ["A pump."],
+    }
+    nodes = [product, product | {"asin": "B02", "title": ""}, {"brand_name": "Zephyr"}]
+    nodes += [{"category_name": "pumps"}, {"color_name": "red"}]
+    return stark.as_official(
+        folder,
+        {str(number): node for number, node in enumerate(nodes)},
+        {"node_types": [0, 0, 1, 2, 3], "edge_index": [[0, 0, 0, 0], [1, 2, 3, 4]], "edge_types": [0, 2, 3, 4]},
+        node_type_dict={"0": "product", "1": "brand", "2": "category", "3": "color"},
+        edge_type_dict={"0": "also_buy", "1": "also_view", "2": "has_brand", "3": "has_category", "4": "has_color"},
+    )
 
 
 def recorded_files(lake: Lake, candidates: Iterable[Candidate]) -> None:
