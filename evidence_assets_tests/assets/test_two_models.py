@@ -1,0 +1,69 @@
+"""Two tiny language models answer the same questions, each in assets of its own, and stand side by side on one
+scoreboard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from evidence_assets.cli import app
+from evidence_assets.lake import connect
+from evidence_assets.lake.lineage import trace
+from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
+from evidence_assets_tests.models.tiny import make_causal
+
+PLACE, PARTITION = "table/without_explanations", "sample_claims|0"
+TABLES = ("chains", "predictions", "citations")
+FIRST, SECOND = PLACE, f"{PLACE}/tiny_b"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
+    folder = tmp_path_factory.mktemp("two")
+    generators = ", ".join(
+        f"tiny_{letter}: {{backend: transformers, name: '{make_causal(folder / letter, seed)}'}}"
+        for letter, seed in (("a", 1), ("b", 5))
+    )
+    lines = ["name: two", "presets: [ucret_ablation]", f"generators: {{{generators}}}"]
+    with pytest.MonkeyPatch.context() as patch, small_world(folder / "world", lines, patch) as made:
+        made.make("raw/sample")
+        made.make("questions/table", partition=PARTITION)
+        made.make("tables", partition=PARTITION.partition("|")[0])
+        made.make(f"evidence/{PLACE}", partition=PARTITION)
+        made.make(*(f"{table}/{FIRST}" for table in TABLES), partition=PARTITION)
+        yield made
+
+
+def test_the_second_model_overwrites_nothing_of_the_first(world: SmallWorld) -> None:
+    before = world.lake.path("predictions", f"predictions/{FIRST}", PARTITION).read_bytes()
+    world.make(*(f"{table}/{SECOND}" for table in TABLES), partition=PARTITION)
+    assert world.lake.path("predictions", f"predictions/{FIRST}", PARTITION).read_bytes() == before
+    first, second = (world.rows("predictions", f"predictions/{place}") for place in (FIRST, SECOND))
+    assert set(first["question_id"]) == set(second["question_id"])
+    assert not set(first["prediction_id"]) & set(second["prediction_id"])
+    models = {row["model_id"] for row in world.rows("models", f"predictions/{SECOND}").to_dicts()}
+    assert set(second["model_id"]) == models and models != set(first["model_id"])
+
+
+def test_every_row_says_which_revision_made_it_what_it_cost_and_how_it_ended(world: SmallWorld) -> None:
+    rows = world.rows("predictions", f"predictions/{FIRST}").filter(pl.col("status") != "failed")
+    assert rows.height and set(rows["finish_reason"]) == {"stop"}
+    assert (rows["tokens_in"] > 100).all() and (rows["tokens_out"] > 0).all()
+    with connect(world.lake.root) as connection:
+        edges = {(node.kind, node.relation) for node in trace(connection, rows["prediction_id"][0]).next}
+    assert ("model", "was_generated_by") in edges
+
+
+def test_both_are_on_one_scoreboard_and_compared(world: SmallWorld) -> None:
+    world.make(f"scores/{FIRST}", f"scores/{SECOND}", partition="sample_claims")
+    shown = CliRunner().invoke(app, ["scoreboard", "--lake", str(world.lake.root)])
+    assert "without_explanations@tiny_b" in shown.output, shown.output
+    both = [f"without_explanations@tiny_{letter}" for letter in "ab"]
+    compared = CliRunner().invoke(app, ["compare", *both, "--lake", str(world.lake.root), "--json"])
+    assert compared.exit_code == 0, compared.output
+    accuracy = world.rows("scores", f"scores/{SECOND}").filter(pl.col("metric") == "accuracy")["value"][0]
+    assert f'"accuracy_b": {accuracy}' in compared.output
