@@ -42,7 +42,10 @@ def ask(
     ] = None,
     options: Annotated[list[str] | None, typer.Option(help="An answer to choose from; again for each.")] = None,
     corpus: Annotated[
-        str, typer.Option(help="Corpus of the lake, or folder of documents to add as one; the only one by default.")
+        str,
+        typer.Option(
+            "--corpus", "--folder", help="Corpus of the lake, or folder of documents to add; the only one by default."
+        ),
     ] = "",
     graph: Annotated[str, typer.Option(help="Graph of the lake to answer from, alone or beside the corpus.")] = "",
     table: Annotated[Path | None, typer.Option(help="Table file (CSV, TSV, Parquet) that is asked about.")] = None,
@@ -67,8 +70,9 @@ def ask(
 
 
 def _folder(corpus: str) -> Path | None:
-    """The folder that ``--corpus`` names, where it is a path and not the name of a corpus."""
-    return Path(corpus) if "/" in corpus or corpus.startswith(".") else None
+    """The folder that ``--corpus`` names, if it is a path or a folder and not just the name of a corpus."""
+    is_folder = "/" in corpus or corpus.startswith(".") or (corpus and Path(corpus).is_dir())
+    return Path(corpus) if is_folder else None
 
 
 def _open_lake(lake: Path | None, *, making: bool) -> Lake:

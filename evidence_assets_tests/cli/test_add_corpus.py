@@ -119,5 +119,5 @@ def test_the_command_builds_what_is_asked(folder: Path, lake: Lake) -> None:
     assert (lake.root / "indexes" / "asset=corpus.bees.index" / "index.faiss").exists()
     assert describe_corpus("bees", lake.root).startswith("corpus bees: 120 chunks, index flat of 0.1 MiB, recall exact")
     assert "bugs: not made here" in describe_corpus("bugs", lake.root)
-    said = run(app, ["ask", "Which animal buzzes?", "Bee", "Cat", "--corpus", f"{folder}/", "--lake", str(lake.root)])
+    said = run(app, ["ask", "Which animal buzzes?", "Bee", "Cat", "--folder", str(folder), "--lake", str(lake.root)])
     assert said.exit_code == 0 and "A. Bee [the answer]" in said.output and "my_dumps: 120 documents" in said.stderr
