@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
+import pyarrow as pa
 
 from evidence_assets import profiles, systems
-from evidence_assets.assets.pace import A_RELATION, seconds_of
 from evidence_assets.benchmarks.declared import Benchmark, declared
-from evidence_assets.experiment.scores.published_figures import RECORDED, Key
+from evidence_assets.experiment.scores.published_figures import RECORDED, Key, figures_of
 from evidence_assets.experiment.system import OwnStages, crossings
 from evidence_assets.experiment.variants import Variant, known, presets, variants
 from evidence_assets.lake.errors import BadInput
@@ -19,6 +19,12 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import KINDS
 from evidence_assets.reproduction.cells import Candidate, Ours
 from evidence_assets.text.nearest import nearest
+
+SECONDS = "seconds_per_question"
+A_RELATION = "seconds"
+"""Metadata of every step; of a harvest, whose partitions are relations, it is the time of one."""
+LATEST = 10
+"""Last materializations among which one is looked for that computed anything."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +45,16 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
     """
     known([name], "preset")
     profile = profiles.load()
-    names = {model: kind for kind in KINDS for model in profile.names(kind)}
-    if model and model not in names:
+    kinds = [kind for kind in KINDS if model in profile.names(kind)]
+    if model and not kinds:
+        names = [known_name for kind in KINDS for known_name in profile.names(kind)]
         raise BadInput(f"profile {profile.name} has no model {model!r}; did you mean {nearest(model, names)!r}?")
     chosen = [
         crossed
         for variant in variants()
         if name in variant.presets
         for crossed in crossings(systems.load(variant.system), variant, frozenset([name]))
-        if not model or crossed.profile.names(names[model])[0] == model
+        if not model or any(crossed.profile.names(kind)[0] == model for kind in kinds)
     ]
     return plan_variants(chosen, presets()[name].benchmarks, lake, instance, presets()[name].relations)
 
@@ -110,19 +117,50 @@ def _calls(variant: Variant, questions: int, options: int) -> int | None:
 
 def times(instance: dg.DagsterInstance, able: Sequence[Candidate], lake: Lake) -> dict[Key, list[Ours]]:
     """What is compared with printed times: the last seconds a question of the steps, times the lake's questions."""
-    found: dict[Key, dict[Ours, None]] = defaultdict(dict)
+    compared: dict[Key, list[Ours]] = defaultdict(list)
     for candidate in able:
         variant, name = candidate.variant, candidate.benchmark
         partitions = [f"{name}|{shard}" for shard in range(profiles.load().shards.questions)]
-        for timed, figure in candidate.timed():
+        for timed in variant.timed:
             steps = [step for step in steps_of(variant) if step.partition("/")[0] in timed.steps]
             each = seconds_of(instance, steps, partitions)
             if each is None:
                 continue
             questions, _ = sizes(declared()[name], lake)
-            value = {"hours": each * questions / 3600, "minutes": each * questions / 60}.get(figure.metric, each / 60)
-            model = candidate.model_id if figure.model or "predictions" in timed.steps else ""
-            variant_name = variant.label if model else variant.name
-            score = Ours(variant_name, name, model, figure.metric, value, None, None, questions, differs=timed.differs)
-            found[figure.key][score] = None
-    return {key: list(scores) for key, scores in found.items()}
+            spans = {"hours": each * questions / 3600, "minutes": each * questions / 60}
+            for figure in figures_of(name, timed, candidate.model_id):
+                model = candidate.model_id if figure.model or "predictions" in timed.steps else ""
+                label, value = variant.label if model else variant.name, spans.get(figure.metric, each / 60)
+                ours = Ours(label, name, model, value, None, None, questions, differs=timed.differs)
+                if ours not in compared[figure.key]:
+                    compared[figure.key].append(ours)
+    return compared
+
+
+def pace(rows: pa.Table, reused: int, seconds: float) -> dict[str, float]:
+    """Metadata of a step that made rows of questions: seconds per question that was not reused.
+
+    How fast questions are answered is a fact of runs, so it is in no row.
+    """
+    if "question_id" not in rows.column_names or rows.num_rows == reused or not seconds:
+        return {}
+    return {SECONDS: seconds / (len(rows.column("question_id").unique()) * (1 - reused / rows.num_rows))}
+
+
+def seconds_of(
+    instance: dg.DagsterInstance,
+    assets: Sequence[str],
+    partitions: Sequence[str] | None = None,
+    metadata: str = SECONDS,
+) -> float | None:
+    """Seconds a question through all of these steps together, each as last computed; None where one never was."""
+    total = 0.0
+    for asset in assets:
+        wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset.split("/")), asset_partitions=partitions)
+        records = instance.fetch_materializations(wanted, limit=LATEST).records
+        events = [record.asset_materialization for record in records if record.asset_materialization]
+        measured = [event.metadata[metadata].value for event in events if metadata in event.metadata]
+        if not measured:
+            return None
+        total += float(str(measured[0]))
+    return total

@@ -21,8 +21,7 @@ from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.templates import PACKAGED
-from evidence_assets.reproduction.cells import candidates, declared_cells, figure_rows
-from evidence_assets.reproduction.ours import scores_beside, with_ours
+from evidence_assets.reproduction.cells import candidates, declared_cells, figure_rows, scores_beside, with_ours
 
 TAG, SCOREBOARD = "preset/", "report/scoreboard"
 

@@ -11,7 +11,7 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.assets.pace import pace
+from evidence_assets.assets.planning import pace
 from evidence_assets.assets.resources import LakeResource, asset_name, placed
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect

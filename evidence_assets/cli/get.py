@@ -12,7 +12,7 @@ from evidence_assets.cli.console import out, sentences, table
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.fetching import fetched_below
-from evidence_assets.reproduction.ours import obtained
+from evidence_assets.reproduction.cells import obtained
 from evidence_assets.text.nearest import nearest
 
 commands = typer.Typer(rich_markup_mode=None)

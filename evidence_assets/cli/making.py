@@ -34,7 +34,7 @@ def demo() -> None:
         report = run_all(processes=min(2, processors(), profiles.load().pools.gpu))
     scoreboard()
     _examples()
-    _tell(report, "evidence demo")
+    tell(report, "evidence demo")
     out.print("Open the Dagster UI with `make ui`; ask with `evidence ask`, look with `evidence explore`.")
 
 
@@ -62,7 +62,7 @@ def run(
             return
         report = run_all(wanted)
     scoreboard(benchmark)
-    _tell(report, f"evidence run {benchmark}")
+    tell(report, f"evidence run {benchmark}")
     out.print(
         f"Look at the answers with `evidence explore`, at the runs with `make ui`; ask {benchmark}'s corpus "
         f"with `evidence ask`."
@@ -85,7 +85,7 @@ def _plan(wanted: Wanted, benchmark: str, variants: Sequence[Variant]) -> None:
     out.print(f"{len(wanted.keys or ())} assets are made or reused on the way.")
 
 
-def _tell(report: Report, command: str) -> None:
+def tell(report: Report, command: str) -> None:
     """What a materialization did, and what failed; ends with exit status 1 where anything did."""
     memory = sum(report.peaks.values())
     out.print(

@@ -1,72 +1,74 @@
-"""Printed cells: which declared variant, benchmark and model would fill each, and why nothing can fill others.
-
-A cell can be filled where ``figure_for`` finds its figure for a score that the declarations lead to.
-"""
+"""Printed cells: what would fill each, why nothing can fill others, and our scores beside them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
-from itertools import product
 from typing import Any
 
+import duckdb
+import pyarrow as pa
+
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks.declared import Benchmark, declared
+from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.benchmarks.declared import SEEDED, Benchmark, declared, every_raw_files
+from evidence_assets.benchmarks.info import datasets
 from evidence_assets.experiment.evidence.sources import lacking
+from evidence_assets.experiment.scores import published_figures
 from evidence_assets.experiment.scores.published_figures import (
-    LABELS,
-    RECALLED,
     RECORDED,
-    TIMES,
     Figure,
     Key,
     PrintedAs,
     TimedAs,
-    figure_for,
     figures,
     part_of,
-    printed_model,
 )
-from evidence_assets.experiment.system import Method, answers_by_model, crossings
+from evidence_assets.experiment.system import OwnStages, Scope, answers_by_model, crossings
 from evidence_assets.experiment.variants import Variant, presets, variants
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.rows import prepare
 
-METRICS = {
-    "verification": {f"{name}:{label}" for name, label in product(("precision", "recall", "f1"), LABELS)},
-    "kgqa": {"answer_f1"},
-    "skb_search": {"hit@1", "hit@5", "hit@10", "recall@20", "mrr"},
-}
-"""Scores of a task that figures are printed for, besides accuracy and coverage."""
-OF_TRIPLES = {"hit@1", "hit@10", "answer_f1"}
+BESIDE = r"""
+    WITH compared AS (
+        SELECT *, regexp_replace(asset, '_(judged|on_\w+)$', '') AS made_by, string_split(selector, '+') AS recorded
+        FROM scores
+        WHERE scope_kind IN ('benchmark', 'collection') AND published IS NOT NULL AND value IS NOT NULL
+    )
+    SELECT DISTINCT asset, printed_for, replace(regexp_replace(made_by, '^scores/[^/]+/', ''), '/', '@') AS variant,
+           scope_id, model_id, s.value, low, high, n, reasoner, differs
+    FROM compared AS s
+    JOIN names ON place = regexp_extract(made_by, '^scores/([^/]+/[^/]+)', 1)
+         AND (scope_kind = 'benchmark' OR (system = 'bertnet') = starts_with(selector, 'bertnet'))
+    JOIN printed ON printed_for = CASE WHEN names.system <> ''
+         THEN figure_key(scope_id, names.system, names.variant, names.model, model_id, s.metric)
+         ELSE figure_key(scope_id, recorded[1], coalesce(recorded[2], ''), model_id, model_id, s.metric) END
+    ORDER BY ALL
+"""
+"""The lake's scores beside the printed figures, each under every name that its variant's figures are printed under.
+
+BertNet is harvested beside K-Bloom by the same variants; recorded answers say themselves what they are printed as.
+"""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A variant with its models on a benchmark, or on a collection of relations, and the metrics of its scores."""
+    """A variant with its models on a benchmark, or a harvest on a collection of relations."""
 
     variant: Variant
     benchmark: str
     model_id: str
     """The language model, as scores name it, or the masked one of a harvest; empty where none answers."""
-    metrics: Collection[str]
-    holds: str = ""
-    """Of a harvest, what its reference holds and where it is obtained."""
+    scope: Scope | None = None
+    """Of a harvest, the collection."""
 
-    def beside(self) -> set[Key]:
+    def fills(self) -> set[Key]:
         """The keys of the figures that its scores, and the times of its steps, are compared with."""
-        compared = [self._figure(name, metric) for name, metric in product(self.variant.published, self.metrics)]
-        return {figure.key for figure in [*compared, *(figure for _, figure in self.timed())] if figure}
-
-    def timed(self) -> list[tuple[TimedAs, Figure]]:
-        """The printed times that its steps are compared with."""
-        named = product(self.variant.timed, TIMES)
-        return [(timed, figure) for timed, metric in named if (figure := self._figure(timed, metric))]
-
-    def _figure(self, printed_as: PrintedAs | TimedAs, metric: str) -> Figure | None:
-        figure = figure_for(self.benchmark, printed_as, self.model_id, metric)
-        return figure if figure and figure.part == part_of(self.benchmark) else None
+        names: list[PrintedAs | TimedAs] = [*self.variant.published, *self.variant.timed]
+        compared = [f for name in names for f in published_figures.figures_of(self.benchmark, name, self.model_id)]
+        return {f.key for f in compared if self.scope is None or f.metric_and_label in self.scope.metrics}
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,6 @@ class Ours:
     variant: str
     benchmark: str
     model_id: str
-    metric: str
     value: float
     low: float | None
     high: float | None
@@ -111,113 +112,99 @@ class Cell:
     @property
     def fillable(self) -> bool:
         """Whether a declared variant would fill it, or the lake fills it already."""
-        return self.filled or not self.reason
+        return not self.reason
 
 
 def candidates(chosen: Iterable[Variant] | None = None) -> list[Candidate]:
     """Each variant that has printed figures, with each model that its presets name, on all that it can be scored on."""
-    scopes: list[tuple[str, Collection[str], str]]
-    found, runnable = [], [b for b in declared().values() if b.runs_in()]
+    able = []
     for variant in variants() if chosen is None else chosen:
         if not variant.published:
             continue
         system = systems.load(variant.system)
         method = system.method_of(variant)
         settings = method.settings_of(variant)
-        if isinstance(method, Method):
-            recalls = bool(method.more_reads(variant, settings))
-            prompted = answers_by_model(variant) or "generator" in method.models(settings)
-            own = [b for b in runnable if b.family == variant.family and not lacking(method.reads, b)]
-            scopes = [(b.name, metrics_of(variant, b.task, recalls), "") for b in own]
-        else:
-            scopes = [(scope.name, scope.metrics, scope.holds) for scope in method.scored_on(settings)]
-        for crossed in crossings(system, variant, frozenset(presets())) if scopes else ():
+        prompted = answers_by_model(variant) or "generator" in method.models(settings)
+        for crossed in crossings(system, variant, frozenset(presets())):
+            if isinstance(method, OwnStages):
+                masked = crossed.profile.masked_model.name
+                able += [Candidate(crossed, scope.name, masked, scope) for scope in method.scored_on(settings)]
+                continue
             generator = crossed.profile.generator
-            model = generator.name if generator.backend != "extractive" else ""
-            if not isinstance(method, Method):
-                model = crossed.profile.masked_model.name
-            elif not prompted:
-                model = ""
-            found += [Candidate(crossed, scope, model, metrics, holds) for scope, metrics, holds in scopes]
-    return found
-
-
-def metrics_of(variant: Variant, task: str, recalls: bool = False) -> set[str]:
-    """Names of the metrics that figures may be printed for and a variant's scores on a task have."""
-    names = {"accuracy", "coverage", *METRICS.get(task, ())}
-    if variant.retrieval or variant.family == "graph":
-        names |= OF_TRIPLES | {name + RECALLED for name in OF_TRIPLES if recalls}
-    return names | ({"bertscore"} if variant.bertscore or variant.family == "graph" else set())
+            model = generator.name if prompted and generator.backend != "extractive" else ""
+            for b in declared().values():
+                if b.runs_in() and b.family == variant.family and not lacking(method.reads, b):
+                    able.append(Candidate(crossed, b.name, model))
+    return able
 
 
 def declared_cells(able: Sequence[Candidate]) -> list[Cell]:
     """Every printed figure with the candidates that would fill it, or why none can."""
     filling: dict[Key, list[Candidate]] = defaultdict(list)
     for candidate in able:
-        for key in candidate.beside():
+        for key in candidate.fills():
             filling[key].append(candidate)
-    filling |= _from_records(filling, [b for b in declared().values() if b.runs_in()])
-    scopes = {name: b.runs_in() for name, b in declared().items()}
-    scopes |= {c.benchmark: True for c in able if c.variant.family == "knowledge" and c.benchmark not in scopes}
+    for figure in figures():
+        if figure.key not in filling and (recorded := _from_records(figure)):
+            filling[figure.key] = recorded
+    scored = {b.name for b in declared().values() if b.runs_in()} | {c.benchmark for c in able}
     cells = []
     for figure in figures():
-        direct = filling.get(figure.key, []) if figure.comparable or figure.metric in TIMES else []
-        sides = figure.sides if figure.comparable and not direct else ()
+        sides = figure.sides if figure.comparable else ()
         missing = [key for key in sides if key not in filling]
-        if not missing:
-            direct = direct or [candidate for key in sides for candidate in filling[key]]
-        if direct:
-            cells.append(Cell(figure, direct))
+        if figure.key in filling:
+            cells.append(Cell(figure, filling[figure.key]))
+        elif sides and not missing:
+            cells.append(Cell(figure, [candidate for key in sides for candidate in filling[key]]))
         elif missing and figure.ours:
             lacks = " ".join(filter(None, missing[0]))
             cells.append(Cell(figure, (), "What it is the difference or the average of cannot be filled.", lacks))
         else:
-            cells.append(Cell(figure, (), *_reason(figure, scopes)))
+            cells.append(Cell(figure, (), *_reason(figure, scored)))
     return cells
 
 
-def _from_records(filled: Mapping[Key, object], benchmarks: Sequence[Benchmark]) -> dict[Key, list[Candidate]]:
+def _from_records(figure: Figure) -> list[Candidate]:
     """What recorded answers would fill: figures of systems that no variant is, and of models that no profile names."""
-    scoring = {v.family: v for v in variants() if v.method == RECORDED}
-    here = {name.system for v in variants() for name in v.published}
-    found: dict[Key, list[Candidate]] = defaultdict(list)
-    for figure in {f.key: f for f in figures()}.values():
-        foreign = figure.system not in here or (figure.model and not _naming(figure.model))
-        if figure.key in filled or not figure.comparable or not foreign:
-            continue
-        for b in benchmarks:
-            if b.family in scoring and (b.whole, part_of(b.name)) == (figure.benchmark, figure.part):
-                named = PrintedAs(figure.system, figure.variant, figure.model)
-                variant = scoring[b.family].model_copy(update={"published": (named,)})
-                candidate = Candidate(variant, b.name, figure.model, metrics_of(variant, b.task))
-                if figure.key in candidate.beside():
-                    found[figure.key].append(candidate)
-    return dict(found)
+    foreign = figure.system not in _systems() or (figure.model and not _naming(figure.model))
+    if not foreign or not figure.comparable:
+        return []
+    named = PrintedAs(figure.system, figure.variant, figure.model)
+    scoring = {v.family: v.model_copy(update={"published": (named,)}) for v in variants() if v.method == RECORDED}
+    return [
+        Candidate(scoring[b.family], b.name, figure.model)
+        for b in declared().values()
+        if b.runs_in() and b.family in scoring and (b.whole, part_of(b.name)) == (figure.benchmark, figure.part)
+    ]
+
+
+def _systems() -> set[str]:
+    """The systems that variants are printed as."""
+    return {name.system for variant in variants() for name in variant.published}
 
 
 @cache
 def _naming(model: str) -> list[str]:
     """The packaged profiles that name a printed model."""
     named = {name: profiles.load(name).generators.values() for name in profiles.available()}
-    return [name for name, of in named.items() if any(printed_model(g.name, [model]) == model for g in of)]
+    fits = published_figures.printed_model
+    return [name for name, of in named.items() if any(fits(g.name, [model]) == model for g in of)]
 
 
-def _reason(figure: Figure, scopes: Mapping[str, bool]) -> tuple[str, str]:
+def _reason(figure: Figure, scored: Collection[str]) -> tuple[str, str]:
     """The first thing that is missing for a figure which nothing fills, and what of it.
 
-    ``scopes`` are the benchmarks and harvested collections, each with whether it is made in the profile in use.
+    ``scored`` are the benchmarks and collections that there are scores of in the profile in use.
     """
     name, profile = figure.benchmark, profiles.load().name
     if not figure.comparable:
         return "Printed are a count or a time: only scores are compared with.", f"{figure.metric} in {figure.scale}"
-    if all(printed_as.system != figure.system for v in variants() for printed_as in v.published):
+    if figure.system not in _systems():
         return "No variant is printed as the system of others that the document compares with.", figure.system
     if not name:
         return "No benchmark is named in print.", figure.metric
-    if name not in scopes:
-        return "The benchmark is not declared.", name
-    if not scopes[name]:
-        return f"The benchmark is not declared for the profile {profile}.", name
+    if name not in scored:
+        return f"The benchmark is not declared{f' for the profile {profile}' if name in declared() else ''}.", name
     if figure.model and (elsewhere := " and ".join(other for other in _naming(figure.model) if other != profile)):
         return f"The profile {profile} names no model that is printed, but {elsewhere} does.", figure.model
     lacks = " ".join(filter(None, figure.key))
@@ -238,3 +225,107 @@ def figure_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
         }
         for cell in cells
     ]
+
+
+def scores_beside(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) -> dict[Key, list[Ours]]:
+    """The lake's scores that have a printed figure beside them, by what that is printed for."""
+    names = [
+        {"place": f"{v.family}/{v.name}", "differs": v.differs, **asdict(p)}
+        for v in variants()
+        for p in ([PrintedAs("")] if v.method == RECORDED else v.published)
+    ]
+    connection.register("names", pa.Table.from_pylist(names))
+    connection.register("printed", prepare("published_figures", figure_rows(cells)))
+    connection.create_function("figure_key", _figure_key)
+    found: dict[Key, list[Ours]] = defaultdict(list)
+    for _, printed_for, *score in connection.execute(BESIDE).fetchall():
+        found[tuple(printed_for.split("|"))].append(Ours(*score))
+    return dict(found)
+
+
+def _figure_key(scope: str, system: str, variant: str, model: str, model_id: str, metric: str) -> str:
+    figure = published_figures.figure_for(scope, PrintedAs(system, variant, model), model_id, metric)
+    return "|".join(figure.key) if figure else ""
+
+
+def with_ours(cells: Sequence[Cell], ours: Mapping[Key, Sequence[Ours]]) -> list[Cell]:
+    """The cells with our scores, or with what follows from them; what the lake fills lacks nothing."""
+    cells = [replace(cell, ours=ours.get(cell.figure.key, ()) or _derived(cell.figure, ours)) for cell in cells]
+    return [replace(cell, reason="", lacks="") if cell.filled else cell for cell in cells]
+
+
+def _derived(figure: Figure, ours: Mapping[Key, Sequence[Ours]]) -> list[Ours]:
+    """What our scores give for a figure that follows from others: once for each of our models, without interval.
+
+    All are of the same part of the benchmark, and by the same language model where one answered.
+    """
+    derived = []
+    for first in ours.get(figure.sides[0], ()) if figure.comparable and figure.follows else ():
+        scores = {figure.sides[0]: first}
+        for key in figure.sides[1:]:
+            for score in ours.get(key, ()):
+                same_part = part_of(score.benchmark) == part_of(first.benchmark)
+                if same_part and score.model_id in (first.model_id, ""):
+                    scores.setdefault(key, score)
+        value = figure.value_from({key: score.value for key, score in scores.items()})
+        if value is not None:
+            names = " and ".join(dict.fromkeys(score.variant for score in scores.values()))
+            n = sum(score.n for score in scores.values()) if figure.follows == "mean" else first.n
+            score = replace(first, variant=names, value=value, low=None, high=None, n=n, reasoner="")
+            derived.append(score)
+    return derived
+
+
+def differences(figure: Figure, ours: Ours) -> list[str]:
+    """Where a score of ours was made otherwise than the figure beside it, as far as declarations and notes tell."""
+    differences = []
+    own, part, benchmark = ours.model_id.partition("@")[0], part_of(ours.benchmark), declared().get(ours.benchmark)
+    if own.lower().rpartition("/")[2] != figure.model:  # another form, such as a quantized one, is told
+        differences.append(f"model {own or 'none'}, printed {figure.model or 'without a model'}")
+    if figure.metric in ("precision", "noisy_percent") and ours.reasoner:
+        differences.append(f"judged by {ours.reasoner.partition('@')[0]}, printed for Gemini")
+    if ours.differs:
+        differences.append(ours.differs)
+    if figure.follows == "mean":
+        return differences
+    if figure.less is not None:
+        differences.append("less the best baseline as printed")
+    if figure.metric.startswith("f1") and figure.system in ("kaping", "kaping_background"):
+        differences.append("F1 by the gold answers among the ends of the triples; print does not say how it counts")
+    if part != figure.part:
+        differences.append(f"answered {part or 'whole'}, printed for {figure.part or 'the whole'}")
+    elif benchmark and (seed := ours.benchmark.partition(SEEDED)[2]):
+        differences.append(f"drawn with seed {seed}; which questions are printed for is not stated")
+    if benchmark and benchmark.expected.questions not in (0, ours.n):
+        differences.append(f"{ours.n:,} of {benchmark.expected.questions:,} questions")
+    for source in (benchmark.corpus, benchmark.graph, benchmark.background_graph) if benchmark else ():
+        if source:
+            other = next((str(stated["differs"]) for stated in _declarations(source) if stated.get("differs")), "")
+            differences.append(f"answered from our {source}" + (f" ({other})" if other else ""))
+    return differences
+
+
+def data_needed(able: Sequence[Candidate]) -> dict[str, str]:
+    """What these candidates need, each with what its files hold and where they are obtained."""
+    needed: dict[str, str] = {}
+    for candidate in able:
+        if candidate.scope:
+            needed[candidate.benchmark] = candidate.scope.holds
+        elif candidate.benchmark not in needed:
+            needed |= obtained(declared()[candidate.benchmark])
+    vectors = {f"embeddings/{c.variant.parameters.get('embedding', '')}" for c in able}
+    return needed | {files.name: files.holds for files in every_raw_files() if files.name in vectors}
+
+
+def obtained(benchmark: Benchmark) -> dict[str, str]:
+    """What a benchmark's answers need, each with what its files hold and where they are obtained."""
+    own = datasets()[benchmark.reader].wanted(benchmark.split) if benchmark.reader in datasets() else ""
+    sources = (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy)
+    stated = {name: str(made.get("holds", "")) for name in sources for made in _declarations(name)}
+    return {benchmark.name: benchmark.holds or own} | stated
+
+
+def _declarations(name: str) -> list[dict[str, Any]]:
+    """What is stated of the corpus, graph or knowledge base of this name."""
+    makers = (made for component in ("Corpus", "Graph", "KnowledgeBase") for made in instances(component))
+    return [made.attributes for made in makers if name and made.attributes.get("name") == name]

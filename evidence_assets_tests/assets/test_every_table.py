@@ -13,8 +13,7 @@ from evidence_assets.experiment import solvers
 from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.variants import VARIABLE, presets
 from evidence_assets.lake.catalogue import connect
-from evidence_assets.reproduction.cells import Cell, candidates, declared_cells
-from evidence_assets.reproduction.ours import scores_beside, with_ours
+from evidence_assets.reproduction.cells import Cell, candidates, declared_cells, scores_beside, with_ours
 from evidence_assets.systems.kbloom import sample_model
 from evidence_assets.systems.kbloom import system as kbloom
 from evidence_assets_tests.assets.miniature import (

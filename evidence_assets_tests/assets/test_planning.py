@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 from evidence_assets import profiles
 from evidence_assets.assets import planning
-from evidence_assets.assets.pace import A_RELATION, SECONDS, pace, seconds_of
-from evidence_assets.assets.planning import Planned, plan
+from evidence_assets.assets.planning import A_RELATION, SECONDS, Planned, pace, plan, seconds_of
 from evidence_assets.cli import app
 from evidence_assets.experiment.variants import Variant, presets
 from evidence_assets.lake.store import Lake

@@ -8,8 +8,7 @@ import dagster as dg
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets.pace import SECONDS
-from evidence_assets.assets.planning import times
+from evidence_assets.assets.planning import SECONDS, times
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import candidates

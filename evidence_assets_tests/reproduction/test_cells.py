@@ -10,15 +10,22 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import declared
 from evidence_assets.experiment.scores.metrics import accuracy, bare
 from evidence_assets.experiment.scores.published_figures import PrintedAs, figures
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.store import Lake
-from evidence_assets.reproduction.cells import Cell, Ours, candidates, declared_cells, figure_rows
-from evidence_assets.reproduction.ours import differences, scores_beside, with_ours
+from evidence_assets.reproduction.cells import (
+    Cell,
+    Ours,
+    candidates,
+    declared_cells,
+    differences,
+    figure_rows,
+    scores_beside,
+    with_ours,
+)
 
 SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 SUM, COUNT = "What it is the difference or the average of", "Printed are a count or a time"
@@ -128,13 +135,12 @@ def test_a_harvest_is_told_from_its_baseline_and_recorded_answers_by_their_name(
 
 def test_differences_of_model_part_and_questions_are_told() -> None:
     figure = next(f for f in figures() if f.table == "Fig 3.4" and f.variant == "k=3")
-    score = Ours("ucret_k3", "pubhealthtab", SERVED, "accuracy", 0.8, 0.7, 0.9, 194)
-    whole, drawn = declared()["pubhealthtab"], declared()["pubhealthtab.sample100-seed0"]
-    said = differences(figure, score, whole)
+    score = Ours("ucret_k3", "pubhealthtab", SERVED, 0.8, 0.7, 0.9, 194)
+    said = differences(figure, score)
     assert said == [f"model {SERVED}, printed qwen2.5-72b", "answered whole, printed for sample100"]
     same = replace(figure, model="qwen2.5-72b-instruct-awq")
-    (said_of_seed,) = differences(same, replace(score, benchmark=drawn.name, n=100), drawn)
+    (said_of_seed,) = differences(same, replace(score, benchmark="pubhealthtab.sample100-seed0", n=100))
     assert said_of_seed.startswith("drawn with seed 0")
-    assert differences(replace(same, part=""), score, whole) == []
-    assert differences(replace(same, part=""), replace(score, differs="T5 is not ours"), whole) == ["T5 is not ours"]
-    assert differences(replace(same, part=""), replace(score, n=7), whole) == ["7 of 194 questions"]
+    assert differences(replace(same, part=""), score) == []
+    assert differences(replace(same, part=""), replace(score, differs="T5 is not ours")) == ["T5 is not ours"]
+    assert differences(replace(same, part=""), replace(score, n=7)) == ["7 of 194 questions"]

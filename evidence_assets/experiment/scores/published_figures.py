@@ -135,6 +135,10 @@ class Figure:
         return round(self.value / 100, 10) if self.scale == "percent" else self.value
 
     @property
+    def metric_and_label(self) -> str:
+        return ":".join(filter(None, (self.metric, self.label)))
+
+    @property
     def comparable(self) -> bool:
         """Whether a score can be compared with it: not with a time."""
         if self.metric in OF_TIMES:
@@ -158,6 +162,13 @@ def by_key() -> dict[Key, list[Figure]]:
     for figure in sorted(figures(), key=lambda f: (f.erratum, f.table.startswith(("text", "Fig")), f.reproduced)):
         grouped[figure.key].append(figure)
     return dict(grouped)
+
+
+@cache
+def _named(scope: str, system: str, variant: str, model: str) -> list[Figure]:
+    """The numbers measured of a variant and a model on a benchmark or part, the one that counts of each metric."""
+    measured = (same[0] for same in by_key().values() if not same[0].follows)
+    return [figure for figure in measured if figure.key[:4] == (scope, system, variant, model)]
 
 
 @cache
@@ -207,23 +218,28 @@ def part_of(scope: str) -> str:
     return scope.partition(".")[2].partition(SEEDED)[0]
 
 
-def figure_for(scope: str, printed_as: PrintedAs | TimedAs, model_id: str, metric: str) -> Figure | None:
-    """The printed figure that a score, or a time, on a benchmark or a part of one is compared with.
+def figures_of(scope: str, printed_as: PrintedAs | TimedAs, model_id: str) -> list[Figure]:
+    """The figures, one of each metric, that scores or times on this part of a benchmark are compared with.
 
-    One for the same part comes first, then those for other parts. A figure printed for another model is never taken;
-    one printed without naming a model is taken where none names ours.
+    A figure printed for another model is never taken; one printed without naming a model is where none names ours.
     """
-    system, variant = printed_as.system, printed_as.variant
-    name, label = printed_metric(metric, system)
-    benchmark = scope.partition(".")[0]
-    same = ".".join(filter(None, (benchmark, part_of(scope))))
-    for place in dict.fromkeys((same, *_scopes(benchmark, system))):
-        model = printed_as.model or printed_model(model_id, _models(place, system))
-        for candidate in dict.fromkeys((model, "")):
-            figure = next(iter(by_key().get((place, system, variant, candidate, name, label), ())), None)
-            if figure is not None and (figure.comparable or isinstance(printed_as, TimedAs)):
-                return figure
-    return None
+    place = ".".join(filter(None, (scope.partition(".")[0], part_of(scope))))
+    system, metrics = printed_as.system, TIMES if isinstance(printed_as, TimedAs) else None
+    model = printed_as.model or printed_model(model_id, _models(place, system))
+    named: dict[str, Figure] = {}
+    for candidate in dict.fromkeys((model, "")):
+        for figure in _named(place, system, printed_as.variant, candidate):
+            if figure.metric in metrics if metrics else figure.comparable:
+                named.setdefault(figure.metric_and_label, figure)
+    return list(named.values())
+
+
+def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str) -> Figure | None:
+    """The printed figure that a score is compared with: one for the same part first, then those for other parts."""
+    wanted = ":".join(filter(None, printed_metric(metric, printed_as.system)))
+    places = dict.fromkeys((scope, *_scopes(scope.partition(".")[0], printed_as.system)))
+    found = (figure for place in places for figure in figures_of(place, printed_as, model_id))
+    return next((figure for figure in found if figure.metric_and_label == wanted), None)
 
 
 def beside(rows: list[dict[str, Any]], printed_as: Sequence[PrintedAs]) -> list[dict[str, Any]]:
