@@ -69,11 +69,8 @@ def encoder(settings: EncoderSettings) -> RememberingEncoder:
     if settings.base_url:
         from evidence_assets.models.served_models import ServedEncoder
 
-        return RememberingEncoder(
-            ServedEncoder(
-                settings.name, **settings.model_dump(include={"base_url", "revision", "api_key_env", "max_tokens"})
-            )
-        )
+        stated = settings.model_dump(include=SERVED | {"max_tokens"}, exclude_none=True)
+        return RememberingEncoder(ServedEncoder(settings.name, **stated))
     loaded = load_encoder(settings.name, revision=settings.revision, device=settings.device, dtype=settings.dtype)
     return RememberingEncoder(loaded)
 
@@ -146,7 +143,7 @@ def load_generator(settings: GeneratorSettings) -> Generator:
     if settings.backend == "openai":
         from evidence_assets.models.served_models import OpenAIGenerator
 
-        return OpenAIGenerator(settings.name, **settings.model_dump(include=SERVED))
+        return OpenAIGenerator(settings.name, **settings.model_dump(include=SERVED, exclude_none=True))
     if settings.backend == "replay":
         from evidence_assets.models.completions import ReplayGenerator
 

@@ -126,7 +126,7 @@ class FaultyServer:
         self.reply, self.plan, self.always = (lambda user: "B"), [], ""
         self.bodies, self.times, self.headers = [], [], []
         self.under_way = self.most_under_way = 0
-        self.listed, self.said = dict[str, str](), dict[str, str]()
+        self.listed = dict[str, str]()
 
     async def _models(self, _: HttpRequest) -> Response:
         return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model", **self.listed}]})
@@ -179,7 +179,7 @@ class FaultyServer:
         text, finish = REPLIES.get(behaviour, (behaviour, "stop"))
         if behaviour in ("", "slow", "no seed"):
             text = self.reply(user)
-        body = chat_body(text, finish) | self.said
+        body = chat_body(text, finish)
         if behaviour in ("null", "declined"):
             refusal = "I must not say." if behaviour == "declined" else None
             body["choices"][0]["message"] |= {"content": None, "refusal": refusal}

@@ -45,12 +45,10 @@ def test_what_cannot_be_encoded_is_named_and_nothing_is_cut(server: FaultyServer
     model = asking(server, max_tokens=20)
     with pytest.raises(BadInput, match=r"longer than the 20 that test-model reads.*it begins 'cab cab"):
         model.sentences(["cab " * 30])
-    with pytest.raises(BadInput, match="an empty text"):
-        model.sentences(["cab", " "])
     assert model.count_tokens(["กขคงจฉช" * 40]) >= [210], "no lower than one for four bytes"
     assert server.bodies == []
     server.always = "400"
-    with pytest.raises(BadInput, match="the 400 you asked for; the longest begins 'cabbage'"):
+    with pytest.raises(BadInput, match="the 400 you asked for; one begins 'cabbage'"):
         model.sentences(["cab", "cabbage"])
 
 
