@@ -17,7 +17,7 @@ from pathlib import Path
 
 import evidence_assets
 from evidence_assets.benchmarks.corpora import portions
-from evidence_assets.experiment.corpus_making import make_corpus
+from evidence_assets.experiment.corpus_building import make_corpus
 from evidence_assets.lake.store import Lake
 
 COLD, WARM = 10.0, 2.0
@@ -40,7 +40,7 @@ import torch; lap("torch")
 import evidence_assets.experiment.ad_hoc_questions, evidence_assets.experiment.stages; lap("stages")
 from evidence_assets import profiles, systems
 systems.load("uscrake"); lap("system")
-from evidence_assets.models.in_use import encoder
+from evidence_assets.models.registry import encoder
 encoder(profiles.load().encoder).sentences(["warm"]); lap("encoder")
 from pathlib import Path
 lake = ask._open_lake(Path(sys.argv[1]), making=False)

@@ -22,7 +22,7 @@ from bench.bench_stark import WORDS
 from bench.in_stages import check, keep, run
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource, synonyms, triple_table
-from evidence_assets.graphs import merge, stored
+from evidence_assets.graphs import graph_store, merge
 from evidence_assets.lake.store import Lake
 
 NAME, PLACE, AT_ONCE, CONCEPTS = "conceptnet", "knowledge/conceptnet", 1_000_000, 1_200_000
@@ -85,7 +85,7 @@ def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
 
 
 def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:
-    return stored.build_arrays(lake, NAME, stored.tables_version(lake, NAME, "nodes", "edges")).n_edges
+    return graph_store.build_arrays(lake, NAME, graph_store.tables_version(lake, NAME, "nodes", "edges")).n_edges
 
 
 STAGES = {stage.__name__: stage for stage in (triples, nodes, edges, check, csr)}

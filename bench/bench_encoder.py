@@ -29,7 +29,7 @@ from evidence_assets.models.encoders import (
     TransformerEncoder,
     load_encoder,
 )
-from evidence_assets.models.running import minilm_folder
+from evidence_assets.models.inference import minilm_folder
 
 WORDS = (
     "the a of and in to is may treat cause patient drug disease insulin glucose metformin aspirin pain fever blood "

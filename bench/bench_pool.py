@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval import index_building, token_store
@@ -124,7 +124,7 @@ def ask(place: Path, cost: str, size: int) -> None:
     passages = Passages(OpenCorpus(place / "index", "made", "v"), store)
     settings = Settings(cost=cost, R=size, k=15)
     selector = Uscrake(settings, passages, encoder, encoder, LateInteraction(encoder))
-    question = Asked("q", "b", "mcqa", "Which of these is it?", ("one", "two", "three", "four", "five"))
+    question = Question("q", "b", "mcqa", "Which of these is it?", ("one", "two", "three", "four", "five"))
     started = time.perf_counter()
     with Highest() as highest:
         (picks,) = selector.select([question])

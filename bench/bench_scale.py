@@ -30,10 +30,10 @@ import numpy as np
 
 from bench.recombined import BETWEEN, Recombined, questions, write_documents
 from evidence_assets.benchmarks.corpora import portions
-from evidence_assets.experiment import corpus_making
+from evidence_assets.experiment import corpus_building
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.store import Lake
-from evidence_assets.models import in_use
+from evidence_assets.models import registry
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
 from evidence_assets.retrieval.corpus import open_corpus
 
@@ -87,7 +87,7 @@ def measured(into: dict[str, Any]) -> Iterator[None]:
 def use(folder: Path) -> Recombined:
     """Have everything in this process encoded by the recombined encoder."""
     encoder = Recombined(folder / "sentences")
-    in_use.load_encoder = lambda name, **_: encoder  # type: ignore[assignment]
+    registry.load_encoder = lambda name, **_: encoder  # type: ignore[assignment]
     return encoder
 
 
@@ -103,26 +103,26 @@ def each_shard(lake: Lake, table: str, part: str, make: Callable[[StageContext],
 
 
 def chunks(lake: Lake, source: Path) -> None:
-    each_shard(lake, "chunks", "chunks", lambda step: corpus_making.chunks(step, NAME, portions(source)))
+    each_shard(lake, "chunks", "chunks", lambda step: corpus_building.chunks(step, NAME, portions(source)))
 
 
 def embeddings(lake: Lake, source: Path) -> None:
-    each_shard(lake, "chunk_embeddings", "embeddings", lambda step: corpus_making.embeddings(step, NAME))
+    each_shard(lake, "chunk_embeddings", "embeddings", lambda step: corpus_building.embeddings(step, NAME))
 
 
 def index(lake: Lake, source: Path) -> dict[str, Any]:
-    build, built = corpus_making.index_building.write, dict[str, Any]()
+    build, built = corpus_building.index_building.write, dict[str, Any]()
 
     def alone(*arguments: Any, **named: Any) -> Any:
         with measured(built):
             return build(*arguments, **named)
 
-    corpus_making.index_building.write = alone
-    return {**vars(corpus_making.index(lake, NAME)), "gained": built["gained"]}
+    corpus_building.index_building.write = alone
+    return {**vars(corpus_building.index(lake, NAME)), "gained": built["gained"]}
 
 
 def tokens(lake: Lake, source: Path) -> None:
-    corpus_making.tokens_of(lake, NAME, "on_demand")
+    corpus_building.tokens_of(lake, NAME, "on_demand")
 
 
 STAGES: dict[str, Callable[[Lake, Path], Any]] = {
@@ -149,12 +149,12 @@ def opening(lake: Lake) -> dict[str, Any]:
 def asking(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
     from evidence_assets.experiment.ad_hoc_questions import AskedStep, Source
-    from evidence_assets.experiment.evidence.selection import Asked
+    from evidence_assets.experiment.evidence.selection import Question
     from evidence_assets.systems.uscrake.selector import Settings
     from evidence_assets.systems.uscrake.system import SYSTEM
 
     made: dict[str, Any] = {}
-    texts = [Asked(f"q{n}", "asked", "mcqa", text, options(n)) for n, text in enumerate(questions()[: ASKED[size]])]
+    texts = [Question(f"q{n}", "asked", "mcqa", text, options(n)) for n, text in enumerate(questions()[: ASKED[size]])]
     with measured(made):
         step = AskedStep(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=Source(NAME))
         selector = SYSTEM.methods["uscrake"].open(step, Settings(R=size, parts="chunks"))

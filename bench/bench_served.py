@@ -21,8 +21,8 @@ from pathlib import Path
 
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.served_models import OpenAIGenerator
-from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.systems.kbloom.judging import JUDGE
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.systems.kbloom.statement_judge import JUDGE
 
 MODEL = "stub"
 ALLOWED = 1.3

@@ -26,7 +26,7 @@ import torch
 from bench.bench_scale import resident
 from bench.in_stages import check, keep, run
 from evidence_assets.benchmarks.official.stark import stark_edges, stark_nodes
-from evidence_assets.graphs import stored
+from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.passages import lineage_of, node_passages, passage_table
 from evidence_assets.lake.blocks import Blocks
@@ -100,14 +100,14 @@ def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
 
 
 def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:
-    return stored.build_arrays(lake, NAME, stored.tables_version(lake, NAME, "nodes", "edges")).n_edges
+    return graph_store.build_arrays(lake, NAME, graph_store.tables_version(lake, NAME, "nodes", "edges")).n_edges
 
 
 def passages(lake: Lake, _: Path, chosen: argparse.Namespace) -> int:
     """Some of the shards."""
     encoder, made = Hashed(), 0
     for shard in range(chosen.passages):
-        graph = stored.open_graph(lake, NAME, encoder)
+        graph = graph_store.open_graph(lake, NAME, encoder)
         texts = node_passages(graph, encoder, lambda own: shard_of(content_id(own), SHARDS) == shard)  # noqa: B023
         previous = lake.read("kg_passages", f"{PLACE}/passages", str(shard))
         table, _ = passage_table(texts, previous, encoder, "hashed@1", Blocks(lake, f"{PLACE}/passages", str(shard)))
@@ -118,7 +118,7 @@ def passages(lake: Lake, _: Path, chosen: argparse.Namespace) -> int:
 def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
     """Over all nodes: of those whose shard is not made, over their names."""
     encoder = Hashed()
-    graph = stored.open_graph(lake, NAME, encoder)
+    graph = graph_store.open_graph(lake, NAME, encoder)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for first in range(0, len(graph), TEXTS_AT_ONCE):
@@ -137,9 +137,9 @@ def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
                 }
             )
 
-    stated = {"built_from": stored.passages_version(lake, NAME), "model_id": "hashed@1", "memory": MEMORY}
-    with stored.replacing_folder(lake.index_folder(f"{PLACE}/passage_index")) as folder:
-        return stored.write_passage_files(folder, graph.node_ids, batches(), encoder.dimensions, **stated).vectors
+    stated = {"built_from": graph_store.passages_version(lake, NAME), "model_id": "hashed@1", "memory": MEMORY}
+    with graph_store.replacing_folder(lake.index_folder(f"{PLACE}/passage_index")) as folder:
+        return graph_store.write_passage_files(folder, graph.node_ids, batches(), encoder.dimensions, **stated).vectors
 
 
 def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
         told[what] = round(1000 * (time.perf_counter() - start) / times, 3)
 
     start = time.perf_counter()
-    graph = stored.open_graph(lake, NAME, encoder)
+    graph = graph_store.open_graph(lake, NAME, encoder)
     arrays = graph.arrays
     took("open, ms", start)
     some = np.random.default_rng(1).integers(0, len(graph), 1_000).tolist()

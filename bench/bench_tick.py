@@ -47,7 +47,7 @@ def main() -> None:
 def measure(instance: dg.DagsterInstance) -> None:
     """Record, tick, and compare what is asked for with what should be."""
     from evidence_assets.assets import seeds
-    from evidence_assets.assets.automation import READ_UP_TO, READ_VERSION, Part, Records, follow
+    from evidence_assets.assets.automation import READ_UP_TO, READ_VERSION, AssetPartition, Records, follow
     from evidence_assets.definitions import defs
 
     started = time.perf_counter()
@@ -57,13 +57,13 @@ def measure(instance: dg.DagsterInstance) -> None:
     parts, plan = [], Records(repository, instance)
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
-            parts += [Part(key, partition) for partition in sorted(plan.existing(key), key=str)]
+            parts += [AssetPartition(key, partition) for partition in sorted(plan.existing(key), key=str)]
         parents = {part: plan.parents(part) for part in parts}
     assert len(parts) >= PARTITIONS, f"only {len(parts)} partitions"
     last_of = {part.key: part for part in parts}
     print(f"{time.perf_counter() - started:6.2f} s  {len(graph.get_all_asset_keys())} assets of all presets loaded")
 
-    def record(parts: list[Part], version: str) -> None:
+    def record(parts: list[AssetPartition], version: str) -> None:
         last = dict(Records(repository, instance).last)
         for part in parts:
             tags = {"dagster/data_version": version, "dagster/code_version": "1"}
@@ -81,12 +81,12 @@ def measure(instance: dg.DagsterInstance) -> None:
                 [stored] = instance.get_asset_records([part.key])
                 last[part.key] = stored.asset_entry.last_materialization_storage_id or 0
 
-    def tick(what: str, cursor: str | None, expected: set[Part]) -> str | None:
+    def tick(what: str, cursor: str | None, expected: set[AssetPartition]) -> str | None:
         started, busy = time.perf_counter(), time.process_time()
         result = follow(repository, instance, cursor)
         seconds, busy = time.perf_counter() - started, time.process_time() - busy
         runs = result.run_requests or []
-        asked = {Part(key, run.partition_key) for run in runs for key in run.asset_selection or ()}
+        asked = {AssetPartition(key, run.partition_key) for run in runs for key in run.asset_selection or ()}
         print(
             f"{seconds:6.2f} s  ({busy:.2f} s of one core) {what}: {len(asked)} asked for in {len(runs)} runs",
             flush=True,
@@ -103,7 +103,7 @@ def measure(instance: dg.DagsterInstance) -> None:
     cursor = tick("questions, knowledge and evidence made again with the same content", cursor, set())
     cursor = tick("the tick after it", cursor, set())
     cursor = tick("nothing was made", cursor, set())
-    record([Part(seeds.SEEDS, RELATIONS[7])], "2")
+    record([AssetPartition(seeds.SEEDS, RELATIONS[7])], "2")
     expected = {part for part in parts if part.partition == RELATIONS[7] and part.key != seeds.SEEDS}
     tick("one seed has changed", cursor, expected)
     tick("one seed has changed, no cursor", None, expected)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from evidence_assets.benchmarks.official.tables import tabfact_tables
 from evidence_assets.benchmarks.readers import read_pairs
-from evidence_assets.benchmarks.records import Question, Table
+from evidence_assets.benchmarks.records import QuestionRecord, Table
 
 
 @dataclass(frozen=True)
 class Claim:
     """A claim with its table."""
 
-    question: Question
+    question: QuestionRecord
     table: Table
     first_half: bool
 

@@ -32,9 +32,9 @@ from bench.bench_encoder import texts_of
 from bench.bench_graph_attention import random_problem
 from evidence_assets.graphs.attention.scorer import AttentionSettings, train_batch
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.inference import minilm_folder
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.rerankers import CrossEncoderReranker
-from evidence_assets.models.running import minilm_folder
 from evidence_assets.transport.ground_cost import TokenMeasure, ground_costs
 from evidence_assets.transport.pool import TokenPool
 from evidence_assets.transport.search import top_k

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from bench.minilm import MiniLm
 from evidence_assets.experiment.evidence.question_concepts import NamedNodes, concepts_of
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -94,7 +94,7 @@ def concepts(
     linker = EntityLinker([name for name, _ in known], [ids[uri] for _, uri in known])
     near = NameVectors(Rows(encode.sentences([name for name, _ in known])), encode.sentences)
     graph = SimpleNamespace(linker=linker, vectors=SimpleNamespace(encode=encode.sentences), near=near)
-    asked = Asked(question.question_id, "mintaka", "kgqa", question.text)
+    asked = Question(question.question_id, "mintaka", "kgqa", question.text)
     (found,) = concepts_of([asked], cast(KnowledgeGraph, graph))
     uris = list(ids)
     return [(each, {uris[node] for node in each.nodes}) for each in found.concepts]

@@ -21,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 from evidence_assets import systems
-from evidence_assets.benchmarks.declared import benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.cli.ask import clearest, variants_for
 from evidence_assets.experiment import ad_hoc_questions as asked

@@ -20,15 +20,15 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from bench.minilm import MiniLm
-from evidence_assets.benchmarks import own
+from evidence_assets.benchmarks import user_benchmark
 from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
-from evidence_assets.benchmarks.records import Question, Table
+from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.solver import TableSolver, place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
-from evidence_assets.reasoning.tasks import CAPTION, Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets.reasoning.tasks import CAPTION, Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.ucret.columns import UcretSettings, column_pieces
 from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapsed_tables, encode_unique
@@ -43,7 +43,7 @@ SOLVER = TableSolver()
 class Answered:
     """One question with its evidence, and the answer and the chains made from it."""
 
-    question: Question
+    question: QuestionRecord
     evidence: TableEvidence | None
     answer: Choice
     chains: tuple[Chain, ...] = ()
@@ -58,7 +58,7 @@ class Answered:
         return [place_of(cell) for step in self.chain for cell in step.cited]
 
     @property
-    def chain(self) -> tuple[Step, ...]:
+    def chain(self) -> tuple[ChainStep, ...]:
         """The steps to the answer."""
         return next((chain.steps for chain in self.chains if chain.hypothesis == self.answer.answer), ())
 
@@ -69,7 +69,7 @@ class Answered:
         return first - second
 
 
-def solved(question: Question, evidence: TableEvidence, caption: str) -> Answered:
+def solved(question: QuestionRecord, evidence: TableEvidence, caption: str) -> Answered:
     """A question answered from its cells as the assets have it answered: explained option by option, then chosen."""
     cells = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text, c.score) for c in evidence.cells)
     if caption:
@@ -91,11 +91,11 @@ def percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:5.1f}" if whole else "    –"
 
 
-def gold_cell(question: Question) -> tuple[int, int]:
+def gold_cell(question: QuestionRecord) -> tuple[int, int]:
     return place_of(question.gold_evidence[0].locator)
 
 
-def says_gold(question: Question) -> bool:
+def says_gold(question: QuestionRecord) -> bool:
     """Whether the cell named as gold holds a word of the gold option; in some rows of the file it holds another
     cell."""
     option = question.options[question.labels.index(question.gold[0])]
@@ -114,7 +114,7 @@ def overlap_grid(table: Table) -> Grid:
     return tuple(_content([name]) for name in table.header), [[_content([cell]) for cell in row] for row in table.rows]
 
 
-def overlap_answer(grid: Grid, question: Question) -> Answered:
+def overlap_answer(grid: Grid, question: QuestionRecord) -> Answered:
     """The floor: Dice of option and cell, plus twice the share of the question in the rest of the row and the header.
 
     The cell with the highest sum is the answer; the one met first where several have it. Of the ways tried to count
@@ -135,7 +135,7 @@ def overlap_answer(grid: Grid, question: Question) -> Answered:
     if not best[0]:
         return Answered(question, None, Choice(None, (), "insufficient", 0.0))
     label = question.labels[best[1]]
-    steps = (Step("", (f"r{best[2][0]}c{best[2][1]}",)),)
+    steps = (ChainStep("", (f"r{best[2][0]}c{best[2][1]}",)),)
     return Answered(question, None, Choice(label, (label,), "answered", 0.0), (Chain(label, steps),))
 
 
@@ -205,9 +205,11 @@ def measure_sample(encoder: MiniLm) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         render(folder)
-        tables = {table.table_id: table for table in own.read_tables(folder / "tables" / "tables.jsonl", "sample")}
+        tables = {
+            table.table_id: table for table in user_benchmark.read_tables(folder / "tables" / "tables.jsonl", "sample")
+        }
         for benchmark in ("sample_tables", "sample_claims"):
-            questions = list(own.read_questions(folder / "benchmarks" / f"{benchmark}.jsonl", benchmark))
+            questions = list(user_benchmark.read_questions(folder / "benchmarks" / f"{benchmark}.jsonl", benchmark))
             print(f"\n{benchmark}: share of columns kept | right, answered, of all, in dev and test")
             table_questions = [
                 TableQuestion(q.question_id, q.text, q.table_id or "", q.options if q.task == "table_qa" else ())

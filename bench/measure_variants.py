@@ -64,7 +64,7 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
     """Make the scores of the variants with all upstream; yields a run's assets, its seconds, and those in assets."""
     import dagster as dg
 
-    from evidence_assets.benchmarks.declared import benchmarks
+    from evidence_assets.benchmarks.declared_benchmarks import benchmarks
     from evidence_assets.cli.run import Wanted, batches
     from evidence_assets.definitions import defs
 
@@ -137,7 +137,7 @@ def shown(benchmark: str, variants: list[str], metrics: list[str], markdown: Pat
     from rich.console import Console
     from rich.table import Table
 
-    from evidence_assets.benchmarks.declared import benchmarks
+    from evidence_assets.benchmarks.declared_benchmarks import benchmarks
     from evidence_assets.experiment.scores.comparison import compare
     from evidence_assets.lake.catalogue import connect
 

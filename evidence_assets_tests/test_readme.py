@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from evidence_assets.assets.corpus import Corpus
-from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.profiles import load
 from evidence_assets.systems.kbloom.seeds import read_seed_folder
 from evidence_assets_tests.conftest import REPOSITORY, World
@@ -108,7 +108,7 @@ def test_the_yaml_examples_are_what_the_components_take(tmp_path: Path) -> None:
 
 
 def test_the_example_question_is_read(tmp_path: Path) -> None:
-    from evidence_assets.benchmarks.own import read_questions
+    from evidence_assets.benchmarks.user_benchmark import read_questions
 
     path = tmp_path / "questions.jsonl"
     path.write_text(blocks("json")[0])

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from evidence_assets.models.running import MINILM_PACKAGE, MINILM_SHA256, minilm_folder
+from evidence_assets.models.inference import MINILM_PACKAGE, MINILM_SHA256, minilm_folder
 
 PROJECT = "evidence-assets"
 ACCEPTED = re.compile(

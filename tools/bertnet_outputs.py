@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks.reading_json import json_items
+from evidence_assets.benchmarks.json_streams import json_items
 from evidence_assets.experiment.scores.published_figures import Figure, PrintedAs, figure_for
 from evidence_assets.harvest.prompt_mining import Pair
 from evidence_assets.harvest.triple_metrics import diversity, extracted_facts

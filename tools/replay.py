@@ -16,14 +16,14 @@ from typing import Annotated, Literal
 import typer
 
 from evidence_assets.benchmarks import checks
+from evidence_assets.benchmarks.json_streams import json_items
+from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.official.choices import one_of
-from evidence_assets.benchmarks.reading import Row, headed_rows
-from evidence_assets.benchmarks.reading_json import json_items
-from evidence_assets.benchmarks.records import Question
+from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.cli.console import JsonOption, as_json_only, out, plain, sentences, table
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.lake.errors import BadInput, UnusableReply
-from evidence_assets.reasoning.answers import parse_answer
+from evidence_assets.reasoning.reply_parsing import parse_answer
 
 INDEX = "index.tsv"
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -36,7 +36,7 @@ class Scored:
     ``answer`` is None if the reply is unusable, with the reason in ``error``.
     """
 
-    question: Question
+    question: QuestionRecord
     model: str
     mode: str
     path: str

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.in_process import KILLED, KILLED_BEFORE, UNFINISHED
+from evidence_assets.assets.run_liveness import KILLED, KILLED_BEFORE, UNFINISHED
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
@@ -29,7 +29,7 @@ PAGE = 500
 """Records that are fetched at once."""
 
 
-class Part(NamedTuple):
+class AssetPartition(NamedTuple):
     """One partition of an asset, or all of an asset that has none."""
 
     key: dg.AssetKey
@@ -72,14 +72,14 @@ class Records:
         partitions = self.graph.get(key).partitions_def
         return set(partitions.get_partition_keys(dynamic_partitions_store=self.instance)) if partitions else {None}
 
-    def _parents(self, part: Part) -> list[Part]:
+    def _parents(self, part: AssetPartition) -> list[AssetPartition]:
         found = []
         for key in sorted(self.graph.get(part.key).parent_keys):
             if self.graph.get(key).is_partitioned:
                 mapped = self.graph.get_parent_partition_keys_for_child(part.partition, key, part.key)
-                found += [Part(key, name) for name in mapped.partitions_subset.get_partition_keys()]
+                found += [AssetPartition(key, name) for name in mapped.partitions_subset.get_partition_keys()]
             else:
-                found.append(Part(key, None))
+                found.append(AssetPartition(key, None))
         return found
 
     def _tags(self, key: dg.AssetKey) -> Mapping[str | None, Mapping[str, str]]:
@@ -95,14 +95,14 @@ class Records:
             ).records
         }
 
-    def _version(self, part: Part, up_to: int) -> str:
+    def _version(self, part: AssetPartition, up_to: int) -> str:
         """Data version that a part had after an event; "" where it was not made yet."""
         partitions = [part.partition] if part.partition is not None else None
         wanted = dg.AssetRecordsFilter(part.key, asset_partitions=partitions, before_storage_id=up_to + 1)
         records = self.instance.fetch_materializations(wanted, limit=1).records
         return _tags_of(records[0]).get(DATA_VERSION, "") if records else ""
 
-    def _in_progress(self, part: Part) -> bool:
+    def _in_progress(self, part: AssetPartition) -> bool:
         """Whether a run that is to make a part waits or works."""
         planned = self.planned(part.key).get(part.partition, 0)
         if not self.unfinished or planned <= self.made(part.key).get(part.partition, 0):
@@ -110,13 +110,13 @@ class Records:
         latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
         return latest is not None and latest.run_id in self.unfinished
 
-    def killed(self, part: Part) -> int:
+    def killed(self, part: AssetPartition) -> int:
         """How many runs in a row were killed that were to make a part; 0 where its last one was not."""
         latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
         run = self.instance.get_run_by_id(latest.run_id) if latest else None
         return int(run.tags.get(KILLED, 0)) if run else 0
 
-    def changed(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[Part, int]]:
+    def changed(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[AssetPartition, int]]:
         """The parts of an asset that were made from other data than there is now, and the latest event that changed it.
 
         Parts are skipped if neither they nor what they read was made after the event ``after``. A part that was never
@@ -128,7 +128,7 @@ class Records:
         made = self.made(key)
         parts = [
             part
-            for part in (Part(key, name) for name in self.existing(key) if name in made or comes_and_goes)
+            for part in (AssetPartition(key, name) for name in self.existing(key) if name in made or comes_and_goes)
             if any(self.made(one.key).get(one.partition, 0) > after for one in (part, *self.parents(part)))
         ]
         for part in parts:
@@ -136,7 +136,7 @@ class Records:
             if since:
                 yield part, since
 
-    def _since(self, part: Part) -> int:
+    def _since(self, part: AssetPartition) -> int:
         """Latest event that made other data of what a part reads; 0 where its data is as the part read it."""
         since, tags = 0, self.tags(part.key)[part.partition]
         for key, parents in groupby(self.parents(part), lambda parent: parent.key):
@@ -150,7 +150,7 @@ class Records:
                     since = max(since, self.made(key)[parent.partition])
         return since
 
-    def _all_there(self, part: Part) -> int:
+    def _all_there(self, part: AssetPartition) -> int:
         """Latest event that made what a part reads; 0 unless all of it was made."""
         read = [self.made(parent.key).get(parent.partition, 0) for parent in self.parents(part)]
         return max(read) if read and all(read) else 0
@@ -166,7 +166,9 @@ def _asks(graph: Any, key: dg.AssetKey) -> bool:
     return MODEL_POOL in graph.get(key).pools and profiles.load().generator.backend != "extractive"
 
 
-def _together(records: Records, asked: set[Part], waits: Callable[[Part], bool], models: bool) -> None:
+def _together(
+    records: Records, asked: set[AssetPartition], waits: Callable[[AssetPartition], bool], models: bool
+) -> None:
     """Add what a change reaches next in the same partition, so that one run makes all of it.
 
     Only what was made before and waits for nothing outside of the run; unchanged rows are reused.
@@ -179,7 +181,7 @@ def _together(records: Records, asked: set[Part], waits: Callable[[Part], bool],
         if not models and _asks(graph, key):
             continue
         for name in {part.partition for part in asked if graph.get(part.key).partitions_def == definition}:
-            part = Part(key, name)
+            part = AssetPartition(key, name)
             if part in asked or name not in records.made(key) or records.in_progress(part):
                 continue
             parents = records.parents(part)
@@ -217,11 +219,11 @@ def follow(
         followed = seen = 0
     if followed == newest:
         return dg.SensorResult(skip_reason="nothing was made since all was followed", cursor=cursor)
-    asked: set[Part] = set()
-    kills: dict[Part, int] = {}
+    asked: set[AssetPartition] = set()
+    kills: dict[AssetPartition, int] = {}
 
     @cache
-    def waits(part: Part) -> bool:
+    def waits(part: AssetPartition) -> bool:
         return any(one in asked or records.in_progress(one) or waits(one) for one in records.parents(part))
 
     unsettled = False
@@ -239,7 +241,7 @@ def follow(
                 if not running and not waits(part):
                     asked.add(part)
         _together(records, asked, waits, models)
-    together: dict[tuple[object, str | None], list[Part]] = defaultdict(list)
+    together: dict[tuple[object, str | None], list[AssetPartition]] = defaultdict(list)
     for part in sorted(asked, key=str):
         together[graph.get(part.key).partitions_def, part.partition].append(part)
     return dg.SensorResult(

@@ -19,40 +19,40 @@ from evidence_assets.assets.partitions import (
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.system import deps_of
 from evidence_assets.assets.table_asset import sound_check, table_asset
-from evidence_assets.benchmarks import declared
+from evidence_assets.benchmarks import declared_benchmarks
+from evidence_assets.benchmarks.dataset_info import datasets
 from evidence_assets.benchmarks.declarations import DECLARED, Declaration, declarations, instances
-from evidence_assets.benchmarks.declared import FAMILIES, Part, of_family
-from evidence_assets.benchmarks.info import datasets
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, BenchmarkPart, of_family
 from evidence_assets.benchmarks.readers import questions_of, tables_of
-from evidence_assets.benchmarks.records import Question, question_rows, table_rows
+from evidence_assets.benchmarks.records import QuestionRecord, question_rows, table_rows
 from evidence_assets.experiment.evidence.question_concepts import VERSION
 from evidence_assets.experiment.evidence.sources import make_subgraphs, source_reads
 from evidence_assets.experiment.stage import Read, StageContext, StageOutput
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import with_model
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 ANSWERED_FROM = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "background_graph": ("Graph",)}
 """Components that make what a benchmark is answered from."""
 
 
-class Expected(declared.Expected, dg.Resolvable):
+class Expected(declared_benchmarks.Expected, dg.Resolvable):
     """How large a benchmark is."""
 
 
-class Sample(declared.Sample, dg.Resolvable):
+class Sample(declared_benchmarks.Sample, dg.Resolvable):
     """Questions drawn at random."""
 
 
-class Subset(declared.Subset, dg.Resolvable):
+class Subset(declared_benchmarks.Subset, dg.Resolvable):
     """A part of a benchmark."""
 
     sample: Sample | None = None
     expected: Expected | None = None
 
 
-class Benchmark(declared.Benchmark, dg.Component, dg.Resolvable):
+class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
     """One benchmark, as its YAML states it."""
 
     expected: Expected = Expected()
@@ -104,7 +104,7 @@ def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Defi
 def _make_questions(step: StageContext) -> StageOutput:
     declared, found = step.benchmark, 0
 
-    def counted() -> Iterator[Question]:
+    def counted() -> Iterator[QuestionRecord]:
         nonlocal found
         for question in questions_of(step.lake, declared):
             found += question.split == declared.split
@@ -112,7 +112,7 @@ def _make_questions(step: StageContext) -> StageOutput:
 
     rows = question_rows(counted(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
     metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": found}
-    whole = not isinstance(declared, Part)
+    whole = not isinstance(declared, BenchmarkPart)
     if (
         whole
         and declared.reader in datasets()

@@ -12,9 +12,9 @@ from evidence_assets.assets.resources import over_workers
 from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
 from evidence_assets.benchmarks import corpus_parts
 from evidence_assets.benchmarks.corpora import Portion, portions
-from evidence_assets.benchmarks.declared import FromRaw
+from evidence_assets.benchmarks.declared_benchmarks import FromRaw
 from evidence_assets.benchmarks.readers import check_passages, read_passages
-from evidence_assets.experiment import corpus_making
+from evidence_assets.experiment import corpus_building
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval import bm25, token_store, vector_index
@@ -34,7 +34,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
     """How they are read: any files of the folder, or as the passages that come with the questions of a dataset."""
     split: str = ""
     """For passages that come with questions: of which split."""
-    tokens: corpus_making.Tokens = "stored"
+    tokens: corpus_building.Tokens = "stored"
     """Whether the token store keeps vectors, or BM25 statistics alone."""
 
     def portions(self, folder: Path) -> list[Portion]:
@@ -54,7 +54,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: StageContext) -> StageOutput:
-            return corpus_making.chunks(step, self.name, self.portions(step.lake.raw_place(self.folder)))
+            return corpus_building.chunks(step, self.name, self.portions(step.lake.raw_place(self.folder)))
 
         chunks = table_asset(
             f"{base}/chunks",
@@ -70,7 +70,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         encoded = [self._encoded(name) for name in encoders_of(index_key(self.name))]
 
         def make_tokens(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-            meta, reused = corpus_making.tokens_of(lake, self.name, self.tokens, over_workers())
+            meta, reused = corpus_building.tokens_of(lake, self.name, self.tokens, over_workers())
             shown = {name: getattr(meta, name) for name in ("chunks", "tokens", "dimensions", "model_id")}
             return meta.built_from, shown | {"chunks_reused": reused}
 
@@ -96,7 +96,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         vectors = table_asset(
             vectors_key,
             "chunk_embeddings",
-            lambda step: corpus_making.embeddings(encoding(step, name), self.name, over_workers()),
+            lambda step: corpus_building.embeddings(encoding(step, name), self.name, over_workers()),
             deps=[chunks_key],
             partitions=corpus_partitions(),
             kinds=("parquet", "pytorch"),
@@ -105,7 +105,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         )
 
         def make_index(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-            meta = corpus_making.index(lake, self.name, say, name)
+            meta = corpus_building.index(lake, self.name, say, name)
             return meta.built_from, meta.shown
 
         index = files_asset(

@@ -15,13 +15,13 @@ from evidence_assets.assets.partitions import EVERY, by_encoder, corpus_partitio
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
 from evidence_assets.benchmarks import knowledge_bases
-from evidence_assets.benchmarks.declared import FromRaw
+from evidence_assets.benchmarks.declared_benchmarks import FromRaw
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.evidence.sources import encoded_by, open_graph
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput, progress
-from evidence_assets.graphs import merge, stored
+from evidence_assets.graphs import graph_store, merge
 from evidence_assets.graphs.arrays import FORMAT
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -36,8 +36,8 @@ from evidence_assets.graphs.passages import (
 )
 from evidence_assets.lake.ids import content_id, shard_of, with_model
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.registry import encoder, model_key
 from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import vectors_wrong
 from evidence_assets.systems import four_step_focus
@@ -62,8 +62,8 @@ def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
     base = f"knowledge/{name}"
 
     def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-        built_from = stored.tables_version(lake, name, "nodes", "edges")
-        arrays = stored.build_arrays(lake, name, built_from)
+        built_from = graph_store.tables_version(lake, name, "nodes", "edges")
+        arrays = graph_store.build_arrays(lake, name, built_from)
         return built_from, {"nodes": arrays.n_nodes, "edges": arrays.n_edges}
 
     return files_asset(
@@ -71,7 +71,7 @@ def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
         make,
         description=f"{name} in compressed rows, to walk on; remembers what it was built from.",
         group=group,
-        code_version=f"{version}:{FORMAT}:{stored.MAPPED_FORMAT}",
+        code_version=f"{version}:{FORMAT}:{graph_store.MAPPED_FORMAT}",
         kinds=("numpy",),
         deps=[f"{base}/nodes", f"{base}/edges"],
     )
@@ -162,9 +162,9 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
         def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             profile = profiles.load().using({"encoder": name} if name else {})
-            model, built_from = encoder(profile.encoder), stored.names_version(lake, self.name)
+            model, built_from = encoder(profile.encoder), graph_store.names_version(lake, self.name)
             nodes, memory = lake.read("kg_nodes", f"{base}/nodes"), profile.index.bytes
-            forms, reused = stored.build_name_vectors(
+            forms, reused = graph_store.build_name_vectors(
                 lake.index_folder(key), nodes, model, model_key(model), built_from, memory
             )
             counts = {"forms": forms, "rows_reused": reused, "rows_computed": forms - reused}
@@ -178,7 +178,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             **by_encoder(
                 name,
                 f"knowledge_{self.name}",
-                f"{merge.VERSION}:{stored.FORMS_FORMAT}",
+                f"{merge.VERSION}:{graph_store.FORMS_FORMAT}",
                 f"One normalised vector for each name and alias of {self.name}",
             ),
         )
@@ -279,7 +279,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             settings = profiles.load().using({"encoder": name} if name else {})
             model, heard = encoder(settings.encoder), progress("vectors in the index", say)
-            meta = stored.build_passage_files(
+            meta = graph_store.build_passage_files(
                 lake, self.name, model, model_key(model), settings.index.bytes, heard, name
             )
             return meta.built_from, meta.shown

@@ -9,7 +9,7 @@ from typing import TypedDict
 import dagster as dg
 
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks.declared import of_family
+from evidence_assets.benchmarks.declared_benchmarks import of_family
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.variants import crossed_with, opted_in, variants

@@ -10,15 +10,15 @@ import dagster as dg
 import pyarrow as pa
 
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks.declared import Benchmark, declared
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, declared
 from evidence_assets.experiment.scores.published_figures import RECORDED, Key, figures_of
 from evidence_assets.experiment.system import OwnStages, crossings
 from evidence_assets.experiment.variants import Variant, known, presets, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import KINDS
-from evidence_assets.reproduction.cells import Candidate, Ours
-from evidence_assets.text.nearest import nearest
+from evidence_assets.reproduction.cells import CellSource, Ours
+from evidence_assets.text.spelling import nearest
 
 SECONDS = "seconds_per_question"
 A_RELATION = "seconds"
@@ -115,7 +115,7 @@ def _calls(variant: Variant, questions: int, options: int) -> int | None:
     return None if variant.parameters.get("triplets") or variant.parameters.get("rerank") else 0
 
 
-def times(instance: dg.DagsterInstance, able: Sequence[Candidate], lake: Lake) -> dict[Key, list[Ours]]:
+def times(instance: dg.DagsterInstance, able: Sequence[CellSource], lake: Lake) -> dict[Key, list[Ours]]:
     """What is compared with printed times: the last seconds a question of the steps, times the lake's questions."""
     compared: dict[Key, list[Ours]] = defaultdict(list)
     for candidate in able:

@@ -8,7 +8,7 @@ import dagster as dg
 
 from evidence_assets import profiles
 from evidence_assets.assets.table_asset import files_asset
-from evidence_assets.benchmarks import declared
+from evidence_assets.benchmarks import declared_benchmarks
 from evidence_assets.experiment.stage import Say
 from evidence_assets.experiment.variants import is_loaded
 from evidence_assets.lake.atomic import replacing_file
@@ -19,7 +19,7 @@ from evidence_assets.lake.store import Lake
 
 
 def raw_assets(
-    stated: declared.FromRaw, key: str, below_raw: list[str], wanted: str = ""
+    stated: declared_benchmarks.FromRaw, key: str, below_raw: list[str], wanted: str = ""
 ) -> tuple[str, list[dg.AssetsDefinition]]:
     """Key of the raw asset that the declared files belong to, and that asset where it is its own.
 
@@ -32,7 +32,7 @@ def raw_assets(
     return key, [raw_asset(key, below_raw, wanted or stated.holds)]
 
 
-class RawFiles(declared.RawFiles, dg.Component, dg.Resolvable):
+class RawFiles(declared_benchmarks.RawFiles, dg.Component, dg.Resolvable):
     """Makes ``raw/<name>``."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:

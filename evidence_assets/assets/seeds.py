@@ -234,7 +234,10 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
     """Makes ``raw/seeds`` and ``relation_seeds``, and follows what changes, their folder included."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        from evidence_assets.assets.following import follow_apart, follow_data  # they look at seed files themselves
+        from evidence_assets.assets.change_sensors import (  # they look at seed files themselves
+            follow_apart,
+            follow_data,
+        )
 
         seeds = table_asset(
             "/".join(SEEDS.path),

@@ -20,7 +20,7 @@ from evidence_assets.lake.lineage import dangling, history_rows
 from evidence_assets.lake.rows import count_in_order, plain, prepare, version_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.asking import Usage
+from evidence_assets.reasoning.model_calls import Usage
 
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
-from evidence_assets.benchmarks.reading import Row
-from evidence_assets.benchmarks.records import TASKS, Question
+from evidence_assets.benchmarks.line_streams import Row
+from evidence_assets.benchmarks.records import TASKS, QuestionRecord
 from evidence_assets.lake.errors import BadInput
 
 Item = TypeVar("Item")
 Beside = TypeVar("Beside")
 FEWEST_OPTIONS, MOST_OPTIONS = 2, 26
-Located: TypeAlias = tuple[Row, Question]
+Located: TypeAlias = tuple[Row, QuestionRecord]
 """A question with the row it was read from, so that a later check can name the place."""
 
 
@@ -21,7 +21,7 @@ def question(row: Row, **fields: Any) -> Located:
 
     Two options of a choice may read alike, as in some official questions: their letters tell them apart.
     """
-    made = Question(**fields)
+    made = QuestionRecord(**fields)
     if made.task not in TASKS:
         raise row.bad(f"{made.task!r} is not one of {', '.join(TASKS)}", "task")
     for field in ("source_id", "text"):
@@ -36,7 +36,7 @@ def question(row: Row, **fields: Any) -> Located:
     return row, made
 
 
-def _check_options(row: Row, made: Question) -> None:
+def _check_options(row: Row, made: QuestionRecord) -> None:
     if len(made.options) < FEWEST_OPTIONS:
         raise row.bad(f"{len(made.options) or 'no'} option(s); a choice needs at least {FEWEST_OPTIONS}", "options")
     if len(made.options) > MOST_OPTIONS:
@@ -66,12 +66,12 @@ class SeenIds:
         self._ids.add(identifier)
 
 
-def unique_questions(located: Iterable[Located]) -> Iterator[Question]:
+def unique_questions(located: Iterable[Located]) -> Iterator[QuestionRecord]:
     """The questions, none of whose ids may come twice."""
     return (made for made, _ in unique_pairs((row, made, None) for row, made in located))
 
 
-def unique_pairs(located: Iterable[tuple[Row, Question, Beside]]) -> Iterator[tuple[Question, Beside]]:
+def unique_pairs(located: Iterable[tuple[Row, QuestionRecord, Beside]]) -> Iterator[tuple[QuestionRecord, Beside]]:
     """The questions with their tables, of which several may have one; no id of a question may come twice."""
     seen = SeenIds("source_id")
     for row, made, table in located:

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.checks import SeenIds, some
-from evidence_assets.benchmarks.reading import Row, read_text
-from evidence_assets.benchmarks.reading_json import jsonl
+from evidence_assets.benchmarks.json_streams import jsonl
+from evidence_assets.benchmarks.line_streams import Row, read_text
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import refuse_what_is_no_file

@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.checks import SeenIds
 from evidence_assets.benchmarks.corpora import Portion
-from evidence_assets.benchmarks.reading import Row
+from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.fetching import removed
 from evidence_assets.lake.ids import content_id, file_id, shard_of
+from evidence_assets.lake.mirror import removed
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.chunking import chunks

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ValidationError
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.fetching import fetched_below
 from evidence_assets.lake.input_files import yaml_of
+from evidence_assets.lake.mirror import fetched_below
 
 Model = TypeVar("Model", bound=BaseModel)
 DEFS = Path(__file__).resolve().parent.parent / "defs"

@@ -10,10 +10,10 @@ import polars as pl
 from pydantic import Field
 
 from evidence_assets.benchmarks.declarations import instances, validated
-from evidence_assets.benchmarks.declared import FromRaw
+from evidence_assets.benchmarks.declared_benchmarks import FromRaw
+from evidence_assets.benchmarks.json_streams import jsonl
+from evidence_assets.benchmarks.line_streams import Row, delimited
 from evidence_assets.benchmarks.official.stark import ANSWER_TYPES, stark_edges, stark_nodes
-from evidence_assets.benchmarks.reading import Row, delimited
-from evidence_assets.benchmarks.reading_json import jsonl
 from evidence_assets.graphs.base_rows import NODE_SCHEMA, BaseFiles
 from evidence_assets.lake.errors import BadInput
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from evidence_assets.benchmarks import official, own
+from evidence_assets.benchmarks import official, user_benchmark
 from evidence_assets.benchmarks.checks import Located, some, unique_pairs, unique_questions
-from evidence_assets.benchmarks.declared import Benchmark, Part
+from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, dataset, datasets
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, BenchmarkPart
 from evidence_assets.benchmarks.graphs.rows import names_of
-from evidence_assets.benchmarks.info import DatasetInfo, PairReader, Reader, dataset, datasets
 from evidence_assets.benchmarks.official import choices
-from evidence_assets.benchmarks.records import Document, Question, Table
+from evidence_assets.benchmarks.records import Document, QuestionRecord, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -46,7 +46,7 @@ READERS: dict[str, Reader] = {
 }
 
 
-def read_questions(name: str, folder: Path, split: str) -> Iterator[Question]:
+def read_questions(name: str, folder: Path, split: str) -> Iterator[QuestionRecord]:
     """The questions of a split of a dataset, in the order of its files, of which there must be some."""
     info = dataset(name)
     read = READERS.get(name) or (choices.read if info.fields else None)
@@ -57,7 +57,7 @@ def read_questions(name: str, folder: Path, split: str) -> Iterator[Question]:
     return unique_questions(some(read(info, folder, split), lambda: info.nothing_in(place, split)))
 
 
-def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[Question, Table]]:
+def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[QuestionRecord, Table]]:
     """The questions of a split, each with its table; ``files`` as a benchmark declares them."""
     return unique_pairs(PAIRS[name](files, split))
 
@@ -74,26 +74,26 @@ def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
     return PASSAGES[name](folder, split)
 
 
-def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[Question]:
+def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[QuestionRecord]:
     """The benchmark's questions under its declared name, at least one; of a user's own file those of all splits."""
     files = [lake.raw_place(name) for name in benchmark.files]
     questions = _questions(files, benchmark)
-    if isinstance(benchmark, Part):
+    if isinstance(benchmark, BenchmarkPart):
         questions = benchmark.subset.chosen(q for q in questions if q.split == benchmark.split)
     names = names_of(lake.raw_place(benchmark.names)) if benchmark.names else {}
     renamed = (replace(_with_names(question, names), benchmark=benchmark.name) for question in questions)
     return some(renamed, lambda: _nothing_in(files[0], benchmark))
 
 
-def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[Question]:
+def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[QuestionRecord]:
     if benchmark.reader == "own":
-        return own.read_questions(files[0], benchmark.name)
+        return user_benchmark.read_questions(files[0], benchmark.name)
     if benchmark.reader in PAIRS:
         return (question for question, _ in read_pairs(benchmark.reader, files, benchmark.split))
     return read_questions(benchmark.reader, files[0], benchmark.split)
 
 
-def _with_names(question: Question, names: Mapping[str, str]) -> Question:
+def _with_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionRecord:
     """The question with the names of answers that are ids as other forms of them, and its gold facts in names."""
     if not names:
         return question
@@ -112,7 +112,7 @@ def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
 
 def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
     """The benchmark's tables under its declared name, each once; of a part those that its questions are about."""
-    asked = {q.table_id for q in questions_of(lake, benchmark)} if isinstance(benchmark, Part) else None
+    asked = {q.table_id for q in questions_of(lake, benchmark)} if isinstance(benchmark, BenchmarkPart) else None
     for table in _tables([lake.raw_place(name) for name in benchmark.files], benchmark):
         if asked is None or table.table_id in asked:
             yield replace(table, benchmark=benchmark.name)
@@ -120,7 +120,7 @@ def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
 
 def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
     if benchmark.reader == "own":
-        return own.read_tables(files[1], benchmark.name)
+        return user_benchmark.read_tables(files[1], benchmark.name)
     if benchmark.reader in TABLES:
         return TABLES[benchmark.reader](files[0])
     if benchmark.reader in PAIRS:
@@ -128,7 +128,7 @@ def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
     raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
 
 
-def _each_once(pairs: Iterator[tuple[Question, Table]], file: Path, benchmark: Benchmark) -> Iterator[Table]:
+def _each_once(pairs: Iterator[tuple[QuestionRecord, Table]], file: Path, benchmark: Benchmark) -> Iterator[Table]:
     tables: dict[str, Table] = {}
     for question, table in pairs:
         earlier = tables.get(table.table_id)

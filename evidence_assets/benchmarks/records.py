@@ -34,7 +34,7 @@ class GoldEvidence:
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionRecord:
     """One question or claim.
 
     ``options`` are texts; option number i is labelled with the i-th letter, except in verification, where the labels
@@ -96,7 +96,7 @@ class Document:
 
 
 def question_rows(
-    questions: Iterable[Question], split: str, shard: int, shards: int, graph: str = ""
+    questions: Iterable[QuestionRecord], split: str, shard: int, shards: int, graph: str = ""
 ) -> list[dict[str, Any]]:
     """The split's questions that a stable hash of their id puts into one shard.
 
@@ -117,7 +117,7 @@ def question_rows(
     ]
 
 
-def _negated(question: Question) -> bool:
+def _negated(question: QuestionRecord) -> bool:
     """What the benchmark says; where it says nothing, what the words of a question with options say."""
     if question.negated is not None:
         return question.negated

@@ -186,7 +186,7 @@ def gc(
     with sentences():
         import dagster as dg
 
-        from evidence_assets.assets.in_process import end_killed_runs
+        from evidence_assets.assets.run_liveness import end_killed_runs
         from evidence_assets.cli.demo import dagster_home, lake_assets
         from evidence_assets.experiment.ad_hoc_questions import assets_of_asked
 

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks import own
+from evidence_assets.benchmarks import user_benchmark
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
 from evidence_assets.benchmarks.declarations import DECLARED, declarations, declare, instances
-from evidence_assets.benchmarks.declared import FAMILY_OF_TASK, Family, benchmarks, declared
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Family, benchmarks, declared
 from evidence_assets.benchmarks.graphs.formats import tab_separated
+from evidence_assets.benchmarks.json_streams import jsonl
 from evidence_assets.benchmarks.knowledge_bases import knowledge_bases, read_knowledge_base
-from evidence_assets.benchmarks.reading_json import jsonl
-from evidence_assets.benchmarks.records import Question, Table
+from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.cli.add_corpus import check_name, contents
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.fetching import removed
 from evidence_assets.lake.input_files import refuse_links_out
+from evidence_assets.lake.mirror import removed
 from evidence_assets.lake.store import Lake
 
 TABLE_FILES = (".csv", ".tsv", ".parquet")
@@ -92,7 +92,7 @@ def plan(
     """Read everything and decide what will be written; nothing is.
 
     ``graph`` is a file of triples, for ``skb_search`` a folder with ``nodes.jsonl`` and ``edges.tsv``; ``tables`` is a
-    file in the format of ``benchmarks.own``, one table, or a folder of tables, each named by its file.
+    file in the format of ``benchmarks.user_benchmark``, one table, or a folder of tables, each named by its file.
 
     Raises BadInput with file, line and field of the first thing that is wrong.
     """
@@ -127,9 +127,11 @@ def plan(
     return plan
 
 
-def _read_questions(file: Path, name: str) -> list[tuple[int, Question]]:
+def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
     """Every question with its line; all of one task family."""
-    numbered_questions = list(zip((row.line or 0 for row in jsonl(file)), own.read_questions(file, name), strict=True))
+    numbered_questions = list(
+        zip((row.line or 0 for row in jsonl(file)), user_benchmark.read_questions(file, name), strict=True)
+    )
     first = numbered_questions[0][1].task
     for line, question in numbered_questions:
         if FAMILY_OF_TASK[question.task] != FAMILY_OF_TASK[first]:
@@ -142,7 +144,7 @@ def _read_questions(file: Path, name: str) -> list[tuple[int, Question]]:
     return numbered_questions
 
 
-def _split(numbered_questions: list[tuple[int, Question]], file: Path, split: str | None) -> str:
+def _split(numbered_questions: list[tuple[int, QuestionRecord]], file: Path, split: str | None) -> str:
     counts = Counter(question.split for _, question in numbered_questions)
     names = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items()))
     if split is None and "test" not in counts and len(counts) > 1:
@@ -162,7 +164,7 @@ def _add_corpus(plan: Plan, corpus: str) -> None:
         plan.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
 
 
-def _add_base(plan: Plan, numbered_questions: list[tuple[int, Question]], questions: Path, place: Path) -> None:
+def _add_base(plan: Plan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, place: Path) -> None:
     if not place.is_dir():
         raise BadInput(
             f"skb_search questions are answered from nodes with documents: name a folder with {', '.join(BASE_FILES)}",
@@ -185,16 +187,16 @@ def _add_triples(plan: Plan, file: Path) -> None:
 
 
 def _add_tables(
-    plan: Plan, numbered_questions: list[tuple[int, Question]], questions: Path, place: Path | None
+    plan: Plan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, place: Path | None
 ) -> None:
     if place is None:
         raise BadInput("claims and questions about tables need them: name a file or folder by --tables", file=questions)
     if place.is_dir() or place.suffix.lower() in TABLE_FILES:
         tables = _table_files(place, plan.name)
-        rows = ({name: getattr(table, name) for name in own.TABLE_FIELDS} for table in tables)
+        rows = ({name: getattr(table, name) for name in user_benchmark.TABLE_FIELDS} for table in tables)
         plan.texts["tables.jsonl"] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     else:
-        tables = list(own.read_tables(place, plan.name))
+        tables = list(user_benchmark.read_tables(place, plan.name))
         plan.copy("tables.jsonl", place)
     ids = {table.table_id for table in tables}
     for line, question in numbered_questions:
@@ -210,7 +212,7 @@ def _table_files(place: Path, name: str) -> list[Table]:
     files = sorted(p for p in place.iterdir() if p.suffix.lower() in TABLE_FILES) if place.is_dir() else [place]
     if not files:
         raise BadInput(f"holds no table; put {', '.join(TABLE_FILES)} files there", file=place)
-    return [own.read_table_file(file, name) for file in files]
+    return [user_benchmark.read_table_file(file, name) for file in files]
 
 
 def write(plan: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None) -> list[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evidence_assets.benchmarks.corpora import corpus_files, portions
 from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declare, instances
-from evidence_assets.experiment.corpus_making import Tokens, cut, kept_tokens, parts_of
+from evidence_assets.experiment.corpus_building import Tokens, cut, kept_tokens, parts_of
 from evidence_assets.experiment.stage import Say, silent
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput

@@ -13,16 +13,16 @@ import typer
 
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.corpora import portions
-from evidence_assets.benchmarks.declared import FAMILY_OF_TASK
-from evidence_assets.benchmarks.own import read_table_file
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table as Cells
+from evidence_assets.benchmarks.user_benchmark import read_table_file
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, err, out, plain, sentences
 from evidence_assets.experiment.variants import Variant, variants, variants_of
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 if TYPE_CHECKING:
     from evidence_assets.cli.add_corpus import Added
@@ -116,7 +116,7 @@ def tell(name: str) -> Callable[[str], None]:
 def make_anew(lake: Lake, name: str, added: Added) -> None:
     """Make the corpus of the files that were added, unless it is made of them already."""
     from evidence_assets.experiment.ad_hoc_questions import corpora
-    from evidence_assets.experiment.corpus_making import make_corpus
+    from evidence_assets.experiment.corpus_building import make_corpus
 
     if not added.changed and name in corpora(lake):
         return

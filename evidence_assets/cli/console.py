@@ -17,8 +17,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from evidence_assets.lake.errors import BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput
-from evidence_assets.lake.fetching import local_root
 from evidence_assets.lake.lineage import UnknownId
+from evidence_assets.lake.mirror import local_root
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """Characters that a terminal obeys, but for tabs and ends of lines."""

@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
-from evidence_assets.assets.automation import Part
-from evidence_assets.assets.in_process import end_killed_runs, marked_alive, spare_the_disk
+from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.resources import LakeResource, set_limits
+from evidence_assets.assets.run_liveness import end_killed_runs, marked_alive, spare_the_disk
 from evidence_assets.assets.table_asset import AT_ONCE
 from evidence_assets.cli.console import out
 from evidence_assets.cli.run import EVERYTHING, Wanted, batches, independent, lacks_input, partitions_of
@@ -227,7 +227,7 @@ class _Making:
     ) -> None:
         self._graph, self._planned, self._wanted, self._instance = graph, planned, wanted, instance
         self._started, self._done = time.monotonic(), 0
-        self._unmade = set[Part]()
+        self._unmade = set[AssetPartition]()
         self.report = Report(assets=sum(map(wanted.asset, graph.materializable_asset_keys)))
         place = {key: number for number, batch in enumerate(planned) for key in batch}
         parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned]
@@ -263,7 +263,7 @@ class _Making:
             self.tell(text)
         self.report.add(made.report)
         lacking = [key for key in unit.keys if key not in made.keys]
-        self._unmade |= {Part(key, unit.partition) for key in lacking}
+        self._unmade |= {AssetPartition(key, unit.partition) for key in lacking}
         failed = {failure.name.partition(":")[0] for failure in made.report.failures}
         names = ["/".join(key.path) for key in lacking]
         self.report.left_out += [_shown(name, unit.partition) for name in names if name not in failed]
@@ -275,8 +275,8 @@ class _Making:
             keys = []
             with dg.partition_loading_context(dynamic_partitions_store=self._instance):
                 for key in self._planned[number]:
-                    if lacks_input(self._graph, Part(key, partition), self._unmade):
-                        self._unmade.add(Part(key, partition))
+                    if lacks_input(self._graph, AssetPartition(key, partition), self._unmade):
+                        self._unmade.add(AssetPartition(key, partition))
                         self.report.left_out.append(_shown("/".join(key.path), partition))
                     else:
                         keys.append(key)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
 from evidence_assets.experiment import variants as declared_presets
 from evidence_assets.experiment.scores import comparison
@@ -189,7 +189,9 @@ def add_corpus(
 @adding.command("benchmark")
 def add_benchmark(
     name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
-    questions: Annotated[Path, typer.Option(help="JSON lines; the fields stand in evidence_assets/benchmarks/own.py.")],
+    questions: Annotated[
+        Path, typer.Option(help="JSON lines; the fields stand in evidence_assets/benchmarks/user_benchmark.py.")
+    ],
     corpus: Annotated[str | None, typer.Option(help="Folder of documents, or the name of a declared corpus.")] = None,
     tables: Annotated[Path | None, typer.Option(help="JSON lines of tables, one table, or a folder of tables.")] = None,
     graph: Annotated[

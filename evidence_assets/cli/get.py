@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from evidence_assets.benchmarks import homes
-from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks import downloads
+from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.cli.console import out, sentences, table
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.fetching import fetched_below
+from evidence_assets.lake.mirror import fetched_below
 from evidence_assets.reproduction.cells import obtained
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
 
@@ -32,7 +32,7 @@ def get(
     with sentences():
         from evidence_assets.assets.resources import LakeResource
 
-        known = homes.homes()
+        known = downloads.homes()
         if not name:
             raw = fetched_below(find_lake() / "raw")
             rows = []
@@ -49,7 +49,7 @@ def get(
                 f"no home of {whole} is known that it could be fetched from"
                 + (f"; put the files there yourself: {said}" if said else f"; did you mean {near!r}?")
             )
-        fetched = homes.get(
+        fetched = downloads.get(
             whole, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)
         )
     out.print(f"{whole}: {fetched} fetched, all {len(known[whole].files)} as they should be")

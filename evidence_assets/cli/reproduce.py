@@ -22,7 +22,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE, load
 from evidence_assets.reproduction import cells as printed
 from evidence_assets.reproduction.cells import Cell
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
 WHY = "where ours differs, or why there is none"
@@ -128,17 +128,17 @@ def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
 
 def _run(table: str, cells: Sequence[Cell]) -> bool:
     """Make what fills a table; whether all of it succeeded."""
-    from evidence_assets.cli import making
+    from evidence_assets.cli import materialize
     from evidence_assets.cli.demo import run_all
     from evidence_assets.cli.run import harvested, opt_in
     from evidence_assets.definitions import defs
 
     able = [c for cell in cells for c in cell.candidates if c.variant.method != RECORDED]
     opt_in({preset for c in able for preset in c.variant.presets})  # before the graph is loaded
-    jobs = [partial(making.run, benchmark, labels) for benchmark, labels in _labels(cells).items()]
+    jobs = [partial(materialize.run, benchmark, labels) for benchmark, labels in _labels(cells).items()]
     if harvests := [c.variant for c in able if c.scope]:
         report = run_all(harvested(defs().resolve_asset_graph(), harvests))
-        jobs.append(partial(making.tell, report, f"evidence reproduce {table} --run"))
+        jobs.append(partial(materialize.tell, report, f"evidence reproduce {table} --run"))
     succeeded = True
     for job in jobs:  # what fails leaves the others to be made
         try:

@@ -11,13 +11,13 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import systems
-from evidence_assets.assets.automation import Part
+from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
-from evidence_assets.benchmarks.declared import Benchmark, benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.experiment.system import crossings
 from evidence_assets.experiment.variants import VARIABLE, Variant, opted_in, variants
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def partitions_of(graph: Any, key: dg.AssetKey, instance: dg.DagsterInstance, wa
     return [name for name in definition.get_partition_keys(dynamic_partitions_store=instance) if wanted.partition(name)]
 
 
-def lacks_input(graph: Any, part: Part, unmade: set[Part]) -> bool:
+def lacks_input(graph: Any, part: AssetPartition, unmade: set[AssetPartition]) -> bool:
     """Whether something that a part is made from was not made.
 
     What unites benchmarks or relations goes on without one of them; a corpus, or a benchmark, lacks each of its shards.
@@ -173,11 +173,11 @@ def lacks_input(graph: Any, part: Part, unmade: set[Part]) -> bool:
         if not graph.get(key).is_executable or not concerns(key, part.partition):
             continue
         if not graph.get(key).is_partitioned:
-            if Part(key, None) in unmade:
+            if AssetPartition(key, None) in unmade:
                 return True
             continue
         mapped = graph.get_parent_partition_keys_for_child(part.partition, key, part.key)
-        lacking = [Part(key, name) in unmade for name in mapped.partitions_subset.get_partition_keys()]
+        lacking = [AssetPartition(key, name) in unmade for name in mapped.partitions_subset.get_partition_keys()]
         unites = part.partition is None and graph.get(key).partitions_def != corpus_partitions()
         if lacking and (all if unites else any)(lacking):
             return True

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from evidence_assets.benchmarks.declared import FAMILY_OF_TASK, Benchmark, benchmarks
-from evidence_assets.benchmarks.records import CLAIM_LABELS, Question, Table, Task, question_rows, table_rows
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Benchmark, benchmarks
+from evidence_assets.benchmarks.records import CLAIM_LABELS, QuestionRecord, Table, Task, question_rows, table_rows
 from evidence_assets.experiment.evidence.sources import make_subgraphs
 from evidence_assets.experiment.stage import Say, Stage, StageContext, StageOutput
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.fetching import children
 from evidence_assets.lake.ids import content_id
+from evidence_assets.lake.mirror import children
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.reasoning.tables.questions import option_chains, work_out
 from evidence_assets.reasoning.tables.table import TableView
@@ -68,7 +68,7 @@ def partition_of(question_id: str) -> str:
     return f"{BENCHMARK}|{question_id}"
 
 
-def question_of(text: str, options: Sequence[str], source: Source, table: Table | None = None) -> Question:
+def question_of(text: str, options: Sequence[str], source: Source, table: Table | None = None) -> QuestionRecord:
     """The question as one of the benchmark ``asked``.
 
     Of a table, what does not end in a question mark is a claim to verify; a question without options chooses among the
@@ -87,7 +87,7 @@ def question_of(text: str, options: Sequence[str], source: Source, table: Table 
             task, options = "verification", list(CLAIM_LABELS)
         else:
             task, options = "table_qa", options or cells_as_options(table, text)
-    return Question(BENCHMARK, str(source), "test", task, text, tuple(options), table_id=source.table or None)
+    return QuestionRecord(BENCHMARK, str(source), "test", task, text, tuple(options), table_id=source.table or None)
 
 
 def cells_as_options(table: Table, question: str) -> list[str]:
@@ -168,7 +168,7 @@ def check_corpus(lake: Lake, name: str) -> None:
         raise BadInput(f"corpus {name} is empty: put documents into it and make it again, or name another by --corpus")
 
 
-def store(lake: Lake, question: Question, table: Table | None = None) -> None:
+def store(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:
     """Write the question, and the table that it is about, into the lake."""
     partition, family = partition_of(question.question_id), FAMILY_OF_TASK[question.task]
     if table is not None:

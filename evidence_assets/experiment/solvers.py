@@ -9,14 +9,14 @@ from typing import Any
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
-from evidence_assets.models.in_use import encoder, load_generator
 from evidence_assets.models.protocols import AsksRevision, Generator
+from evidence_assets.models.registry import encoder, load_generator
 from evidence_assets.profiles import GeneratorSettings, Profile
-from evidence_assets.reasoning.asking import LanguageModel, PromptedTask, ShowingModel
 from evidence_assets.reasoning.extractive import DIRECT_VERSION, BestFound, ExtractiveSolver
 from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
-from evidence_assets.reasoning.prompted import OURS, PromptedSolver, Style
-from evidence_assets.reasoning.prompted import VERSION as PROMPTED_VERSION
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask, ShowingModel
+from evidence_assets.reasoning.prompted_solver import OURS, PromptedSolver, Style
+from evidence_assets.reasoning.prompted_solver import VERSION as PROMPTED_VERSION
 from evidence_assets.reasoning.short_answers import (
     SHORT_ANSWER,
     ExtractiveShortAnswers,

@@ -11,13 +11,13 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import Benchmark, benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.rows import Rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.profiles import Kind
-from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.templates import PACKAGED, Words
 
 Say = Callable[[str], None]

@@ -20,8 +20,8 @@ from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant, crossed_
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.profiles import KINDS, Kind
-from evidence_assets.reasoning.asking import PromptedTask
-from evidence_assets.text.nearest import nearest
+from evidence_assets.reasoning.model_calls import PromptedTask
+from evidence_assets.text.spelling import nearest
 
 S = TypeVar("S")
 
@@ -89,8 +89,8 @@ class Method(_Parametrised[S]):
     ``own_encoder``: Whether its encoder meets no stored vectors although it reads some: those of the profile's first
         then do.
     ``asks``: What it asks a language model, to pick or to answer.
-    ``published``: How its paper asks for answers, by name (``reasoning.published.STYLES``); empty where it does not
-        say.
+    ``published``: How its paper asks for answers, by name (``reasoning.published_prompts.STYLES``); empty where
+        it does not say.
     """
 
     open: Callable[[StageContext, S], Selector]

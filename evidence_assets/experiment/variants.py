@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import FAMILIES, of_family
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, of_family
 from evidence_assets.experiment.scores.published_figures import PrintedAs, TimedAs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import yaml_mapping
 from evidence_assets.profiles import KINDS, Kind
 from evidence_assets.reasoning.templates import Words
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 VARIABLE = "EVIDENCE_PRESETS"
 ALL = "all"

@@ -15,7 +15,7 @@ from evidence_assets.explorer.drawing import Grid, grid_of, marked, path_picture
 from evidence_assets.explorer.pages import templates
 from evidence_assets.explorer.paths import WalkedEdge, reasons, walked, why_of
 from evidence_assets.lake.catalogue import need
-from evidence_assets.lake.places import among, rows_of
+from evidence_assets.lake.row_locations import among, rows_of
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers

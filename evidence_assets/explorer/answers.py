@@ -10,7 +10,7 @@ import duckdb
 
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import need, root_of, rows_in
-from evidence_assets.lake.places import Places, among, row_of_a_question, rows_of
+from evidence_assets.lake.row_locations import Places, among, row_of_a_question, rows_of
 from evidence_assets.lake.schemas import KINDS
 
 Row = dict[str, Any]

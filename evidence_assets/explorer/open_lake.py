@@ -17,7 +17,7 @@ from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake.atomic import mirror_of
 from evidence_assets.lake.catalogue import connect, need, rows_in
-from evidence_assets.lake.places import rows_of
+from evidence_assets.lake.row_locations import rows_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 

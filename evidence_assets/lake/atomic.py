@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from evidence_assets.lake.errors import NoRoom
 
 if TYPE_CHECKING:
-    from evidence_assets.lake.fetching import Mirror
+    from evidence_assets.lake.mirror import Mirror
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.fetching import fetched_below, local_root
+from evidence_assets.lake.mirror import fetched_below, local_root
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 

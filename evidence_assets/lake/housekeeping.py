@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from evidence_assets.lake.atomic import abandoned
-from evidence_assets.lake.fetching import children, removed, sizes_below
+from evidence_assets.lake.mirror import children, removed, sizes_below
 from evidence_assets.lake.store import BLOCKS, Lake, asset_folder
 
 

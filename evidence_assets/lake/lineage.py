@@ -11,7 +11,7 @@ import duckdb
 
 from evidence_assets.lake.catalogue import need, rows_in
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.places import (
+from evidence_assets.lake.row_locations import (
     LAST,
     OF_A_QUESTION,
     Places,

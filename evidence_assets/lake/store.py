@@ -19,7 +19,9 @@ import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import mirror_of, replacing_file
 from evidence_assets.lake.errors import LakeVersionError
-from evidence_assets.lake.fetching import (
+from evidence_assets.lake.ids import file_id
+from evidence_assets.lake.input_files import stays_below
+from evidence_assets.lake.mirror import (
     children,
     fetched,
     fetched_below,
@@ -28,8 +30,6 @@ from evidence_assets.lake.fetching import (
     sizes_below,
     stamp_of,
 )
-from evidence_assets.lake.ids import file_id
-from evidence_assets.lake.input_files import stays_below
 from evidence_assets.lake.rows import Rows, prepare, read_rows, version_of, write_rows
 from evidence_assets.lake.schemas import TABLES
 

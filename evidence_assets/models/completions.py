@@ -16,8 +16,8 @@ from pathlib import Path
 
 from evidence_assets.lake.atomic import mirror_of, replacing_file
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.lake.fetching import fetched
 from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.lake.mirror import fetched
 from evidence_assets.models.protocols import Completion, Request
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.lake.fetching import fetched
 from evidence_assets.lake.ids import file_id
+from evidence_assets.lake.mirror import fetched
 from evidence_assets.lake.store import asset_folder
-from evidence_assets.models.in_use import SAMPLE_MASKED_LM
-from evidence_assets.models.running import TRAINING_REPORT, check_model_folder, minilm_folder
+from evidence_assets.models.inference import TRAINING_REPORT, check_model_folder, minilm_folder
+from evidence_assets.models.registry import SAMPLE_MASKED_LM
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
 MASKED = "masked model"

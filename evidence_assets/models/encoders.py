@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.protocols import FloatArray, NotNumbers, TokenVectors
-from evidence_assets.models.running import (
+from evidence_assets.models.inference import (
     MINILM_SHA256,
     device_of,
     each_on_one_thread,
@@ -25,6 +24,7 @@ from evidence_assets.models.running import (
     minilm_folder,
     pinned_files,
 )
+from evidence_assets.models.protocols import FloatArray, NotNumbers, TokenVectors
 
 if TYPE_CHECKING:
     import torch

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.lake.errors import ModelUnavailable
+from evidence_assets.models.inference import device_of, folder_revision, hub_revision, loading, pinned_files
 from evidence_assets.models.protocols import REFUSED, Completion, Request
-from evidence_assets.models.running import device_of, folder_revision, hub_revision, loading, pinned_files
 
 
 class TransformersGenerator:

@@ -14,14 +14,14 @@ import numpy.typing as npt
 import torch
 
 from evidence_assets.lake.ids import file_id
-from evidence_assets.models.protocols import Context, FloatArray, WordLogProbs, WordVectors
-from evidence_assets.models.running import (
+from evidence_assets.models.inference import (
     device_of,
     each_on_one_thread,
     equal_length_batches,
     fingerprint,
     hub_revision,
 )
+from evidence_assets.models.protocols import Context, FloatArray, WordLogProbs, WordVectors
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets.text.words import is_word
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED
-from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.models.running import (
+from evidence_assets.models.inference import (
     device_of,
     each_on_one_thread,
     equal_length_batches,
@@ -25,6 +24,7 @@ from evidence_assets.models.running import (
     minilm_folder,
     pinned_files,
 )
+from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import unit_rows
 
 MAXSIM = "maxsim"

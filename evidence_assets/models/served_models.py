@@ -23,8 +23,8 @@ from tokenizers import Tokenizer
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
 from evidence_assets.lake.ids import content_id
+from evidence_assets.models.inference import minilm_folder
 from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, FloatArray, Kept, Request, object_schema
-from evidence_assets.models.running import minilm_folder
 from evidence_assets.models.vectors import unit_rows
 
 LARGEST_REPLY = 8 << 20

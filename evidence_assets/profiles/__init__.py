@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import is_file, yaml_mapping
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
 Kind = Literal["generator", "encoder", "reranker", "masked_model"]

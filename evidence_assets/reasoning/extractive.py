@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.text.negation import asks_for_exception, denies
 from evidence_assets.text.sentences import clauses, sentence_spans
 from evidence_assets.text.words import STOP_WORDS, stem
@@ -97,7 +97,7 @@ def explain(task: ExplainOption, nearness: Mapping[Statement, float], documents:
     label = task.option.strip().casefold()
     source = {item.evidence_id: documents.get(item.source_id, item.source_id) for item in task.evidence}
     if not nearness:
-        return Chain(task.hypothesis, (Step("There is no evidence to conclude from."),), 0.0)
+        return Chain(task.hypothesis, (ChainStep("There is no evidence to conclude from."),), 0.0)
     nearest = max(nearness, key=lambda statement: nearness[statement])
     read = list({s.quote: s for s in nearness if source[s.evidence_id] == source[nearest.evidence_id]}.values())
     share = {s: 1.0 if _FINDING.search(s.quote) else OTHER for s in read}
@@ -107,10 +107,12 @@ def explain(task: ExplainOption, nearness: Mapping[Statement, float], documents:
     support = round(odds[label] / sum(odds.values()), 6)
     telling = [s for s in read if share[s] == 1.0 and label != "maybe" and (s in nothing) == (label == "no")]
     if not telling:
-        return Chain(task.hypothesis, (Step(f"No finding of the evidence says “{label}”."),), support)
+        return Chain(task.hypothesis, (ChainStep(f"No finding of the evidence says “{label}”."),), support)
     best = max(telling, key=lambda statement: nearness[statement])
     told = "is found against it" if label == "no" else "is found"
-    return Chain(task.hypothesis, (Step(f"This {told}: {best.quote}", (best.evidence_id,), (best.quote,)),), support)
+    return Chain(
+        task.hypothesis, (ChainStep(f"This {told}: {best.quote}", (best.evidence_id,), (best.quote,)),), support
+    )
 
 
 def choose(task: ChooseAnswer, support: Mapping[str, float]) -> Choice:
@@ -270,8 +272,10 @@ def _nearest(task: ExplainOption, found: Sequence[Statement], vectors: Mapping[s
     nearness = {s: float(vectors[s.text] @ wanted) for s in found if denial or not s.denies}
     best = max(nearness, key=lambda statement: nearness[statement], default=None)
     if best is None or nearness[best] < NEAR:
-        return Chain(task.hypothesis, (Step(f"No evidence links the question to “{task.option}”."),), 0.0)
-    step = Step(f"Nearest to “{task.option}” the evidence states: {best.quote}", (best.evidence_id,), (best.quote,))
+        return Chain(task.hypothesis, (ChainStep(f"No evidence links the question to “{task.option}”."),), 0.0)
+    step = ChainStep(
+        f"Nearest to “{task.option}” the evidence states: {best.quote}", (best.evidence_id,), (best.quote,)
+    )
     return Chain(task.hypothesis, (step,), round(min(1.0, max(0.0, nearness[best])), 6))
 
 

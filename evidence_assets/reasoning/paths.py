@@ -11,7 +11,7 @@ Walked = tuple[str, bool]
 
 
 @dataclass(frozen=True)
-class Fact:
+class PathFact:
     """An edge of a graph with the ids and the names of its ends."""
 
     head_id: str
@@ -30,7 +30,7 @@ def sentence(head: str, words: str, tail: str) -> str:
     return f"{head[:1].upper()}{head[1:]} {words} {tail}."
 
 
-def path_text(facts: Iterable[Fact], words: Callable[[str], str]) -> str:
+def path_text(facts: Iterable[PathFact], words: Callable[[str], str]) -> str:
     """The edges of a path as sentences in the order of the path, each once; walking backwards turns none round."""
     return " ".join(dict.fromkeys(sentence(f.head, words(f.relation), f.tail) for f in facts))
 
@@ -56,7 +56,7 @@ def walked_edges(locator: str) -> list[Walked]:
     return [(edge, direction == "+") for edge, direction in pairs]
 
 
-def wrong_with(locator: str, text: str, facts: Mapping[str, Fact], words: Callable[[str], str]) -> list[str]:
+def wrong_with(locator: str, text: str, facts: Mapping[str, PathFact], words: Callable[[str], str]) -> list[str]:
     """What is wrong with a path as it is written down; nothing where its edges exist, each begins where the one before
     ends (or joins the same two nodes), and the text is what they say.
     """

@@ -14,9 +14,9 @@ from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray, Request
-from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
 from evidence_assets.reasoning.citations import stands_in
 from evidence_assets.reasoning.extractive import Statement, statements
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
 from evidence_assets.text.negation import denies
@@ -38,7 +38,7 @@ TEXT_FLOOR = 0.72
 
 
 @dataclass(frozen=True)
-class Fact:
+class ShortFact:
     """One retrieved triple as a solver sees it. ``sourced`` is False for what a model stated of its own knowledge."""
 
     evidence_id: str
@@ -58,7 +58,7 @@ class ShortTask:
     """Answer a question in a few words; facts, and texts beside them or alone, are in the order of their rank."""
 
     question: str
-    facts: tuple[Fact, ...]
+    facts: tuple[ShortFact, ...]
     texts: tuple[EvidenceItem, ...] = ()
 
 
@@ -88,7 +88,7 @@ class _Path:
     """One or two facts from a name that the question holds to one that it does not."""
 
     answer: str
-    facts: tuple[Fact, ...]
+    facts: tuple[ShortFact, ...]
     start: str
     steps: tuple[tuple[str, bool], ...]
     """Relations, and whether each is walked from head to tail."""
@@ -210,7 +210,7 @@ def _paths(task: ShortTask) -> list[_Path]:
     spans = EntityLinker(names).find_spans(task.question)
     asked = {names[node] for span in spans for node in span.link.nodes}
 
-    def steps(name: str) -> list[tuple[Fact, str, tuple[str, bool]]]:
+    def steps(name: str) -> list[tuple[ShortFact, str, tuple[str, bool]]]:
         out = [(f, f.tail, (f.relation, True)) for f in facts if f.head == name]
         return out + [(f, f.head, (f.relation, False)) for f in facts if f.tail == name]
 

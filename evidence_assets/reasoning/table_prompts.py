@@ -13,7 +13,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.tables.solver import outside_items, view_of
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tasks import CAPTION, IN_A_TABLE, ChooseAnswer, EvidenceItem, ExplainOption, Step
+from evidence_assets.reasoning.tasks import CAPTION, IN_A_TABLE, ChainStep, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words, asked, fenced, is_claim, listed, negated
 
 TASKS = frozenset({"verification", "table_qa"})
@@ -85,7 +85,7 @@ def table_text(view: TableView, *, marked: bool = True) -> str:
     return "\n".join(lines)
 
 
-def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
+def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     """Steps of an explanation; a cell that is no evidence, as it was empty, is cited by its place and found absent.
 
     A reply without text is refused, and one that cites what was not given.
@@ -109,7 +109,7 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[Step, ...]:
         if place not in places:
             raise UnusableReply(f"the reply cites {place}, which is not in the table or beside it")
     return tuple(
-        Step(part, tuple(places[place] for place in named), tuple(_QUOTE.findall(part)))
+        ChainStep(part, tuple(places[place] for place in named), tuple(_QUOTE.findall(part)))
         for part, named in zip(parts, cited, strict=True)
     )
 

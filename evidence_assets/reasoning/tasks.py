@@ -38,7 +38,7 @@ class EvidenceItem:
 
 
 @dataclass(frozen=True)
-class Step:
+class ChainStep:
     """One sentence of a chain; ``cited`` are evidence ids, ``quoted`` what it claims stands there (may be empty)."""
 
     text: str
@@ -108,7 +108,7 @@ class Chain:
     """Reasoning steps towards one hypothesis; ``support`` in [0, 1] is the solver's own weight, if it gives one."""
 
     hypothesis: str
-    steps: tuple[Step, ...]
+    steps: tuple[ChainStep, ...]
     support: float | None = None
     prompt_hash: str = ""
     reply: Reply | None = field(default=None, compare=False, repr=False)

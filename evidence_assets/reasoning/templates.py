@@ -19,7 +19,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.tasks import ChooseAnswer, ExplainOption
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 _CONDITION = re.compile(r"\?(\w+) ")
 _SALT = "2"

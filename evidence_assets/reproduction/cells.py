@@ -12,9 +12,9 @@ import duckdb
 import pyarrow as pa
 
 from evidence_assets import profiles, systems
+from evidence_assets.benchmarks.dataset_info import datasets
 from evidence_assets.benchmarks.declarations import instances
-from evidence_assets.benchmarks.declared import SEEDED, Benchmark, declared, every_raw_files
-from evidence_assets.benchmarks.info import datasets
+from evidence_assets.benchmarks.declared_benchmarks import SEEDED, Benchmark, declared, every_raw_files
 from evidence_assets.experiment.evidence.sources import lacking
 from evidence_assets.experiment.scores import published_figures
 from evidence_assets.experiment.scores.published_figures import (
@@ -54,7 +54,7 @@ BertNet is harvested beside K-Bloom by the same variants; recorded answers say t
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CellSource:
     """A variant with its models on a benchmark, or a harvest on a collection of relations."""
 
     variant: Variant
@@ -94,7 +94,7 @@ class Cell:
     """
 
     figure: Figure
-    candidates: Sequence[Candidate] = ()
+    candidates: Sequence[CellSource] = ()
     reason: str = ""
     lacks: str = ""
     ours: Sequence[Ours] = ()
@@ -115,7 +115,7 @@ class Cell:
         return not self.reason
 
 
-def candidates(chosen: Iterable[Variant] | None = None) -> list[Candidate]:
+def candidates(chosen: Iterable[Variant] | None = None) -> list[CellSource]:
     """Each variant that has printed figures, with each model that its presets name, on all that it can be scored on."""
     able = []
     for variant in variants() if chosen is None else chosen:
@@ -128,19 +128,19 @@ def candidates(chosen: Iterable[Variant] | None = None) -> list[Candidate]:
         for crossed in crossings(system, variant, frozenset(presets())):
             if isinstance(method, OwnStages):
                 masked = crossed.profile.masked_model.name
-                able += [Candidate(crossed, scope.name, masked, scope) for scope in method.scored_on(settings)]
+                able += [CellSource(crossed, scope.name, masked, scope) for scope in method.scored_on(settings)]
                 continue
             generator = crossed.profile.generator
             model = generator.name if prompted and generator.backend != "extractive" else ""
             for b in declared().values():
                 if b.runs_in() and b.family == variant.family and not lacking(method.reads, b):
-                    able.append(Candidate(crossed, b.name, model))
+                    able.append(CellSource(crossed, b.name, model))
     return able
 
 
-def declared_cells(able: Sequence[Candidate]) -> list[Cell]:
+def declared_cells(able: Sequence[CellSource]) -> list[Cell]:
     """Every printed figure with the candidates that would fill it, or why none can."""
-    filling: dict[Key, list[Candidate]] = defaultdict(list)
+    filling: dict[Key, list[CellSource]] = defaultdict(list)
     for candidate in able:
         for key in candidate.fills():
             filling[key].append(candidate)
@@ -164,7 +164,7 @@ def declared_cells(able: Sequence[Candidate]) -> list[Cell]:
     return cells
 
 
-def _from_records(figure: Figure) -> list[Candidate]:
+def _from_records(figure: Figure) -> list[CellSource]:
     """What recorded answers would fill: figures of systems that no variant is, and of models that no profile names."""
     foreign = figure.system not in _systems() or (figure.model and not _naming(figure.model))
     if not foreign or not figure.comparable:
@@ -172,7 +172,7 @@ def _from_records(figure: Figure) -> list[Candidate]:
     named = PrintedAs(figure.system, figure.variant, figure.model)
     scoring = {v.family: v.model_copy(update={"published": (named,)}) for v in variants() if v.method == RECORDED}
     return [
-        Candidate(scoring[b.family], b.name, figure.model)
+        CellSource(scoring[b.family], b.name, figure.model)
         for b in declared().values()
         if b.runs_in() and b.family in scoring and (b.whole, part_of(b.name)) == (figure.benchmark, figure.part)
     ]
@@ -305,7 +305,7 @@ def differences(figure: Figure, ours: Ours) -> list[str]:
     return differences
 
 
-def data_needed(able: Sequence[Candidate]) -> dict[str, str]:
+def data_needed(able: Sequence[CellSource]) -> dict[str, str]:
     """What these candidates need, each with what its files hold and where they are obtained."""
     needed: dict[str, str] = {}
     for candidate in able:

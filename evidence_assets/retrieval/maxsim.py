@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from evidence_assets.models.running import each_on_one_thread
+from evidence_assets.models.inference import each_on_one_thread
 from evidence_assets.models.vectors import Array
 from evidence_assets.transport import Texts, TokenPool
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from evidence_assets.experiment.system import System
 from evidence_assets.experiment.variants import FILE, SYSTEMS, variants
-from evidence_assets.reasoning.asking import PROMPTED_TASKS, REPAIR
+from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, REPAIR
 from evidence_assets.reasoning.templates import Template
 
 

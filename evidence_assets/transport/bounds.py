@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evidence_assets.models.running import thread_pools
+from evidence_assets.models.inference import thread_pools
 from evidence_assets.models.vectors import Array
 
 from .ground_cost import UNIT, GroundCost, Workspace

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evidence_assets.models.running import one_product_thread
+from evidence_assets.models.inference import one_product_thread
 from evidence_assets.models.vectors import Array
 
 from .ground_cost import Cost, ground_cost

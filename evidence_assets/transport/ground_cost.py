@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.vectors import Array
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 from .measure import TokenMeasure
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.models.running import one_product_thread
+from evidence_assets.models.inference import one_product_thread
 from evidence_assets.models.vectors import Array
 
 from .bounds import Pass, dual_bound

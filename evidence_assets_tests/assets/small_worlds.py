@@ -15,7 +15,7 @@ import pytest
 from evidence_assets import profiles
 from evidence_assets.assets import partitions
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.benchmarks import declared as benchmark
+from evidence_assets.benchmarks import declared_benchmarks as benchmark
 from evidence_assets.definitions import defs
 from evidence_assets.lake.store import Lake
 

@@ -8,9 +8,9 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets.automation import KILLS, follow
-from evidence_assets.assets.following import carry_through, follow_apart
-from evidence_assets.assets.in_process import ALIVE, KILLED_BEFORE, end_killed_runs
+from evidence_assets.assets.change_sensors import carry_through, follow_apart
 from evidence_assets.assets.resources import LakeResource
+from evidence_assets.assets.run_liveness import ALIVE, KILLED_BEFORE, end_killed_runs
 from evidence_assets.lake.store import Lake
 
 WORLD: dict[str, str] = {}

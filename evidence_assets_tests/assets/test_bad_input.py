@@ -10,10 +10,10 @@ import pytest
 
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.benchmarks.readers import tables_of
 from evidence_assets.benchmarks.records import table_rows
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.systems.baselines.system import CellSelector, bm25_cells
@@ -85,7 +85,7 @@ def test_a_table_without_rows_is_kept_and_gives_no_evidence(lake: Lake) -> None:
     tables = list(tables_of(lake, declared))
     (row,) = table_rows(tables)
     assert row["n_rows"] == 0 and row["cells"] == []
-    question = Asked("q", "mine", "table_qa", "Which?", ("a", "b"), "empty")
+    question = Question("q", "mine", "table_qa", "Which?", ("a", "b"), "empty")
     selector = CellSelector({"empty": (tables[0], "v")}, bm25_cells, 5, "bm25")
     assert selector.select([question]) == [[]]
 

@@ -10,9 +10,9 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets.benchmark import Questions
-from evidence_assets.benchmarks import declared as benchmark
-from evidence_assets.benchmarks.declared import Benchmark
-from evidence_assets.benchmarks.info import datasets
+from evidence_assets.benchmarks import declared_benchmarks as benchmark
+from evidence_assets.benchmarks.dataset_info import datasets
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets.small_worlds import materialize

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import product
 
-from evidence_assets.benchmarks.declared import benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.systems import settings_of
 from evidence_assets.systems.a2q.selection import A2QSettings

@@ -16,7 +16,8 @@ from evidence_assets.lake.catalogue import connect
 from evidence_assets.reproduction.cells import Cell, candidates, declared_cells, scores_beside, with_ours
 from evidence_assets.systems.kbloom import sample_model
 from evidence_assets.systems.kbloom import system as kbloom
-from evidence_assets_tests.assets.miniature import (
+from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
+from evidence_assets_tests.assets.tiny_lake import (
     Model,
     make,
     make_harvests,
@@ -25,10 +26,9 @@ from evidence_assets_tests.assets.miniature import (
     recorded_files,
     variants_by_benchmark,
 )
-from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.models.test_permuted import make_xlnet
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
-from evidence_assets_tests.models.test_text_writing import make_bart, make_t5
+from evidence_assets_tests.models.test_sequence_models import make_bart, make_t5
 
 
 def cells(world: SmallWorld | None = None) -> list[Cell]:

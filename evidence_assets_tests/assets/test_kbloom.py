@@ -12,8 +12,8 @@ from evidence_assets.assets.system import variant_defs
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Completion
-from evidence_assets.systems.kbloom.judging import judge_request
 from evidence_assets.systems.kbloom.rows import seed_rows
+from evidence_assets.systems.kbloom.statement_judge import judge_request
 from evidence_assets_tests.assets.small_worlds import materialize
 from evidence_assets_tests.models.tiny import make_causal, record
 from evidence_assets_tests.systems.kbloom.test_scores import EATS, harvested

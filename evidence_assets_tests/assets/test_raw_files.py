@@ -9,7 +9,7 @@ import pytest
 
 from evidence_assets.assets.raw_files import raw_asset, raw_assets
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.benchmarks.declared import FromRaw
+from evidence_assets.benchmarks.declared_benchmarks import FromRaw
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 

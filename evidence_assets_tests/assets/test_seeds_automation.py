@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.assets import seeds
-from evidence_assets_tests.assets.house import COLLECTION, RELATIONS, House, write_seed
+from evidence_assets_tests.assets.automation_world import COLLECTION, RELATIONS, House, write_seed
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
 
 PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")

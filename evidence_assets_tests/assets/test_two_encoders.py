@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.experiment.evidence.selection import asked
+from evidence_assets.experiment.evidence.selection import read_questions_frame
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import impact, trace
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.in_use import encoder
+from evidence_assets.models.registry import encoder
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.models.tiny import make_encoder
 
@@ -83,7 +83,9 @@ def test_the_second_encoder_ranks_otherwise_and_overwrites_nothing(world: SmallW
     ranked = ["question_id", "option", "rank", "source_id"]
     assert first.select(ranked).join(second.select(ranked), on=ranked).height < 0.9 * first.height
     best = second.sort("evidence_id").row(0, named=True)
-    (question,) = asked(world.rows("questions", "questions/mcqa").filter(pl.col("question_id") == best["question_id"]))
+    (question,) = read_questions_frame(
+        world.rows("questions", "questions/mcqa").filter(pl.col("question_id") == best["question_id"])
+    )
     model = encoder(profiles.load().using({"encoder": "tiny_b"}).encoder)
     query = model.sentences([question.query(dict(question.hypotheses)[best["option"]])])[0]
     kept = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")

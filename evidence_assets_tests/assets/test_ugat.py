@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from evidence_assets.benchmarks.declared import Benchmark
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
 from evidence_assets.experiment.evidence.selection import paths_wrong
 from evidence_assets.experiment.evidence.sources import lacking

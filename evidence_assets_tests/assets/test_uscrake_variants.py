@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from evidence_assets import systems
-from evidence_assets.benchmarks.declared import Benchmark, benchmarks
-from evidence_assets.benchmarks.declared import declared as every_benchmark
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import declared as every_benchmark
 from evidence_assets.experiment.evidence.sources import lacking, source_reads
 from evidence_assets.experiment.variants import presets, variants_of
 

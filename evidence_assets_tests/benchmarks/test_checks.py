@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.benchmarks.checks import question, unique_questions
-from evidence_assets.benchmarks.reading import Row
+from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.lake.errors import BadInput
 
 GOOD = {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.assets.benchmark import Benchmark
-from evidence_assets.benchmarks.declared import Part, declared
-from evidence_assets.benchmarks.info import dataset, datasets
+from evidence_assets.benchmarks.dataset_info import dataset, datasets
+from evidence_assets.benchmarks.declared_benchmarks import BenchmarkPart, declared
 from evidence_assets.benchmarks.readers import PAIRS, READERS, questions_of, read_questions, tables_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -43,7 +43,7 @@ def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> Non
         assert info.licence and info.source.startswith("https://"), name
         if benchmark.reader != "beir":  # a layout of many collections, each of its own size
             count = info.counts.get("test" if benchmark.split == "test-0.1" else benchmark.split)
-            if isinstance(benchmark, Part):
+            if isinstance(benchmark, BenchmarkPart):
                 assert count and 0 < benchmark.expected.questions < count, name
             else:
                 assert benchmark.expected.questions == count, name

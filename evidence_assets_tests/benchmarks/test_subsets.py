@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.declared import Benchmark, Expected, Sample, Subset, declared, drawn
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, Expected, Sample, Subset, declared, drawn
 from evidence_assets.benchmarks.readers import questions_of, tables_of
-from evidence_assets.benchmarks.records import Question
+from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.experiment.scores.published_figures import figures, part_of
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.benchmarks.official.contract import lay, lines
@@ -18,8 +18,8 @@ from evidence_assets_tests.benchmarks.official.contract import lay, lines
 TABLES = [{"table_id": f"t{i}", "caption": "", "header": ["a"], "rows": [[i]]} for i in range(3)]
 
 
-def asked(ids: list[str]) -> list[Question]:
-    return [Question("b", one, "test", "kgqa", f"what is {one}?") for one in ids]
+def asked(ids: list[str]) -> list[QuestionRecord]:
+    return [QuestionRecord("b", one, "test", "kgqa", f"what is {one}?") for one in ids]
 
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=30), st.integers(1, 12), st.integers(0, 3), st.randoms())

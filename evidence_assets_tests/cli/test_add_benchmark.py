@@ -11,7 +11,7 @@ import pytest
 
 from evidence_assets.assets.graph import Graph, KnowledgeBase
 from evidence_assets.benchmarks import declarations as declared
-from evidence_assets.benchmarks.declared import declared as benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import declared as benchmarks
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.cli.add_benchmark import plan, write
 from evidence_assets.lake.errors import BadInput

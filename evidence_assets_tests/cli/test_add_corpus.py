@@ -16,7 +16,7 @@ from evidence_assets.cli import app
 from evidence_assets.cli.add_benchmark import forget
 from evidence_assets.cli.add_corpus import add_corpus, name_of
 from evidence_assets.cli.experiments import describe_corpus
-from evidence_assets.experiment import corpus_making
+from evidence_assets.experiment import corpus_building
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -66,7 +66,7 @@ def test_a_link_out_of_the_folder_is_not_followed_and_one_within_is(
 def test_a_large_corpus_makes_token_vectors_on_demand(
     folder: Path, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_making, "STORED_UP_TO", 1000)
+    monkeypatch.setattr(corpus_building, "STORED_UP_TO", 1000)
     assert add_corpus(lake, "bees", folder).tokens == "on_demand"
     [declared] = declarations(lake.root / "declarations")
     assert declared.attributes["tokens"] == "on_demand"

@@ -11,13 +11,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.in_process import end_killed_runs, marked_alive
+from evidence_assets.assets.run_liveness import end_killed_runs, marked_alive
 
 STARTS_A_RUN_AND_DIES = """
 import os, signal, sys
 from pathlib import Path
 import dagster as dg
-from evidence_assets.assets.in_process import marked_alive
+from evidence_assets.assets.run_liveness import marked_alive
 
 @dg.asset(pool="gpu")
 def killed(): os.kill(os.getpid(), signal.SIGKILL)

@@ -12,7 +12,7 @@ import dagster as dg
 import networkx as nx
 import pytest
 
-from evidence_assets.benchmarks.declared import benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.cli.run import EVERYTHING, batches, benchmark_named, chosen_variants, independent, needed
 from evidence_assets.definitions import defs
 from evidence_assets.lake.errors import BadInput

@@ -11,10 +11,10 @@ import polars as pl
 from evidence_assets.experiment.answers.chains import chain_rows, citation_rows
 from evidence_assets.experiment.answers.options import WeighsOptions
 from evidence_assets.experiment.answers.predictions import Case, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import Before
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, ExplainOption, Failure, Step
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, ExplainOption, Failure
 from evidence_assets_tests.lake_rows import evidence as evidence_row
 from evidence_assets_tests.lake_rows import prediction, stored
 
@@ -33,7 +33,9 @@ class Counting:
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         self.explained += len(tasks)
         return [
-            Chain(t.hypothesis, (Step("so", tuple(e.evidence_id for e in t.evidence[:1])),), float(len(t.evidence)))
+            Chain(
+                t.hypothesis, (ChainStep("so", tuple(e.evidence_id for e in t.evidence[:1])),), float(len(t.evidence))
+            )
             for t in tasks
         ]
 
@@ -58,7 +60,7 @@ def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
 
 
 def world(
-    asked: list[Asked], rows: pl.DataFrame, before: Before | None = None
+    asked: list[Question], rows: pl.DataFrame, before: Before | None = None
 ) -> tuple[dict[str, dict[str, object]], Counting, Before, int]:
     solver = Counting()
     chains = stored("chains", chain_rows(solver, "s", asked, rows).rows)
@@ -71,7 +73,7 @@ def world(
     return {row["question_id"]: row for row in table.to_dicts()}, solver, Before(table, lineage), made.reused
 
 
-PLAIN = Asked("q", "b", "mcqa", "What?", ("x", "y"))
+PLAIN = Question("q", "b", "mcqa", "What?", ("x", "y"))
 
 
 def test_what_was_shown_used_and_cited_are_told_apart() -> None:
@@ -84,7 +86,7 @@ def test_what_was_shown_used_and_cited_are_told_apart() -> None:
         def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
             chains = super().explain(tasks)
             return [
-                Chain("B", (Step("so", ("e2", "nowhere"), ("never said",)),)) if c.hypothesis == "B" else c
+                Chain("B", (ChainStep("so", ("e2", "nowhere"), ("never said",)),)) if c.hypothesis == "B" else c
                 for c in chains
                 if isinstance(c, Chain)
             ]
@@ -134,7 +136,7 @@ def test_redundant_citations_are_needed_together_but_not_each() -> None:
 
 
 def test_the_exception_rests_on_what_the_others_cite() -> None:
-    asked = Asked("q", "b", "mcqa", "Which not?", ("x", "y"), negated=True)
+    asked = Question("q", "b", "mcqa", "Which not?", ("x", "y"), negated=True)
     found, _, _, _ = world([asked], evidence(("q", "A", "fact")))
     assert (found["q"]["answer"], found["q"]["without_cited"], found["q"]["necessary"]) == ("B", "insufficient", True)
 

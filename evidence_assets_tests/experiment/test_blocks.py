@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, evidence_rows
+from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, evidence_rows
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.store import Lake
 
-QUESTIONS = [Asked(f"q{i:03d}", "b", "mcqa", "Which?", ("x", "y")) for i in range(60)]
+QUESTIONS = [Question(f"q{i:03d}", "b", "mcqa", "Which?", ("x", "y")) for i in range(60)]
 ASSET, PARTITION = "evidence/mcqa/slow", "b|0"
 
 
@@ -23,14 +23,14 @@ class Slow:
     def __init__(self, seen: Path, seconds: float, version: str = "1") -> None:
         self._seen, self._seconds, self.version = seen, seconds, version
 
-    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         for question in questions:
             with self._seen.open("a") as file:
                 file.write(f"{question.question_id}\n")
             time.sleep(self._seconds)
             number = int(question.question_id[1:])
             parents = (Parent("chunk", f"c{number}", self.version),)
-            yield [Pick(label, "chunk", parents, "", f"text {number}", 1 / (number + 1)) for label in "AB"]
+            yield [SelectedEvidence(label, "chunk", parents, "", f"text {number}", 1 / (number + 1)) for label in "AB"]
 
 
 def make(lake: Lake, selector: Slow) -> tuple[int, int]:

@@ -10,19 +10,19 @@ import pytest
 import yaml
 
 from evidence_assets.experiment.answers.chains import chain_rows
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.experiment.stages import stages
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake.rows import prepare
 from evidence_assets.profiles import PROFILE_VARIABLE
-from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
-from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
+from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.systems import load
 from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.small_models import Scripted
 
-QUESTION = Asked("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))
+QUESTION = Question("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))
 
 
 def in_other_words(task: PromptedTask[object, object], words: object = None) -> str:

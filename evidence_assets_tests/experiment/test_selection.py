@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from evidence_assets.experiment import rows as row_writers
-from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, evidence_rows
+from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, evidence_rows
 from evidence_assets.experiment.stage import Before
 from evidence_assets.lake.rows import prepare
 from evidence_assets_tests.lake_rows import stored
 
-QUESTIONS = [Asked(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in range(5)]
+QUESTIONS = [Question(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in range(5)]
 
 
 class Picks:
@@ -21,12 +21,12 @@ class Picks:
     def __init__(self, version: str = "1") -> None:
         self.version, self.asked = version, list[str]()
 
-    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         for question in questions:
             self.asked.append(question.question_id)
             parent = Parent("table", "t", "v")
             yield [
-                Pick("AB"[k % 2], "cell", (parent,), f"r{k}c0", f"cell {k}", 1.0 / (k + 1), None)
+                SelectedEvidence("AB"[k % 2], "cell", (parent,), f"r{k}c0", f"cell {k}", 1.0 / (k + 1), None)
                 for k in range(int(question.question_id[1:]))
             ]
 

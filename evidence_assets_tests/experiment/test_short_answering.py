@@ -10,19 +10,22 @@ import pytest
 
 from evidence_assets.experiment.answers.chains import answer_citation_rows
 from evidence_assets.experiment.answers.predictions import AnswersAgain, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.answers.short import AnswersShortly
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.answers.short_answers import AnswersShortly
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.lineage import edge
-from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
 from evidence_assets_tests.lake_rows import evidence as evidence_row
 from evidence_assets_tests.lake_rows import prediction, stored
 from evidence_assets_tests.systems.small_models import Scripted, WordEncoder
 
-QUESTIONS = [Asked("q1", "b", "kgqa", "What is a web made by?"), Asked("q2", "b", "kgqa", "What is milk made by?")]
+QUESTIONS = [
+    Question("q1", "b", "kgqa", "What is a web made by?"),
+    Question("q2", "b", "kgqa", "What is milk made by?"),
+]
 
 
 def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.cli import app
-from evidence_assets.experiment.corpus_making import make_corpus
+from evidence_assets.experiment.corpus_building import make_corpus
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.explorer.test_site import files
 

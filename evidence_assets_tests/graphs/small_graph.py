@@ -14,11 +14,11 @@ from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.graphs.entity_linking import Encode
+from evidence_assets.graphs.graph_store import encoded
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, shape_of
 from evidence_assets.graphs.merge import Merged, merge
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
-from evidence_assets.graphs.stored import encoded
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import Rows, plain, prepare, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray

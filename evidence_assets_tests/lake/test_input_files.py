@@ -13,9 +13,9 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks import declarations, knowledge_bases
-from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.declared_benchmarks import declared
+from evidence_assets.benchmarks.line_streams import MOST_EXPANDED, text_lines
 from evidence_assets.benchmarks.readers import read_pairs
-from evidence_assets.benchmarks.reading import MOST_EXPANDED, text_lines
 from evidence_assets.experiment.variants import presets, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.seeds import read_seed_folder

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.lake import fetching
+from evidence_assets.lake import mirror
 from evidence_assets.lake.atomic import mirrors, replacing_file, replacing_folder
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput, StoreUnavailable
-from evidence_assets.lake.fetching import Mirror, children, fetched, fetched_below, removed
 from evidence_assets.lake.housekeeping import collect, orphans
 from evidence_assets.lake.input_files import address_of
 from evidence_assets.lake.lineage import edge, trace
+from evidence_assets.lake.mirror import Mirror, children, fetched, fetched_below, removed
 from evidence_assets.lake.rows import prepare, version_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.completions import CompletionCache
@@ -48,7 +48,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return of
 
 
-def mirror(root: Path) -> Mirror:
+def mirror_at(root: Path) -> Mirror:
     return mirrors[root]
 
 
@@ -119,7 +119,7 @@ def test_a_folder_that_changes_as_one_is_always_of_one_writing(machine: Machine)
     # as `evidence gc` finds it: the folder of an asset that is no more goes with all its objects
     assert [path.name for path, _ in orphans(there, [])] == ["asset=corpus.x.index"]
     collect(orphans(there, []))
-    assert seen(here) == {} and mirror(here.root).listed(here.root / "indexes") == []
+    assert seen(here) == {} and mirror_at(here.root).listed(here.root / "indexes") == []
 
 
 def test_a_folder_that_someone_else_put_leads_nowhere_else(machine: Machine, tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_put_that_never_arrives_leaves_what_was_there_and_says_so(
     for name, content in (("before", "before"), ("after", "x" * 100_000)):
         (tmp_path / name).write_text(content)
     there.put(tmp_path / "before", there.root / "x")
-    monkeypatch.setattr(fetching, "PATIENCE", timedelta(seconds=1))
+    monkeypatch.setattr(mirror, "PATIENCE", timedelta(seconds=1))
     with failing(server) as door:
         monkeypatch.setenv("AWS_ENDPOINT_URL", door.address)
         door.failures += ["cut"] * 100

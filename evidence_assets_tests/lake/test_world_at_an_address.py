@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.lake.fetching import Mirror
+from evidence_assets.lake.mirror import Mirror
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets_tests.conftest import World, new_world
 from evidence_assets_tests.lake.stores import failing, new_bucket, reached_by, s3_server

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.inference import each_on_one_thread, fingerprint
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.rerankers import CrossEncoderReranker
-from evidence_assets.models.running import each_on_one_thread, fingerprint
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny_masked import word_piece

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models import encoders, running
-from evidence_assets.models import in_use as models_in_use
+from evidence_assets.models import encoders, inference
+from evidence_assets.models import registry as models_in_use
 from evidence_assets.models.encoders import EMBEDDED, load_encoder
-from evidence_assets.models.in_use import RememberingEncoder
+from evidence_assets.models.inference import minilm_folder
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.running import minilm_folder
+from evidence_assets.models.registry import RememberingEncoder
 from evidence_assets_tests.models.tiny import make_encoder
 
 SAMPLE = [
@@ -133,7 +133,7 @@ def test_revision_of_a_folder_follows_its_content(tiny: Path, tmp_path: Path) ->
 
 
 def test_embedded_weights_are_checked_on_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "MINILM_SHA256", "0" * 64)
+    monkeypatch.setattr(inference, "MINILM_SHA256", "0" * 64)
     with pytest.raises(ModelUnavailable, match=r"fail their checksum.*pip install --force-reinstall"):
         load_encoder(EMBEDDED)
 

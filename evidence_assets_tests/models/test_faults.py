@@ -16,12 +16,12 @@ import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import load_encoder
+from evidence_assets.models.inference import check_weights
 from evidence_assets.models.local_generators import TransformersGenerator
 from evidence_assets.models.protocols import Request
-from evidence_assets.models.running import check_weights
 from evidence_assets.models.served_models import OpenAIGenerator
-from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, hurried, other_api, running
 from evidence_assets_tests.models.tiny import make_causal, make_encoder

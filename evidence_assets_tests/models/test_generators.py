@@ -14,15 +14,15 @@ import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.completions import ReplayGenerator
-from evidence_assets.models.in_use import load_generator
 from evidence_assets.models.local_generators import TransformersGenerator
 from evidence_assets.models.protocols import Completion, Generator, Request
+from evidence_assets.models.registry import load_generator
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.profiles import GeneratorSettings
-from evidence_assets.reasoning import prompted
-from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.reasoning.prompted import PromptedSolver, explain_request
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
+from evidence_assets.reasoning import prompted_solver
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.prompted_solver import PromptedSolver, explain_request
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.models.servers import MODEL, model_server, running
 from evidence_assets_tests.models.tiny import make_causal, record
 from evidence_assets_tests.systems.small_models import Kept
@@ -33,7 +33,7 @@ CHOOSE = ChooseAnswer(
     "What treats pain?",
     ("A", "B"),
     ("aspirin", "gold"),
-    (Chain("A", (Step("It treats pain.", ("e1",), ("may treat pain",)),)), Chain("B", ())),
+    (Chain("A", (ChainStep("It treats pain.", ("e1",), ("may treat pain",)),)), Chain("B", ())),
     {"A": EVIDENCE, "B": EVIDENCE},
 )
 PLAIN = [Request("Be brief.", f"What is {what}?", max_tokens=8) for what in ("pain", "fever", "a drug", "pain")]
@@ -54,7 +54,7 @@ def local(causal: Path) -> TransformersGenerator:
 @pytest.fixture(scope="module", autouse=True)
 def _short_chains() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prompted, "EXPLAIN_TOKENS", 40)
+        patch.setattr(prompted_solver, "EXPLAIN_TOKENS", 40)
         yield
 
 

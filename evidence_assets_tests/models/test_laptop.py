@@ -11,8 +11,8 @@ import yaml
 
 from evidence_assets import profiles
 from evidence_assets.models.diagnosis import MASKED, Finding, diagnose
-from evidence_assets.models.in_use import encoder, load_generator, reranker
 from evidence_assets.models.protocols import Request
+from evidence_assets.models.registry import encoder, load_generator, reranker
 from evidence_assets.profiles import ModelSettings
 from evidence_assets.systems.kbloom.sample_model import train
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder

@@ -13,8 +13,8 @@ import pytest
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.protocols import Request
 from evidence_assets.models.served_models import OpenAIGenerator
-from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port
 from evidence_assets_tests.systems.small_models import Kept

@@ -10,7 +10,7 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, XLNetConfig, XLNetLMHeadModel, set_seed
 
-from evidence_assets.models.text_writing import PermutedLM
+from evidence_assets.models.sequence_models import PermutedLM
 from evidence_assets.text.prompt_text import SLOT
 
 WORDS = ("▁river", "▁sea", "▁town", "▁near", "▁is", "▁har", "bour", "▁the")

@@ -8,8 +8,8 @@ import pytest
 from evidence_assets.graphs.passages import node_passages
 from evidence_assets.lake.errors import BadInput, TryLater
 from evidence_assets.models.diagnosis import diagnose
-from evidence_assets.models.in_use import encoder, model_key
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.registry import encoder, model_key
 from evidence_assets.models.served_models import TOGETHER, ServedEncoder
 from evidence_assets.profiles import EncoderSettings, load
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, embedded

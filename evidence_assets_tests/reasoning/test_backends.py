@@ -11,7 +11,7 @@ import pytest
 
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.models.served_models import OpenAIGenerator
-from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets_tests.models.servers import MODEL, model_server, running
 from evidence_assets_tests.reasoning.test_prompted_tasks import EXAMPLES, task_named

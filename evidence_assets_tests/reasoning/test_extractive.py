@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.in_use import RememberingEncoder
+from evidence_assets.models.registry import RememberingEncoder
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.extractive import (
     ASSOCIATION,

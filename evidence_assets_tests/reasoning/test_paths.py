@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_assets.reasoning.paths import Fact, path_locator, path_text, walked_edges, wrong_with
+from evidence_assets.reasoning.paths import PathFact, path_locator, path_text, walked_edges, wrong_with
 
 FACTS = {
-    "e1": Fact("a", "may_treat", "f", "aspirin", "fever"),
-    "e2": Fact("m", "may_cause", "f", "malaria", "fever"),
-    "e3": Fact("a", "may_contraindicate", "f", "aspirin", "fever"),
-    "e4": Fact("q", "may_treat", "m", "quinine", "malaria"),
+    "e1": PathFact("a", "may_treat", "f", "aspirin", "fever"),
+    "e2": PathFact("m", "may_cause", "f", "malaria", "fever"),
+    "e3": PathFact("a", "may_contraindicate", "f", "aspirin", "fever"),
+    "e4": PathFact("q", "may_treat", "m", "quinine", "malaria"),
 }
 WALK = [("e1", True), ("e3", True), ("e2", False), ("e4", False)]
 TEXT = "Aspirin may treat fever. Aspirin may contraindicate fever. Malaria may cause fever. Quinine may treat malaria."

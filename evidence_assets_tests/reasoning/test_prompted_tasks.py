@@ -20,15 +20,15 @@ from hypothesis import strategies as st
 from evidence_assets import systems
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Completion, Request
-from evidence_assets.reasoning import published as _published  # noqa: F401  registers its tasks
-from evidence_assets.reasoning.asking import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
-from evidence_assets.reasoning.short_answers import Fact, ShortTask
+from evidence_assets.reasoning import published_prompts as _published  # noqa: F401  registers its tasks
+from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
+from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import PACKAGED
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
-from evidence_assets.systems.kbloom.judging import JUDGE
+from evidence_assets.systems.kbloom.statement_judge import JUDGE
 from evidence_assets_tests.models.servers import strict_faults
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import Kept, Scripted
@@ -81,7 +81,9 @@ EXAMPLES = {
         ChooseAnswer(QUESTION, ("A", "B"), ("1", "2"), (), dict.fromkeys("AB", CELLS), "table_qa"), ("B", "(b)"), ("E",)
     ),
     "short_answer": Example(
-        ShortTask(QUESTION, (Fact("e1", "web", "made by", "spider", "web made by spider"),)), ("A spider", "N/A"), ()
+        ShortTask(QUESTION, (ShortFact("e1", "web", "made by", "spider", "web made by spider"),)),
+        ("A spider", "N/A"),
+        (),
     ),
     "recall_names": Example(
         NamesTask(QUESTION, "entities"),

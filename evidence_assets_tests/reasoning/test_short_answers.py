@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import (
     ExtractiveShortAnswers,
-    Fact,
     PromptedShortAnswers,
     ShortAnswer,
+    ShortFact,
     ShortTask,
     answer_request,
     parse_short_answer,
@@ -21,8 +21,8 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure
 from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
 
 
-def fact(number: int, head: str, relation: str, tail: str, sourced: bool = True) -> Fact:
-    return Fact(f"e{number}", head, relation, tail, f"{head} {relation} {tail}", sourced)
+def fact(number: int, head: str, relation: str, tail: str, sourced: bool = True) -> ShortFact:
+    return ShortFact(f"e{number}", head, relation, tail, f"{head} {relation} {tail}", sourced)
 
 
 FACTS = (
@@ -33,7 +33,7 @@ FACTS = (
 )
 
 
-def solved(question: str, *facts: Fact) -> ShortAnswer:
+def solved(question: str, *facts: ShortFact) -> ShortAnswer:
     answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask(question, facts)])[0]
     assert isinstance(answer, ShortAnswer)
     return answer
@@ -64,7 +64,7 @@ def test_two_facts_are_joined_where_the_question_asks_for_both() -> None:
         ("Tell me a joke about oranges and a web, please, quickly, my dear old friend from the south!", FACTS[2:3]),
     ],
 )
-def test_where_nothing_fits_nothing_is_answered(question: str, facts: tuple[Fact, ...]) -> None:
+def test_where_nothing_fits_nothing_is_answered(question: str, facts: tuple[ShortFact, ...]) -> None:
     answer = solved(question, *facts)
     assert (answer.answer, answer.status, answer.supported) == (None, "insufficient", ())
 
@@ -109,7 +109,7 @@ def test_beside_a_text_the_end_that_it_names_answers_and_where_it_names_none_not
     assert beside("What a web is made by is a mouse.").status == "insufficient"
 
 
-def prompted(reply: Callable[[Request], str], *facts: Fact) -> tuple[ShortAnswer | Failure, Scripted]:
+def prompted(reply: Callable[[Request], str], *facts: ShortFact) -> tuple[ShortAnswer | Failure, Scripted]:
     generator = Scripted(reply)
     task = ShortTask("What is a web made by?", facts)
     return PromptedShortAnswers(LanguageModel(generator, Kept())).answer([task])[0], generator

@@ -9,10 +9,10 @@ import pytest
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.extractive import BestFound, ExtractiveSolver
-from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
 from evidence_assets_tests.systems.small_models import Kept, Scripted, minilm

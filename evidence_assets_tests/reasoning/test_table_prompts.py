@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from evidence_assets.reasoning.asking import LanguageModel
-from evidence_assets.reasoning.prompted import PromptedSolver
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.table_prompts import explain_request, is_table_task, parse_steps, table_text
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Step
-from evidence_assets_tests.reasoning.test_prompted import CHOOSE, EXPLAIN, Scripted, common_start
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets_tests.reasoning.test_prompted_solver import CHOOSE, EXPLAIN, Scripted, common_start
 from evidence_assets_tests.systems.small_models import Kept
 
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
@@ -20,7 +20,7 @@ EVIDENCE = tuple(EvidenceItem(f"e{r}{c}", "cell", "lakes", f"r{r}c{c}", text) fo
 OUTSIDE = EvidenceItem("o", "chunk", "doc", "0:22", "Como lies in Lombardy.")
 CLAIM = ExplainOption("Como is deeper than Garda.", "SUPPORTS", "SUPPORTS", EVIDENCE, "verification")
 OPTION = ExplainOption("Which is deeper?", "B", "Garda", EVIDENCE, "table_qa")
-CASE = Chain("SUPPORTS", (Step('[r1c1] "425" is more than [r2c1] "346".', ("e11", "e21"), ("425", "346")),))
+CASE = Chain("SUPPORTS", (ChainStep('[r1c1] "425" is more than [r2c1] "346".', ("e11", "e21"), ("425", "346")),))
 VERIFY = ChooseAnswer(CLAIM.question, LABELS, LABELS, (CASE,), dict.fromkeys(LABELS, EVIDENCE), "verification")
 CHOICE = ChooseAnswer(
     OPTION.question, ("A", "B"), ("Como", "Garda"), (), dict.fromkeys("AB", EVIDENCE), "table_qa", negated=True
@@ -149,5 +149,5 @@ def test_the_table_is_written_with_places_and_steps_are_read_by_them() -> None:
         "[r2c0] B | [r2c1] (empty)",
     ]
     first, second = parse_steps('1. [r1c0] "Como" has [r1c1] "425".\n2. So it leads,\nby far.', CLAIM)
-    assert first == Step('[r1c0] "Como" has [r1c1] "425".', ("e10", "e11"), ("Como", "425"))
-    assert second == Step("So it leads, by far.")
+    assert first == ChainStep('[r1c0] "Como" has [r1c1] "425".', ("e10", "e11"), ("Como", "425"))
+    assert second == ChainStep("So it leads, by far.")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from evidence_assets import systems
-from evidence_assets.benchmarks.declared import FAMILIES, of_family
-from evidence_assets.experiment.evidence.selection import Asked, Pick, Selector, asked
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, of_family
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, Selector, read_questions_frame
 from evidence_assets.experiment.evidence.sources import lacking
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import stages
@@ -46,7 +46,7 @@ def one_of_each() -> dict[str, tuple[Variant, str]]:
 CASES = one_of_each()
 
 
-def said(picks: list[Pick]) -> list[tuple[object, ...]]:
+def said(picks: list[SelectedEvidence]) -> list[tuple[object, ...]]:
     """Picks without their scores, whose last digits may depend on what is computed beside them."""
     return [(p.option, p.kind, p.parents, p.locator, p.text) for p in picks]
 
@@ -69,11 +69,11 @@ class TestSelectorContract:
         return opened
 
     @pytest.fixture
-    def questions(self, case: str, step: StageContext) -> list[Asked]:
-        return asked(step.input("questions"))[:LOOKED_AT]
+    def questions(self, case: str, step: StageContext) -> list[Question]:
+        return read_questions_frame(step.input("questions"))[:LOOKED_AT]
 
     def test_picks_name_an_option_a_source_and_a_finite_score(
-        self, case: str, selector: Selector, questions: list[Asked]
+        self, case: str, selector: Selector, questions: list[Question]
     ) -> None:
         picked = list(selector.select(questions))
         assert len(picked) == len(questions) > 1
@@ -83,7 +83,7 @@ class TestSelectorContract:
         assert any(picked) or case.startswith("closed_book")
 
     def test_a_question_gets_alone_what_it_gets_among_others(
-        self, case: str, selector: Selector, questions: list[Asked]
+        self, case: str, selector: Selector, questions: list[Question]
     ) -> None:
         among = list(selector.select(questions))
         alone = list(selector.select(questions[-1:]))

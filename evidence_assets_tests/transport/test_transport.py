@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial.distance import jensenshannon
 
-from evidence_assets.models.running import thread_pools
+from evidence_assets.models.inference import thread_pools
 from evidence_assets.models.vectors import softmax
 from evidence_assets.transport import (
     TokenMeasure,

@@ -87,7 +87,7 @@ def own() -> Iterator[Target]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from evidence_assets.benchmarks import own as reader
+    from evidence_assets.benchmarks import user_benchmark as reader
     from evidence_assets.benchmarks.corpora import read_documents
     from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
     from evidence_assets.systems.kbloom.seeds import read_seed_folder
@@ -143,7 +143,7 @@ def declarations() -> Iterator[Target]:
     """Profiles, benchmarks, knowledge bases, variants and presets in YAML."""
     from evidence_assets import profiles
     from evidence_assets.benchmarks import declarations as documents
-    from evidence_assets.benchmarks.declared import declared
+    from evidence_assets.benchmarks.declared_benchmarks import declared
     from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
     from evidence_assets.experiment.variants import presets, variants_of
 

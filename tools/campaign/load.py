@@ -186,7 +186,7 @@ def _pages(events: int) -> dict[str, float]:
 
     import dagster as dg
 
-    from evidence_assets.assets.in_process import spare_the_disk
+    from evidence_assets.assets.run_liveness import spare_the_disk
 
     demo: Any = import_module("evidence_assets.cli.demo")
     spare_the_disk()

@@ -13,11 +13,11 @@ from typing import Annotated
 import typer
 
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.cli.console import out, sentences
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 from tools.convert.dumps import DUMPS
 from tools.convert.stark_pickles import convert_folder
 from tools.convert.triples import convert

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evidence_assets.benchmarks.graphs.formats import TripleRecord
-from evidence_assets.benchmarks.reading import delimited, text_lines
+from evidence_assets.benchmarks.line_streams import delimited, text_lines
 from evidence_assets.lake.errors import BadInput
 
 FREEBASE = "<http://rdf.freebase.com/ns/"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.reading import Row, delimited, headed_rows, shown
-from evidence_assets.benchmarks.reading_json import json_items
+from evidence_assets.benchmarks.json_streams import json_items
+from evidence_assets.benchmarks.line_streams import Row, delimited, headed_rows, shown
 from evidence_assets.lake.errors import BadInput
 
 FREEBASE = "www.freebase.com/"

@@ -9,7 +9,7 @@ from importlib.resources import as_file, files
 
 import polars as pl
 
-from evidence_assets.benchmarks.reading import headed_rows
+from evidence_assets.benchmarks.line_streams import headed_rows
 
 SHIPPED = ("biomedical_relations.tsv", "conceptnet_relations.tsv")
 MAPPING = "relation_mapping.tsv"

@@ -12,7 +12,7 @@ import polars as pl
 
 from evidence_assets.benchmarks.graphs.formats import TripleRecord, filled, format_named
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
-from evidence_assets.benchmarks.reading import delimited
+from evidence_assets.benchmarks.line_streams import delimited
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
 

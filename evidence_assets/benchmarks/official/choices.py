@@ -11,9 +11,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.info import ChoiceFields, DatasetInfo, dataset
-from evidence_assets.benchmarks.reading import Row, headed_rows, text_lines
-from evidence_assets.benchmarks.reading_json import json_at, jsonl
+from evidence_assets.benchmarks.dataset_info import ChoiceFields, DatasetInfo, dataset
+from evidence_assets.benchmarks.json_streams import json_at, jsonl
+from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
 from evidence_assets.benchmarks.records import Document, GoldEvidence, option_labels
 from evidence_assets.lake.errors import BadInput
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.info import DatasetInfo, dataset
-from evidence_assets.benchmarks.reading import Row, delimited
-from evidence_assets.benchmarks.reading_json import json_at, json_rows, jsonl
+from evidence_assets.benchmarks.dataset_info import DatasetInfo, dataset
+from evidence_assets.benchmarks.json_streams import json_at, json_rows, jsonl
+from evidence_assets.benchmarks.line_streams import Row, delimited
 from evidence_assets.benchmarks.records import GoldEvidence
 
 COLUMNS = ("subject", "relation", "object", "question")
@@ -18,7 +18,7 @@ FREEBASE = "www.freebase.com/"
 FREEBASE_ID = r"(?:www\.freebase\.com/)?m[./](\w+)"
 
 
-class Fact(NamedTuple):
+class LamaFact(NamedTuple):
     """One fact of LAMA by its labels, and the Wikidata property between them."""
 
     subject: str
@@ -135,13 +135,13 @@ def _forms(row: Row, answer: Any, field: str) -> list[str]:
     raise row.bad(f"{answer!r} is not an answer", field)
 
 
-def read_lama_facts(folder: Path) -> Iterator[Fact]:
+def read_lama_facts(folder: Path) -> Iterator[LamaFact]:
     """The facts of all relations, a file each, in the order of their files' names."""
     for row in dataset("lama").each(folder, "all", jsonl):
         relation = row.file.name.partition(".")[0]
         if row.text_or_none("predicate_id") not in (None, relation):
             raise row.bad(f"{row.values['predicate_id']!r} in the file of {relation}", "predicate_id")
-        yield Fact(row.text("sub_label"), relation, row.text("obj_label"))
+        yield LamaFact(row.text("sub_label"), relation, row.text("obj_label"))
 
 
 READERS = {

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.checks import Located, SeenIds
-from evidence_assets.benchmarks.info import DatasetInfo, dataset
-from evidence_assets.benchmarks.reading import Row, headed_rows
-from evidence_assets.benchmarks.reading_json import json_items, json_rows, jsonl
+from evidence_assets.benchmarks.dataset_info import DatasetInfo, dataset
+from evidence_assets.benchmarks.json_streams import json_items, json_rows, jsonl
+from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.records import Document, GoldEvidence
 from evidence_assets.lake.ids import content_id
 

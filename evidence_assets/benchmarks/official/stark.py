@@ -18,9 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.info import DatasetInfo
-from evidence_assets.benchmarks.reading import Row, headed_rows, text_lines
-from evidence_assets.benchmarks.reading_json import json_at
+from evidence_assets.benchmarks.dataset_info import DatasetInfo
+from evidence_assets.benchmarks.json_streams import json_at
+from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
 from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.errors import BadInput
 

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from evidence_assets.benchmarks.info import dataset
+from evidence_assets.benchmarks.dataset_info import dataset
+from evidence_assets.benchmarks.json_streams import json_items, json_rows, jsonl
+from evidence_assets.benchmarks.line_streams import Row, delimited, headed_rows
 from evidence_assets.benchmarks.official.choices import one_of
-from evidence_assets.benchmarks.reading import Row, delimited, headed_rows
-from evidence_assets.benchmarks.reading_json import json_items, json_rows, jsonl
-from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, Question, Table
+from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import file_below
 
-Pairs: TypeAlias = Iterator[tuple[Row, Question, Table]]
+Pairs: TypeAlias = Iterator[tuple[Row, QuestionRecord, Table]]
 SPELLINGS = {
     "SUPPORTS": ("supports", "supported", "support", "true", "entailed"),
     "REFUTES": ("refutes", "refuted", "refute", "false"),
@@ -64,8 +64,8 @@ def read_scitab(files: Sequence[Path], split: str) -> Pairs:
         yield row, _claim("scitab", source_id, split, claim, label, table_id), table
 
 
-def _claim(benchmark: str, source_id: str, split: str, claim: str, label: str, table_id: str) -> Question:
-    return Question(benchmark, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id)
+def _claim(benchmark: str, source_id: str, split: str, claim: str, label: str, table_id: str) -> QuestionRecord:
+    return QuestionRecord(benchmark, source_id, split, "verification", claim, CLAIM_LABELS, (label,), table_id)
 
 
 def read_pubhealthtab(files: Sequence[Path], split: str) -> Pairs:
@@ -122,7 +122,7 @@ def read_tabfact(files: Sequence[Path], split: str) -> Pairs:
                 raise BadInput(
                     f"statement {number} has label {label!r}, not 0 or 1", file=path, line=line, field=table_id
                 )
-            question = Question(
+            question = QuestionRecord(
                 "tabfact",
                 f"{table_id}#{number}",
                 split,
@@ -170,7 +170,7 @@ def read_tabmcq(files: Sequence[Path], split: str) -> Pairs:
             if not number or not place.is_file():
                 raise row.bad(f"names {table_id!r}, but there is no such table", "RELEVANT TABLE")
             tables[table_id] = _tabmcq_table(place)
-        question = Question(
+        question = QuestionRecord(
             "tabmcq",
             str(row.line),
             split,

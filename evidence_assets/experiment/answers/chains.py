@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.evidence.selection import Asked, is_sourced
+from evidence_assets.experiment.evidence.selection import Question, is_sourced
 from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
@@ -16,6 +16,7 @@ from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, SHOWN, USED,
 from evidence_assets.reasoning.citations import Citation, check
 from evidence_assets.reasoning.tasks import (
     Chain,
+    ChainStep,
     ChooseAnswer,
     EvidenceItem,
     ExplainOption,
@@ -23,7 +24,6 @@ from evidence_assets.reasoning.tasks import (
     Reasoner,
     Reply,
     Solver,
-    Step,
 )
 
 LINEAGE = "2"
@@ -47,12 +47,12 @@ def for_option(items: Items, question_id: str, label: str) -> tuple[EvidenceItem
     return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
 
 
-def option_task(question: Asked, label: str, option: str, items: tuple[EvidenceItem, ...]) -> ExplainOption:
+def option_task(question: Question, label: str, option: str, items: tuple[EvidenceItem, ...]) -> ExplainOption:
     return ExplainOption(question.text, label, option, items, question.task, question.negated)
 
 
 def choose_task(
-    question: Asked, chains: tuple[Chain, ...], evidence: dict[str, tuple[EvidenceItem, ...]]
+    question: Question, chains: tuple[Chain, ...], evidence: dict[str, tuple[EvidenceItem, ...]]
 ) -> ChooseAnswer:
     return ChooseAnswer(
         question.text, question.labels, question.options, chains, evidence, question.task, question.negated
@@ -73,7 +73,7 @@ def chain_id_of(question_id: str, hypothesis: str, selector: str, reasoner: str,
 class ChainSlot:
     """The place of one chain: who argues for which option of which question, from whose evidence."""
 
-    question: Asked
+    question: Question
     selector: str
     reasoner: Reasoner
     hypothesis: str = ""
@@ -85,12 +85,12 @@ class ChainSlot:
 
 
 def chain_of(row: dict[str, Any]) -> Chain:
-    steps = tuple(Step(s["text"], tuple(s["cited"]), tuple(s["quoted"])) for s in row["steps"])
+    steps = tuple(ChainStep(s["text"], tuple(s["cited"]), tuple(s["quoted"])) for s in row["steps"])
     return Chain(row["hypothesis"], steps, row["support"], row["prompt_hash"])
 
 
 def chain_rows(
-    solver: Solver, selector: str, questions: Sequence[Asked], evidence: pl.DataFrame, before: Before | None = None
+    solver: Solver, selector: str, questions: Sequence[Question], evidence: pl.DataFrame, before: Before | None = None
 ) -> StageOutput:
     """One chain a question and option, each from the evidence of that option."""
     items = evidence_items(evidence)
@@ -183,7 +183,7 @@ def answer_citation_rows(
     for row in predictions.iter_rows(named=True):
         own = [each for each in rows_of.get(row["prediction_id"], []) if each in by_id]
         said = [names[row["answer"]]] if row["answer"] in names else row["supported_answers"]
-        chain = Chain(row["answer"] or "", (Step("", tuple(own), tuple(said)),))
+        chain = Chain(row["answer"] or "", (ChainStep("", tuple(own), tuple(said)),))
         found = [citation for citation in check(chain, [by_id[each] for each in own]) if citation.quoted]
         checked.add("prediction", row["prediction_id"], row["content_hash"], found if own else [])
     return checked.made()

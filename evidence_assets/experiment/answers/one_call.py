@@ -19,13 +19,13 @@ from evidence_assets.experiment.answers.chains import (
     kept_of,
 )
 from evidence_assets.experiment.answers.predictions import Answer, Case, CitedRow, Request, UsedRow, case_of
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.asking import LanguageModel
 from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.prompted import Once
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.prompted_solver import Once
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, Failure
 
 VERSION = "1"
@@ -40,7 +40,7 @@ class AnswersOnce:
         self,
         model: LanguageModel,
         task: Once,
-        questions: Sequence[Asked],
+        questions: Sequence[Question],
         evidence: pl.DataFrame,
         chains: pl.DataFrame | None = None,
     ) -> None:
@@ -51,7 +51,7 @@ class AnswersOnce:
         self.model_id = model.model_id
         self.version = content_id(VERSION, model.version, task.version_in(model.words))
 
-    def _asks(self, question: Asked, kept: Sequence[str] | None = None) -> ChooseAnswer:
+    def _asks(self, question: Question, kept: Sequence[str] | None = None) -> ChooseAnswer:
         """What is asked of a question, from all of its evidence or from some facts."""
         return choose_task(
             question,
@@ -79,11 +79,11 @@ class AnswersOnce:
 
     # As an answerer -------------------------------------------------------------------------------------------------
 
-    def input_of(self, question: Asked) -> str:
+    def input_of(self, question: Question) -> str:
         row = self._chains.get(question.question_id)
         return content_id([row["chain_id"], row["hypothesis"], row["content_hash"], row["status"]] if row else [])
 
-    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
+    def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question in questions:
             row = self._chains.get(question.question_id)
             if row is None:

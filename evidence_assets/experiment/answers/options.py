@@ -16,7 +16,7 @@ from evidence_assets.experiment.answers.chains import (
     option_task,
 )
 from evidence_assets.experiment.answers.predictions import Answer, Case, CitedRow, Request, UsedRow, case_of
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import probabilities
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
@@ -37,7 +37,7 @@ class WeighsOptions:
     def __init__(
         self,
         solver: Solver,
-        questions: Sequence[Asked],
+        questions: Sequence[Question],
         evidence: pl.DataFrame,
         chains: pl.DataFrame,
         temperature: float = 1.0,
@@ -49,21 +49,21 @@ class WeighsOptions:
         self.name, self.model_id = solver.name, solver.model_id
         self.version = f"{solver.version}-{temperature}"
 
-    def _chains_of(self, question: Asked) -> list[dict[str, Any]]:
+    def _chains_of(self, question: Question) -> list[dict[str, Any]]:
         return self._chains.get(question.question_id, [])
 
-    def _task(self, question: Asked) -> ChooseAnswer:
+    def _task(self, question: Question) -> ChooseAnswer:
         chains = tuple(chain_of(row) for row in self._chains_of(question) if row["status"] != "failed")
         evidence = {label: for_option(self._evidence, question.question_id, label) for label in question.labels}
         return choose_task(question, chains, evidence)
 
-    def input_of(self, question: Asked) -> str:
+    def input_of(self, question: Question) -> str:
         """The chains, or without any the evidence with its scores."""
         if chains := self._chains_of(question):
             return content_id([(row["chain_id"], row["content_hash"], row["status"]) for row in chains])
         return content_id([(item.content_hash, item.score) for item in self._weighed(question)])
 
-    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
+    def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, choice in zip(questions, self._solver.choose([self._task(q) for q in questions]), strict=True):
             used = tuple(
                 UsedRow("chain", row["chain_id"], row["content_hash"], rank)
@@ -90,7 +90,7 @@ class WeighsOptions:
                     choice.reply,
                 )
 
-    def _weighed(self, question: Asked) -> list[EvidenceItem]:
+    def _weighed(self, question: Question) -> list[EvidenceItem]:
         """The evidence of a question without chains, each row once, in its order."""
         items = (for_option(self._evidence, question.question_id, label) for label in question.labels)
         return list({item.evidence_id: item for group in items for item in group}.values())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import LINEAGE
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
@@ -78,11 +78,11 @@ class Answer:
 class Answerer(Reasoner, Protocol):
     """Answers questions from their evidence."""
 
-    def input_of(self, question: Asked) -> str:
+    def input_of(self, question: Question) -> str:
         """Hash of everything besides the answerer that decides the answer."""
         ...
 
-    def answer(self, questions: Sequence[Asked]) -> Iterable[Answer]:
+    def answer(self, questions: Sequence[Question]) -> Iterable[Answer]:
         """One answer a question, in order."""
         ...
 
@@ -108,7 +108,7 @@ class AnswersAgain(Answerer, Protocol):
 
 
 def prediction_rows(
-    answerer: Answerer, selector: str, questions: Sequence[Asked], before: Before | None = None
+    answerer: Answerer, selector: str, questions: Sequence[Question], before: Before | None = None
 ) -> StageOutput:
     """One answer a question; what was answered before from the same input is taken over."""
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, GraphArrays, IntArray, Subgraph
@@ -60,7 +60,7 @@ class QuestionConcepts:
         return np.array(numbers([each for named in self.options.values() for each in named]), dtype=np.int64)
 
 
-def concepts_of(questions: Sequence[Asked], graph: KnowledgeGraph) -> list[QuestionConcepts]:
+def concepts_of(questions: Sequence[Question], graph: KnowledgeGraph) -> list[QuestionConcepts]:
     """Concepts of the questions and of their options (stage 1 of UGAT-MedQA).
 
     Names that stand in the question come first; then its key phrases, as far as they touch no such name. An option is
@@ -119,7 +119,9 @@ class Surroundings:
     part: Subgraph
 
 
-def surroundings_of(questions: Sequence[Asked], graph: KnowledgeGraph, expansion: Expansion) -> dict[str, Surroundings]:
+def surroundings_of(
+    questions: Sequence[Question], graph: KnowledgeGraph, expansion: Expansion
+) -> dict[str, Surroundings]:
     """What each question, by its id, names and what lies around it; the nodes of its options are always there."""
     vectors = graph.vectors.encode([q.text for q in questions])
     found = {}
@@ -143,7 +145,7 @@ def _with(arrays: GraphArrays, part: Subgraph, targets: IntArray) -> Subgraph:
 
 
 def subgraph_rows(
-    questions: Sequence[Asked],
+    questions: Sequence[Question],
     graph: KnowledgeGraph,
     expansion: Expansion,
     before: Before | None = None,
@@ -211,7 +213,7 @@ def _link_row(option: str, named: NamedNodes, node_ids: pl.Series) -> dict[str, 
 
 
 def stored_surroundings(
-    rows: pl.DataFrame, questions: Sequence[Asked], graph: KnowledgeGraph
+    rows: pl.DataFrame, questions: Sequence[Question], graph: KnowledgeGraph
 ) -> dict[str, Surroundings]:
     """What :func:`subgraph_rows` wrote down of these questions, as :func:`surroundings_of` gave it."""
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter
@@ -20,7 +20,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.paths import Fact, walked_edges, wrong_with
+from evidence_assets.reasoning.paths import PathFact, walked_edges, wrong_with
 
 Progress = Callable[[int, int], None]
 SELECTED_TOGETHER = 256
@@ -29,7 +29,7 @@ WRONG_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """A question as selectors and reasoners see it: without its gold answer."""
 
     question_id: str
@@ -54,10 +54,10 @@ class Asked:
         return list(zip(self.labels, self.options, strict=True)) or [("", "")]
 
 
-def asked(questions: pl.DataFrame) -> list[Asked]:
+def read_questions_frame(questions: pl.DataFrame) -> list[Question]:
     """The questions of a frame, gold answers left behind."""
     return [
-        Asked(
+        Question(
             **{name: row[name] for name in ("question_id", "benchmark", "task", "text", "negated")},
             options=tuple(row["options"]),
             table_id=row["table_id"] or "",
@@ -77,7 +77,7 @@ class Parent:
 
 
 @dataclass(frozen=True)
-class Pick:
+class SelectedEvidence:
     """One piece of evidence that a selector picked for an option (or, with an empty label, for the whole question)."""
 
     option: str
@@ -89,19 +89,19 @@ class Pick:
     why: str | None = None
 
 
-def pick_fact(
+def edge_evidence(
     graph: KnowledgeGraph, edge: int, score: float, option: str = "", text: str = "", /, **why: object
-) -> Pick:
+) -> SelectedEvidence:
     """An edge of a graph as evidence, in the graph's words where no text is given; ``why`` says what led to it."""
     reason = json.dumps({"triple": graph.triple(edge), **why}, ensure_ascii=False, sort_keys=True)
     edge_id = graph.edge_ids[edge]
     parent = Parent("edge", edge_id, edge_id)
-    return Pick(option, "triple", (parent,), "", text or graph.sentence(edge), float(score), reason)
+    return SelectedEvidence(option, "triple", (parent,), "", text or graph.sentence(edge), float(score), reason)
 
 
-def first_distinct(picks: Iterable[Pick], most: int) -> list[Pick]:
+def first_distinct(picks: Iterable[SelectedEvidence], most: int) -> list[SelectedEvidence]:
     """The first picks that say different things: parallel edges of several sources are one piece of evidence."""
-    distinct: dict[str, Pick] = {}
+    distinct: dict[str, SelectedEvidence] = {}
     for pick in picks:
         distinct.setdefault(pick.text, pick)
         if len(distinct) == most:
@@ -132,7 +132,7 @@ class Selector(Protocol):
         """Everything besides the question that decides the picks: parameters, models, sources, code."""
         ...
 
-    def select(self, questions: Sequence[Asked]) -> Iterable[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> Iterable[list[SelectedEvidence]]:
         """The picks of each question, in order."""
         ...
 
@@ -152,14 +152,14 @@ class NoEvidence:
         """Optional metadata of the asset."""
         return {"no_evidence": self.reason}
 
-    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         return [[] for _ in questions]
 
 
 def evidence_rows(
     name: str,
     selector: Selector,
-    questions: Sequence[Asked],
+    questions: Sequence[Question],
     before: Before | None = None,
     progress: Progress | None = None,
     encoded_by: str = "",
@@ -203,7 +203,7 @@ def evidence_rows(
     return writer.finish(questions=len(questions), questions_selected_anew=len(todo), **notes)
 
 
-def _selected(selector: Selector, questions: Sequence[Asked]) -> Iterator[tuple[Asked, list[Pick]]]:
+def _selected(selector: Selector, questions: Sequence[Question]) -> Iterator[tuple[Question, list[SelectedEvidence]]]:
     """Questions with their picks, a batch of questions at a time, so that rows are soon kept."""
     for start in range(0, len(questions), SELECTED_TOGETHER):
         batch = questions[start : start + SELECTED_TOGETHER]
@@ -213,7 +213,7 @@ def _selected(selector: Selector, questions: Sequence[Asked]) -> Iterator[tuple[
 # The check of paths -----------------------------------------------------------------------------------------------
 
 
-def facts_named(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, Fact]:
+def facts_named(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, PathFact]:
     """The edges of these ids with the names of their ends in this graph; an unknown id is left out.
 
     Another graph may have a node of the same id under a name that is written otherwise, so no other is looked at.
@@ -224,7 +224,7 @@ def facts_named(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, Fact]:
     nodes = lake.read("kg_nodes", f"knowledge/{graph}/nodes", columns=["node_id", "name"])
     names = dict(nodes.filter(pl.col("node_id").is_in(ends.implode())).iter_rows())
     return {
-        edge: Fact(head, relation, tail, names.get(head, ""), names.get(tail, ""))
+        edge: PathFact(head, relation, tail, names.get(head, ""), names.get(tail, ""))
         for edge, head, relation, tail in edges.iter_rows()
     }
 

@@ -7,18 +7,24 @@ from dataclasses import replace
 from typing import Literal
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared import Benchmark, of_family
-from evidence_assets.benchmarks.reading_json import jsonl
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, of_family
+from evidence_assets.benchmarks.json_streams import jsonl
 from evidence_assets.benchmarks.records import Table, table_of
 from evidence_assets.experiment.evidence.question_concepts import Expansion, subgraph_rows
-from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, Selector, asked
+from evidence_assets.experiment.evidence.selection import (
+    Parent,
+    Question,
+    SelectedEvidence,
+    Selector,
+    read_questions_frame,
+)
 from evidence_assets.experiment.stage import Read, StageContext, StageOutput
-from evidence_assets.graphs import stored
+from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, with_model
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.in_use import encoder, model_key
+from evidence_assets.models.registry import encoder, model_key
 from evidence_assets.retrieval.bm25 import words
 from evidence_assets.retrieval.corpus import OpenCorpus, index_key, open_corpus
 
@@ -88,7 +94,7 @@ def source_reads(family: str, sources: Sequence[Source], encoder: str = "") -> l
 def open_graph(lake: Lake, name: str, of: str = "") -> KnowledgeGraph:
     """The graph of this name, with vectors of the encoder that the profile calls ``of``, else of its first."""
     profile = profiles.load().using({"encoder": of} if of else {})
-    return stored.open_graph(lake, name, encoder(profile.encoder), of)
+    return graph_store.open_graph(lake, name, encoder(profile.encoder), of)
 
 
 def graph_of(context: StageContext) -> KnowledgeGraph:
@@ -123,7 +129,7 @@ def make_subgraphs(context: StageContext) -> StageOutput:
         return StageOutput([], [], {"no_subgraphs": f"benchmark {context.benchmark_name} names no graph"})
     numbers = context.profile.ugat
     return subgraph_rows(
-        asked(context.read_here("questions", "questions/mcqa")),
+        read_questions_frame(context.read_here("questions", "questions/mcqa")),
         graph_of(context),
         Expansion(numbers.D, numbers.cap, numbers.max_nodes),
         context.before,
@@ -149,7 +155,7 @@ class LinkedElsewhere:
         self._selector = selector
         self.version = content_id("linked", linker, sorted(self._named.items()), selector.version)
 
-    def select(self, questions: Sequence[Asked]) -> Iterable[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> Iterable[list[SelectedEvidence]]:
         linked = [replace(q, topic_entities=self._named.get(q.question_id, ())) for q in questions]
         return self._selector.select(linked)
 
@@ -162,10 +168,12 @@ def chunks_in(context: StageContext) -> OpenCorpus:
     return open_corpus(context.lake, context.benchmark.corpus, context.encoder)
 
 
-def picks_of(chunks: OpenCorpus, label: str, positions: Sequence[int], scores: Sequence[float]) -> list[Pick]:
+def picks_of(
+    chunks: OpenCorpus, label: str, positions: Sequence[int], scores: Sequence[float]
+) -> list[SelectedEvidence]:
     """Chunks as evidence, in this order."""
     return [
-        Pick(label, "chunk", (Parent("chunk", chunk_id, chunk_id),), "", text, score)
+        SelectedEvidence(label, "chunk", (Parent("chunk", chunk_id, chunk_id),), "", text, score)
         for chunk_id, text, score in zip(chunks.ids(positions), chunks.texts(positions), scores, strict=True)
     ]
 
@@ -177,7 +185,7 @@ class Bm25Chunks:
         self._chunks, self._k, self._index = chunks, k, chunks.word_index(titles=titles)
         self.version = content_id("bm25", version, k, chunks.version, *(["titles"] if titles else []))
 
-    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         for question in questions:
             picks = []
             for label, option in question.hypotheses:

@@ -14,7 +14,7 @@ from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import Estimate, mcnemar_exact, paired_bootstrap
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.places import rows_of
+from evidence_assets.lake.row_locations import rows_of
 from evidence_assets.profiles import KINDS
 
 SIGNIFICANT = 0.05

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import chain_id_of
-from evidence_assets.experiment.answers.short import triple_of
+from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.selection import is_sourced
 from evidence_assets.experiment.scores.metrics import best_fact_score, coverage
 from evidence_assets.graphs.merge import edge_id, node_id

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.experiment.answers.short import triple_of
+from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, mean, normalise_answer
 from evidence_assets.text.words import name_key

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from evidence_assets.benchmarks.declared import SEEDED
+from evidence_assets.benchmarks.declared_benchmarks import SEEDED
 
 FILE = Path(__file__).with_suffix(".csv")
 COMPARABLE = ("percent", "fraction", "score")
@@ -31,7 +31,7 @@ COUNTED = ("tuples", "fact_count", "diversity", "correct_of_10", "pairs_with_hig
 LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "nei"}
 """Printed names of the classes in metrics such as ``recall:SUPPORTS``."""
 RECORDED = "recorded"
-"""Method, and reasoner, of scores of recorded answers; see ``systems.baselines.recorded``."""
+"""Method, and reasoner, of scores of recorded answers; see ``systems.baselines.recorded_answers``."""
 RECALLED = "_with_recalled"
 """Ends the names of metrics that count what a language model recalled; see ``retrieval_scores``."""
 COUNTING_RECALLED = ("kaping_background",)
@@ -63,9 +63,9 @@ class TimedAs:
 class Figure:
     """One printed number; an empty text is what the document does not state.
 
-    ``part`` is the part of the benchmark that it is printed for, as ``benchmarks.declared`` names subsets but for the
-    seed, which no document prints; empty for the whole split. ``variant`` is an ablation, a setting or a stage, two of
-    them joined by ``;``; ``label`` a class, a comparator or a qualifier such as ``min``; ``ours`` marks the document's
+    ``part`` is the part of the benchmark that it is printed for, as ``benchmarks.declared_benchmarks`` names
+    subsets but for the seed, which no document prints; empty for the whole split. ``variant`` is an ablation, a setting
+    or a stage, two of them joined by ``;``; ``label`` a class, a comparator or a qualifier such as ``min``; ``ours`` marks the document's
     own method, ``reproduced`` a baseline that it ran itself.
     """
 

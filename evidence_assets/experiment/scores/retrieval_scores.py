@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.experiment.answers.short import triple_of
+from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.selection import is_sourced
 from evidence_assets.experiment.scores.gold_evidence import covered_words, matched_tokens
 from evidence_assets.experiment.scores.metrics import (

@@ -19,8 +19,8 @@ from torch.nn.functional import normalize
 
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
+from evidence_assets.models.inference import each_on_one_thread
 from evidence_assets.models.protocols import FloatArray
-from evidence_assets.models.running import each_on_one_thread
 from evidence_assets.models.vectors import Array
 
 

@@ -20,12 +20,12 @@ from evidence_assets.reasoning.tasks import (
     CAPTION,
     OF_A_TABLE,
     Chain,
+    ChainStep,
     Choice,
     ChooseAnswer,
     EvidenceItem,
     ExplainOption,
     Failure,
-    Step,
 )
 
 # The least probability that a label is given: its logarithm is its weight.
@@ -157,7 +157,7 @@ def _cited(chain: TableChain, ids: dict[Place, str]) -> Chain:
     steps = []
     for step in chain.steps:
         pairs = [(ids[place], quote) for place, quote in zip(step.cells, step.quoted, strict=True) if place in ids]
-        steps.append(Step(step.text, tuple(cited for cited, _ in pairs), tuple(quote for _, quote in pairs)))
+        steps.append(ChainStep(step.text, tuple(cited for cited, _ in pairs), tuple(quote for _, quote in pairs)))
     return Chain(chain.hypothesis, tuple(steps), chain.support)
 
 
@@ -166,7 +166,7 @@ def outside_items(evidence: Sequence[EvidenceItem]) -> list[EvidenceItem]:
     return [item for item in evidence if item.kind not in OF_A_TABLE]
 
 
-def _best_sentence(items: Sequence[EvidenceItem], words: frozenset[str]) -> tuple[float, str, Step] | None:
+def _best_sentence(items: Sequence[EvidenceItem], words: frozenset[str]) -> tuple[float, str, ChainStep] | None:
     """The sentence from outside that holds most of some words: the share, the sentence, and the step that cites it."""
     sentences = [
         (len(words & word_set(sentence)) / max(1, len(words)), sentence, item)
@@ -177,7 +177,7 @@ def _best_sentence(items: Sequence[EvidenceItem], words: frozenset[str]) -> tupl
         return None
     share, sentence, item = max(sentences, key=lambda entry: entry[0])
     said = f"Outside the table, a {item.kind} says: “{sentence}”"
-    return share, sentence, Step(said, (item.evidence_id,), (sentence,))
+    return share, sentence, ChainStep(said, (item.evidence_id,), (sentence,))
 
 
 def _option_with(chain: Chain, task: ExplainOption) -> Chain:

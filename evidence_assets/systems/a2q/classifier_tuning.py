@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks.declared import declared
+from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.benchmarks.readers import questions_of
-from evidence_assets.benchmarks.records import Question, option_labels
-from evidence_assets.experiment.evidence.selection import Asked, Pick
+from evidence_assets.benchmarks.records import QuestionRecord, option_labels
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.experiment.evidence.sources import open_graph
 from evidence_assets.experiment.scores.metrics import normalise_answer
 from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
@@ -19,9 +19,9 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.encoders import EMBEDDED
-from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder
+from evidence_assets.models.inference import folder_revision, trained_once
+from evidence_assets.models.registry import RELEVANCE_CLASSIFIER, encoder
 from evidence_assets.models.rerankers import MAXSIM, Labelled, TuningSettings, tune_reranker
-from evidence_assets.models.running import folder_revision, trained_once
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.selection import A2Q, A2QSettings
 
@@ -59,7 +59,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         questions = [q for q in questions_of(context.lake, asked) if q.split == settings.split][: settings.questions]
         graph, attention_alone = open_graph(context.lake, source.graph), A2QSettings(top_n=settings.triples)
         picker = A2Q(graph, encoder(context.profile.encoder), None, attention_alone)
-        picks = picker.select([Asked(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
+        picks = picker.select([Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
         pairs = labelled_triples(questions, picks)
         if not pairs:
             raise BadInput(f"no triple of the split {settings.split!r} of {source.name} holds an answer to tune on")
@@ -76,7 +76,9 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
     return [Stage(variant.place, "models", make, about, reads, version, partitions="", pool="gpu", kinds=("pytorch",))]
 
 
-def labelled_triples(questions: Sequence[Question], picks: Sequence[Sequence[Pick]]) -> list[Labelled]:
+def labelled_triples(
+    questions: Sequence[QuestionRecord], picks: Sequence[Sequence[SelectedEvidence]]
+) -> list[Labelled]:
     """Each question with each of its triples; relevant are those that a right answer is an end of.
 
     Questions of which no triple or every triple is relevant teach nothing about ranking and are left out.

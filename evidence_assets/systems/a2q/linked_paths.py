@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from evidence_assets.experiment.evidence.selection import Asked, Pick, first_distinct, pick_fact
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, edge_evidence, first_distinct
 from evidence_assets.graphs.arrays import BoolArray, IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import distinct
@@ -57,13 +57,13 @@ class LinkedPaths:
         model = encoder.model_id, encoder.revision
         self.version = content_id("linked_paths", VERSION, asdict(self._settings), graph.version, *model)
 
-    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         """The triples of each question's best paths, best path first; none where nothing is linked."""
         texts = dict.fromkeys(text for q in questions for text in (q.text, *(_with(q, o) for o in q.options)))
         vectors = dict(zip(texts, self._encoder.sentences(list(texts)), strict=True)) if texts else {}
         return [self._selected(question, vectors) for question in questions]
 
-    def _selected(self, question: Asked, vectors: Mapping[str, FloatArray]) -> list[Pick]:
+    def _selected(self, question: Question, vectors: Mapping[str, FloatArray]) -> list[SelectedEvidence]:
         named = nodes_named(question.text, self._graph.linker)
         paths = [
             path for option in question.options for path in self._paths(named, option, vectors[_with(question, option)])
@@ -114,17 +114,17 @@ class LinkedPaths:
         graph = self._graph.arrays
         return np.asarray(np.isin(graph.heads[edges], nodes) | np.isin(graph.tails[edges], nodes), dtype=bool)
 
-    def _picks(self, paths: Sequence[_Path]) -> list[Pick]:
-        def triples() -> Iterator[Pick]:
+    def _picks(self, paths: Sequence[_Path]) -> list[SelectedEvidence]:
+        def triples() -> Iterator[SelectedEvidence]:
             for path in sorted(paths, key=lambda p: (-round(p.score, 9), p.edges)):
                 why: dict[str, object] = {"path": [self._graph.sentence(edge) for edge in path.edges], "stage": "path"}
                 if path.option:
                     why["toward"] = path.option
                 for step, edge in enumerate(path.edges, 1):
-                    yield pick_fact(self._graph, edge, round(path.score, 6), step=step, **why)
+                    yield edge_evidence(self._graph, edge, round(path.score, 6), step=step, **why)
 
         return first_distinct(triples(), self._settings.top_n)
 
 
-def _with(question: Asked, option: str) -> str:
+def _with(question: Question, option: str) -> str:
     return f"{question.text} {option}" if option else question.text

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.experiment.evidence.selection import Asked, Pick, first_distinct, pick_fact
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, edge_evidence, first_distinct
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker
@@ -96,7 +96,7 @@ def nodes_named(text: str, linker: EntityLinker) -> IntArray:
     return np.array(sorted({node for phrase in phrases_of(text, linker) for node in phrase.nodes}), dtype=np.int64)
 
 
-def topics_of(question: Asked, linker: EntityLinker) -> IntArray:
+def topics_of(question: Question, linker: EntityLinker) -> IntArray:
     """The nodes of the entities that the dataset states of a question, ascending, each once."""
     found = {node for entity in question.topic_entities for node in linker.link(entity).nodes}
     return np.array(sorted(found), dtype=np.int64)
@@ -148,7 +148,7 @@ class A2Q:
             sorted(self._definitions.items()),
         )
 
-    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         """The top triples of each question, best first; none where the graph is empty or no phrase has content."""
         options = [q.options if self._settings.options else () for q in questions]
         asked = [
@@ -228,8 +228,8 @@ class A2Q:
         return np.union1d(graph_expansion.top_nodes(nodes, weights, self._settings.kept_nodes), starts)
 
     def _ranked(
-        self, questions: Sequence[Asked], candidates: Sequence[Mapping[int, tuple[float, str]]]
-    ) -> list[list[Pick]]:
+        self, questions: Sequence[Question], candidates: Sequence[Mapping[int, tuple[float, str]]]
+    ) -> list[list[SelectedEvidence]]:
         graph = self._graph
         asked = zip(questions, candidates, strict=True)
         pairs = [(question.text, graph.sentence(edge)) for question, found in asked for edge in found]
@@ -239,7 +239,7 @@ class A2Q:
             graded_edges = [(next(grades), edge, *why) for edge, why in found.items()]
             graded_edges.sort(key=lambda row: (-round(row[0] * row[2], 9), row[1]))
             picks = (
-                pick_fact(
+                edge_evidence(
                     graph, edge, grade * attention, grade=round(grade, 6), attention=round(attention, 6), stage=stage
                 )
                 for grade, edge, attention, stage in graded_edges
@@ -262,7 +262,7 @@ class NearestTriples:
             "nearest_triples", VERSION, asdict(self._settings), graph.version, encoder.model_id, encoder.revision
         )
 
-    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         """The nearest triples of each question; none where only linked ones are wanted and nothing is linked."""
         graph, settings, vectors = self._graph, self._settings, self._graph.passage_vectors("edge")
         texts = [_with_options(q) if settings.options else q.text for q in questions]
@@ -277,12 +277,14 @@ class NearestTriples:
         return made
 
 
-def _with_options(question: Asked) -> str:
+def _with_options(question: Question) -> str:
     return f"{question.text} {', '.join(question.options)}" if question.options else question.text
 
 
-def _nearest(graph: KnowledgeGraph, query: Vectors, edges: IntArray, vectors: Vectors, n: int) -> list[Pick]:
+def _nearest(
+    graph: KnowledgeGraph, query: Vectors, edges: IntArray, vectors: Vectors, n: int
+) -> list[SelectedEvidence]:
     near = vectors if len(edges) == len(vectors) else vectors[edges]
     scores = np.round(np.asarray(near, dtype=np.float64) @ query, 9)
     order = np.lexsort((edges, -scores))
-    return first_distinct((pick_fact(graph, int(edges[place]), scores[place]) for place in order), n)
+    return first_distinct((edge_evidence(graph, int(edges[place]), scores[place]) for place in order), n)

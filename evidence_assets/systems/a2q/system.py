@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evidence_assets.benchmarks.declared import declared, raw_files
+from evidence_assets.benchmarks.declared_benchmarks import declared, raw_files
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.evidence.sources import LINKS, LinkedElsewhere, graph_of
 from evidence_assets.experiment.stage import Read, StageContext
 from evidence_assets.experiment.system import Method, OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.base_rows import definitions_of
-from evidence_assets.models.in_use import RELEVANCE_CLASSIFIER, encoder, reranker, tuned_classifier
 from evidence_assets.models.protocols import Reranker
+from evidence_assets.models.registry import RELEVANCE_CLASSIFIER, encoder, reranker, tuned_classifier
 from evidence_assets.profiles import Kind, Profile
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from evidence_assets.benchmarks.reading import open_bytes, text_lines
+from evidence_assets.benchmarks.line_streams import open_bytes, text_lines
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
 from evidence_assets.models.protocols import FloatArray

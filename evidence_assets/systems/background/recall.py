@@ -15,14 +15,14 @@ from typing import Any, Literal
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import ChainSlot, add_chain
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
-from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
-from evidence_assets.reasoning.tasks import Chain, Failure, Reply, Step
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Failure, Reply
 from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.background import VERSION
 
@@ -204,7 +204,7 @@ class PromptedBackground:
 
 
 def recall_rows(
-    source: PromptedBackground, name: str, questions: Sequence[Asked], before: Before | None = None
+    source: PromptedBackground, name: str, questions: Sequence[Question], before: Before | None = None
 ) -> StageOutput:
     """Rows of ``chains``: what the model recalled for each question, or why it did not.
 
@@ -225,7 +225,7 @@ def recall_rows(
         else:
             entities, relations = "; ".join(result.named.entities), "; ".join(result.named.relations)
             texts = [f"things: {entities}", f"relations: {relations}", *map(" | ".join, result.triples)]
-            chain = Chain("", tuple(map(Step, texts)), None, result.prompt_hash, result.reply)
+            chain = Chain("", tuple(map(ChainStep, texts)), None, result.prompt_hash, result.reply)
         add_chain(writer, slot, chain, content=[texts])
     return writer.finish()
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from evidence_assets.experiment.evidence.selection import (
     MODEL_KNOWLEDGE,
-    Asked,
     Parent,
-    Pick,
+    Question,
+    SelectedEvidence,
     Selector,
-    asked,
-    pick_fact,
+    edge_evidence,
+    read_questions_frame,
 )
 from evidence_assets.experiment.evidence.sources import LINKS, LinkedElsewhere, open_graph
 from evidence_assets.experiment.solvers import asking_version, pool_of, reader_of_profile
@@ -29,8 +29,8 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.in_use import encoder
 from evidence_assets.models.protocols import Encoder, FloatArray
+from evidence_assets.models.registry import encoder
 from evidence_assets.profiles import Kind
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
@@ -78,7 +78,7 @@ class BackgroundKnowledge:
         models = encoder.model_id, encoder.revision, self._recalled.version
         self.version = content_id("background_knowledge", VERSION, asdict(settings), graph.version, *models)
 
-    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         drafts = [self._triples(question) for question in questions]
         texts = list(dict.fromkeys([*(q.text for q in questions), *(text for found in drafts for text in found)]))
         vectors = dict(zip(texts, self._encoder.sentences(texts), strict=True)) if texts else {}
@@ -87,7 +87,7 @@ class BackgroundKnowledge:
             for question, triples in zip(questions, drafts, strict=True)
         ]
 
-    def _triples(self, question: Asked) -> dict[str, int | Stated]:
+    def _triples(self, question: Question) -> dict[str, int | Stated]:
         """Edges and recalled triples by what they say; what the graph states too is evidence from the graph."""
         found: dict[str, int | Stated] = {}
         for edge_number in self._graph_triples(question):
@@ -96,7 +96,7 @@ class BackgroundKnowledge:
             found.setdefault(plain_sentence(triple.head, triple.relation, triple.tail), triple)
         return found
 
-    def _graph_triples(self, question: Asked) -> list[int]:
+    def _graph_triples(self, question: Question) -> list[int]:
         """The edges within ``D`` steps of a question's topic entities, nearer ones first."""
         if not self._settings.graph:
             return []
@@ -118,8 +118,8 @@ class BackgroundKnowledge:
         return list(edges)[: self._settings.max_triples]
 
     def _ranked(
-        self, question: Asked, triples: Mapping[str, int | Stated], vectors: Mapping[str, FloatArray]
-    ) -> list[Pick]:
+        self, question: Question, triples: Mapping[str, int | Stated], vectors: Mapping[str, FloatArray]
+    ) -> list[SelectedEvidence]:
         query = vectors[question.text]
         scores = {text: round(float(vectors[text] @ query), 6) for text in triples}
         picks = []
@@ -129,9 +129,9 @@ class BackgroundKnowledge:
                 words = (origin.head, origin.relation, origin.tail)
                 why = json.dumps({"origin": MODEL_KNOWLEDGE, "triple": words}, ensure_ascii=False, sort_keys=True)
                 parent = Parent("triple", origin.triple_id, origin.triple_id)
-                picks.append(Pick("", "triple", (parent,), "", sentence, scores[sentence], why))
+                picks.append(SelectedEvidence("", "triple", (parent,), "", sentence, scores[sentence], why))
             else:
-                picks.append(pick_fact(self._graph, origin, scores[sentence], origin="graph"))
+                picks.append(edge_evidence(self._graph, origin, scores[sentence], origin="graph"))
         return picks
 
 
@@ -189,7 +189,7 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
                 f"{context.profile.name}, or leave this variant out"
             )
         source = PromptedBackground(model)
-        return recall_rows(source, variant.name, asked(context.input("questions")), context.before)
+        return recall_rows(source, variant.name, read_questions_frame(context.input("questions")), context.before)
 
     def make_triples(context: StageContext) -> StageOutput:
         return triple_rows(context.input("chains"))

@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, Selector
+from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
 from evidence_assets.experiment.evidence.sources import Bm25Chunks, chunks_in, picks_of, tables_of
 from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.in_use import encoder
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.registry import encoder
 from evidence_assets.profiles import Profile
 from evidence_assets.retrieval.bm25 import scores_among, words
 from evidence_assets.retrieval.corpus import OpenCorpus
 from evidence_assets.systems.baselines import VERSION
-from evidence_assets.systems.baselines.recorded import recorded_stages
+from evidence_assets.systems.baselines.recorded_answers import recorded_stages
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class CosineChunks:
         self._chunks, self._encoder, self._k = chunks, encoder, k
         self.version = content_id("cosine", VERSION, k, chunks.version, encoder.model_id, encoder.revision)
 
-    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         queries = [(i, label, q.query(option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
         vectors = self._encoder.sentences([text for _, _, text in queries])
-        picks: list[list[Pick]] = [[] for _ in questions]
+        picks: list[list[SelectedEvidence]] = [[] for _ in questions]
         for (i, label, _), scores, positions in zip(queries, *self._chunks.index.search(vectors, self._k), strict=True):
             found = positions >= 0
             picks[i] += picks_of(self._chunks, label, positions[found].tolist(), scores[found].tolist())
@@ -121,15 +121,15 @@ class CellSelector:
         self._tables, self._scores, self._k = tables, scores, k
         self.version = content_id("cells", VERSION, k, version, sorted(v for _, v in tables.values()))
 
-    def _cells(self, question: Asked) -> list[tuple[int, int]]:
+    def _cells(self, question: Question) -> list[tuple[int, int]]:
         """Places of the cells of its table that are not empty."""
         table, _ = self._tables.get(question.table_id, (None, ""))
         if table is None:
             return []
         return [(r, c) for r, row in enumerate(table.rows) for c, text in enumerate(row) if text.strip()]
 
-    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
-        made: list[list[Pick]] = [[] for _ in questions]
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
+        made: list[list[SelectedEvidence]] = [[] for _ in questions]
         places = [self._cells(question) for question in questions]
         some = [i for i, found in enumerate(places) if found]
         hypotheses = [[("", "")] if q.task == "verification" else q.hypotheses for q in questions]
@@ -147,7 +147,7 @@ class CellSelector:
             parent = (Parent("table", table.table_id, version),)
             for (label, _), row in zip(hypotheses[i], of_question, strict=True):
                 best = [(places[i][j], float(row[j])) for j in top(row, self._k)]
-                made[i] += [Pick(label, "cell", parent, *cell) for cell in with_names(table, best)]
+                made[i] += [SelectedEvidence(label, "cell", parent, *cell) for cell in with_names(table, best)]
         return made
 
 

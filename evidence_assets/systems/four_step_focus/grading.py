@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, Reranker
-from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words, fenced
 from evidence_assets.text.chunking import CountTokens, chunks

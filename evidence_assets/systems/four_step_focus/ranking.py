@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, pick_fact
+from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, edge_evidence
 from evidence_assets.graphs import substitution
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -87,7 +87,7 @@ class NodeRanking:
     question_id: str
     status: str
     nodes: tuple[RankedNode, ...] = ()
-    picks: tuple[Pick, ...] = ()
+    picks: tuple[SelectedEvidence, ...] = ()
     query: TripletQuery | None = None
     notes: tuple[str, ...] = ()
     error: str = ""
@@ -139,11 +139,11 @@ class FourStepFocus:
         types = sorted(symmetric), sorted(answer_types)
         self.version = content_id("four_step_focus", VERSION, asdict(self._settings), graph.version, *models, *types)
 
-    def select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         """Evidence of each question's best answers; none where the question failed."""
         return [list(ranking.picks) for ranking in self.rank(questions)]
 
-    def rank(self, questions: Sequence[Asked]) -> list[NodeRanking]:
+    def rank(self, questions: Sequence[Question]) -> list[NodeRanking]:
         if not questions:
             return []
         texts = [q.text for q in questions]
@@ -155,7 +155,7 @@ class FourStepFocus:
         graded = self._graded(questions, drafts)
         return [self._with_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
 
-    def _found(self, question: Asked, query: TripletQuery | Failure | None, vector: FloatArray) -> NodeRanking:
+    def _found(self, question: Question, query: TripletQuery | Failure | None, vector: FloatArray) -> NodeRanking:
         """Steps 2 and 3."""
         notes, method = list[str](), self._settings.search
         if isinstance(query, Failure):
@@ -227,7 +227,7 @@ class FourStepFocus:
             notes.append("no node satisfies all triplets")
         return narrowed, notes
 
-    def _graded(self, questions: Sequence[Asked], drafts: Sequence[NodeRanking]) -> list[NodeRanking]:
+    def _graded(self, questions: Sequence[Question], drafts: Sequence[NodeRanking]) -> list[NodeRanking]:
         """Step 4: nodes that satisfy the triplets stay above the others, each group by its grades."""
         if self._grader is None:
             return list(drafts)
@@ -267,7 +267,7 @@ class FourStepFocus:
         without one the passage of its document that is nearest."""
         settings, graph = self._settings, self._graph
         patterns, target = self.patterns(draft.query) if draft.query else ([], None)
-        picks: dict[tuple[str, str, str], Pick] = {}
+        picks: dict[tuple[str, str, str], SelectedEvidence] = {}
         for rank, node in enumerate(draft.nodes[: settings.evidence_nodes], 1):
             place = self._number(node)
             about = {"answer": node.node_id, "rank": rank}
@@ -284,7 +284,7 @@ class FourStepFocus:
                     (found,) = graph.arrays.edges_from(*edge)[:1]
                     asked = draft.query.triplets[number] if draft.query else None
                     triplet = [asked.head.text, asked.edge_type, asked.tail.text] if asked else []
-                    pick = pick_fact(graph, found, node.similarity, **about, triplet=triplet)
+                    pick = edge_evidence(graph, found, node.similarity, **about, triplet=triplet)
                     picks.setdefault(("edge", graph.edge_ids[found], ""), pick)
             why = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
             itself = Parent("node", node.node_id, node.node_id)
@@ -292,11 +292,13 @@ class FourStepFocus:
                 edges = (graph.edge_ids[edge] for edge in self._told(place))
                 parents: tuple[Parent, ...] = (itself, *(Parent("edge", edge, edge) for edge in edges))
                 shown = self._card(place).text(LIMIT)
-                picks[("node", node.node_id, "")] = Pick("", "chunk", parents, "", shown, node.grade or 0.0, why)
+                picks[("node", node.node_id, "")] = SelectedEvidence(
+                    "", "chunk", parents, "", shown, node.grade or 0.0, why
+                )
             elif (passage := self._vectors.best_passage(vector, place)) is not None:
                 passage_id, start, end, score = passage
                 parents = (itself, Parent("passage", passage_id, passage_id))
-                picks[("node", node.node_id, f"{start}:{end}")] = Pick(
+                picks[("node", node.node_id, f"{start}:{end}")] = SelectedEvidence(
                     "", "chunk", parents, f"{start}:{end}", graph.documents[place][start:end], score, why
                 )
         return replace(draft, picks=tuple(picks.values()))

@@ -16,14 +16,14 @@ from evidence_assets.experiment.answers.predictions import (
     evidence_by_question,
     used_evidence,
 )
-from evidence_assets.experiment.evidence.selection import Asked, why_of
+from evidence_assets.experiment.evidence.selection import Question, why_of
 from evidence_assets.experiment.evidence.sources import graph_of
 from evidence_assets.experiment.solvers import reader_of_profile
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.in_use import encoder, model_key, reranker
+from evidence_assets.models.registry import encoder, model_key, reranker
 from evidence_assets.profiles import Kind
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
@@ -46,10 +46,10 @@ class RanksNodes:
     def _rows(self, question_id: str) -> list[dict[str, Any]]:
         return self._evidence.get(question_id, [])
 
-    def input_of(self, question: Asked) -> str:
+    def input_of(self, question: Question) -> str:
         return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows(question.question_id)])
 
-    def answer(self, questions: Sequence[Asked]) -> Iterator[Answer]:
+    def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, ranking in zip(questions, self._system.rank(questions), strict=True):
             ranked = tuple(node.node_id for node in ranking.nodes)
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)

@@ -11,11 +11,11 @@ from typing import Protocol
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, object_schema
-from evidence_assets.reasoning.answers import json_object
-from evidence_assets.reasoning.asking import LanguageModel, PromptedTask
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
+from evidence_assets.reasoning.reply_parsing import json_object
 from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words
-from evidence_assets.text.nearest import nearest
+from evidence_assets.text.spelling import nearest
 
 MAX_TRIPLETS = 20
 ANY_TYPE = "*"

@@ -13,8 +13,8 @@ from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOut
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.in_use import MASKED_LM, SAMPLE_MASKED_LM, masked_lm, model_key
-from evidence_assets.models.running import trained_once
+from evidence_assets.models.inference import trained_once
+from evidence_assets.models.registry import MASKED_LM, SAMPLE_MASKED_LM, masked_lm, model_key
 from evidence_assets.models.sample_masked_lm import VERSION, TrainingSettings, train_sample_masked_lm
 
 

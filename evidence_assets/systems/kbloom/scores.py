@@ -30,8 +30,8 @@ from evidence_assets.harvest.triple_metrics import (
     novelty,
     reference_accuracy,
 )
-from evidence_assets.systems.kbloom.judging import Judge, Likelihood, statement
 from evidence_assets.systems.kbloom.seeds import Relation
+from evidence_assets.systems.kbloom.statement_judge import Judge, Likelihood, statement
 
 Row = dict[str, Any]
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]

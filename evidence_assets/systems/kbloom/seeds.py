@@ -28,8 +28,8 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAda
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import yaml_of
-from evidence_assets.text.nearest import nearest
 from evidence_assets.text.prompt_text import missing_slot
+from evidence_assets.text.spelling import nearest
 
 PACKAGED = Path(__file__).with_name("relations")
 """Folders of seed files that come with the package, one a collection."""

@@ -19,14 +19,14 @@ from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, Syst
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.prompt_mining import MiningModels
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.in_use import MASKED_LM, SAMPLE_MASKED_LM, encoder, masked_lm, model_key, writing_model
+from evidence_assets.models.registry import MASKED_LM, SAMPLE_MASKED_LM, encoder, masked_lm, model_key, writing_model
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.systems.kbloom import VERSION, rows, scores
 from evidence_assets.systems.kbloom.harvesting import KBloomSettings, check_kinds, check_seeds, harvest, mine
-from evidence_assets.systems.kbloom.judging import JUDGE, REWORD, PromptedJudge, reword, statement
 from evidence_assets.systems.kbloom.references import Reference, references
 from evidence_assets.systems.kbloom.sample_model import masked_model_stages, names_of
 from evidence_assets.systems.kbloom.sample_scores import read_facts, sample_rows
+from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, PromptedJudge, reword, statement
 
 SEEDS, FOLDER = "knowledge/seeds", "raw/seeds"
 """The seeds of each relation, and the folder of their files."""
@@ -150,7 +150,7 @@ class _Stages:
 
     def _models(self, step: StageContext) -> tuple[MiningModels, list[str]]:
         """The models that prompts are mined with, and the names of those besides the masked one and the encoder."""
-        from evidence_assets.models.text_writing import PermutedLM, SentenceWriter  # with torch, as below
+        from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # with torch, as below
 
         stated = step.profile.harvesting
         models = MiningModels(masked_lm(step.lake, step.profile.masked_model), encoder(step.profile.encoder))
@@ -220,7 +220,7 @@ class _Stages:
         return self._beside(scores.reference_rows(harvested, reference.name, stated, encode))
 
     def _judged(self, step: StageContext) -> StageOutput:
-        from evidence_assets.models.text_writing import TextLikelihood  # with torch, which a plan need not wait for
+        from evidence_assets.models.sequence_models import TextLikelihood  # with torch, which a plan need not wait for
 
         rated, harvested = step.profile.harvesting.likelihood, self._read(step)
         judges = [PromptedJudge(language_model(step, settings)) for settings in _judges()]

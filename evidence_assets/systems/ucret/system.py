@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, Selector
+from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
 from evidence_assets.experiment.evidence.sources import Bm25Chunks, chunks_in, tables_of
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.in_use import encoder as encoder_in_use
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.registry import encoder as encoder_in_use
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.table import Place, TableShape, detect_shape
 from evidence_assets.reasoning.tables.text import plain_text, token_set
@@ -246,7 +246,7 @@ class CollapsedTable:
         hashes = sorted(version for _, version in tables.values())
         self.version = content_id(VERSION, asdict(settings), hashes, encoder.model_id, encoder.revision)
 
-    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         known = [q for q in questions if q.table_id in self._tables]
         asked = [
             TableQuestion(q.question_id, q.text, q.table_id, () if q.task == "verification" else q.options)
@@ -260,20 +260,24 @@ class CollapsedTable:
                 parents = (Parent("table", question.table_id, version),)
                 picks = list(_picks(next(found), parents))
                 if caption := table.caption.strip():
-                    picks.append(Pick("", CAPTION, parents, CAPTION, caption, 1.0, json.dumps({"rule": CAPTION})))
+                    picks.append(
+                        SelectedEvidence("", CAPTION, parents, CAPTION, caption, 1.0, json.dumps({"rule": CAPTION}))
+                    )
                 yield picks
             else:
                 yield []
 
 
-def _picks(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Iterator[Pick]:
+def _picks(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Iterator[SelectedEvidence]:
     for kept in evidence.columns.kept:
         if text := evidence.column_text(kept.line):
-            yield Pick("", "column", parents, f"c{kept.line}", text, kept.score, json.dumps({"column": kept.rule}))
+            yield SelectedEvidence(
+                "", "column", parents, f"c{kept.line}", text, kept.score, json.dumps({"column": kept.rule})
+            )
     for cell in filter(evidence.alone, evidence.cells):
         row_rule = cell.row_rule if evidence.bearing is None else evidence.bearing[cell.place[0]]
         why = json.dumps({"column": cell.column_rule, "row": row_rule})
-        yield Pick("", "cell", parents, cell.locator, cell.text, cell.score, why)
+        yield SelectedEvidence("", "cell", parents, cell.locator, cell.text, cell.score, why)
 
 
 class BridgedTable:
@@ -292,7 +296,7 @@ class BridgedTable:
         """What the asset's metadata says of it."""
         return {} if self._outside else {"no_bridge": "the benchmark names no corpus: there are cells only"}
 
-    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         cells = self._cells.select(questions)
         texts = [q.text if q.task == "verification" else " ".join([q.text, *q.options]) for q in questions]
         whole = [replace(q, text=text, options=()) for q, text in zip(questions, texts, strict=True)]

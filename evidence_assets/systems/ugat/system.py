@@ -23,7 +23,13 @@ from evidence_assets.experiment.evidence.question_concepts import (
     numbers,
     stored_surroundings,
 )
-from evidence_assets.experiment.evidence.selection import Asked, NoEvidence, Parent, Pick, asked
+from evidence_assets.experiment.evidence.selection import (
+    NoEvidence,
+    Parent,
+    Question,
+    SelectedEvidence,
+    read_questions_frame,
+)
 from evidence_assets.experiment.evidence.sources import graph_of
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, NoSettings, System
@@ -42,7 +48,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.profiles import Profile
-from evidence_assets.reasoning.paths import Fact, path_locator, path_text
+from evidence_assets.reasoning.paths import PathFact, path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
 
 MEASURED = {"contrastive": CONTRASTIVE, "walk": WALK}
@@ -153,7 +159,7 @@ class GraphPaths:
         self.notes = {"nodes_cut": 0} if settings.whole else {}
         """How many nodes whole subgraphs lack, over all questions, for want of room."""
 
-    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         # Whole subgraphs may be as large as the graph: of these one is held at a time.
         batch = 1 if self._settings.whole else max(len(questions), 1)
         for start in range(0, len(questions), batch):
@@ -273,17 +279,17 @@ class GraphPaths:
         arrays, facts = self._graph.arrays, []
         for edge in edges:
             head, relation, tail = self._graph.triple(edge)
-            facts.append(Fact(str(arrays.heads[edge]), relation, str(arrays.tails[edge]), head, tail))
+            facts.append(PathFact(str(arrays.heads[edge]), relation, str(arrays.tails[edge]), head, tail))
         return path_text(facts, self._vocabulary.template)
 
-    def _picks(self, found: PathSelection) -> list[Pick]:
+    def _picks(self, found: PathSelection) -> list[SelectedEvidence]:
         relevance: dict[int, float] = {}
         if found.scores is not None:
             scored = zip(found.subgraph.nodes.tolist(), found.scores.scores.tolist(), strict=True)
             relevance = {node: round(score, DIGITS) for node, score in scored}
         return [self._pick(p, found, relevance) for passages in found.passages.values() for p in passages]
 
-    def _pick(self, passage: PathPassage, found: PathSelection, relevance: Mapping[int, float]) -> Pick:
+    def _pick(self, passage: PathPassage, found: PathSelection, relevance: Mapping[int, float]) -> SelectedEvidence:
         named = self._around[found.question_id].named
         ends = [_rule_of(named.concepts, passage.nodes[0]), _rule_of(named.options[passage.option], passage.nodes[-1])]
         why = {
@@ -294,7 +300,7 @@ class GraphPaths:
             "relevant_by": found.scores.rule if found.scores else "all",
             "spread": round(found.scores.spread, DIGITS) if found.scores else None,
         }
-        return Pick(
+        return SelectedEvidence(
             passage.option,
             "path",
             tuple(Parent("edge", edge, edge) for edge in passage.edge_ids),
@@ -321,7 +327,7 @@ def _open(context: StageContext, settings: UgatSettings) -> GraphPaths:
         raise BadInput(
             f"{context.asset} looks {settings.D} steps around, but subgraphs reach {deepest}: raise the profile's D"
         )
-    around = stored_surroundings(context.input("subgraphs"), asked(context.input("questions")), graph)
+    around = stored_surroundings(context.input("subgraphs"), read_questions_frame(context.input("questions")), graph)
     return GraphPaths(graph, around, load(), settings, "cuda" if torch.cuda.is_available() else "cpu")
 
 

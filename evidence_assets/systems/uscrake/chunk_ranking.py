@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from evidence_assets.models.inference import device_of
 from evidence_assets.models.protocols import TokenVectors
-from evidence_assets.models.running import device_of
 from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.retrieval.bm25 import Ints
 from evidence_assets.retrieval.maxsim import Cosines, nearest_of

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.experiment.evidence.selection import Pick
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.vectors import Array
@@ -59,7 +59,7 @@ def stance(question: str, option: str, kind: str, text: str) -> Stance:
 class Item:
     """One piece of evidence before it is ranked; ``vectors`` are its tokens where the store has them."""
 
-    pick: Pick
+    pick: SelectedEvidence
     vectors: npt.NDArray[np.floating[Any]] | None = None
 
 

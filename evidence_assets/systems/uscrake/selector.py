@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.experiment.evidence.selection import Asked, Parent, Pick, pick_fact
+from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, edge_evidence
 from evidence_assets.lake.array_files import distinct, give_back
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
@@ -113,7 +113,7 @@ class Settings:
 class _Option:
     """One hypothesis of one question, with its tokens as they are ranked, and as the encoder gives them."""
 
-    question: Asked
+    question: Question
     label: str
     text: str
     query: Query
@@ -158,14 +158,14 @@ class Uscrake:
         said = {True: "used", False: "none: the benchmark names none, or the variant leaves it out"}
         return {"text_evidence": said[self._passages is not None], "graph_evidence": said[self._graph is not None]}
 
-    def select(self, questions: Sequence[Asked]) -> Iterator[list[Pick]]:
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """Evidence of each question, best first within each option."""
         places = self._settings.R * max((len(question.hypotheses) for question in questions), default=1)
         together = max(1, min(QUESTIONS_TOGETHER, PLACES_TOGETHER // places))
         for start in range(0, len(questions), together):
             yield from self._select(questions[start : start + together])
 
-    def _select(self, questions: Sequence[Asked]) -> list[list[Pick]]:
+    def _select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         options = self._options(questions)
         texts: list[list[Item]] = [[] for _ in options]
         if self._passages is not None:
@@ -177,12 +177,12 @@ class Uscrake:
             judged = self._judge.score([(o.plain, items) for o, items in zip(options, found, strict=True)])
             share = self._settings.judge
             scores = [joined(own, theirs, len(t), share) for own, theirs, t in zip(scores, judged, texts, strict=True)]
-        made: dict[str, list[Pick]] = {question.question_id: [] for question in questions}
+        made: dict[str, list[SelectedEvidence]] = {question.question_id: [] for question in questions}
         for option, items, final in zip(options, found, scores, strict=True):
             made[option.question.question_id] += self._ranked(option, [item.pick for item in items], final)
         return [made[question.question_id] for question in questions]
 
-    def _options(self, questions: Sequence[Asked]) -> list[_Option]:
+    def _options(self, questions: Sequence[Question]) -> list[_Option]:
         """Every hypothesis with the tokens of question ⊕ option, each distinct text encoded once."""
         found = [(q, label, option, q.query(option)) for q in questions for label, option in q.hypotheses]
         texts = list(dict.fromkeys(text for *_, text in found))
@@ -274,7 +274,7 @@ class Uscrake:
         items = []
         if self._settings.grain == "chunk":
             for n, score in enumerate(scores.tolist()):
-                pick = Pick(option.label, "chunk", (Parent("chunk", ids[n], ids[n]),), "", texts[n], score)
+                pick = SelectedEvidence(option.label, "chunk", (Parent("chunk", ids[n], ids[n]),), "", texts[n], score)
                 items.append(_item(pick, reasons[n], None if judged_by_text else own_pools[n].vectors))
             return items
         sentences: list[Sentence] = []
@@ -286,7 +286,7 @@ class Uscrake:
             sentence, score = sentences[place], float(own[place])
             parents = (Parent("chunk", ids[sentence.chunk], ids[sentence.chunk]),)
             text = texts[sentence.chunk][sentence.start : sentence.end]
-            pick = Pick(option.label, "sentence", parents, f"{sentence.start}:{sentence.end}", text, score)
+            pick = SelectedEvidence(option.label, "sentence", parents, f"{sentence.start}:{sentence.end}", text, score)
             why = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
             items.append(_item(pick, why, None if judged_by_text else pool.vectors[sentence.rows]))
         return items
@@ -306,13 +306,13 @@ class Uscrake:
         for c in candidates.triples:
             link = {"concept": c.link.concept, "rule": c.link.rule, "link_score": round(c.link.score, 6)}
             why = {**link, "node": graph.graph.names[c.node], **found}
-            pick = pick_fact(graph.graph, c.edge, 0.0, label, graph.sentence(c.edge), **why)
+            pick = edge_evidence(graph.graph, c.edge, 0.0, label, graph.sentence(c.edge), **why)
             items.setdefault(pick.text, Item(pick))
         return list(items.values())
 
     # Together -------------------------------------------------------------------------------------------------
 
-    def _ranked(self, option: _Option, picks: Sequence[Pick], scores: Array) -> list[Pick]:
+    def _ranked(self, option: _Option, picks: Sequence[SelectedEvidence], scores: Array) -> list[SelectedEvidence]:
         """Text and the best triples in one list, by these scores, ties in the order in which they were found."""
         order = np.argsort(-scores.round(9), kind="stable").tolist()
         triples = [i for i in order if picks[i].kind == "triple"][: self._settings.s]
@@ -334,11 +334,11 @@ def joined(own: Array, judged: Array, texts: int, share: float) -> Array:
     return np.concatenate([share * theirs + (1 - share) * placed, judged[texts:]])
 
 
-def _with_stance(option: _Option, pick: Pick) -> str:
+def _with_stance(option: _Option, pick: SelectedEvidence) -> str:
     """Why a row was picked, with what it says of the option."""
     says = stance(option.question.text, option.text, pick.kind, pick.text)
     return json.dumps({**json.loads(pick.why or "{}"), "says": says}, ensure_ascii=False, sort_keys=True)
 
 
-def _item(pick: Pick, why: Mapping[str, Any], vectors: npt.NDArray[Any] | None) -> Item:
+def _item(pick: SelectedEvidence, why: Mapping[str, Any], vectors: npt.NDArray[Any] | None) -> Item:
     return Item(replace(pick, why=json.dumps(why, ensure_ascii=False, sort_keys=True)), vectors)

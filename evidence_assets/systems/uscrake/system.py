@@ -14,7 +14,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.in_use import encoder, model_key, reranker
+from evidence_assets.models.registry import encoder, model_key, reranker
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import EncoderSettings, ModelSettings, Profile
 from evidence_assets.retrieval import token_store

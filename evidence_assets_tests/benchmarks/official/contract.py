@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from evidence_assets.benchmarks.info import dataset
+from evidence_assets.benchmarks.dataset_info import dataset
 from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.lake.errors import BadInput
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks.info import dataset
+from evidence_assets.benchmarks.dataset_info import dataset
 from evidence_assets.benchmarks.readers import read_questions
 
 pytestmark = pytest.mark.dev_data

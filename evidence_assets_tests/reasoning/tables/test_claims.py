@@ -16,7 +16,7 @@ from evidence_assets.reasoning.tables.claims import (
 )
 from evidence_assets.reasoning.tables.reading import read_text
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets_tests.reasoning.tables.asked import verify_claim
+from evidence_assets_tests.reasoning.tables.solver_calls import verify_claim
 
 SCORES = TableView.of(
     "scores",

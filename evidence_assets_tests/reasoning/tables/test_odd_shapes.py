@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets_tests.reasoning.tables.asked import Told, answer_choice, verify_claim
+from evidence_assets_tests.reasoning.tables.solver_calls import Told, answer_choice, verify_claim
 
 # Attributes down the side, one thing a column.
 SIDEWAYS = TableView.of(

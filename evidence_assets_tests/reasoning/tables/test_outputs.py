@@ -10,24 +10,26 @@ from functools import cache
 from pathlib import Path
 
 import evidence_assets
-from evidence_assets.benchmarks import own
-from evidence_assets.benchmarks.records import Question
+from evidence_assets.benchmarks import user_benchmark
+from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets_tests.reasoning.tables.asked import Told, answer_choice, verify_claim
+from evidence_assets_tests.reasoning.tables.solver_calls import Told, answer_choice, verify_claim
 
 SAMPLE = Path(evidence_assets.__file__).parent / "sample" / "full"
 
 
 @cache
-def answered() -> tuple[tuple[TableView, Question, Told], ...]:
+def answered() -> tuple[tuple[TableView, QuestionRecord, Told], ...]:
     """Every question and claim of the sample about a table, answered from the whole table."""
-    tables = {table.table_id: table for table in own.read_tables(SAMPLE / "tables" / "tables.jsonl", "sample")}
+    tables = {
+        table.table_id: table for table in user_benchmark.read_tables(SAMPLE / "tables" / "tables.jsonl", "sample")
+    }
     views = {name: TableView.of(name, "", table.header, table.rows) for name, table in tables.items()}
     found = []
     for benchmark in ("sample_tables", "sample_claims"):
-        for question in own.read_questions(SAMPLE / "benchmarks" / f"{benchmark}.jsonl", benchmark):
+        for question in user_benchmark.read_questions(SAMPLE / "benchmarks" / f"{benchmark}.jsonl", benchmark):
             view = views[question.table_id or ""]
             if question.task == "verification":
                 told = verify_claim(view, question.text)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.reasoning.tables.questions import LOG_ODDS, TIED_SUPPORT
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets_tests.reasoning.tables.asked import answer_choice
+from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice
 
 DIET = TableView.of(
     "diet",

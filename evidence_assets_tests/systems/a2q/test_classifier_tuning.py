@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from evidence_assets.benchmarks.records import Question
-from evidence_assets.experiment.evidence.selection import Pick
+from evidence_assets.benchmarks.records import QuestionRecord
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.models.rerankers import Labelled, TuningSettings
 from evidence_assets.systems.a2q.classifier_tuning import labelled_triples, model_row, tuned
 from evidence_assets_tests.models.tiny import make_encoder
 
 
-def pick(head: str, relation: str, tail: str) -> Pick:
-    return Pick("", "triple", (), "", f"{head} {relation} {tail}", 1.0, json.dumps({"triple": [head, relation, tail]}))
+def pick(head: str, relation: str, tail: str) -> SelectedEvidence:
+    return SelectedEvidence(
+        "", "triple", (), "", f"{head} {relation} {tail}", 1.0, json.dumps({"triple": [head, relation, tail]})
+    )
 
 
 TREATS, SHOWS = pick("Aspirin", "treats", "fever"), pick("fever", "shows", "heat")
@@ -21,8 +23,8 @@ TREATS, SHOWS = pick("Aspirin", "treats", "fever"), pick("fever", "shows", "heat
 
 def question(
     text: str, gold: str, options: tuple[str, ...] = (), aliases: tuple[tuple[str, ...], ...] = ()
-) -> Question:
-    return Question("own", text, "dev", "mcqa" if options else "kgqa", text, options, (gold,), aliases=aliases)
+) -> QuestionRecord:
+    return QuestionRecord("own", text, "dev", "mcqa" if options else "kgqa", text, options, (gold,), aliases=aliases)
 
 
 def test_triples_with_a_right_answer_at_an_end_are_relevant() -> None:

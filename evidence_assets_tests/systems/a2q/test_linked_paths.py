@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evidence_assets.experiment.evidence.selection import Asked, Pick
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
@@ -32,11 +32,11 @@ def paths(settings: PathSettings | None = None, graph: KnowledgeGraph = GRAPH) -
     return LinkedPaths(graph, ENCODER, settings)
 
 
-def asked(text: str, *options: str) -> Asked:
-    return Asked("q", "own", "mcqa" if options else "kgqa", text, options)
+def asked(text: str, *options: str) -> Question:
+    return Question("q", "own", "mcqa" if options else "kgqa", text, options)
 
 
-def triples(picks: list[Pick]) -> list[tuple[str, str, str]]:
+def triples(picks: list[SelectedEvidence]) -> list[tuple[str, str, str]]:
     return [tuple(json.loads(pick.why or "")["triple"]) for pick in picks]
 
 

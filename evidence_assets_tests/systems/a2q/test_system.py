@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from evidence_assets.experiment.evidence.selection import Asked, Pick
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.systems.a2q.selection import (
     A2Q,
@@ -41,11 +41,11 @@ def a2q(settings: A2QSettings = SETTINGS, graph: KnowledgeGraph = GRAPH, **more:
     return A2Q(graph, ENCODER, reranker, settings, **more)  # type: ignore[arg-type]
 
 
-def asked(text: str, *options: str) -> Asked:
-    return Asked("q", "own", "mcqa", text, options)
+def asked(text: str, *options: str) -> Question:
+    return Question("q", "own", "mcqa", text, options)
 
 
-def triples(picks: list[Pick]) -> list[tuple[str, str, str]]:
+def triples(picks: list[SelectedEvidence]) -> list[tuple[str, str, str]]:
     return [tuple(json.loads(pick.why or "")["triple"]) for pick in picks]
 
 

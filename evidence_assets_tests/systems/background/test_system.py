@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.graphs.rows import triple_id
-from evidence_assets.experiment.evidence.selection import Asked, Pick
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.experiment.evidence.sources import LinkedElsewhere
 from evidence_assets.experiment.stage import Before, Read, StageContext
 from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.systems.background.recall import (
     PromptedBackground,
     StoredBackground,
@@ -36,8 +36,8 @@ NAMES = ["Switzerland", "Swiss franc", "Bern", "Alps", "Europe"]
 RELATIONS = ["currency", "capital", "located in"]
 EDGES = [(0, 0, 1), (0, 1, 2), (3, 2, 4), (0, 2, 4)]
 GRAPH = graph_of(NAMES, RELATIONS, EDGES)
-QUESTION = Asked("q1", "own", "kgqa", "What is the money of Switzerland called?")
-BAD = Asked("q2", "own", "kgqa", "A bad question about Switzerland?")
+QUESTION = Question("q1", "own", "kgqa", "What is the money of Switzerland called?")
+BAD = Question("q2", "own", "kgqa", "A bad question about Switzerland?")
 
 
 def reply(request: Request) -> str:
@@ -49,7 +49,7 @@ def reply(request: Request) -> str:
     return "(Switzerland, money called, franc)\n(Switzerland, currency, Swiss franc)"
 
 
-def recalled(*questions: Asked, by: Callable[[Request], str] = reply) -> tuple[pl.DataFrame, Scripted]:
+def recalled(*questions: Question, by: Callable[[Request], str] = reply) -> tuple[pl.DataFrame, Scripted]:
     """Rows of what a scripted model recalls."""
     generator = Scripted(by)
     source = PromptedBackground(LanguageModel(generator, Kept()))
@@ -63,7 +63,7 @@ def system(settings: BackgroundSettings | None = None, stored: StoredBackground 
     return BackgroundKnowledge(GRAPH, WordEncoder(), settings, stored or stored_background(recalled()[0]))
 
 
-def origins(found: list[Pick]) -> list[tuple[str, str]]:
+def origins(found: list[SelectedEvidence]) -> list[tuple[str, str]]:
     return [(json.loads(p.why or "")["origin"], p.text) for p in found]
 
 
@@ -129,7 +129,7 @@ def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
 
 def test_top_k_and_hops() -> None:
     assert len(system(BackgroundSettings(recall="recalled", top_k=2)).select([QUESTION])[0]) == 2
-    question = Asked("q", "own", "kgqa", "Where is Bern?")
+    question = Question("q", "own", "kgqa", "Where is Bern?")
     near = system().select([question])[0]
     assert {text for _, text in origins(near)} == {"Switzerland capital Bern"}
     far = system(BackgroundSettings(recall="recalled", D=3)).select([question])[0]

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.experiment.evidence.selection import Asked, evidence_rows
+from evidence_assets.experiment.evidence.selection import Question, evidence_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import node_passages
 from evidence_assets.lake.rows import prepare
-from evidence_assets.reasoning.asking import LanguageModel
+from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.systems.four_step_focus.grading import (
     GRADES,
@@ -82,7 +82,7 @@ def focus(
 
 
 def ask(system: FourStepFocus, *texts: str) -> list[NodeRanking]:
-    return system.rank([Asked(f"q{i}", "own", "skb_search", text) for i, text in enumerate(texts)])
+    return system.rank([Question(f"q{i}", "own", "skb_search", text) for i, text in enumerate(texts)])
 
 
 PARSER = FormParser(FORMS, BASE.type_names)
@@ -138,7 +138,7 @@ def test_what_a_grader_reads_is_the_row_of_evidence_to_the_character() -> None:
     system = focus(PARSER, settings, base_of(documents=[long, *DOCUMENTS[1:]]))
     model = Scripted(lambda request: "0.5")
     system._grader = PromptedGrader(LanguageModel(model))
-    asked = Asked("q", "b", "skb_search", "Name a remedy for fever.")
+    asked = Question("q", "b", "skb_search", "Name a remedy for fever.")
     made = evidence_rows("focus", system, [asked])
     rows = [row for row in prepare("evidence", made.rows).to_pylist() if row["source_kind"] == "node"]
     prompts = [request.user for request in model.requests]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
-from evidence_assets.experiment.evidence.selection import Asked, Pick
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.tables.questions import option_match
 from evidence_assets.reasoning.tables.solver import TableSolver, view_of
@@ -27,11 +27,11 @@ CELLS = ["fox", "red fox", "meat", "plants; meat", "5 kg", "900", "eats", "", "t
 TEXTS = st.lists(st.sampled_from(["fox", "red", "meat", "5", "eats", "what"]), max_size=4).map(" ".join)
 
 
-def _items(picks: Sequence[Pick]) -> tuple[EvidenceItem, ...]:
+def _items(picks: Sequence[SelectedEvidence]) -> tuple[EvidenceItem, ...]:
     return tuple(EvidenceItem(p.locator, p.kind, p.parents[0].id, p.locator, p.text) for p in picks)
 
 
-def _picks(question: Asked, table: Table, variant: str = "keep_all") -> list[Pick]:
+def _picks(question: Question, table: Table, variant: str = "keep_all") -> list[SelectedEvidence]:
     selector = CollapsedTable({table.table_id: (table, "1")}, settings_of(f"table/{variant}"), HashedWords())
     return next(iter(selector.select([question])))
 
@@ -43,7 +43,7 @@ def test_each_cell_stands_in_one_row_of_evidence_and_the_table_is_whole(
     table = Table("b", "t", "", ("Animal", "Diet", ""), tuple(map(tuple, rows)))
     for options in ((first, second), CLAIM_LABELS):
         task = "table_qa" if options != CLAIM_LABELS else "verification"
-        picks = _picks(Asked("q", "b", task, text, options, "t"), table)
+        picks = _picks(Question("q", "b", task, text, options, "t"), table)
         view, ids = view_of(_items(picks))
         own = () if task == "verification" else options
         whole = next(
@@ -87,7 +87,7 @@ def test_rows_bear_on_an_option_that_no_other_row_outdoes(
 def test_a_cell_of_no_row_that_bears_is_cited_by_its_column() -> None:
     rows = (("Como", "425 m"), ("Garda", "346 m"), ("Iseo", "251 m"), ("Orta", "143 m"))
     lakes = Table("b", "t", "", ("Lake", "Depth"), rows)
-    asked = Asked("q", "b", "table_qa", "How many lakes have a depth over 250?", ("3", "two"), "t")
+    asked = Question("q", "b", "table_qa", "How many lakes have a depth over 250?", ("3", "two"), "t")
     items = _items(_picks(asked, lakes))
     assert [item.locator for item in items] == ["c0", "c1"] and items[1].text == "Depth\n425 m\n346 m\n251 m\n143 m"
     chain = TableSolver().explain([ExplainOption(asked.text, "A", "3", items, "table_qa")])[0]
@@ -105,7 +105,7 @@ def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data:
     wholes = collapsed_tables(asked, tables, settings, HashedWords())
     selector = CollapsedTable({k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
     found = selector.select(
-        [Asked(q.question_id, "b", "table_qa", q.text, q.options, q.table_id or "") for q in questions]
+        [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id or "") for q in questions]
     )
     for question, whole, picks in zip(questions, wholes, found, strict=True):
         every = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text) for c in whole.cells)

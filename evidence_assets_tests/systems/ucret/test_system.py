@@ -15,7 +15,7 @@ import pytest
 from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -33,7 +33,7 @@ from evidence_assets.systems.ucret.system import (
     collapsed_tables,
     encode_unique,
 )
-from evidence_assets_tests.reasoning.tables.asked import Told, answer_choice, verify_claim
+from evidence_assets_tests.reasoning.tables.solver_calls import Told, answer_choice, verify_claim
 
 NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
 VARIANTS: dict[str, UcretSettings] = {name: settings_of(f"table/{name}") for name in NAMED}
@@ -150,7 +150,7 @@ def test_our_variants_keep_every_column_for_a_claim_and_what_bears_on_a_question
 
 def test_a_caption_is_evidence_behind_the_cells() -> None:
     tables = {"diet": (replace(DIET, caption=" Diets of mammals "), "1"), "scores": (SCORES, "1")}
-    asked = [Asked(q.question_id, "b", "table_qa", q.text, q.options, q.table_id) for q in (ASKED, CLAIM)]
+    asked = [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id) for q in (ASKED, CLAIM)]
     for name in NAMED:
         first, second = CollapsedTable(tables, VARIANTS[name], HashedWords()).select(asked)
         assert [(p.kind, p.locator, p.text) for p in first if p.kind == "caption"] == [

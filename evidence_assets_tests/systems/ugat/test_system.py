@@ -26,13 +26,13 @@ from evidence_assets.experiment.evidence.question_concepts import (
     subgraph_rows,
     surroundings_of,
 )
-from evidence_assets.experiment.evidence.selection import Asked, Pick, evidence_rows
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, evidence_rows
 from evidence_assets.experiment.stage import Before
 from evidence_assets.experiment.system import read_settings
 from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.reasoning.paths import Fact, walked_edges, wrong_with
+from evidence_assets.reasoning.paths import PathFact, walked_edges, wrong_with
 from evidence_assets.systems.ugat.system import GraphPaths, PathSelection, UgatSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
 from evidence_assets_tests.lake_rows import stored
@@ -181,7 +181,7 @@ def test_a_whole_subgraph_is_all_within_d_steps_as_networkx_finds_it(D: int) -> 
 # As a selector -------------------------------------------------------------------------------------------------------
 
 
-THIRST = Asked(
+THIRST = Question(
     "q1",
     "b",
     "mcqa",
@@ -196,14 +196,16 @@ def graph(tmp_path: Path) -> KnowledgeGraph:
     return small_graph(tmp_path)
 
 
-def facts(graph: KnowledgeGraph) -> dict[str, Fact]:
+def facts(graph: KnowledgeGraph) -> dict[str, PathFact]:
     ends = graph.edge_column("head_id"), graph.edge_column("relation"), graph.edge_column("tail_id")
     stated = zip(*ends, map(graph.triple, range(len(graph.edge_ids))), strict=True)
-    rows = [Fact(head, relation, tail, names[0], names[2]) for head, relation, tail, names in stated]
+    rows = [PathFact(head, relation, tail, names[0], names[2]) for head, relation, tail, names in stated]
     return dict(zip(graph.edge_ids, rows, strict=True))
 
 
-def select(graph: KnowledgeGraph, *questions: Asked, settings: UgatSettings = SETTINGS) -> list[list[Pick]]:
+def select(
+    graph: KnowledgeGraph, *questions: Question, settings: UgatSettings = SETTINGS
+) -> list[list[SelectedEvidence]]:
     around = surroundings_of(questions, graph, WIDE)
     return list(GraphPaths(graph, around, load(), settings).select(questions))
 
@@ -233,11 +235,11 @@ def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: Knowledg
     ids=["no concept", "options without nodes", "one node with a self-loop", "another part", "no options"],
 )
 def test_odd_questions_have_no_evidence(graph: KnowledgeGraph, text: str, options: tuple[str, ...]) -> None:
-    assert select(graph, Asked("q", "b", "mcqa", text, options)) == [[]]
+    assert select(graph, Question("q", "b", "mcqa", text, options)) == [[]]
 
 
 def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None:
-    asked = [THIRST, Asked("q2", "b", "mcqa", "Why so?", ("fever",))]
+    asked = [THIRST, Question("q2", "b", "mcqa", "Why so?", ("fever",))]
     narrow = Expansion(3, 1, 3)
     made = subgraph_rows(asked, graph, narrow)
     rows = {row["question_id"]: row for row in stored("subgraphs", made.rows).to_dicts()}
@@ -263,7 +265,7 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
 
 def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(graph: KnowledgeGraph) -> None:
     text, options = "Which of these has metformin not to do with?", ("diabetes", "biguanide", "writing")
-    question = Asked("q", "b", "mcqa", text, options, negated=True)
+    question = Question("q", "b", "mcqa", text, options, negated=True)
     selector = GraphPaths(graph, surroundings_of([question], graph, WIDE), load(), SETTINGS)
     evidence = stored("evidence", evidence_rows("ugat", selector, [question]).rows)
     solver = ExtractiveSolver(minilm())

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.experiment.evidence.selection import Asked, Pick
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.retrieval.maxsim import maxsim_texts, nearest_of
 from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build, source_version
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
@@ -44,8 +44,8 @@ PAGES = {
     "One": "Sugar",
 }
 QUESTIONS = [
-    Asked("q1", "b", "mcqa", "Which food is sweet and made by bees?", ("honey", "salt", "sea water")),
-    Asked("q2", "b", "mcqa", "Where do fish live?", ("sea", "hive")),
+    Question("q1", "b", "mcqa", "Which food is sweet and made by bees?", ("honey", "salt", "sea water")),
+    Question("q2", "b", "mcqa", "Where do fish live?", ("sea", "hive")),
 ]
 NODES = [(f"n{i}", name) for i, name in enumerate(("bee", "honey", "hive", "salt", "sea", "fish"))]
 NODES += [(f"x{i:03d}", f"thing {i}") for i in range(60)]
@@ -107,11 +107,13 @@ def whole(corpus: Passages) -> TokenTexts:
     return corpus.seen(ENCODER).texts(np.arange(len(corpus.corpus)))
 
 
-def why(pick: Pick) -> dict[str, Any]:
+def why(pick: SelectedEvidence) -> dict[str, Any]:
     return dict(json.loads(pick.why or "{}"))
 
 
-def assert_nearest_first(picks: list[Pick], label: str, distances: dict[str, float], k: int, within: float) -> None:
+def assert_nearest_first(
+    picks: list[SelectedEvidence], label: str, distances: dict[str, float], k: int, within: float
+) -> None:
     """The picks of an option are the k chunks of the smallest distances, in their order and with their scores."""
     own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
     expected = sorted(distances, key=lambda name: (distances[name], name))[:k]
@@ -248,10 +250,10 @@ def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_p
 
 @pytest.mark.parametrize("cost", COSTS)
 def test_edge_cases_are_defined(corpus: Passages, tmp_path: Path, cost: Any) -> None:
-    stop_words = Asked("q", "b", "mcqa", "is it in the", ("or", ""))
+    stop_words = Question("q", "b", "mcqa", "is it in the", ("or", ""))
     picks = next(iter(selector(corpus, cost=cost, R=2, k=9).select([stop_words])))
     assert {p.option for p in picks} == {"A", "B"}  # a query of stop words only still ranks its pool
-    no_token = Asked("q", "b", "mcqa", " ", ("", " "))
+    no_token = Question("q", "b", "mcqa", " ", ("", " "))
     assert list(selector(corpus, cost=cost).select([no_token])) == [[]]
     assert list(selector(passages(tmp_path, {}), cost=cost).select(QUESTIONS)) == [[], []]
 
@@ -290,7 +292,7 @@ def test_triples_stand_beside_text_with_the_rule_that_led_to_them(corpus: Passag
 
 
 def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -> None:
-    question, few = Asked("q", "b", "mcqa", "Where do fish live? Near thing 7?", ("sea",)), graph(cap=4)
+    question, few = Question("q", "b", "mcqa", "Where do fish live? Near thing 7?", ("sea",)), graph(cap=4)
     (found,) = few.candidates([(question.text, "sea")])
     assert (len(found.triples), found.found, found.dropped) == (4, 62, 58)
     ids = [few.graph.edge_ids[c.edge] for c in found.triples]

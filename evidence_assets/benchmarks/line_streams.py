@@ -1,0 +1,268 @@
+"""Streams of lines and rows out of raw files, in constant memory (JSON: see :mod:`json_streams`).
+
+A generator raises :class:`BadInput` with file, line and field where it meets the fault.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.input_files import refuse_what_is_no_file
+from evidence_assets.text.spelling import nearest
+
+BLOCK = 1 << 20
+# A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
+csv.field_size_limit(1 << 24)
+MOST_EXPANDED = 200
+"""How many times its size gzip data may unpack to; tables of numbers reach 20."""
+GZIP_MAGIC = b"\x1f\x8b"
+SIGNATURES = {
+    rb"PAR1\x15": "a Parquet file",
+    rb"PK\x03\x04": "a zip archive or an Excel workbook",
+    rb"%PDF-": "a PDF",
+    rb"BZh[1-9]1AY": "bzip2 data",
+    rb"\xfd7zXZ": "xz data",
+    rb"\x28\xb5\x2f\xfd": "zstandard data",
+    rb"\xff\xfe|\xfe\xff": "UTF-16 text",
+    rb"version https://git-lfs": "a Git LFS pointer and not the file itself",
+    rb"\s*(?i:<!doctype html|<html)": "an HTML page, as a failed download leaves it",
+}
+
+
+class _Unpacked(io.RawIOBase):
+    """Unpacked gzip data, rejected if they are made to fill memory or a disk: no text shrinks so much."""
+
+    def __init__(self, packed: BinaryIO, path: Path) -> None:
+        self._source, self._path = gzip.GzipFile(fileobj=packed), path
+        self._room = BLOCK + MOST_EXPANDED * path.stat().st_size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._source.read1(len(buffer))
+        self._room -= len(data)
+        if self._room < 0:
+            raise BadInput(f"unpacks to more than {MOST_EXPANDED} times its size; unpack it by hand", file=self._path)
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open ``path``, unpacking gzip, once its first bytes fit its name."""
+    refuse_what_is_no_file(path)
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == GZIP_MAGIC
+            raw.seek(0)
+            if packed != (path.suffix == ".gz"):
+                raise BadInput(
+                    "holds gzip data; name it .gz" if packed else "is named .gz but holds no gzip data", file=path
+                )
+            yield io.BufferedReader(_Unpacked(raw, path), BLOCK) if packed else raw
+    except OSError as refused:
+        raise BadInput(f"cannot be read ({refused.strerror or refused})", file=path) from refused
+
+
+def text_lines(path: Path, expected: str = "UTF-8 text") -> Iterator[tuple[int, str]]:
+    """Lines of a UTF-8 file, numbered from 1, without line ends (``\\n``, ``\\r\\n``) and byte order mark."""
+    number = 0
+    with open_bytes(path) as stream:
+        try:
+            for number, raw in enumerate(stream, 1):
+                if number == 1:
+                    _refuse_other_formats(path, raw, expected)
+                    raw = raw.removeprefix(b"\xef\xbb\xbf")
+                yield number, _decoded(path, number, raw.removesuffix(b"\n").removesuffix(b"\r"))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as broken:
+            raise BadInput(
+                f"the gzip data are cut short or damaged ({broken}); fetch the file again", file=path, line=number + 1
+            ) from broken
+
+
+def _refuse_other_formats(path: Path, head: bytes, expected: str) -> None:
+    start = head[:64].removeprefix(b"\xef\xbb\xbf")
+    for signature, name in SIGNATURES.items():
+        if re.match(signature, start):
+            raise BadInput(f"is {name}, expected {expected}", file=path, line=1)
+
+
+def _decoded(path: Path, number: int, raw: bytes) -> str:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = (
+            f"byte {error.start + 1} of the line (0x{raw[error.start]:02x}) is not UTF-8; convert the file to UTF-8"
+        )
+        raise BadInput(message, file=path, line=number) from error
+    if "\0" in text:
+        raise BadInput("contains a NUL byte: a binary, UTF-16 or damaged file", file=path, line=number)
+    return text
+
+
+def read_text(path: Path, expected: str = "UTF-8 text") -> str:
+    """The whole file as one text with ``\\n`` line ends."""
+    return "\n".join(line for _, line in text_lines(path, expected))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record of a file with its place, whose fields are taken out with a check of their type.
+
+    ``inside`` is the path of the record within its line (``question.choices[1]``) for nested ones.
+    """
+
+    values: dict[str, Any]
+    file: Path
+    line: int | None = None
+    inside: str = ""
+
+    def bad(self, message: str, field: str | None = None) -> BadInput:
+        """The error to raise about this record, or about one of its fields."""
+        return BadInput(message, file=self.file, line=self.line, field=self._path(field) or None)
+
+    def only(self, fields: Sequence[str]) -> None:
+        """Refuse a field that is none of ``fields``: a misspelt optional field would otherwise go unread."""
+        for field in self.values:
+            if field not in fields:
+                near = nearest(field, fields)
+                raise self.bad(f"unknown field; did you mean {near!r}? Known are {', '.join(fields)}", field)
+
+    def _path(self, field: str | None) -> str:
+        return ".".join(part for part in (self.inside, field) if part)
+
+    def get(self, field: str) -> Any:
+        """The field's value, whatever its type; a missing one is an error, null is not."""
+        try:
+            return self.values[field]
+        except KeyError:
+            raise self.bad(f"missing; the record has {', '.join(self.values) or 'no field'}", field) from None
+
+    def text(self, field: str, *, blank: bool = False) -> str:
+        """A string, by default not blank."""
+        return self._text(self.get(field), field, blank)
+
+    def text_or_none(self, field: str) -> str | None:
+        """A string, or None where the field is absent, null or blank."""
+        value = self.values.get(field)
+        if value is None:
+            return None
+        text = self._text(value, field, True)
+        return text if text.strip() else None
+
+    def label(self, field: str) -> str:
+        """A string or whole number, as a string: for ids, which official files write either way."""
+        value = self.get(field)
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.text(field)
+
+    def number(self, field: str) -> int:
+        """A whole number, or a string that is one."""
+        value = self.get(field)
+        if isinstance(value, str) and len(value) < 20 and value.strip().lstrip("-").isdecimal():
+            return int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.bad(f"{shown(value)} is not a whole number", field)
+        return value
+
+    def list(self, field: str) -> Sequence[Any]:
+        value = self.get(field)
+        if not isinstance(value, list):
+            raise self.bad(f"{shown(value)} is not a list", field)
+        return value
+
+    def texts(self, field: str, *, blank: bool = False) -> tuple[str, ...]:
+        return tuple(self._text(item, f"{field}[{i}]", blank) for i, item in enumerate(self.list(field)))
+
+    def row(self, field: str) -> Row:
+        return self._row(self.get(field), field)
+
+    def rows(self, field: str) -> tuple[Row, ...]:
+        return tuple(self._row(item, f"{field}[{i}]") for i, item in enumerate(self.list(field)))
+
+    def _row(self, value: Any, field: str) -> Row:
+        if not isinstance(value, dict):
+            raise self.bad(f"{shown(value)} is not an object", field)
+        return Row(value, self.file, self.line, self._path(field))
+
+    def _text(self, value: Any, field: str, blank: bool) -> str:
+        if not isinstance(value, str):
+            raise self.bad(f"{shown(value)} is not a text", field)
+        if not (blank or value.strip()):
+            raise self.bad("is empty", field)
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                raise self.bad(f"character {error.start + 1} is half of a surrogate pair", field) from error
+        return value
+
+
+def shown(value: Any) -> str:
+    """A value as an error message quotes it, shortened."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def delimited(
+    path: Path, delimiter: str = "\t", *, columns: int | None = None, quoted: bool = False, blank: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a delimited file with the line that each begins on.
+
+    ``columns``: How many fields a row must have. ``quoted``: Whether a field in double quotes may hold delimiters and
+    line ends. ``blank``: Whether blank lines are rows.
+    """
+    lines = text_lines(path, "delimited text")
+    plain = ((number, line.split(delimiter) if line else []) for number, line in lines)
+    for number, fields in _quoted_rows(path, delimiter, lines) if quoted else plain:
+        if not fields and not blank:
+            continue
+        if columns is not None and len(fields) != columns:
+            raise BadInput(f"{len(fields)} fields, expected {columns}", file=path, line=number)
+        yield number, fields
+
+
+def _quoted_rows(path: Path, delimiter: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
+    while True:
+        start = reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            message = f"not a well-formed row ({error}); a quote inside a quoted field is written twice"
+            if "unexpected end of data" in str(error) or "field limit" in str(error):
+                message = "a quote opened in this row is never closed"
+            raise BadInput(message, file=path, line=start) from error
+        yield start, fields
+
+
+def headed_rows(
+    path: Path, needed: Sequence[str], delimiter: str = ",", *, quoted: bool = True, header: Sequence[str] | None = None
+) -> Iterator[Row]:
+    """Rows of a delimited file by column name; the first row names the columns unless ``header`` does."""
+    rows = delimited(path, delimiter, quoted=quoted)
+    names = list(header) if header is not None else next(rows, (1, []))[1]
+    absent = [name for name in needed if name not in names]
+    if absent:
+        found = ", ".join(names) if len(names) < 20 else f"{len(names)} columns"
+        raise BadInput(
+            f"the header lacks this column (found: {found or 'an empty file'})", file=path, line=1, field=absent[0]
+        )
+    if len(set(names)) < len(names):
+        raise BadInput("the header names a column twice", file=path, line=1)
+    for number, fields in rows:
+        if len(fields) != len(names):
+            raise BadInput(f"{len(fields)} fields, expected {len(names)}", file=path, line=number)
+        yield Row(dict(zip(names, fields, strict=True)), path, number)

@@ -1,0 +1,213 @@
+"""A corpus made of documents: chunks, vectors, index and token store, each by one function that knows no Dagster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evidence_assets import profiles
+from evidence_assets.benchmarks.corpora import Portion
+from evidence_assets.benchmarks.corpus_parts import Parts
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks
+from evidence_assets.experiment.evidence.sources import encoded_by
+from evidence_assets.experiment.stage import Say, StageContext, StageOutput, progress, silent
+from evidence_assets.graphs.graph_store import encoded
+from evidence_assets.lake.array_files import give_back
+from evidence_assets.lake.atomic import replacing_folder
+from evidence_assets.lake.lineage import DERIVED, GENERATED
+from evidence_assets.lake.rows import typed
+from evidence_assets.lake.store import Lake, asset_folder
+from evidence_assets.models.protocols import FloatArray
+from evidence_assets.models.registry import encoder, model_key
+from evidence_assets.profiles import ModelSettings
+from evidence_assets.retrieval import corpus as rows
+from evidence_assets.retrieval import index_building, token_store
+from evidence_assets.retrieval.corpus_files import write_corpus_files
+from evidence_assets.retrieval.embedding import OverBlocks, embed
+from evidence_assets.retrieval.token_cache import TextTokens
+from evidence_assets.retrieval.vector_index import IndexMeta
+
+Tokens = Literal["stored", "on_demand"]
+STORED_UP_TO = 2_000_000_000
+"""Bytes of token vectors up to which a corpus keeps those of all its chunks."""
+TOKEN_BYTES = 21
+"""Bytes of a token's row besides its vector, as measured."""
+
+
+def parts_of(lake: Lake, name: str) -> Parts:
+    """The chunks of a corpus by portion."""
+    return Parts(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
+
+
+def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent) -> tuple[Parts, int]:
+    """The chunks of all shards by portion, and how many portions were cut anew because they changed."""
+    profile = profiles.load()
+    model = encoder(profile.encoder)
+    parts = parts_of(lake, name)
+    with lake.lock(f"corpus/{name}/parts"):
+        count = parts.bring_up_to_date(
+            portions,
+            model,
+            model_key(model),
+            profile.chunking.max_tokens,
+            profile.shards.corpus,
+            progress("bytes cut into chunks", inform),
+        )
+    return parts, count
+
+
+def kept_tokens(parts: Parts) -> Tokens:
+    """Whether the token vectors of all chunks are kept, as of a small corpus, or made on demand."""
+    dimensions = encoder(profiles.load().token_encoder).dimensions
+    return "stored" if parts.tokens * (2 * dimensions + TOKEN_BYTES) <= STORED_UP_TO else "on_demand"
+
+
+def chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> StageOutput:
+    """The chunks of the step's shard; the first shard that is made cuts what has changed, for all of them."""
+    parts, count = cut(step.lake, name, portions, step.inform)
+    table = parts.shard(step.shard)
+    documents = len(table.column("doc_id").unique())
+    tokens = pc.sum(table.column("n_tokens")).as_py() or 0
+    return StageOutput(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
+
+
+def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOutput:
+    """One vector a chunk of the step's shard; of a chunk that is too long for the encoder, its pieces are encoded."""
+    settings = on_a_card(step.profile.encoder, step.shard)
+    model = encoder(settings)
+    columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
+    texts = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
+    waiting: list[pa.Table] = []
+
+    def keep(table: pa.Table, last: bool) -> None:
+        waiting.append(table)
+        if last or step.blocks.due():
+            step.blocks.keep({"chunk_embeddings": pa.concat_tables(waiting)})
+            waiting.clear()
+
+    table, reused = embed(
+        texts,
+        step.previous(),
+        model,
+        model_key(model),
+        keep,
+        step.progress("chunks encoded"),
+        partial(_vectors, settings, bool(step.encoder)),
+        over,
+    )
+    ids = table.column("chunk_id").to_pylist()
+    lineage = [_edges(ids, DERIVED, "chunk", ids)]
+    if key := encoded_by(step):
+        lineage.append(_edges(ids, GENERATED, "model", [key] * len(ids)))
+    return StageOutput(table, pa.concat_tables(lineage), {"model": model_key(model)}, reused)
+
+
+def _vectors(settings: ModelSettings, in_pieces: bool, texts: Sequence[str]) -> FloatArray:
+    """Vectors of texts by the encoder of these settings, in whatever process."""
+    # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
+    inner = encoder(settings).inner
+    return encoded(inner, texts) if in_pieces else inner.sentences(texts)
+
+
+def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.Table:
+    """Lineage of vectors, each of one parent."""
+    same = {"child_kind": "chunk_embedding", "relation": relation, "parent_kind": kind}
+    columns = {"child_id": ids, "parent_id": parents, "parent_version": parents}
+    return typed("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in same.items()}})
+
+
+def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
+    """The settings of a model that works on a shard: where there are several cards, shards take turns on them."""
+    import torch
+
+    count = torch.cuda.device_count()
+    if settings.device != "auto" or count < 2:
+        return settings
+    return settings.model_copy(update={"device": f"cuda:{shard % count}"})
+
+
+def index(lake: Lake, name: str, inform: Say = silent, of: str = "") -> IndexMeta:
+    """Write the files that answers read, with the index over all shards of the vectors of the encoder ``of``."""
+    settings = profiles.load()
+    partitions, vectors = rows.partitions_of(lake, name, of), rows.embeddings_key(name, of)
+    models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
+    with replacing_folder(lake.index_folder(rows.index_key(name, of))) as folder:
+        count = write_corpus_files(folder, rows.corpus_shards(lake, name, of))
+        give_back()
+        return index_building.write(
+            folder,
+            built_from=rows.corpus_version(lake, name, of),
+            model_id=next((model[0] for model in models if len(model)), ""),
+            memory=settings.index.bytes,
+            kind=settings.index.kind,
+            at=settings.retrieval.R,
+            queries=_questions(lake, name, of) if count > index_building.FLAT_UP_TO else None,
+            heard=progress("vectors in the index", inform),
+        )
+
+
+def _questions(lake: Lake, name: str, of: str) -> npt.NDArray[np.float32] | None:
+    """Vectors of some questions that are asked of the corpus; None where the lake holds none."""
+    texts: list[str] = []
+    for benchmark in benchmarks().values():
+        if benchmark.corpus == name:
+            asked = lake.read(
+                "questions", f"questions/{benchmark.family}", columns=["benchmark", "question_id", "text"]
+            )
+            own = asked.filter(asked["benchmark"] == benchmark.name).sort("question_id")
+            texts += own["text"][: index_building.QUERIES].to_list()
+    profile = profiles.load().using({"encoder": of} if of else {})
+    return encoder(profile.encoder).sentences(texts[: index_building.QUERIES]) if texts else None
+
+
+def tokens_of(lake: Lake, name: str, kept: Tokens, over: OverBlocks = map) -> tuple[token_store.StoreMeta, int]:
+    """The token store over all shards, and how many chunks were taken over."""
+    settings = profiles.load().token_encoder
+    model = encoder(settings).inner
+    place, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.chunk_texts(lake, name)
+    version = rows.chunks_version(lake, name)
+    return token_store.build(
+        place,
+        texts,
+        model,
+        model_key(model),
+        version,
+        vectors=kept == "stored",
+        encode=partial(_tokens, settings),
+        over=over,
+    )
+
+
+def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
+    """Tokens of texts by the encoder of these settings, in whatever process."""
+    return token_store.encoded(encoder(settings).inner, texts)
+
+
+def make_corpus(
+    lake: Lake, name: str, portions: Sequence[Portion], inform: Say, tokens: Tokens = "stored"
+) -> dict[str, Any]:
+    """All of a corpus, in order; returns how many chunks there are and how many were taken over unchanged."""
+    base, reused, count = f"corpus/{name}", 0, 0
+    for shard in range(profiles.load().shards.corpus):
+        partition = str(shard)
+        step = StageContext(lake, "chunks", f"{base}/chunks", partition, inform)
+        inform("cutting documents into chunks")
+        lake.write(step.asset, partition, {"chunks": chunks(step, name, portions).rows})
+        step = StageContext(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
+        inform("encoding chunks")
+        made = embeddings(step, name)
+        assert made.lineage is not None
+        lake.write(step.asset, partition, {"chunk_embeddings": made.rows, "lineage_edges": made.lineage})
+        reused += made.reused or 0
+        count += len(made.rows)
+    inform("building the index")
+    index(lake, name, inform)
+    inform("keeping the vectors of tokens")
+    tokens_of(lake, name, tokens)
+    return {"chunks": count, "reused": reused}

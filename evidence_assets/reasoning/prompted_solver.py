@@ -1,0 +1,249 @@
+"""Our own way of putting the typed tasks to a language model, and the solver that does so in ours or a paper's way.
+
+Requests on one question begin alike as far as they can, so that a server reads the common part once.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evidence_assets.lake.errors import UnusableReply
+from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Request, object_schema
+from evidence_assets.reasoning import table_prompts
+from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
+from evidence_assets.reasoning.reply_parsing import json_object, one_of, parse_answer
+from evidence_assets.reasoning.table_prompts import is_table_task
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words, asked, fenced, is_claim, negated
+
+VERSION = "3"
+"""Changes whenever equal replies may be read otherwise."""
+NOT_ENOUGH = "NOT ENOUGH INFORMATION"
+MOST_STEPS = 40
+EXPLAIN = Template.load(__package__, "explain", "question evidence none answer negated")
+_CHOICE = "question answers evidence reasoning negated insufficient labels"
+CHOOSE, CHOOSE_CLOSED = (Template.load(__package__, name, _CHOICE) for name in ("choose", "choose_closed"))
+INSUFFICIENT = "INSUFFICIENT"
+"""What a model replies where the material settles nothing."""
+
+EXPLAIN_TOKENS = 1024
+CHOOSE_TOKENS = 32
+
+_STEP = object_schema(
+    text={"type": "string"},
+    evidence={"type": "array", "items": {"type": "integer"}},
+    quotes={"type": "array", "items": {"type": "string"}},
+)
+EXPLAIN_SCHEMA = json.dumps(object_schema(steps={"type": "array", "items": _STEP}), sort_keys=True)
+
+
+def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
+    """Ask for the chain that links a question to one option; evidence is numbered from 1 in the order given."""
+    if is_table_task(task):
+        return table_prompts.explain_request(task, words)
+    kind = "label of the claim" if is_claim(task) else "proposed answer"
+    evidence = [fenced(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
+    return words.of(EXPLAIN).request(
+        EXPLAIN_TOKENS,
+        (),
+        EXPLAIN_SCHEMA,
+        question=asked(task),
+        answer=fenced(kind, task.option),
+        evidence="\n\n".join(evidence),
+        none="" if evidence else "none",
+        negated=negated(task),
+    )
+
+
+def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
+    """Ask for one label, given the chains of all options and the evidence that they cite, without chains all of it."""
+    if is_table_task(task):
+        return table_prompts.choose_request(task, words)
+    cited = {identifier for chain in task.chains for step in chain.steps for identifier in step.cited}
+    shown = _numbered(task.evidence, cited if task.chains else None)
+    texts = [item.text for item, _ in shown.values()]
+    answers = (
+        []
+        if is_claim(task)
+        else [fenced(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)]
+    )
+    once = {number: fenced(f"evidence {number}", item.text) for item, number in shown.values()}
+    chains = [fenced(f"reasoning towards {chain.hypothesis}", _written(chain, shown)) for chain in task.chains]
+    insufficient = "" if is_claim(task) or INSUFFICIENT in task.labels else INSUFFICIENT
+    names = (*task.labels, *filter(None, [insufficient]))
+    template = CHOOSE if task.chains or texts else CHOOSE_CLOSED
+    return words.of(template).request(
+        CHOOSE_TOKENS,
+        names,
+        question=asked(task),
+        answers="\n\n".join(answers),
+        evidence="\n\n".join(once.values()),
+        reasoning="\n\n".join(chains),
+        negated=negated(task),
+        insufficient=insufficient,
+        labels=", ".join(names),
+    )
+
+
+def _numbered(
+    evidence: Mapping[str, Sequence[EvidenceItem]], wanted: set[str] | None
+) -> dict[str, tuple[EvidenceItem, int]]:
+    """Evidence by id with its number; the same fact has the same number, whichever option it was found for."""
+    numbers: dict[str, int] = {}
+    found: dict[str, tuple[EvidenceItem, int]] = {}
+    for items in evidence.values():
+        for item in items:
+            if wanted is None or item.evidence_id in wanted:
+                found[item.evidence_id] = (item, numbers.setdefault(item.content_hash, len(numbers) + 1))
+    return found
+
+
+def _written(chain: Chain, shown: Mapping[str, tuple[EvidenceItem, int]]) -> str:
+    """A chain as numbered lines; citations of evidence that was never given are said to be so."""
+    lines = []
+    for number, step in enumerate(chain.steps, start=1):
+        cited = [str(shown[each][1]) if each in shown else "one that does not exist" for each in step.cited]
+        lines.append(f"{number}. {step.text}" + (f" [evidence {', '.join(cited)}]" if cited else ""))
+    return "\n".join(lines) or "Nothing in the evidence leads here."
+
+
+def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
+    """The steps of a reply to the explaining task; one in another script than the question is refused.
+
+    A number that no evidence has is kept as a citation of ``evidence N``, which the citation check finds absent.
+    """
+    if is_table_task(task):
+        return table_prompts.parse_steps(reply, task)
+    steps = json_object(reply).get("steps")
+    if not isinstance(steps, list):
+        raise UnusableReply("it is no JSON object with a list of steps")
+    if len(steps) > MOST_STEPS:
+        raise UnusableReply(f"it has {len(steps)} steps, more than {MOST_STEPS}")
+    found = tuple(_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
+    _refuse_other_script(task.question, " ".join(step.text for step in found))
+    return found
+
+
+def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
+    """The label of a reply to the choosing task; None where the model finds the material insufficient."""
+    if is_table_task(task):
+        return one_of(reply, task.labels)
+    labels, options = list(task.labels), list(task.options)
+    if task.task != "verification" and INSUFFICIENT not in labels:
+        labels.append(INSUFFICIENT)
+        options.append("the material is insufficient")
+    answer = parse_answer(reply, labels, options)
+    return None if answer == INSUFFICIENT and INSUFFICIENT not in task.labels else answer
+
+
+def _step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> ChainStep:
+    if not isinstance(step, dict) or not isinstance(step.get("text"), str) or not step["text"].strip():
+        raise UnusableReply(f"its step {number} has no text")
+    numbers, quotes = step.get("evidence", []), step.get("quotes", [])
+    if not isinstance(numbers, list) or not all(
+        isinstance(each, int) and not isinstance(each, bool) for each in numbers
+    ):
+        raise UnusableReply(f"the evidence of its step {number} is no list of numbers")
+    if not isinstance(quotes, list) or not all(isinstance(each, str) for each in quotes):
+        raise UnusableReply(f"the quotes of its step {number} are no list of texts")
+    cited = (evidence[each - 1].evidence_id if 0 < each <= len(evidence) else f"evidence {each}" for each in numbers)
+    return ChainStep(
+        step["text"].strip(), tuple(dict.fromkeys(cited)), tuple(quote for quote in quotes if quote.strip())
+    )
+
+
+def _script(text: str) -> str:
+    """The commonest script among a text's letters, by the first word of their Unicode names."""
+    scripts = [unicodedata.name(char, "?").split()[0] for char in text if char.isalpha()]
+    return max(sorted(set(scripts)), key=scripts.count) if len(scripts) >= 10 else ""
+
+
+def _refuse_other_script(question: str, reply: str) -> None:
+    asked, given = _script(question), _script(reply)
+    if asked and given and asked != given:
+        raise UnusableReply(f"it is written in {given.title()} script, the question in {asked.title()}")
+
+
+def judged(task: ChooseAnswer, answer: str | None, *, vetoes: bool = False) -> Choice:
+    """A model's label with its citations' verdicts; ``vetoes``: whether an answer that none supports is withheld."""
+    shares = {}
+    for chain in task.chains:
+        verdicts = [citation.verdict for citation in check(chain, task.evidence.get(chain.hypothesis, ()))]
+        shares[chain.hypothesis] = verdicts.count("verified") / len(verdicts) if verdicts else 0.0
+    supported = tuple(label for label in task.labels if shares.get(label, 0) > 0)
+    if vetoes and answer == NOT_ENOUGH and task.task == "verification":
+        # That nothing settles a claim is an answer, for which no cell need speak.
+        return Choice(answer, (answer,), "insufficient", round(shares.get(answer, 0.0), 6))
+    unfounded = vetoes and bool(task.chains) and any(task.evidence.values()) and not supported
+    if answer is None or unfounded:
+        return Choice(None, supported, "insufficient", 0.0)
+    return Choice(answer, supported, "answered", round(shares.get(answer, 0.0), 6))
+
+
+Once = PromptedTask[ChooseAnswer, tuple[Choice, Chain]]
+
+
+@dataclass(frozen=True)
+class Style:
+    """What is asked of a question with options: an explanation of each and then a choice, or both at ``once``.
+
+    A style that explains nothing chooses from the evidence, or from the question alone.
+    """
+
+    explain: PromptedTask[ExplainOption, Chain] | None
+    choose: PromptedTask[ChooseAnswer, Choice] | None
+    once: Once | None = None
+
+    @property
+    def tasks(self) -> tuple[PromptedTask[Any, Any], ...]:
+        return tuple(task for task in (self.explain, self.choose, self.once) if task is not None)
+
+
+class PromptedSolver:
+    """Answers the typed tasks by asking a language model, in our own way or as a paper does.
+
+    The label is the model's; which options count as supported is not: those whose chain has a citation that verifies.
+    Asked in our own way, the status is ``insufficient`` whatever the model says where evidence was given and no chain
+    cites it rightly. Confidence is the share of the chosen chain's citations that verify, 0 without a chain.
+    """
+
+    name = "prompted"
+
+    def __init__(self, model: LanguageModel, style: Style | None = None) -> None:
+        self._model, self.model_id, self._style = model, model.model_id, style or OURS
+        self.version = content_id(VERSION, model.version, *(t.version_in(model.words) for t in self._style.tasks))
+
+    def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
+        assert self._style.explain is not None, "who explains nothing is asked for no explanation"
+        chains: list[Chain | Failure] = []
+        for result, reply in self._style.explain.ask_with_cost(self._model, tasks):
+            told = replace(result, reply=reply)
+            chains.append(replace(told, prompt_hash=reply.prompt_hash) if isinstance(told, Chain) and reply else told)
+        return chains
+
+    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
+        """One label a question."""
+        assert self._style.choose is not None, "who answers at once is asked for no choice"
+        asked = self._style.choose.ask_with_cost(self._model, tasks)
+        return [replace(result, reply=reply) for result, reply in asked]
+
+
+EXPLAINING = PromptedTask(
+    "explain",
+    (EXPLAIN, table_prompts.EXPLAIN),
+    explain_request,
+    lambda reply, task: Chain(task.hypothesis, parse_steps(reply, task)),
+)
+CHOOSING = PromptedTask(
+    "choose",
+    (CHOOSE, CHOOSE_CLOSED, table_prompts.CHOOSE),
+    choose_request,
+    lambda reply, task: judged(task, parse_choice(reply, task), vetoes=True),
+)
+OURS = Style(EXPLAINING, CHOOSING)

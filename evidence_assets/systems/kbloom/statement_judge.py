@@ -1,0 +1,98 @@
+"""What a language model is asked of a statement, a triple by its relation's template, and how its reply is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evidence_assets.models.protocols import Request
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
+from evidence_assets.reasoning.reply_parsing import one_of
+from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.templates import PACKAGED, Template, Words
+from evidence_assets.systems.kbloom.seeds import Relation
+from evidence_assets.text.prompt_text import as_sentence, fill
+
+VERDICTS = {"correct": True, "wrong": False}
+REWORDINGS = 5
+"""Rewordings of a statement that are asked for at once."""
+_PROMPT = Template.load(__package__, "judge", "statement")
+_REWORD = Template.load(__package__, "reword", "statement number")
+
+
+class Judge(Protocol):
+    """Says of statements, in order, whether they are correct."""
+
+    @property
+    def model_id(self) -> str: ...
+    def judge(self, statements: Sequence[str]) -> Sequence[bool | Failure]: ...
+
+
+def judge_request(statement: str, words: Words = PACKAGED) -> Request:
+    """Ask a generator for a verdict."""
+    return words.of(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
+
+
+def parse_verdict(reply: str) -> bool:
+    """One of the two words, alone; see :func:`one_of`.
+
+    >>> parse_verdict("Correct."), parse_verdict("wrong")
+    (True, False)
+    """
+    return VERDICTS[one_of(reply, tuple(VERDICTS))]
+
+
+JUDGE = PromptedTask("judge", (_PROMPT,), judge_request, lambda reply, _: parse_verdict(reply))
+
+
+class PromptedJudge:
+    """Judges by a language model."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model, self.model_id = model, model.model_id
+
+    def judge(self, statements: Sequence[str]) -> list[bool | Failure]:
+        return JUDGE.ask(self._model, statements)
+
+
+def parse_rewordings(reply: str) -> list[str]:
+    """One a line, without bullets and numbers.
+
+    >>> parse_rewordings("1. A saw serves to cut." + chr(10) + "- To cut, one takes a saw.")
+    ['A saw serves to cut.', 'To cut, one takes a saw.']
+    """
+    lines = (re.sub(r"^\s*(?:[-*•]|\d+[.)])\s*", "", line).strip().strip('"') for line in reply.splitlines())
+    return [line for line in lines if line]
+
+
+REWORD: PromptedTask[str, list[str]] = PromptedTask(
+    "reword",
+    (_REWORD,),
+    lambda statement, words: words.of(_REWORD).request(
+        40 * REWORDINGS, statement=json.dumps(statement, ensure_ascii=False), number=str(REWORDINGS)
+    ),
+    lambda reply, _: parse_rewordings(reply),
+)
+
+
+def reword(model: LanguageModel, statements: Sequence[str]) -> list[list[str]]:
+    """Rewordings of each statement by a language model; a reply that cannot be read gives none."""
+    return [replies if isinstance(replies, list) else [] for replies in REWORD.ask(model, statements)]
+
+
+class Likelihood(Protocol):
+    """Rates texts given the ones before them."""
+
+    @property
+    def model_id(self) -> str: ...
+    def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.floating]: ...
+
+
+def statement(relation: Relation, head: str, tail: str) -> str:
+    """A triple as a sentence, by its relation's template."""
+    return as_sentence(fill(relation.template, head, tail))

@@ -1,0 +1,247 @@
+"""A small lake with a few seed files, and what the sensors of the code base ask for, look by look."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import polars as pl
+import yaml
+
+from evidence_assets.assets import seeds
+from evidence_assets.assets.automation import Records, follow
+from evidence_assets.assets.partitions import question_partitions
+from evidence_assets.assets.system import variant_defs
+from evidence_assets.assets.table_asset import dep, sound_check, table_asset
+from evidence_assets.definitions import defs
+from evidence_assets.experiment.evidence.selection import (
+    Parent,
+    Question,
+    SelectedEvidence,
+    evidence_rows,
+    read_questions_frame,
+)
+from evidence_assets.experiment.stage import StageContext, StageOutput
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.store import Lake
+
+RELATIONS: dict[str, tuple[str, list[list[str]]]] = {
+    "may_treat": ("<HEAD> may treat <TAIL>", [["allopurinol", "gout"], ["rifampicin", "tuberculosis"]]),
+    "listed_with": ("<HEAD> is listed with <TAIL>", [["gout", "allopurinol"]]),
+    "leads_to": ("<HEAD> can lead to <TAIL>", [["epilepsy", "gout"]]),
+}
+"""Three relations in words that the small corpus holds; what they say is of no matter here."""
+
+Asset = tuple[str, str | None]
+COLLECTION = "knowledge/kbloom/biomedical"
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def write_seed(lake: Path, name: str, prompt: str, pairs: Sequence[Sequence[str]], **more: Any) -> Path:
+    """Write a seed file as a person would."""
+    path = lake / "raw" / "seeds" / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"id": name, "collection": "biomedical", "prompt": prompt, "pairs": [list(p) for p in pairs], **more}
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    return path
+
+
+class ByRelation:
+    """Gives each question the best triple of one relation, so that an edit of that relation touches these questions."""
+
+    name = "by_relation"
+
+    def __init__(self, triples: pl.DataFrame) -> None:
+        self._best = triples.filter(pl.col("rank") == 1).sort("relation_id").to_dicts()
+        self.version = "|".join(row["triple_id"] for row in self._best)
+
+    def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
+        found = []
+        for question in questions:
+            row = self._best[int(question.question_id[:8], 16) % len(self._best)]
+            text = f"{row['head']} {row['relation']} {row['tail']}"
+            parent = Parent("triple", row["triple_id"], row["triple_id"])
+            found.append(
+                [SelectedEvidence(option, "triple", (parent,), "", text, 1.0) for option, _ in question.hypotheses]
+            )
+        return found
+
+
+def question_assets() -> dg.Definitions:
+    """Evidence from the collection for the multiple-choice questions, and what the product's reasoner makes of it."""
+
+    def make(step: StageContext) -> StageOutput:
+        questions = read_questions_frame(step.read("questions", "questions/mcqa", step.partition))
+        selector = ByRelation(step.read("triples", COLLECTION))
+        return evidence_rows("by_relation", selector, questions, step.before)
+
+    evidence = table_asset(
+        "evidence/mcqa/by_relation",
+        "evidence",
+        make,
+        description="Evidence of the test.",
+        group="test",
+        code_version="1",
+        deps=[dep("questions/mcqa"), dep(COLLECTION)],
+        partitions=question_partitions("mcqa"),
+    )
+    variant = Variant(system="baselines", family="mcqa", name="by_relation", method="bm25", evidence="by_relation")
+    made = variant_defs(variant)
+    return dg.Definitions.merge(dg.Definitions(assets=[evidence], asset_checks=[sound_check(evidence)]), made)
+
+
+@cache
+def definitions(questions: bool) -> dg.Definitions:
+    """What the code base loads, with the question assets of the test where they are wanted."""
+    return dg.Definitions.merge(defs(), question_assets()) if questions else defs()
+
+
+@dataclass
+class House:
+    """One lake, one Dagster instance, and what follows changes in them."""
+
+    root: Path
+    instance: dg.DagsterInstance
+    loaded: dg.Definitions
+    repository: dg.RepositoryDefinition
+    with_questions: bool = False
+    cursor: str | None = None
+    queue: list[dg.DagsterRun] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, root: Path, *, questions: bool = False) -> House:
+        loaded = definitions(questions)
+        return cls(root, dg.DagsterInstance.get(), loaded, loaded.get_repository_def(), questions)
+
+    @property
+    def lake(self) -> Lake:
+        return Lake(self.root / "data_lake")
+
+    def seed(self, name: str, pairs: Sequence[Sequence[str]] | None = None, **more: Any) -> Path:
+        prompt, own = RELATIONS.get(name, ("<HEAD> may treat <TAIL>", []))
+        return write_seed(self.root / "data_lake", name, more.pop("prompt", prompt), pairs or own, **more)
+
+    # The daemon -------------------------------------------------------------------------------------------------------
+
+    def tick_seeds(self) -> list[dg.RunRequest]:
+        """One look at the seed files; partitions are added as the sensors have it done."""
+        asked, new = seeds.requests(self.instance, self.lake)
+        self.instance.add_dynamic_partitions("relations", new)
+        return asked
+
+    def tick_follow(self) -> list[dg.RunRequest]:
+        """One look at what was made."""
+        followed = follow(self.repository, self.instance, self.cursor)
+        self.cursor = followed.cursor
+        return list(followed.run_requests or [])
+
+    def tick(self) -> list[Asset]:
+        """One look at both; what they ask for waits as queued runs."""
+        new = [*self.tick_seeds(), *self.tick_follow()]
+        if not self.with_questions:
+            # the graph is followed once, in the test that goes all the way
+            new = [request for request in new if not _names(request)[0].startswith("knowledge/sample/")]
+        self.queue += [self._queued(request) for request in new]
+        return sorted((name, request.partition_key) for request in new for name in _names(request))
+
+    def _queued(self, request: dg.RunRequest) -> dg.DagsterRun:
+        selection = frozenset(request.asset_selection or ())
+        job = self.loaded.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
+        tags = dict(request.tags)
+        if request.partition_key and "dagster/partition" not in tags:
+            tags |= job.get_tags_for_partition_key(request.partition_key, selection)
+        return self.instance.create_run_for_job(
+            job_def=job, tags=tags, asset_selection=selection, run_config=_QUIET, status=dg.DagsterRunStatus.NOT_STARTED
+        )
+
+    def run(self, run: dg.DagsterRun, *, succeeds: bool = True) -> list[dg.DagsterEvent]:
+        """Execute one queued run."""
+        # what runs a run that waits is no public function: another takes its place
+        self.instance.delete_run(run.run_id)
+        result = self.loaded.resolve_implicit_global_asset_job_def().execute_in_process(
+            instance=self.instance,
+            asset_selection=list(run.asset_selection or ()),
+            tags=run.tags,
+            run_config=_QUIET,
+            raise_on_error=False,
+        )
+        failed = [e.step_failure_data.error_display_string for e in result.all_events if e.is_step_failure]
+        assert result.success is succeeds, failed
+        return list(result.all_events)
+
+    def make(self, *names: str, partition: str | None = None, succeeds: bool = True) -> list[dg.DagsterEvent]:
+        """Materialize by hand."""
+        keys = [dg.AssetKey(name.split("/")) for name in names]
+        request = dg.RunRequest(asset_selection=keys, partition_key=partition)
+        with dg.partition_loading_context(dynamic_partitions_store=self.instance):
+            return self.run(self._queued(request), succeeds=succeeds)
+
+    def work(self, *, failing: Collection[Asset] = ()) -> list[str]:
+        """Execute what waits in the queue; runs of ``failing`` must fail, and what they say is returned."""
+        waiting, self.queue = self.queue, []
+        said = []
+        for run in waiting:
+            made = {("/".join(key.path), run.tags.get("dagster/partition")) for key in run.asset_selection or ()}
+            for event in self.run(run, succeeds=not made & set(failing)):
+                if event.is_step_failure and event.step_failure_data.error is not None:
+                    said.append(event.step_failure_data.error.to_string())
+        return said
+
+    def settle(self, last: list[Asset] | None = None, most: int = 15) -> list[list[Asset]]:
+        """Tick and work until nothing is asked for, or ``last`` has been; what was asked for at each tick."""
+        asked_for: list[list[Asset]] = []
+        for _ in range(most):
+            found = self.tick()
+            if not found:
+                return asked_for
+            asked_for.append(found)
+            self.work()
+            if found == last:
+                return asked_for
+        raise AssertionError(f"no end after {most} ticks: {asked_for}")
+
+    # What can be seen -------------------------------------------------------------------------------------------------
+
+    def stale(self) -> set[Asset]:
+        """Asset partitions that were made from other data than there is now."""
+        records = Records(self.repository, self.instance)
+        with dg.partition_loading_context(dynamic_partitions_store=self.instance):
+            changed = [part for key in records.last for part, _ in records.changed(key)]
+        return {("/".join(key.path), partition) for key, partition in changed}
+
+    def last_metadata(self, name: str, partition: str | None = None) -> dict[str, Any]:
+        record = self.instance.get_latest_data_version_record(dg.AssetKey(name.split("/")), partition_key=partition)
+        assert record is not None and record.asset_materialization is not None
+        return {key: value.value for key, value in record.asset_materialization.metadata.items()}
+
+    def runs(self, name: str, partition: str | None = None) -> int:
+        """Runs that made an asset partition, or were to."""
+        key = dg.AssetKey(name.split("/"))
+        runs = self.instance.get_runs()
+        return sum(
+            key in (run.asset_selection or ()) and run.tags.get("dagster/partition") == partition for run in runs
+        )
+
+    def partitions(self) -> set[str]:
+        return set(self.instance.get_dynamic_partitions("relations"))
+
+    def triples(self, asset: str, relation: str) -> list[tuple[str, str]]:
+        """Heads and tails of K-Bloom's triples of a relation, best first."""
+        rows = self.lake.read("triples", asset)
+        rows = rows.filter((pl.col("relation_id") == relation) & (pl.col("origin") == "kbloom")).sort("rank")
+        return list(zip(rows["head"], rows["tail"], strict=True))
+
+    def check(self, name: str, key: str) -> tuple[bool, str]:
+        """Whether an asset check passed last, and what it found wrong."""
+        check = dg.AssetCheckKey(dg.AssetKey(key.split("/")), name)
+        record = self.instance.get_latest_asset_check_evaluation_record(check)
+        evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]
+        return evaluation.passed, str(evaluation.metadata["wrong"].value)
+
+
+def _names(request: dg.RunRequest) -> list[str]:
+    return ["/".join(key.path) for key in request.asset_selection or []]

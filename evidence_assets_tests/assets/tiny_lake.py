@@ -1,0 +1,296 @@
+"""A miniature of the published set-up: official files of a few rows for every benchmark, graph and corpus that a table
+is printed for, and language models under the printed names that are none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks
+from evidence_assets.benchmarks.readers import questions_of
+from evidence_assets.benchmarks.records import CLAIM_LABELS
+from evidence_assets.cli.run import Wanted, batches, harvested, needed
+from evidence_assets.experiment.variants import Variant
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.masked import HFMaskedLM
+from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.reproduction.cells import CellSource
+from evidence_assets.systems.kbloom.references import references
+from evidence_assets_tests.assets.small_worlds import SmallWorld
+from evidence_assets_tests.benchmarks.graphs.test_readers import TestDrugbank
+from evidence_assets_tests.benchmarks.official import test_choice_readers as choice
+from evidence_assets_tests.benchmarks.official import test_open_readers as free
+from evidence_assets_tests.benchmarks.official import test_stark as stark
+from evidence_assets_tests.benchmarks.official import test_table_readers as table
+from evidence_assets_tests.benchmarks.official.contract import lay, lines
+from evidence_assets_tests.models.tiny_masked import word_piece
+
+TOLD = {"SUPPORTS": "holds", "REFUTES": "is wrong", "NOT ENOUGH INFORMATION": "is open"}
+"""What a claim of each class says, so that each class is answered at least once."""
+EDGES = [
+    ("bee", "IsA", "insect"),
+    ("ant", "IsA", "insect"),
+    ("bee", "CapableOf", "buzz"),
+    ("cat", "IsA", "animal"),
+    ("insect", "IsA", "animal"),
+    ("buzz", "IsA", "sound"),
+    ("saw", "UsedFor", "cut"),
+    ("bone", "PartOf", "animal"),
+    ("drug", "IsA", "aspirin"),
+    ("cell", "PartOf", "animal"),
+]
+FACTS = (
+    "France\tcapital\tParis\nJapan\tcurrency\tyen\nParis\tlies on\tSeine\nHamlet\twritten by\tAnn\nAnn\tspeaks\tWelsh\n"
+)
+BEE = {
+    "id": "t1",
+    "answerKey": "A",
+    "question": {
+        "stem": "What is a bee?",
+        "question_concept": "bee",
+        "choices": [{"label": "A", "text": "insect"}, {"label": "B", "text": "sound"}],
+    },
+}
+VECTORS = "bee 1 0 0 1\nbuzz 1 0 0.5 1\nant 0 1 0 0\ninsect 1 1 0 1\ncat 0 0 1 -1\n"
+ARTICLES = (
+    ("1", "Bee", "A bee is an insect. It buzzes with its wings."),
+    ("2", "Aspirin", "Aspirin is a drug that may treat pain. A saw can cut a bone."),
+)
+
+
+class Model:
+    """Answers by rule in whatever shape is asked for: what a claim says of itself, else some option by the question."""
+
+    revision = "1"
+
+    def __init__(self, model_id: str) -> None:
+        self.model_id, self.parameters = model_id, dict[str, object]()
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        return [Completion(self.reply(request), 7, 3, 0.0, "stop") for request in requests]
+
+    def reply(self, request: Request) -> str:
+        """One reply; the number of a passage is 1 wherever one is asked for."""
+        if request.choices:
+            said = [label for label, words in TOLD.items() if words in request.user]
+            of_claim = set(request.choices) == set(CLAIM_LABELS) and said
+            return said[0] if of_claim else request.choices[zlib.crc32(request.user.encode()) % len(request.choices)]
+        if request.json_schema:
+            return json.dumps(_shaped(json.loads(request.json_schema)))
+        if "Answer: X" in request.user or "Explanation:" in request.user:
+            return "Answer: A\nExplanation: [Passage 1] leads there."
+        return "0.5" if "score between 0 and 1" in request.user else "(bee, is a, insect)"
+
+
+def _shaped(schema: Mapping[str, Any]) -> Any:
+    """Something of the shape of a schema."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "object":
+            return {name: _shaped(field) for name, field in schema["properties"].items()}
+        case "array":
+            return [_shaped(schema["items"])]
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return True
+        case _:
+            return "bee"
+
+
+def official_files(raw: Path) -> None:
+    """Two to four questions of each benchmark, and what they are answered from, as their authors lay them out."""
+    asked = [choice.AI2 | {"id": f"q{i}"} for i in range(3)]
+    claims = [(f"{label[:3]}{i}", f"Value {i} of A {words}.", label) for i in (1, 2) for label, words in TOLD.items()]
+    scitab = [table.TestScitab.ROW | {"id": i, "claim": c, "label": LABELS[label]} for i, c, label in claims]
+    health = [table.TestPubhealthtab.ROW | {"_id": i, "claim": c, "label": label} for i, c, label in claims]
+    medical = [choice.TestMedqa.ROW | {"question": f"Which drug is number {i}?"} for i in range(2)]
+    medmcqa = [choice.TestMedmcqa.ROW | {"id": f"m{i}"} for i in range(2)]
+    mcqs = [table.TABMCQ_ROW, table.TABMCQ_ROW.replace("a\tfox", "the fox")]
+    people = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}
+    webqsp = [
+        {
+            "QuestionId": f"WebQTest-{i}",
+            "RawQuestion": question,
+            "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}],
+        }
+        for i, (question, answer) in enumerate(people.items())
+    ]
+    mmlu = (
+        "anatomy",
+        "clinical_knowledge",
+        "college_biology",
+        "college_medicine",
+        "medical_genetics",
+        "professional_medicine",
+    )
+    lay(
+        raw,
+        {
+            "obqa/Data/Main/test.jsonl": lines(*asked),
+            "csqa/train_rand_split.jsonl": lines(BEE),
+            "graphs/drugbank/interactions.tsv": TestDrugbank.files[0],
+            "graphs/drugbank/vocabulary.csv": TestDrugbank.files[1],
+            "csqa/dev_rand_split.jsonl": lines(*(q | choice.asked(question_concept="buzz") for q in asked)),
+            "arc/ARC-Challenge/ARC-Challenge-Test.jsonl": lines(*asked),
+            "riddle/rs_dev.jsonl": lines(*asked),
+            "piqa/valid.jsonl": lines(*[choice.TestPiqa.ROW] * 2),
+            "piqa/valid-labels.lst": "0\n1\n",
+            "medmcqa/data/dev.json": lines(*medmcqa),
+            "medqa/questions/US/4_options/phrases_no_exclude_test.jsonl": lines(*medical),
+            "pubmedqa/data/test_set.json": json.dumps({str(i): choice.TestPubmedqa.ROW for i in range(2)}),
+            "headqa/HEAD_EN/test_HEAD_EN.json": choice.TestHeadqa.TEXT,
+            "scitab/dataset/sci_tab.json": json.dumps(scitab),
+            "pubhealthtab/data/pubhealthtab_testset.jsonl": lines(*health),
+            "tabmcq/MCQs.tsv": table.TABMCQ_HEAD + "".join(mcqs),
+            **{f"tabmcq/{name}": text for name, text in table.TestTabmcq.TABLE.items()},
+            "webqsp/data/WebQSP.test.json": json.dumps({"Version": "1.0", "Questions": webqsp}),
+            "mintaka/data/mintaka_test.json": json.dumps([free.TestMintaka.ROW | {"question": "Who wrote Hamlet?"}]),
+            "simplequestions/annotated_fb_data_test.txt": free.TestSimpleQuestions.ROW,
+            "simplequestions/freebase-subsets/freebase-FB2M.txt": free.TestSimpleQuestions.ROW.rpartition("\t")[0]
+            + "\n",
+            **{f"mmlu/test/{subject}_test.csv": choice.TestMmlu.ROW * 2 for subject in mmlu},
+            "graphs/freebase/triples.tsv": FACTS,
+            "graphs/freebase/names.tsv": "m.01x\tArthur Writer\n",
+            "embeddings/glove.840B.300d.txt": VECTORS,
+            "graphs/wikidata/triples.tsv": FACTS,
+            "graphs/disease_database/ddb_names.json": json.dumps(
+                {"aspirin": ["1", "1"], "pain": ["2", "1"], "drug": ["3", "1"]}
+            ),
+            "graphs/disease_database/ddb_relas.json": json.dumps({"1": ["1", "2", "233"], "2": ["1", "3", "0"]}),
+        },
+    )
+    near = {"UsedFor": "conceptnet", "P47": "lama"}
+    seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
+    lay(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
+    stated = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
+    lay(raw, {path: stated for one in references().values() if one.collection == "conceptnet" for path in one.paths})
+    lay(raw, {"lama/TREx/P47.jsonl": lines(NEIGHBOURS), "references/umls/train.txt": "river\tadjacent_to\tsea\n"})
+    graph = raw / "graphs/conceptnet/conceptnet-assertions-5.7.0.csv.gz"
+    graph.parent.mkdir(parents=True)
+    graph.write_bytes(
+        gzip.compress("".join(f"/a/x\t/r/{r}\t/c/en/{h}\t/c/en/{t}\t{{}}\n" for h, r, t in EDGES).encode())
+    )
+    (raw / "embeddings/numberbatch-en-19.08.txt.gz").write_bytes(gzip.compress(VECTORS.encode()))
+    numbers = (" ".join(line.split()[:1]) + " " for line in VECTORS.splitlines())
+    binary = b"".join(word.encode() + np.arange(1, 5, dtype="<f4").tobytes() for word in numbers)
+    (raw / "embeddings/GoogleNews-vectors-negative300.bin.gz").write_bytes(gzip.compress(b"5 4\n" + binary))
+    (raw / "wikipedia").mkdir()
+    columns = dict(zip(("id", "title", "text"), map(list, zip(*ARTICLES, strict=True)), strict=True))
+    pq.write_table(pa.table(columns), raw / "wikipedia" / "train-00000-of-00001.parquet")
+    bases = {
+        "prime/processed": stark.written,
+        "mag/processed": stark.mag,
+        "amazon/processed/cache/brand-category-color": _amazon,
+    }
+    for place, write in bases.items():
+        (raw / "stark" / place).mkdir(parents=True)
+        write(raw / "stark" / place)
+    answers = {"prime": 1, "mag": 4, "amazon": 0}
+    for base, answer in answers.items():
+        rows = "".join(f"{i},Which {i} is it?,[{answer}]\n" for i in range(2))
+        index = {f"stark/{base}/split/{split}.index": "0\n1\n" for split in ("test", "test-0.1")}
+        csv = dict.fromkeys(("stark_qa.csv", "stark_qa_human_generated_eval.csv"), free.TestStark.HEAD + rows)
+        lay(raw, index | {f"stark/{base}/stark_qa/{name}": text for name, text in csv.items()})
+
+
+def _amazon(folder: Path) -> Path:
+    """STaRK's base of products, as its authors process it."""
+    product = {
+        "review": [{"reviewerID": "A1", "summary": "Fine", "reviewText": "Holds air.", "vote": None}],
+        "qa": [],
+        "color": ["red"],
+        "asin": "B01",
+        "title": "Bicycle pump",
+        "global_category": "Sports",
+        "category": ["pumps"],
+        "price": "",
+        "brand": "Zephyr",
+        "feature": ["Steel", "Light"],
+        "rank": "5",
+        "details": {},
+        "description": ["A pump."],
+    }
+    nodes = [product, product | {"asin": "B02", "title": ""}, {"brand_name": "Zephyr"}]
+    nodes += [{"category_name": "pumps"}, {"color_name": "red"}]
+    return stark.as_official(
+        folder,
+        {str(number): node for number, node in enumerate(nodes)},
+        {"node_types": [0, 0, 1, 2, 3], "edge_index": [[0, 0, 0, 0], [1, 2, 3, 4]], "edge_types": [0, 2, 3, 4]},
+        node_type_dict={"0": "product", "1": "brand", "2": "category", "3": "color"},
+        edge_type_dict={"0": "also_buy", "1": "also_view", "2": "has_brand", "3": "has_category", "4": "has_color"},
+    )
+
+
+def recorded_files(lake: Lake, candidates: Iterable[CellSource]) -> None:
+    """What systems of others answered, under the names that their figures are printed for, to each question."""
+    for candidate in candidates:
+        (printed,), benchmark = candidate.variant.published, benchmarks()[candidate.benchmark]
+        name = "+".join(filter(None, (printed.system, printed.variant))) + (
+            f"@{printed.model}" if printed.model else ""
+        )
+        rows = [
+            {"id": q.source_id, "answer": q.gold[0], "ranked": q.gold, "triples": [["bee", "is a", "insect"]]}
+            for q in questions_of(lake, benchmark)
+            if q.split == benchmark.split
+        ]
+        file = lake.raw_place(f"recorded/{benchmark.whole}/{name}.jsonl")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(lines(*rows))
+
+
+NEIGHBOURS = {"sub_uri": "Q1", "sub_label": "town", "predicate_id": "P47", "obj_uri": "Q2", "obj_label": "sea"}
+LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "not enough info"}
+
+
+HARVEST = ("knowledge/kbloom", "knowledge/seeds", "raw/seeds", "models/masked_lm", "corpus/sample")
+"""The sample's harvest, which adds to the sample's graph; the classifier tuned on questions to it does without."""
+
+
+def make(world: SmallWorld, runs: Mapping[str, Iterable[Variant]]) -> None:
+    """Materialize the scores of these variants on each of these benchmarks, with all that they are made from, once."""
+    wanted = {
+        name: needed(world.graph, benchmarks()[name], list(chosen)).keys or frozenset() for name, chosen in runs.items()
+    }
+    every = frozenset(k for k in set().union(*wanted.values()) if not "/".join(k.path).startswith(HARVEST))
+    for keys in batches(world.graph, Wanted(every)):
+        partitions = world.graph.get(keys[0]).partitions_def
+        names = [None] if partitions is None else partitions.get_partition_keys()
+        for name in names:
+            benchmark = (name or "").partition("|")[0]
+            own = [key for key in keys if benchmark not in benchmarks() or key in wanted.get(benchmark, ())]
+            if own:
+                world.make(*("/".join(key.path) for key in own), partition=name, checked=False)
+
+
+def make_harvests(world: SmallWorld, harvests: Sequence[Variant]) -> None:
+    """Materialize all scores of these harvests, of the relations whose seed files lie in the lake."""
+    for keys in batches(world.graph, harvested(world.graph, harvests)):
+        partitions = world.graph.get(keys[0]).partitions_def
+        names = [None] if partitions is None else partitions.get_partition_keys(dynamic_partitions_store=world.instance)
+        for name in names:
+            world.make(*("/".join(key.path) for key in keys), partition=name, checked=False)
+
+
+@cache
+def masked(name: str) -> HFMaskedLM:
+    """A masked model of a dozen words under a printed name."""
+    return word_piece(len(name), model_id=name)
+
+
+def variants_by_benchmark(pairs: Iterable[tuple[Variant, str]]) -> dict[str, list[Variant]]:
+    """Each benchmark with the variants that run on it, each once."""
+    found: dict[str, dict[str, Variant]] = {}
+    for variant, benchmark in pairs:
+        found.setdefault(benchmark, {})[variant.place] = variant
+    return {benchmark: list(variants.values()) for benchmark, variants in sorted(found.items())}

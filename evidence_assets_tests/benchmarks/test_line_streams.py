@@ -1,0 +1,184 @@
+"""Low-level reading: what is wrong with a file is named with file, line and field."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evidence_assets.benchmarks import json_streams
+from evidence_assets.benchmarks.json_streams import json_at, json_items, json_rows, jsonl
+from evidence_assets.benchmarks.line_streams import Row, delimited, read_text, text_lines
+from evidence_assets.lake.errors import BadInput
+
+
+def write(folder: Path, data: bytes | str, name: str = "a.txt") -> Path:
+    path = folder / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def test_byte_order_mark_and_both_line_ends_are_taken_off(tmp_path: Path) -> None:
+    path = write(tmp_path, b"\xef\xbb\xbfone\r\ntwo\n\nlast")
+    assert list(text_lines(path)) == [(1, "one"), (2, "two"), (3, ""), (4, "last")]
+    assert read_text(path) == "one\ntwo\n\nlast"
+    assert read_text(write(tmp_path, "PAR1 is a receptor.")) == "PAR1 is a receptor.", "a gene, not a Parquet file"
+
+
+def test_gzip_is_unpacked_by_name_and_content(tmp_path: Path) -> None:
+    packed = gzip.compress(b"one\ntwo\n")
+    assert [line for _, line in text_lines(write(tmp_path, packed, "a.txt.gz"))] == ["one", "two"]
+    with pytest.raises(BadInput, match=r"a\.txt: holds gzip data; name it \.gz"):
+        list(text_lines(write(tmp_path, packed)))
+    with pytest.raises(BadInput, match=r"b\.gz: is named \.gz but holds no gzip data"):
+        list(text_lines(write(tmp_path, "one", "b.gz")))
+
+
+def test_truncated_gzip_names_the_line_it_breaks_in(tmp_path: Path) -> None:
+    packed = gzip.compress("".join(f"line {i}\n" for i in range(50_000)).encode())
+    with pytest.raises(BadInput, match=r"c\.gz:\d+: the gzip data are cut short") as caught:
+        list(text_lines(write(tmp_path, packed[: len(packed) // 2], "c.gz")))
+    assert caught.value.line is not None and 1 < caught.value.line < 50_000
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"PAR1\x15\x04\x00", "a Parquet file"),
+        (b"PK\x03\x04\x14\x00", "a zip archive or an Excel workbook"),
+        ("id\n".encode("utf-16"), "UTF-16 text"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
+        (b"  <!DOCTYPE html><html>", "an HTML page"),
+    ],
+)
+def test_a_file_of_another_format_is_named(tmp_path: Path, data: bytes, said: str) -> None:
+    path = write(tmp_path, data, "a.jsonl")
+    with pytest.raises(BadInput, match=f"a.jsonl:1: is {said}.*expected JSON lines"):
+        list(jsonl(path))
+
+
+def test_mixed_encodings_name_line_and_byte(tmp_path: Path) -> None:
+    path = write(tmp_path, "café\n".encode() + "café\n".encode("latin-1"))
+    with pytest.raises(BadInput, match=r"a\.txt:2: byte 4 of the line \(0xe9\) is not UTF-8"):
+        list(text_lines(path))
+
+
+def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
+    rows = list(jsonl(write(tmp_path, '{"a": 1}\r\n\n{"a": "\u2028"}\n')))
+    assert [(row.line, row.values) for row in rows] == [(1, {"a": 1}), (3, {"a": "\u2028"})]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 1}\n{"a": \n', r":2: not valid JSON: Expecting value \(column"),
+        ('{"a": 1}\n[1]\n', r":2: \[1\] is not an object"),
+        ('[{"a": 1}]', r":1: is one JSON array"),
+        ('{\n"a": 1\n}', r":1: is one JSON object over many lines"),
+        ('{"a": 1, "a": 2}', r":1: a: the same object has this key twice"),
+        ('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", ":1: JSON nested too deeply"),
+        ("question,A,B\n", ":1: not valid JSON"),
+    ],
+)
+def test_faulty_json_lines(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        list(jsonl(write(tmp_path, text)))
+
+
+def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
+    array = write(tmp_path, '[\n {"a": 1},\n\n {"a":\n  2}\n]\n', "a.json")
+    assert [(row.line, row.values["a"]) for row in json_rows(array)] == [(2, 1), (4, 2)]
+    members = write(tmp_path, '{"x": {"a": 1},\n "y": {"a": 2}}', "b.json")
+    assert [(key, row.line, row.values["a"]) for key, row in json_at(members, "*")] == [("x", 1, 1), ("y", 2, 2)]
+    assert list(json_items(write(tmp_path, " [ ] ", "c.json"))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ": is empty"),
+        ("7", ":1: expected a JSON array or object"),
+        ('[{"a": 1},\n {"a": 2}', ":2: not valid JSON: ends in the middle"),
+        ('[{"a": 1},\n {"a": ', ":2: not valid JSON: Expecting value"),
+        ('[{"a": 1}\n {"a": 2}]', ":2: not valid JSON: expected , or ]"),
+        ('[{"a": 1},\n]', ":2: not valid JSON: a comma before ]"),
+        ('[{"a": 1}]\n[{"a": 2}]', ":2: more text follows"),
+        ('{"a": 1}\n{"a": 2}\n', "expected an array of objects"),
+        ('[\n{"a": 1, "a": 2}]', ":2: a: the same object has this key twice"),
+    ],
+)
+def test_faulty_json(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        list(json_rows(write(tmp_path, text)))
+
+
+def test_a_doubled_member_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r":2: 17: this key comes twice"):
+        list(json_at(write(tmp_path, '{"17": {},\n"17": {}}'), "*"))
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"), max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=50)
+@given(items=st.lists(values, max_size=8), indent=st.sampled_from([None, 0, 2]), block=st.sampled_from([1, 7, 1 << 20]))
+def test_streaming_gives_what_the_whole_parser_gives(
+    tmp_path_factory: pytest.TempPathFactory, items: list[object], indent: int | None, block: int
+) -> None:
+    path = write(tmp_path_factory.mktemp("j"), json.dumps(items, indent=indent), "a.json")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_streams, "BLOCK", block)
+        assert [value for _, _, value in json_items(path)] == items
+
+
+def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
+    path = write(tmp_path, 'a,"b ""x"", y"\n"two\r\nlines",c\n\nd,e\n')
+    assert list(delimited(path, ",", quoted=True)) == [
+        (1, ["a", 'b "x", y']),
+        (2, ["two\nlines", "c"]),
+        (5, ["d", "e"]),
+    ]
+    plain = write(tmp_path, 'a\t"b\nc\t""\n')
+    assert list(delimited(plain, "\t", columns=2)) == [(1, ["a", '"b']), (2, ["c", '""'])]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('a,b\n"c,d\ne,f\n', ":2: a quote opened in this row is never closed"),
+        ('a,b\nc,"d\n' + "e,f\n" * 40_000, ":2: a quote opened in this row is never closed"),
+        ('a,b\n"c,d\ne,"f",g\n', ":2: not a well-formed row"),
+        ("a,b\nc\n", ":2: 1 fields, expected 2"),
+    ],
+)
+def test_faulty_delimited_text(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        list(delimited(write(tmp_path, text), ",", columns=2, quoted=True))
+
+
+def test_fields_are_taken_with_their_type() -> None:
+    row = Row({"n": "-3", "t": "x", "b": " ", "z": None, "l": [{"k": 1}, 2], "s": "\ud800", "q": True}, Path("f"), 7)
+    assert (row.number("n"), row.text("t"), row.text_or_none("b"), row.text_or_none("z")) == (-3, "x", None, None)
+    assert (row.label("n"), Row({"i": 12}, Path("f")).label("i")) == ("-3", "12")
+    for wrong, said in [
+        (lambda: row.text("b"), "f:7: b: is empty"),
+        (lambda: row.text("z"), "f:7: z: None is not a text"),
+        (lambda: row.text("m"), "f:7: m: missing; the record has n, t"),
+        (lambda: row.number("t"), "f:7: t: 'x' is not a whole number"),
+        (lambda: row.number("q"), "f:7: q: True is not a whole number"),
+        (lambda: row.rows("l"), r"f:7: l\[1\]: 2 is not an object"),
+        (lambda: row.row("t"), "f:7: t: 'x' is not an object"),
+        (lambda: row.texts("t"), "f:7: t: 'x' is not a list"),
+        (lambda: row.text("s"), "f:7: s: character 1 is half of a surrogate pair"),
+        (lambda: row.only(["number", "n"]), "f:7: t: unknown field; did you mean"),
+    ]:
+        with pytest.raises(BadInput, match=said):
+            wrong()

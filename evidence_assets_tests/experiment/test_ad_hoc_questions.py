@@ -1,0 +1,163 @@
+"""Single questions: answered by the stages of the assets, kept apart, asked again when what they rest on changes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evidence_assets import systems
+from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
+from evidence_assets.benchmarks.records import Table
+from evidence_assets.cli.ask import variant_for
+from evidence_assets.experiment import ad_hoc_questions as asked
+from evidence_assets.experiment.ad_hoc_questions import Answered, Source
+from evidence_assets.experiment.corpus_building import make_corpus
+from evidence_assets.experiment.stages import stages
+from evidence_assets.explorer.answer_view import view_answer
+from evidence_assets.lake import connect
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.housekeeping import orphans
+from evidence_assets.lake.lineage import dangling, distinct_rows, impact, trace
+from evidence_assets.lake.store import Lake
+
+CITIES = Table("", "c.csv", "", ("City", "People"), (("Paris", "2100"), ("Rome", "2800"), ("Oslo", "700")))
+
+
+def quiet(text: str) -> None:
+    """Says nothing."""
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "cats.txt").write_text("Cats purr when they are content. Cats sleep for sixteen hours a day.")
+    (folder / "bees.md").write_text("# Bees\nBees buzz when they fly. A hive holds about forty thousand bees.")
+    return folder
+
+
+@pytest.fixture
+def lake(tmp_path: Path, notes: Path) -> Lake:
+    lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
+    make_corpus(lake, "notes", portions(notes), quiet)
+    return lake
+
+
+def put(lake: Lake, text: str, *options: str, table: Table | None = None, system: str = "") -> Answered:
+    """Ask as the command does."""
+    source = asked.source_in(lake, "", "", table.table_id if table else "")
+    question = asked.question_of(text, options, source, table)
+    variant = variant_for(FAMILY_OF_TASK[question.task], source, system, "")
+    asked.store(lake, question, table)
+    made = stages(systems.load(variant.system), variant)
+    return asked.answer(lake, question.question_id, question.task, source, made, quiet)
+
+
+def test_a_question_with_options_is_a_row_like_any_other(lake: Lake) -> None:
+    done = put(lake, "Which animal purrs?", "Bee", "Cat")
+    assert (done.prediction["answer"], done.prediction["benchmark"]) == ("B", asked.BENCHMARK)
+    with connect(lake.root) as connection:
+        text = view_answer(connection, done.prediction["prediction_id"]).as_text()
+        assert "stands in “cats”: cats.txt, document cats.txt, characters 0–32" in text
+        assert "cites [5] verified" in text, "evidence is numbered as on the page, the rows of option A first"
+        rows = distinct_rows(trace(connection, done.prediction["prediction_id"]))
+        chunk = next(row for row in lake.read("chunks").to_dicts() if row["doc_id"] == "cats.txt")["chunk_id"]
+        assert chunk in rows["chunk"] and done.question_id in rows["question"]
+        assert done.prediction["prediction_id"] in distinct_rows(impact(connection, chunk))["prediction"]
+        for file in lake.files("lineage_edges"):
+            assert not dangling(connection, file)
+    assert "evidence/mcqa/uscrake" in asked.assets_of_asked(lake)
+    kept = [
+        *asked.assets_of_asked(lake),
+        *(f"corpus/notes/{part}" for part in ("chunks", "embeddings", "index", "token_store")),
+    ]
+    assert not orphans(lake, kept)
+
+
+def test_without_options_a_statement_answers_or_nothing_does(lake: Lake) -> None:
+    done = put(lake, "How long do cats sleep each day?")
+    assert (
+        done.prediction["answer"] == "Cats sleep for sixteen hours a day." and done.prediction["status"] == "answered"
+    )
+    silent = put(lake, "Who wrote the book of cats?")
+    assert (silent.prediction["answer"], silent.prediction["status"]) == (None, "insufficient")
+    with connect(lake.root) as connection:
+        assert "the evidence does not say" in view_answer(connection, silent.prediction["prediction_id"]).as_text()
+        told = view_answer(connection, done.prediction["prediction_id"]).as_dict()
+    assert told["says"] == "nearest statement: “Cats sleep for sixteen hours a day.”"
+    assert told["removal_test"] == (
+        "without the evidence that it rests on: insufficient; with that alone: Cats sleep for sixteen hours a day. "
+        "(needed, and enough)"
+    )
+
+
+def test_a_table_is_asked_with_options_with_none_and_as_a_claim(lake: Lake) -> None:
+    table = asked.table_named(CITIES)
+    chosen = put(lake, "What is the number of people of Rome?", "700", "2800", table=table)
+    assert chosen.prediction["answer"] == "B"
+    with connect(lake.root) as connection:
+        open_ = put(lake, "What is the number of people of Rome?", table=table)
+        assert view_answer(connection, open_.prediction["prediction_id"]).as_dict()["says"] == "2800"
+    claim = put(lake, "Rome has 2800 people.", table=table)
+    assert claim.prediction["answer"] == "SUPPORTS"
+    other = asked.table_named(Table("", "c.csv", "", ("City", "People"), (("Rome", "1"), ("Oslo", "2"))))
+    assert other.table_id != table.table_id, "another file of the same name is another table"
+
+
+def test_asked_again_only_what_changed_is_different(lake: Lake, notes: Path) -> None:
+    first = put(lake, "Which animal purrs?", "Bee", "Cat")
+    second = put(lake, "Which animal purrs?", "Bee", "Cat")
+    assert first.prediction == second.prediction
+    (notes / "cats.txt").write_text("Bees purr when they are content, says the joke.")
+    before = lake.read("chunk_embeddings")
+    assert make_corpus(lake, "notes", portions(notes), quiet) == {"chunks": 2, "reused": 1}
+    assert len(set(before["input_hash"]) & set(lake.read("chunk_embeddings")["input_hash"])) == 1
+    third = put(lake, "Which animal purrs?", "Bee", "Cat")
+    assert third.question_id == first.question_id
+    assert (first.prediction["answer"], third.prediction["answer"]) == ("B", "A")
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "said"),
+    [
+        ("  ", [], "nothing is asked"),
+        ("Which?", ["Bee", "Cat", "bee "], "an option is given twice"),
+        ("Which?", ["Bee"], "1 options: give 2 to 26"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(question: str, options: list[str], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        asked.question_of(question, options, Source())
+
+
+def test_sources_that_are_not_there_are_said(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no corpus 'nots' in this lake; there are: notes"):
+        asked.source_in(lake, "nots", "")
+    with pytest.raises(BadInput, match="no graph 'g' in this lake; there are: none"):
+        asked.source_in(lake, "", "g")
+    asked.check_corpus(lake, "notes")
+    empty = Lake.create(tmp_path / "empty")
+    with pytest.raises(BadInput, match="holds no corpus to ask of"):
+        asked.source_in(empty, "", "")
+    with pytest.raises(BadInput, match="corpus notes is empty"):
+        asked.check_corpus(empty, "notes")
+    with pytest.raises(BadInput, match="did you mean 'uscrake'"):
+        variant_for("mcqa", Source("notes"), "uscrak", "")
+    with pytest.raises(BadInput, match="has no model 'qwen'"):
+        variant_for("mcqa", Source("notes"), "", "qwen")
+
+
+def test_asking_loads_no_dagster(lake: Lake) -> None:
+    code = (
+        "import sys; from evidence_assets.cli import app\n"
+        "app(['ask', 'Which animal purrs?', '--options', 'Bee', 'Cat', '--json', "
+        f"'--lake', {str(lake.root)!r}], standalone_mode=False)\n"
+        "assert 'dagster' not in sys.modules and 'uvicorn' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert '"says": "B. Cat"' in done.stdout

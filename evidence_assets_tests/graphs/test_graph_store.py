@@ -1,0 +1,51 @@
+"""What lies beside the rows of a graph: vectors taken over, folders of other rows unused, long texts encoded whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evidence_assets.graphs.graph_store import (
+    build_name_vectors,
+    encoded,
+)
+from evidence_assets.lake.errors import StaleInput
+from evidence_assets_tests.graphs.small_graph import graph_of_rows, merged, small_graph
+from evidence_assets_tests.systems.small_models import WordEncoder
+
+
+def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
+    graph, encoder = small_graph(tmp_path), WordEncoder()
+    names = encoder.sentences(graph.names.to_list())
+    for vectors in (graph.node_vectors, graph.passage_vectors("node")):
+        np.testing.assert_allclose(vectors, names, atol=1e-6)
+    sentences = [graph.sentence(edge) for edge in range(graph.arrays.n_edges)]
+    np.testing.assert_allclose(graph.passage_vectors("edge"), encoder.sentences(sentences), atol=1e-6)
+    with pytest.raises(StaleInput, match="open it with an encoder"):
+        _ = graph_of_rows("plain", *merged(tmp_path)).node_vectors
+
+
+def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
+    model = WordEncoder()
+    aliases = pl.Series("aliases", [["b"], []], dtype=pl.List(pl.String))
+    nodes = pl.DataFrame({"name": ["a", "c"]}).with_columns(aliases)
+    assert build_name_vectors(tmp_path / "v", nodes, model, "m", "1", 10**9) == (3, 0)
+    more = nodes.with_columns(pl.Series("name", ["a", "d"]))
+    assert build_name_vectors(tmp_path / "v", more, model, "m", "2", 10**9) == (3, 2)
+    assert model.asked == ["a", "c", "b", "d"]
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "v" / "vectors.npy"), model.sentences(["a", "d", "b"]).astype(np.float16)
+    )
+    assert build_name_vectors(tmp_path / "v", more, model, "other model", "2", 10**9) == (3, 0)
+
+
+def test_texts_longer_than_the_encoder_reads_are_the_mean_of_their_chunks() -> None:
+    model = WordEncoder()
+    long = " ".join(f"Sentence number {i} speaks of things." for i in range(40))
+    short, whole = encoded(model, ["One.", long])
+    np.testing.assert_allclose(short, model.sentences(["One."])[0], atol=1e-6)
+    assert abs(np.linalg.norm(whole) - 1) < 1e-5
+    assert encoded(model, []).shape == (0, model.dimensions)

@@ -1,0 +1,102 @@
+"""Likelihoods and beams against the model's own probabilities, for encoder-decoders and a causal model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import BartConfig, BartForConditionalGeneration, T5Config, T5ForConditionalGeneration, set_seed
+
+from evidence_assets.lake.errors import ModelUnavailable
+from evidence_assets.models.masked import UnusableModel
+from evidence_assets.models.sequence_models import SentenceWriter, TextLikelihood
+from evidence_assets_tests.models.tiny import make_causal
+from evidence_assets_tests.models.tiny_masked import word_piece
+
+PAIRS = [("aspirin may", "treat pain"), ("insulin lowers glucose", "the patient has a fever"), ("a", "treat pain")]
+
+
+def saved(folder: Path, model: Any, config: Any, shape: str, **others: Any) -> Path:
+    """A one-layer model with the tokenizer of the tiny BERT, saved in the Hugging Face layout."""
+    tokenizer = word_piece()._tokenizer
+    tokenizer.save_pretrained(folder)
+    set_seed(0)
+    sizes = {name: int(size) for name, _, size in (each.partition("=") for each in shape.split())}
+    made = config(vocab_size=len(tokenizer), d_model=16, pad_token_id=0, eos_token_id=3, **sizes, **others)
+    model(made).save_pretrained(folder)
+    return folder
+
+
+def make_bart(folder: Path) -> Path:
+    shape = (
+        "encoder_layers=1 decoder_layers=1 encoder_attention_heads=2 decoder_attention_heads=2 encoder_ffn_dim=32 "
+        "decoder_ffn_dim=32 max_position_embeddings=24 bos_token_id=2 decoder_start_token_id=3"
+    )
+    return saved(folder, BartForConditionalGeneration, BartConfig, shape, init_std=0.5, forced_eos_token_id=None)
+
+
+def make_t5(folder: Path) -> Path:
+    shape = "d_kv=8 d_ff=32 num_layers=1 num_heads=2 decoder_start_token_id=0"
+    return saved(folder, T5ForConditionalGeneration, T5Config, shape, initializer_factor=4.0)
+
+
+def test_one_beam_takes_the_likeliest_piece_each_time(tmp_path: Path) -> None:
+    one = SentenceWriter.load(make_t5(tmp_path / "tiny-t5"), device="cpu")
+    one.sentences, one.most_tokens = 1, 6
+    model, tokenizer = one._model, one._tokenizer
+    texts = ["river sea", "iron near copper", "town harbour"]
+    together = one.write(texts)
+    assert together == [one.write([text])[0] for text in texts]
+    for text, own in zip(texts, together, strict=True):
+        given, said = tokenizer(text, return_tensors="pt")["input_ids"], [0]
+        while len(said) < 7 and said[-1] != 3:
+            with torch.inference_mode():
+                said.append(int(model(input_ids=given, decoder_input_ids=torch.tensor([said])).logits[0, -1].argmax()))
+        assert own == [tokenizer.decode(said, skip_special_tokens=True).strip()]
+
+
+def test_an_encoder_decoder_gives_the_mean_of_its_own_log_probabilities(tmp_path: Path) -> None:
+    model = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
+    assert model.model_id == "tiny-bart" and model.revision
+    pairs = [("the river", "near the sea"), ("iron", "a town"), ("copper is near", "near the sea")]
+    found = model.score(pairs)
+    for (source, target), score in zip(pairs, found, strict=True):
+        given, wanted = (model._tokenizer(text, return_tensors="pt")["input_ids"] for text in (source, target))
+        shifted = torch.cat([torch.tensor([[3]]), wanted[:, :-1]], dim=1)
+        with torch.inference_mode():
+            logits = model._model(input_ids=given, decoder_input_ids=shifted).logits[0]
+        expected = torch.log_softmax(logits, -1)[range(wanted.shape[1]), wanted[0]].mean()
+        assert score == pytest.approx(float(expected), abs=1e-5) and score < 0
+    np.testing.assert_allclose(model.score(pairs[2:])[0], found[2], atol=1e-6)
+    assert found[0] != found[2], "what stands before counts"
+
+
+def test_a_causal_model_reads_both_as_one_text(tmp_path: Path) -> None:
+    model = TextLikelihood.load(make_causal(tmp_path / "tiny-llama"), device="cpu")
+    found = model.score(PAIRS)
+    for (source, target), score in zip(PAIRS, found, strict=True):
+        before = model._tokenizer(source)["input_ids"]
+        after = model._tokenizer(target, add_special_tokens=False)["input_ids"]
+        with torch.inference_mode():
+            logits = model._model(input_ids=torch.tensor([before + after])).logits[0]
+        steps = torch.log_softmax(logits, -1)[len(before) - 1 : -1]
+        assert score == pytest.approx(float(steps[range(len(after)), after].mean()), abs=1e-5)
+    assert found[0] != found[2]
+
+
+def test_what_cannot_be_rated_is_said(tmp_path: Path) -> None:
+    masked = word_piece()
+    masked._model.save_pretrained(tmp_path / "tiny-bert")
+    masked._tokenizer.save_pretrained(tmp_path / "tiny-bert")
+    with pytest.raises(ModelUnavailable, match="it writes no text"):
+        TextLikelihood.load(tmp_path / "tiny-bert")
+    model = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
+    with pytest.raises(ValueError, match="reads 24 tokens"):
+        model.score([("the river", "the sea " * 20)])
+    with torch.no_grad():
+        model._model.model.shared.weight[6] = float("nan")
+    with pytest.raises(UnusableModel, match="yields NaN"):
+        model.score([("the river", "the sea")])

@@ -1,0 +1,74 @@
+"""Questions and claims put to the solver on a whole table, as the assets put them, with the chains as places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evidence_assets.benchmarks.records import CLAIM_LABELS
+from evidence_assets.reasoning.tables.claims import claim_chains
+from evidence_assets.reasoning.tables.questions import option_chains
+from evidence_assets.reasoning.tables.solver import TableSolver
+from evidence_assets.reasoning.tables.table import TableChain, TableView
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem
+
+
+@dataclass(frozen=True)
+class Told:
+    """The solver's choice and the chains that it rests on."""
+
+    choice: Choice
+    chains: tuple[TableChain, ...]
+
+    @property
+    def answer(self) -> str:
+        assert self.choice.answer is not None
+        return self.choice.answer
+
+    @property
+    def status(self) -> str:
+        return self.choice.status
+
+    @property
+    def supported(self) -> tuple[str, ...]:
+        return self.choice.supported
+
+    def chain(self, label: str) -> TableChain:
+        return next(chain for chain in self.chains if chain.hypothesis == label)
+
+
+def _told(
+    view: TableView,
+    text: str,
+    labels: Sequence[str],
+    options: Sequence[str],
+    chains: tuple[TableChain, ...],
+    task: str,
+    negated: bool = False,
+) -> Told:
+    grid = {(i, j): cell.plain for i, row in enumerate(view.shape.grid) for j, cell in enumerate(row) if cell.plain}
+    cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", "t", f"r{i}c{j}", said) for (i, j), said in grid.items())
+    written = tuple(
+        Chain(
+            chain.hypothesis,
+            tuple(ChainStep(s.text, tuple(f"r{i}c{j}" for i, j in s.cells), s.quoted) for s in chain.steps),
+            chain.support,
+        )
+        for chain in chains
+        if chain.hypothesis in labels
+    )
+    given = dict.fromkeys(labels, cells)
+    choice = TableSolver().choose([ChooseAnswer(text, tuple(labels), tuple(options), written, given, task, negated)])[0]
+    assert isinstance(choice, Choice)
+    return Told(choice, chains)
+
+
+def verify_claim(view: TableView, claim: str, labels: Sequence[str] = CLAIM_LABELS) -> Told:
+    return _told(view, claim, labels, labels, claim_chains(view, claim), "verification")
+
+
+def answer_choice(
+    view: TableView, question: str, labels: Sequence[str], options: Sequence[str], *, negated: bool = False
+) -> Told:
+    chains = option_chains(view, question, labels, options)
+    return _told(view, question, labels, options, chains, "table_qa", negated)
