@@ -30,7 +30,7 @@ from evidence_assets.lake.store import Lake
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
 
 
-FAMILIES = ("making", "ask", "explore", "experiments", "reproduce", "get")
+FAMILIES = ("materialize", "ask", "explore", "experiments", "reproduce", "get")
 """Modules of commands; what a query or a trace takes stands here, so that it starts without them."""
 
 

@@ -18,7 +18,7 @@ from evidence_assets.experiment.answers.one_call import AnswersOnce
 from evidence_assets.experiment.answers.options import WeighsOptions
 from evidence_assets.experiment.answers.predictions import Answerer, AnswersAgain, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.answers.short_answers import AnswersShortly
-from evidence_assets.experiment.evidence.selection import NoEvidence, evidence_rows, paths_wrong, read_questions_frame
+from evidence_assets.experiment.evidence.selection import NoEvidence, build_questions, evidence_rows, paths_wrong
 from evidence_assets.experiment.evidence.sources import encoded_by, lacking
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.metrics import Estimate
@@ -39,7 +39,7 @@ FAILED_SHARE_LIMIT = 0.05
 def select_evidence(plan: Plan, context: StageContext) -> StageOutput:
     lack = lacking(plan.method.reads, context.benchmark)
     selector = NoEvidence(lack) if lack else plan.method.open(context, plan.settings)
-    questions, progress = read_questions_frame(context.input("questions")), context.progress("questions")
+    questions, progress = build_questions(context.input("questions")), context.progress("questions")
     return evidence_rows(plan.selector, selector, questions, context.before, progress, encoded_by(context))
 
 
@@ -57,7 +57,7 @@ def _one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | None = N
         return None
     model = language_model(context, context.profile.generator)
     return AnswersOnce(
-        model, plan.style.once, read_questions_frame(context.input("questions")), context.input("evidence"), chains
+        model, plan.style.once, build_questions(context.input("questions")), context.input("evidence"), chains
     )
 
 
@@ -67,14 +67,14 @@ def explain_options(plan: Plan, context: StageContext) -> StageOutput:
     if not plan.variant.explain or (_prompted(plan, context) and plan.style.explain is None):
         return StageOutput([])
     solver = solver_of(plan.variant.family, context, plan.style)
-    questions, evidence = read_questions_frame(context.input("questions")), context.input("evidence")
+    questions, evidence = build_questions(context.input("questions")), context.input("evidence")
     return chain_rows(solver, plan.selector, questions, evidence, context.before)
 
 
 def answerer_of(plan: Plan, context: StageContext) -> Answerer:
     """Who answers this partition's questions, and answers them again from a part of their evidence."""
     variant, method = plan.variant, plan.method
-    questions, evidence = read_questions_frame(context.input("questions")), context.input("evidence")
+    questions, evidence = build_questions(context.input("questions")), context.input("evidence")
     if plan.explained:
         chains = context.input("chains")
         if once := _one_call(plan, context, chains):
@@ -91,7 +91,7 @@ def answerer_of(plan: Plan, context: StageContext) -> Answerer:
 
 
 def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
-    questions = read_questions_frame(context.input("questions"))
+    questions = build_questions(context.input("questions"))
     return prediction_rows(answerer_of(plan, context), plan.selector, questions, context.before)
 
 

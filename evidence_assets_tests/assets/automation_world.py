@@ -22,8 +22,8 @@ from evidence_assets.experiment.evidence.selection import (
     Parent,
     Question,
     SelectedEvidence,
+    build_questions,
     evidence_rows,
-    read_questions_frame,
 )
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.experiment.variants import Variant
@@ -75,7 +75,7 @@ def question_assets() -> dg.Definitions:
     """Evidence from the collection for the multiple-choice questions, and what the product's reasoner makes of it."""
 
     def make(step: StageContext) -> StageOutput:
-        questions = read_questions_frame(step.read("questions", "questions/mcqa", step.partition))
+        questions = build_questions(step.read("questions", "questions/mcqa", step.partition))
         selector = ByRelation(step.read("triples", COLLECTION))
         return evidence_rows("by_relation", selector, questions, step.before)
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.experiment.evidence.selection import read_questions_frame
+from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import impact, trace
 from evidence_assets.lake.store import Lake
@@ -83,7 +83,7 @@ def test_the_second_encoder_ranks_otherwise_and_overwrites_nothing(world: SmallW
     ranked = ["question_id", "option", "rank", "source_id"]
     assert first.select(ranked).join(second.select(ranked), on=ranked).height < 0.9 * first.height
     best = second.sort("evidence_id").row(0, named=True)
-    (question,) = read_questions_frame(
+    (question,) = build_questions(
         world.rows("questions", "questions/mcqa").filter(pl.col("question_id") == best["question_id"])
     )
     model = encoder(profiles.load().using({"encoder": "tiny_b"}).encoder)

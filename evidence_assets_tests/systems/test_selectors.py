@@ -11,7 +11,7 @@ import pytest
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, of_family
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, Selector, read_questions_frame
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, Selector, build_questions
 from evidence_assets.experiment.evidence.sources import lacking
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import stages
@@ -70,7 +70,7 @@ class TestSelectorContract:
 
     @pytest.fixture
     def questions(self, case: str, step: StageContext) -> list[Question]:
-        return read_questions_frame(step.input("questions"))[:LOOKED_AT]
+        return build_questions(step.input("questions"))[:LOOKED_AT]
 
     def test_picks_name_an_option_a_source_and_a_finite_score(
         self, case: str, selector: Selector, questions: list[Question]

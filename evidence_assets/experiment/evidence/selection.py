@@ -54,7 +54,7 @@ class Question:
         return list(zip(self.labels, self.options, strict=True)) or [("", "")]
 
 
-def read_questions_frame(questions: pl.DataFrame) -> list[Question]:
+def build_questions(questions: pl.DataFrame) -> list[Question]:
     """The questions of a frame, gold answers left behind."""
     return [
         Question(

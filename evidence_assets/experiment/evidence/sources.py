@@ -16,7 +16,7 @@ from evidence_assets.experiment.evidence.selection import (
     Question,
     SelectedEvidence,
     Selector,
-    read_questions_frame,
+    build_questions,
 )
 from evidence_assets.experiment.stage import Read, StageContext, StageOutput
 from evidence_assets.graphs import graph_store
@@ -129,7 +129,7 @@ def make_subgraphs(context: StageContext) -> StageOutput:
         return StageOutput([], [], {"no_subgraphs": f"benchmark {context.benchmark_name} names no graph"})
     numbers = context.profile.ugat
     return subgraph_rows(
-        read_questions_frame(context.read_here("questions", "questions/mcqa")),
+        build_questions(context.read_here("questions", "questions/mcqa")),
         graph_of(context),
         Expansion(numbers.D, numbers.cap, numbers.max_nodes),
         context.before,

@@ -64,9 +64,9 @@ class Figure:
     """One printed number; an empty text is what the document does not state.
 
     ``part`` is the part of the benchmark that it is printed for, as ``benchmarks.declared_benchmarks`` names
-    subsets but for the seed, which no document prints; empty for the whole split. ``variant`` is an ablation, a setting
-    or a stage, two of them joined by ``;``; ``label`` a class, a comparator or a qualifier such as ``min``; ``ours`` marks the document's
-    own method, ``reproduced`` a baseline that it ran itself.
+    subsets but for the seed, which no document prints; empty for the whole split. ``variant`` is an ablation, a
+    setting or a stage, two of them joined by ``;``; ``label`` a class, a comparator or a qualifier such as ``min``;
+    ``ours`` marks the document's own method, ``reproduced`` a baseline that it ran itself.
     """
 
     document: str

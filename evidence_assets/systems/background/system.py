@@ -18,8 +18,8 @@ from evidence_assets.experiment.evidence.selection import (
     Question,
     SelectedEvidence,
     Selector,
+    build_questions,
     edge_evidence,
-    read_questions_frame,
 )
 from evidence_assets.experiment.evidence.sources import LINKS, LinkedElsewhere, open_graph
 from evidence_assets.experiment.solvers import asking_version, pool_of, reader_of_profile
@@ -189,7 +189,7 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
                 f"{context.profile.name}, or leave this variant out"
             )
         source = PromptedBackground(model)
-        return recall_rows(source, variant.name, read_questions_frame(context.input("questions")), context.before)
+        return recall_rows(source, variant.name, build_questions(context.input("questions")), context.before)
 
     def make_triples(context: StageContext) -> StageOutput:
         return triple_rows(context.input("chains"))

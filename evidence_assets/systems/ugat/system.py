@@ -28,7 +28,7 @@ from evidence_assets.experiment.evidence.selection import (
     Parent,
     Question,
     SelectedEvidence,
-    read_questions_frame,
+    build_questions,
 )
 from evidence_assets.experiment.evidence.sources import graph_of
 from evidence_assets.experiment.stage import StageContext
@@ -327,7 +327,7 @@ def _open(context: StageContext, settings: UgatSettings) -> GraphPaths:
         raise BadInput(
             f"{context.asset} looks {settings.D} steps around, but subgraphs reach {deepest}: raise the profile's D"
         )
-    around = stored_surroundings(context.input("subgraphs"), read_questions_frame(context.input("questions")), graph)
+    around = stored_surroundings(context.input("subgraphs"), build_questions(context.input("questions")), graph)
     return GraphPaths(graph, around, load(), settings, "cuda" if torch.cuda.is_available() else "cpu")
 
 
