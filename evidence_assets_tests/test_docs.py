@@ -86,7 +86,7 @@ def test_the_examples_load_and_do_what_is_said(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text, encoding="utf-8")
     program = re.findall(r"<<'END'\n(.*?)^END", EXAMPLE, re.DOTALL | re.MULTILINE)[0]
     drawn = """
-from evidence_assets.experiment.evidence.selection import Asked
+from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.systems.lucky.system import LuckyChunks, LuckySettings
 class Corpus:
     version = "v"
@@ -95,7 +95,7 @@ class Corpus:
     def ids(self, positions):
         return [f"c{i}" for i in positions]
     texts = ids
-question = Asked("q", "b", "mcqa", "Which?", ("x", "y"))
+question = Question("q", "b", "mcqa", "Which?", ("x", "y"))
 first, again = (list(LuckyChunks(Corpus(), LuckySettings()).select([question])) for _ in range(2))
 assert first == again and [len({p.text for p in first[0] if p.option == o}) for o in "AB"] == [5, 5]
 from pathlib import Path
