@@ -29,7 +29,7 @@ from evidence_assets.models.vectors import softmax, unit_rows
 from evidence_assets.reasoning.tables.solver import TableSolver, place_of
 from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
 from evidence_assets.reasoning.tasks import CAPTION, Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.systems import settings_of
+from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.columns import UcretSettings, column_pieces
 from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapsed_tables, encode_unique
 from evidence_assets.transport.divergence import jensen_shannon
@@ -166,7 +166,7 @@ MCQ_HEAD = (
 
 Named = Mapping[str, UcretSettings]
 NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
-VARIANTS: dict[str, UcretSettings] = {name: settings_of(f"table/{name}") for name in NAMED}
+VARIANTS: dict[str, UcretSettings] = {name: load_settings(f"table/{name}") for name in NAMED}
 ERRORS_OF = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
 
 

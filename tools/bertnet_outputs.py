@@ -20,7 +20,7 @@ from evidence_assets.experiment.scores.published_figures import Figure, PrintedA
 from evidence_assets.harvest.prompt_mining import Pair
 from evidence_assets.harvest.triple_metrics import diversity, extracted_facts
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.systems.kbloom.seeds import PACKAGED, collection_folder, seed_files
+from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, collection_folder, list_seed_files
 
 TUPLES = "ent_tuples.json"
 SETTINGS = {"initprompts": "initial_prompt", "_1prompts": "top1_prompt", "_20prompts": "multi_prompts"}
@@ -52,8 +52,8 @@ def read_recorded_harvests(folder: Path) -> list[RecordedHarvest]:
     """The harvests below a folder, by set, setting and model; relations that are not of the set are left out."""
     found: dict[tuple[str, str, str], dict[str, list[Pair]]] = defaultdict(dict)
     known = {
-        path.name: {file.stem.casefold(): file.stem for file in seed_files(collection_folder(path.name))}
-        for path in sorted(PACKAGED.iterdir())
+        path.name: {file.stem.casefold(): file.stem for file in list_seed_files(collection_folder(path.name))}
+        for path in sorted(PACKAGED_RELATIONS.iterdir())
         if path.is_dir()
     }
     for file in sorted(folder.rglob(TUPLES)):

@@ -24,9 +24,9 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
-from evidence_assets.systems.kbloom.references import references
-from evidence_assets.systems.kbloom.rows import seed_rows
-from evidence_assets.systems.kbloom.seeds import Relation, collection_folder, read_seed_folder, seed_files
+from evidence_assets.systems.kbloom.references import load_references
+from evidence_assets.systems.kbloom.rows import build_seed_rows
+from evidence_assets.systems.kbloom.seeds import Relation, collection_folder, list_seed_files, read_seed_folder
 
 RELATIONS = dg.DynamicPartitionsDefinition(name="relations")
 SEEDS = dg.AssetKey(["knowledge", "seeds"])
@@ -65,7 +65,7 @@ def look(lake: Lake) -> SeedFiles:
     _place(lake.raw_place("sample/seeds"), seeds_folder, harvesting.sample_relations)
     for collection in harvesting.relations:
         packaged = collection_folder(collection)
-        _place(packaged, seeds_folder, [path.stem for path in seed_files(packaged)])
+        _place(packaged, seeds_folder, [path.stem for path in list_seed_files(packaged)])
     folder_contents = read_seed_folder(seeds_folder)
     errors = list(folder_contents.errors)
     relations: dict[str, Relation] = {}
@@ -77,7 +77,7 @@ def look(lake: Lake) -> SeedFiles:
             errors.append(BadInput(f"a lake holds at most {MOST} relations; use another lake for more", file=path))
         else:
             relations[path.stem] = relation
-    present = {path.stem for path in seed_files(seeds_folder)}
+    present = {path.stem for path in list_seed_files(seeds_folder)}
     return SeedFiles(relations, tuple(errors), tuple(sorted(present)))
 
 
@@ -223,7 +223,7 @@ def _make_seeds(step: StageContext) -> StageOutput:
     files = look(step.lake)
     if step.partition in files.relations:
         relation = files.relations[step.partition]
-        return StageOutput(seed_rows(relation), version=relation.seed_hash)
+        return StageOutput(build_seed_rows(relation), version=relation.seed_hash)
     for error in files.errors:
         if error.file is not None and str(error.file).rpartition("/")[2].rpartition(".")[0] == step.partition:
             raise error
@@ -251,7 +251,9 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
         )
         merged = profiles.load().harvesting.collections
         compared = [
-            raw_asset(one.key, list(one.paths), one.holds) for one in references().values() if one.collection in merged
+            raw_asset(one.key, list(one.paths), one.holds)
+            for one in load_references().values()
+            if one.collection in merged
         ]
         return dg.Definitions(
             assets=[seed_folder, seeds, *compared],

@@ -78,7 +78,7 @@ class Systems(dg.Component, dg.Model, dg.Resolvable):
             # A mistake in a variant that is not opted in is reported all the same.
             systems.load(variant.system).method_of(variant).settings_of(variant)
             if variant.words != PACKAGED:
-                variant.words.check(systems.templates())
+                variant.words.check(systems.load_templates())
             if variant.loaded:
                 loaded.append(variant_defs(variant))
         return dg.Definitions.merge(*loaded) if loaded else dg.Definitions()

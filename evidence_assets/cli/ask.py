@@ -228,8 +228,8 @@ def prompts(
     with sentences():
         from evidence_assets.experiment.prompts import prompts as shown
 
-        if system not in systems.names():
-            raise BadInput(f"there is no system {system!r}; did you mean {nearest(system, systems.names())!r}?")
+        if system not in systems.list_systems():
+            raise BadInput(f"there is no system {system!r}; did you mean {nearest(system, systems.list_systems())!r}?")
         known = variants_of(system)
         chosen = [v for v in known if (variant in (v.name, v.place) if variant else v.loaded)]
         if not chosen:

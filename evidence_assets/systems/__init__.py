@@ -15,7 +15,7 @@ from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, REPAIR
 from evidence_assets.reasoning.templates import Template
 
 
-def names() -> list[str]:
+def list_systems() -> list[str]:
     """The systems that there are: packages with a file of variants."""
     return sorted(file.parent.name for file in SYSTEMS.glob(f"*/{FILE}"))
 
@@ -27,13 +27,13 @@ def load(name: str) -> System:
     return system
 
 
-def templates() -> list[Template]:
-    for name in names():
+def load_templates() -> list[Template]:
+    for name in list_systems():
         load(name)
     return [REPAIR, *(template for task in PROMPTED_TASKS.values() for template in task.templates)]
 
 
-def settings_of(place: str) -> Any:
+def load_settings(place: str) -> Any:
     """The settings of the variant ``family/name`` in the profile in use."""
     variant = next(variant for variant in variants() if variant.place == place)
     return load(variant.system).method_of(variant).settings_of(variant)

@@ -16,7 +16,7 @@ from evidence_assets.benchmarks.records import table_rows
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.systems.baselines.system import CellSelector, bm25_cells
+from evidence_assets.systems.baselines.system import CellSelector, score_cells_by_bm25
 from evidence_assets_tests.assets.small_worlds import materialize
 
 
@@ -86,7 +86,7 @@ def test_a_table_without_rows_is_kept_and_gives_no_evidence(lake: Lake) -> None:
     (row,) = table_rows(tables)
     assert row["n_rows"] == 0 and row["cells"] == []
     question = Question("q", "mine", "table_qa", "Which?", ("a", "b"), "empty")
-    selector = CellSelector({"empty": (tables[0], "v")}, bm25_cells, 5, "bm25")
+    selector = CellSelector({"empty": (tables[0], "v")}, score_cells_by_bm25, 5, "bm25")
     assert selector.select([question]) == [[]]
 
 

@@ -7,13 +7,13 @@ from itertools import product
 
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.experiment.variants import variants_of
-from evidence_assets.systems import settings_of
+from evidence_assets.systems import load_settings
 from evidence_assets.systems.a2q.selection import A2QSettings
 
 
 def test_each_ablation_leaves_out_its_stage() -> None:
     for family in ("mcqa", "graph"):
-        whole, no_path = (settings_of(f"{family}/{name}") for name in ("a2q", "a2q_no_path"))
+        whole, no_path = (load_settings(f"{family}/{name}") for name in ("a2q", "a2q_no_path"))
         assert whole.paths and not no_path.paths
         methods = {v.name: v for v in variants_of("a2q") if v.family == family}
         stated = {name: methods[name] for name in ("a2q", "a2q_no_classifier", "a2q_no_taxonomy")}
@@ -22,7 +22,7 @@ def test_each_ablation_leaves_out_its_stage() -> None:
 
 
 def test_each_penalty_of_a_step_is_swept_with_each_depth_and_the_triples_alone() -> None:
-    swept = [settings_of(v.place) for v in variants_of("a2q") if "a2q_sweeps" in v.presets]
+    swept = [load_settings(v.place) for v in variants_of("a2q") if "a2q_sweeps" in v.presets]
     grid = [A2QSettings(penalty=penalty, theta=theta) for penalty, theta in product((0.1, 0.2, 0.3), (2, 3, 5))]
     alone = [A2QSettings(theta_counts="nodes"), A2QSettings(top_n=5), A2QSettings(top_n=20)]
     assert Counter(swept) == Counter(grid + alone)

@@ -13,8 +13,8 @@ from evidence_assets.experiment import solvers
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import trace
 from evidence_assets.models.protocols import Request
-from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
-from evidence_assets.systems.four_step_focus.ranking import schema_of
+from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
+from evidence_assets.systems.four_step_focus.ranking import build_schema
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
@@ -107,7 +107,7 @@ class Script:
     def __init__(self, world: SmallWorld) -> None:
         self._questions = world.rows("questions", "questions/search").sort("question_id")["text"].to_list()
         self._first = world.rows("questions", "questions/graph").sort("question_id")["text"][0]
-        self._world, self._forms = world, sample_forms()
+        self._world, self._forms = world, load_sample_forms()
 
     def reply(self, request: Request) -> str:
         if "Node types:" in request.user:
@@ -132,7 +132,7 @@ class Script:
         nodes, edges = (
             self._world.rows(t, f"knowledge/sample_skb/{p}") for t, p in (("kg_nodes", "nodes"), ("kg_edges", "edges"))
         )
-        schema = schema_of(graph_of_rows("base", nodes, edges))
+        schema = build_schema(graph_of_rows("base", nodes, edges))
         query = FormParser(self._forms, schema.node_types).parse(text)
         types = {}
         for triplet in query.triplets:

@@ -12,7 +12,7 @@ from evidence_assets.assets.system import variant_defs
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Completion
-from evidence_assets.systems.kbloom.rows import seed_rows
+from evidence_assets.systems.kbloom.rows import build_seed_rows
 from evidence_assets.systems.kbloom.statement_judge import judge_request
 from evidence_assets_tests.assets.small_worlds import materialize
 from evidence_assets_tests.models.tiny import make_causal, record
@@ -34,7 +34,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """Seeds and two harvested triples of one relation."""
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
     found = LakeResource(root=str(tmp_path / "data_lake")).open()
-    found.write("knowledge/seeds", "eats", {"relation_seeds": seed_rows(EATS)})
+    found.write("knowledge/seeds", "eats", {"relation_seeds": build_seed_rows(EATS)})
     found.write(HARVEST, "eats", {"triples": harvested([("owl", "mouse"), ("cow", "moon")])})
     return found
 

@@ -24,7 +24,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reproduction.cells import CellSource
-from evidence_assets.systems.kbloom.references import references
+from evidence_assets.systems.kbloom.references import load_references
 from evidence_assets_tests.assets.small_worlds import SmallWorld
 from evidence_assets_tests.benchmarks.graphs.test_readers import TestDrugbank
 from evidence_assets_tests.benchmarks.official import test_choice_readers as choice
@@ -174,7 +174,10 @@ def official_files(raw: Path) -> None:
     seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
     lay(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
     stated = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
-    lay(raw, {path: stated for one in references().values() if one.collection == "conceptnet" for path in one.paths})
+    lay(
+        raw,
+        {path: stated for one in load_references().values() if one.collection == "conceptnet" for path in one.paths},
+    )
     lay(raw, {"lama/TREx/P47.jsonl": lines(NEIGHBOURS), "references/umls/train.txt": "river\tadjacent_to\tsea\n"})
     graph = raw / "graphs/conceptnet/conceptnet-assertions-5.7.0.csv.gz"
     graph.parent.mkdir(parents=True)

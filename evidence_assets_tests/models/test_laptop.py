@@ -14,7 +14,7 @@ from evidence_assets.models.diagnosis import MASKED, Finding, diagnose
 from evidence_assets.models.protocols import Request
 from evidence_assets.models.registry import encoder, load_generator, reranker
 from evidence_assets.profiles import ModelSettings
-from evidence_assets.systems.kbloom.sample_model import train
+from evidence_assets.systems.kbloom.sample_model import train_model
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
 
@@ -76,7 +76,7 @@ def test_a_masked_model_of_the_lakes_own_is_trained_whole_or_missing(
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path))
     assert masked("sample-masked-lm").fine is None
     folder = tmp_path / "indexes" / "asset=models.masked_lm"
-    train(folder, ["an owl eats mice.", "a cat eats fish."] * 2, {"owl", "mice"}, 2)
+    train_model(folder, ["an owl eats mice.", "a cat eats fish."] * 2, {"owl", "mice"}, 2)
     assert masked("sample-masked-lm").fine
     (folder / "model.safetensors").write_bytes(b"cut")
     assert masked("sample-masked-lm").fine is False

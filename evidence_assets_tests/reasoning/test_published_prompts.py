@@ -159,7 +159,7 @@ def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
 def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.txt").write_text(text)
     with pytest.raises(BadInput, match=said):
-        Words((tmp_path,)).check(systems.templates())
+        Words((tmp_path,)).check(systems.load_templates())
 
 
 @pytest.mark.parametrize(
@@ -172,4 +172,4 @@ def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: st
 )
 def test_settings_of_words_that_cannot_be_are_refused(words: Words, said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        words.check(systems.templates())
+        words.check(systems.load_templates())

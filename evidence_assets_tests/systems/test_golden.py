@@ -35,7 +35,7 @@ def output_of(system: str, lake: Lake) -> str:
     return content_id(rows)
 
 
-@pytest.mark.parametrize("system", systems.names())
+@pytest.mark.parametrize("system", systems.list_systems())
 def test_another_output_has_another_version(system: str, made_world: World) -> None:
     stated = json.loads(GOLDEN.read_text(encoding="utf-8"))[system]
     now = {"version": systems.load(system).version, "output": output_of(system, Lake(made_world.root / "data_lake"))}

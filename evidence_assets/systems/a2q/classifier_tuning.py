@@ -60,14 +60,14 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         graph, attention_alone = open_graph(context.lake, source.graph), A2QSettings(top_n=settings.triples)
         picker = A2Q(graph, encoder(context.profile.encoder), None, attention_alone)
         picks = picker.select([Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
-        pairs = labelled_triples(questions, picks)
+        pairs = label_triples(questions, picks)
         if not pairs:
             raise BadInput(f"no triple of the split {settings.split!r} of {source.name} holds an answer to tune on")
         name = context.profile.rerankers.get(settings.base, context.profile.reranker).name
         base = EMBEDDED if name == MAXSIM else name
         folder = context.lake.index_folder(RELEVANCE_CLASSIFIER)
-        report = tuned(folder, base, pairs, TuningSettings(epochs=settings.epochs, rate=settings.rate))
-        row = model_row(folder, f"relevance-classifier-of-{base.replace('/', '-')}", report)
+        report = tune_classifier(folder, base, pairs, TuningSettings(epochs=settings.epochs, rate=settings.rate))
+        row = build_model_row(folder, f"relevance-classifier-of-{base.replace('/', '-')}", report)
         return StageOutput([row], metadata={"tuned_from": base, **report})
 
     about = "A cross-encoder tuned to tell triples that hold an answer from those that do not."
@@ -76,9 +76,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
     return [Stage(variant.place, "models", make, about, reads, version, partitions="", pool="gpu", kinds=("pytorch",))]
 
 
-def labelled_triples(
-    questions: Sequence[QuestionRecord], picks: Sequence[Sequence[SelectedEvidence]]
-) -> list[Labelled]:
+def label_triples(questions: Sequence[QuestionRecord], picks: Sequence[Sequence[SelectedEvidence]]) -> list[Labelled]:
     """Each question with each of its triples; relevant are those that a right answer is an end of.
 
     Questions of which no triple or every triple is relevant teach nothing about ranking and are left out.
@@ -98,7 +96,7 @@ def labelled_triples(
     return pairs
 
 
-def tuned(folder: Path, base: str, pairs: Sequence[Labelled], settings: TuningSettings) -> dict[str, Any]:
+def tune_classifier(folder: Path, base: str, pairs: Sequence[Labelled], settings: TuningSettings) -> dict[str, Any]:
     """Tune into ``folder``, unless what lies there was tuned on the same; returns what is to say of it."""
 
     def into(temporary: Path) -> dict[str, Any]:
@@ -109,7 +107,7 @@ def tuned(folder: Path, base: str, pairs: Sequence[Labelled], settings: TuningSe
     return trained_once(folder, wanted, into)
 
 
-def model_row(folder: Path, name: str, report: dict[str, Any]) -> dict[str, Any]:
+def build_model_row(folder: Path, name: str, report: dict[str, Any]) -> dict[str, Any]:
     vocabulary = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
     revision = folder_revision(folder)
     return {

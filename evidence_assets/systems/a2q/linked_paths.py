@@ -18,7 +18,7 @@ from evidence_assets.lake.array_files import distinct
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.systems.a2q import VERSION
-from evidence_assets.systems.a2q.selection import nodes_named
+from evidence_assets.systems.a2q.selection import link_text
 
 
 @dataclass(frozen=True)
@@ -59,20 +59,22 @@ class LinkedPaths:
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         """The triples of each question's best paths, best path first; none where nothing is linked."""
-        texts = dict.fromkeys(text for q in questions for text in (q.text, *(_with(q, o) for o in q.options)))
+        texts = dict.fromkeys(text for q in questions for text in (q.text, *(_query_text(q, o) for o in q.options)))
         vectors = dict(zip(texts, self._encoder.sentences(list(texts)), strict=True)) if texts else {}
         return [self._selected(question, vectors) for question in questions]
 
     def _selected(self, question: Question, vectors: Mapping[str, FloatArray]) -> list[SelectedEvidence]:
-        named = nodes_named(question.text, self._graph.linker)
+        named = link_text(question.text, self._graph.linker)
         paths = [
-            path for option in question.options for path in self._paths(named, option, vectors[_with(question, option)])
+            path
+            for option in question.options
+            for path in self._paths(named, option, vectors[_query_text(question, option)])
         ]
         return self._picks(paths or list(self._paths(named, "", vectors[question.text])))
 
     def _paths(self, own: IntArray, option: str, query: FloatArray) -> Iterator[_Path]:
         """Paths from the question's nodes, or where there is an option those that touch it."""
-        settings, others = self._settings, nodes_named(option, self._graph.linker)
+        settings, others = self._settings, link_text(option, self._graph.linker)
         starts = np.union1d(own, others)
         first = self._nearest(starts, query)
         scores = self._vectors[first] @ query
@@ -126,5 +128,5 @@ class LinkedPaths:
         return first_distinct(triples(), self._settings.top_n)
 
 
-def _with(question: Question, option: str) -> str:
+def _query_text(question: Question, option: str) -> str:
     return f"{question.text} {option}" if option else question.text

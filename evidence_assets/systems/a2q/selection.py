@@ -77,7 +77,7 @@ class _Phrase:
     """Nodes that it names; none means that its nearest nodes stand in."""
 
 
-def phrases_of(text: str, linker: EntityLinker) -> list[_Phrase]:
+def extract_phrases(text: str, linker: EntityLinker) -> list[_Phrase]:
     """Names of nodes in a text, longest first, and the words with content that are in none of them.
 
     A word outside of any name is linked by the linker's further rules; if these fail too it has no node.
@@ -91,18 +91,18 @@ def phrases_of(text: str, linker: EntityLinker) -> list[_Phrase]:
     return list(dict.fromkeys(phrase for _, phrase in sorted(found, key=lambda item: item[0])))
 
 
-def nodes_named(text: str, linker: EntityLinker) -> IntArray:
+def link_text(text: str, linker: EntityLinker) -> IntArray:
     """The nodes of all phrases of a text, ascending, each once."""
-    return np.array(sorted({node for phrase in phrases_of(text, linker) for node in phrase.nodes}), dtype=np.int64)
+    return np.array(sorted({node for phrase in extract_phrases(text, linker) for node in phrase.nodes}), dtype=np.int64)
 
 
-def topics_of(question: Question, linker: EntityLinker) -> IntArray:
+def link_topic_entities(question: Question, linker: EntityLinker) -> IntArray:
     """The nodes of the entities that the dataset states of a question, ascending, each once."""
     found = {node for entity in question.topic_entities for node in linker.link(entity).nodes}
     return np.array(sorted(found), dtype=np.int64)
 
 
-def meanings(graph: KnowledgeGraph, relation: str, most: int = 3) -> dict[str, str]:
+def define_nodes(graph: KnowledgeGraph, relation: str, most: int = 3) -> dict[str, str]:
     """What each node is, by its first facts of a relation such as IsA: a taxonomy out of the graph itself."""
     found: dict[str, list[str]] = {}
     if relation in graph.relations:
@@ -152,7 +152,7 @@ class A2Q:
         """The top triples of each question, best first; none where the graph is empty or no phrase has content."""
         options = [q.options if self._settings.options else () for q in questions]
         asked = [
-            (phrases_of(q.text, self._graph.linker), [phrases_of(o, self._graph.linker) for o in own])
+            (extract_phrases(q.text, self._graph.linker), [extract_phrases(o, self._graph.linker) for o in own])
             for q, own in zip(questions, options, strict=True)
         ]
         texts = dict.fromkeys(
@@ -233,7 +233,7 @@ class A2Q:
         graph = self._graph
         asked = zip(questions, candidates, strict=True)
         pairs = [(question.text, graph.sentence(edge)) for question, found in asked for edge in found]
-        grades = iter(graded(self._reranker.score(pairs)) if self._reranker and pairs else [1.0] * len(pairs))
+        grades = iter(grade_scores(self._reranker.score(pairs)) if self._reranker and pairs else [1.0] * len(pairs))
         ranked = []
         for found in candidates:
             graded_edges = [(next(grades), edge, *why) for edge, why in found.items()]
@@ -248,7 +248,7 @@ class A2Q:
         return ranked
 
 
-def graded(scores: NDArray[np.float32]) -> list[float]:
+def grade_scores(scores: NDArray[np.float32]) -> list[float]:
     """Each triple on the printed scale from 1 to 10: ``1 + 9 · σ(s)`` of the classifier's score."""
     return [1 + 9 / (1 + math.exp(-float(s))) for s in scores]
 
@@ -271,9 +271,11 @@ class NearestTriples:
         for question, text, query in zip(questions, texts, queries, strict=True):
             edges: IntArray = every
             if settings.linked or settings.topics or settings.links:
-                named = nodes_named(text, graph.linker) if settings.linked else topics_of(question, graph.linker)
+                named = (
+                    link_text(text, graph.linker) if settings.linked else link_topic_entities(question, graph.linker)
+                )
                 edges = graph.arrays.edges_at(named)
-            made.append(_nearest(graph, query, edges, vectors, settings.top_n))
+            made.append(_select_nearest(graph, query, edges, vectors, settings.top_n))
         return made
 
 
@@ -281,7 +283,7 @@ def _with_options(question: Question) -> str:
     return f"{question.text} {', '.join(question.options)}" if question.options else question.text
 
 
-def _nearest(
+def _select_nearest(
     graph: KnowledgeGraph, query: Vectors, edges: IntArray, vectors: Vectors, n: int
 ) -> list[SelectedEvidence]:
     near = vectors if len(edges) == len(vectors) else vectors[edges]

@@ -18,7 +18,7 @@ from evidence_assets.profiles import Kind, Profile
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
-from evidence_assets.systems.a2q.selection import A2Q, A2QSettings, NearestTriples, TripleSettings, meanings
+from evidence_assets.systems.a2q.selection import A2Q, A2QSettings, NearestTriples, TripleSettings, define_nodes
 from evidence_assets.systems.a2q.word_vectors import TextVectors, WordVectors
 
 
@@ -51,7 +51,7 @@ def _a2q(context: StageContext, settings: A2QSettings) -> Selector:
     graph, nodes = graph_of(context), None
     definitions = definitions_of(context.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None
     if settings.taxonomy and context.benchmark.taxonomy_relation:
-        definitions = meanings(graph, context.benchmark.taxonomy_relation)
+        definitions = define_nodes(graph, context.benchmark.taxonomy_relation)
     vectors: TextVectors = encoder(context.profile.encoder)
     if settings.embedding != "text":
         vectors = WordVectors(context.lake.raw_place(raw_files(f"embeddings/{settings.embedding}").paths[0]))

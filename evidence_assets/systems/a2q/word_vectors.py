@@ -64,11 +64,13 @@ class WordVectors:
             return
         self._known |= dict.fromkeys(new)
         packed = self._file.name.removesuffix(".gz")
-        for word, vector in _binary(self._file, new) if packed.endswith(".bin") else _lines(self._file, new):
+        for word, vector in (
+            _read_binary_vectors(self._file, new) if packed.endswith(".bin") else _read_text_vectors(self._file, new)
+        ):
             self._known[word] = vector
 
 
-def _lines(file: Path, wanted: set[str]) -> Iterator[tuple[str, FloatArray]]:
+def _read_text_vectors(file: Path, wanted: set[str]) -> Iterator[tuple[str, FloatArray]]:
     width = 0
     for line, text in text_lines(file, "vectors as text"):
         word, *numbers = text.rstrip().split(" ")
@@ -85,7 +87,7 @@ def _lines(file: Path, wanted: set[str]) -> Iterator[tuple[str, FloatArray]]:
                 raise BadInput(f"holds no numbers ({error})", file=file, line=line, field=word) from error
 
 
-def _binary(file: Path, wanted: set[str]) -> Iterator[tuple[str, FloatArray]]:
+def _read_binary_vectors(file: Path, wanted: set[str]) -> Iterator[tuple[str, FloatArray]]:
     with open_bytes(file) as stream:
         head = stream.readline().split()
         if len(head) != 2 or not all(number.isdigit() for number in head):

@@ -134,7 +134,7 @@ ORIGIN = "background"
 
 
 @dataclass(frozen=True)
-class Recalled:
+class RecalledKnowledge:
     """What a model recalled for a question, by the three prompts."""
 
     named: TriplesTask
@@ -144,7 +144,7 @@ class Recalled:
 
 
 @dataclass(frozen=True)
-class Stated:
+class RecalledTriple:
     """A recalled triple with the row that it stands in."""
 
     head: str
@@ -157,7 +157,7 @@ class Stated:
 class StoredBackground:
     """Recalled triples by question, read from the lake; and why some questions have none."""
 
-    stated: Mapping[str, Sequence[Stated]]
+    stated: Mapping[str, Sequence[RecalledTriple]]
     failed: Mapping[str, str]
 
     @property
@@ -179,11 +179,11 @@ class PromptedBackground:
         tasks = [task.version_in(model.words) for task in (RECALL_NAMES, RECALL_TRIPLES)]
         self.version = content_id("prompted_background", VERSION, tasks, model.version)
 
-    def recall(self, questions: Sequence[str]) -> list[Recalled | Failure]:
+    def recall(self, questions: Sequence[str]) -> list[RecalledKnowledge | Failure]:
         """One record or failure a question; what one question fails at leaves the others alone."""
         asked = [NamesTask(q, "entities") for q in questions] + [NamesTask(q, "relations") for q in questions]
         named = RECALL_NAMES.ask_with_cost(self._model, asked)
-        results: dict[int, Recalled | Failure] = {}
+        results: dict[int, RecalledKnowledge | Failure] = {}
         tasks: dict[int, TriplesTask] = {}
         costs: dict[int, Reply | None] = {}
         for place, question in enumerate(questions):
@@ -199,11 +199,11 @@ class PromptedBackground:
         for (place, task), (found, third) in zip(tasks.items(), replies, strict=True):
             costs[place] = Reply.all_of([costs[place], third])
             prompt_hash = third.prompt_hash if third else ""
-            results[place] = found if isinstance(found, Failure) else Recalled(task, found, prompt_hash)
+            results[place] = found if isinstance(found, Failure) else RecalledKnowledge(task, found, prompt_hash)
         return [replace(results[place], reply=costs[place]) for place in range(len(questions))]
 
 
-def recall_rows(
+def build_recall_rows(
     source: PromptedBackground, name: str, questions: Sequence[Question], before: Before | None = None
 ) -> StageOutput:
     """Rows of ``chains``: what the model recalled for each question, or why it did not.
@@ -230,19 +230,19 @@ def recall_rows(
     return writer.finish()
 
 
-def _stated(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], Stated]]:
+def _iter_triples(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], RecalledTriple]]:
     """The triples of each row that ``recall_rows`` made; their ids are never those of the same facts in a source."""
     for row in recalled.sort("chain_id").iter_rows(named=True):
         for step in row["steps"][2:]:
             head, relation, tail = step["text"].split(" | ")
             triple_id = content_id("background triple", row["model_id"], head, relation, tail)
-            yield row, Stated(head, relation, tail, triple_id)
+            yield row, RecalledTriple(head, relation, tail, triple_id)
 
 
-def triple_rows(recalled: pl.DataFrame) -> StageOutput:
+def build_triple_rows(recalled: pl.DataFrame) -> StageOutput:
     """Rows of ``triples`` with the origin ``background``, from what ``recall_rows`` made."""
     rows, lineage, lines = list[dict[str, Any]](), list[dict[str, Any]](), Counter[str]()
-    for row, stated in _stated(recalled):
+    for row, stated in _iter_triples(recalled):
         lines[row["chain_id"]] += 1
         line = lines[row["chain_id"]]
         rows.append(
@@ -259,10 +259,10 @@ def triple_rows(recalled: pl.DataFrame) -> StageOutput:
     return StageOutput(rows, lineage, {"triples": len(rows)})
 
 
-def stored_background(recalled: pl.DataFrame) -> StoredBackground:
+def read_background(recalled: pl.DataFrame) -> StoredBackground:
     """What ``recall_rows`` made, as the retrieval reads it."""
     failed = recalled.filter(pl.col("status") == "failed").select("question_id", "error").iter_rows()
-    stated: dict[str, list[Stated]] = {}
-    for row, triple in _stated(recalled):
+    stated: dict[str, list[RecalledTriple]] = {}
+    for row, triple in _iter_triples(recalled):
         stated.setdefault(row["question_id"], []).append(triple)
     return StoredBackground(stated, {question: f"no background knowledge: {error}" for question, error in failed})

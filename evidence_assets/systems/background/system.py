@@ -37,11 +37,11 @@ from evidence_assets.systems.background.recall import (
     RECALL_NAMES,
     RECALL_TRIPLES,
     PromptedBackground,
-    Stated,
+    RecalledTriple,
     StoredBackground,
-    recall_rows,
-    stored_background,
-    triple_rows,
+    build_recall_rows,
+    build_triple_rows,
+    read_background,
 )
 
 
@@ -87,9 +87,9 @@ class BackgroundKnowledge:
             for question, triples in zip(questions, drafts, strict=True)
         ]
 
-    def _triples(self, question: Question) -> dict[str, int | Stated]:
+    def _triples(self, question: Question) -> dict[str, int | RecalledTriple]:
         """Edges and recalled triples by what they say; what the graph states too is evidence from the graph."""
-        found: dict[str, int | Stated] = {}
+        found: dict[str, int | RecalledTriple] = {}
         for edge_number in self._graph_triples(question):
             found.setdefault(self._graph.sentence(edge_number), edge_number)
         for triple in self._recalled.stated.get(question.question_id, ()):
@@ -118,14 +118,14 @@ class BackgroundKnowledge:
         return list(edges)[: self._settings.max_triples]
 
     def _ranked(
-        self, question: Question, triples: Mapping[str, int | Stated], vectors: Mapping[str, FloatArray]
+        self, question: Question, triples: Mapping[str, int | RecalledTriple], vectors: Mapping[str, FloatArray]
     ) -> list[SelectedEvidence]:
         query = vectors[question.text]
         scores = {text: round(float(vectors[text] @ query), 6) for text in triples}
         picks = []
         for sentence in sorted(triples, key=lambda text: -scores[text])[: self._settings.top_k]:
             origin = triples[sentence]
-            if isinstance(origin, Stated):
+            if isinstance(origin, RecalledTriple):
                 words = (origin.head, origin.relation, origin.tail)
                 why = json.dumps({"origin": MODEL_KNOWLEDGE, "triple": words}, ensure_ascii=False, sort_keys=True)
                 parent = Parent("triple", origin.triple_id, origin.triple_id)
@@ -148,7 +148,7 @@ def _recalled(context: StageContext) -> StoredBackground:
             f"what the model recalls is missing for {missing} of {len(questions)} questions of {context.partition}: "
             "materialize it first"
         )
-    return stored_background(rows)
+    return read_background(rows)
 
 
 def _open(context: StageContext, settings: BackgroundSettings) -> Selector:
@@ -160,7 +160,7 @@ def _open(context: StageContext, settings: BackgroundSettings) -> Selector:
 
 def _failed(context: StageContext, settings: BackgroundSettings) -> Mapping[str, str]:
     """Questions for which recalling failed."""
-    return stored_background(context.input("chains")).failed if settings.recall else {}
+    return read_background(context.input("chains")).failed if settings.recall else {}
 
 
 def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[Read]:
@@ -189,10 +189,10 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
                 f"{context.profile.name}, or leave this variant out"
             )
         source = PromptedBackground(model)
-        return recall_rows(source, variant.name, build_questions(context.input("questions")), context.before)
+        return build_recall_rows(source, variant.name, build_questions(context.input("questions")), context.before)
 
     def make_triples(context: StageContext) -> StageOutput:
-        return triple_rows(context.input("chains"))
+        return build_triple_rows(context.input("chains"))
 
     about = "Entities, relations and facts that a language model recalls."
     reads, pool = [Read("questions/graph")], pool_of(variant.profile.generator)

@@ -57,13 +57,13 @@ class CosineChunks:
         return picks
 
 
-def top(scores: npt.NDArray[np.floating], k: int) -> list[int]:
+def top_positions(scores: npt.NDArray[np.floating], k: int) -> list[int]:
     """Positions of the ``k`` largest positive scores, best first, ties by position."""
     order = np.argsort(-scores, kind="stable")[:k]
     return [int(i) for i in order if scores[i] > 0]
 
 
-def cell_text(table: Table, row: int, column: int) -> str:
+def verbalise_cell(table: Table, row: int, column: int) -> str:
     """A cell as a sentence that stands alone: its row's name, its column's header, its value."""
     value = table.rows[row][column]
     header = table.header[column].strip() if column < len(table.header) else ""
@@ -71,7 +71,9 @@ def cell_text(table: Table, row: int, column: int) -> str:
     return ": ".join(part for part in (name, header, value.strip()) if part)
 
 
-def with_names(table: Table, best: Sequence[tuple[tuple[int, int], float]]) -> list[tuple[str, str, float, str | None]]:
+def add_header_cells(
+    table: Table, best: Sequence[tuple[tuple[int, int], float]]
+) -> list[tuple[str, str, float, str | None]]:
     """Locator, text, score and reason of the best cells, then of the headers and row names that say what they mean.
 
     Rows are counted as the lake does: ``r0`` is the header, ``r1`` the first row below it.
@@ -87,16 +89,16 @@ def with_names(table: Table, best: Sequence[tuple[tuple[int, int], float]]) -> l
     ]
 
 
-CellScores = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[np.floating]]]
+CellScorer = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[np.floating]]]
 """For each question its queries and the texts of its table's cells → queries × cells."""
 
 
-def bm25_cells(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
+def score_cells_by_bm25(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
     """BM25 of each query against each cell, the table being the corpus."""
     return [scores_among(list(map(words, cells)), list(map(words, queries))) for queries, cells in asked_of]
 
 
-def cosine_cells(encoder: Encoder) -> CellScores:
+def cosine_cell_scorer(encoder: Encoder) -> CellScorer:
     """Cosine of each query and each cell by their embeddings, every text encoded once."""
 
     def score(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
@@ -117,7 +119,7 @@ class CellSelector:
     A table without rows gives no evidence; a question whose table is unknown gives none either.
     """
 
-    def __init__(self, tables: Mapping[str, tuple[Table, str]], scores: CellScores, k: int, version: str) -> None:
+    def __init__(self, tables: Mapping[str, tuple[Table, str]], scores: CellScorer, k: int, version: str) -> None:
         self._tables, self._scores, self._k = tables, scores, k
         self.version = content_id("cells", VERSION, k, version, sorted(v for _, v in tables.values()))
 
@@ -137,7 +139,7 @@ class CellSelector:
             [
                 (
                     [questions[i].query(option) for _, option in hypotheses[i]],
-                    [cell_text(self._tables[questions[i].table_id][0], r, c) for r, c in places[i]],
+                    [verbalise_cell(self._tables[questions[i].table_id][0], r, c) for r, c in places[i]],
                 )
                 for i in some
             ]
@@ -146,8 +148,8 @@ class CellSelector:
             table, version = self._tables[questions[i].table_id]
             parent = (Parent("table", table.table_id, version),)
             for (label, _), row in zip(hypotheses[i], of_question, strict=True):
-                best = [(places[i][j], float(row[j])) for j in top(row, self._k)]
-                made[i] += [SelectedEvidence(label, "cell", parent, *cell) for cell in with_names(table, best)]
+                best = [(places[i][j], float(row[j])) for j in top_positions(row, self._k)]
+                made[i] += [SelectedEvidence(label, "cell", parent, *cell) for cell in add_header_cells(table, best)]
         return made
 
 
@@ -167,13 +169,13 @@ def _cosine(context: StageContext, settings: BaselineSettings) -> Selector:
 
 
 def _bm25_cells(context: StageContext, settings: BaselineSettings) -> Selector:
-    return CellSelector(tables_of(context), bm25_cells, settings.k, "bm25")
+    return CellSelector(tables_of(context), score_cells_by_bm25, settings.k, "bm25")
 
 
 def _cosine_cells(context: StageContext, settings: BaselineSettings) -> Selector:
     model = encoder(context.profile.encoder)
     version = f"cosine:{model.model_id}:{model.revision}"
-    return CellSelector(tables_of(context), cosine_cells(model), settings.k, version)
+    return CellSelector(tables_of(context), cosine_cell_scorer(model), settings.k, version)
 
 
 SYSTEM = System(

@@ -16,7 +16,7 @@ from evidence_assets.reasoning.templates import PACKAGED, Template, Words, fence
 from evidence_assets.text.chunking import CountTokens, chunks
 
 Scale = Literal["tenths", "number"]
-LIMIT = 4000
+MAX_DOCUMENT_CHARACTERS = 4000
 """Characters of a document that a grader reads."""
 GRADES = tuple(f"{tenth / 10:.1f}" for tenth in range(11))
 
@@ -68,7 +68,10 @@ _PROMPT, _PUBLISHED = (Template.load(__package__, name, "question entry") for na
 
 def grade_request(task: GradeTask, words: Words = PACKAGED) -> Request:
     """Ask a generator for a grade: one of eleven, or any number from 0 to 1 as published."""
-    fields = {"question": fenced("question", task.question), "entry": fenced("entry", task.card.text(LIMIT))}
+    fields = {
+        "question": fenced("question", task.question),
+        "entry": fenced("entry", task.card.text(MAX_DOCUMENT_CHARACTERS)),
+    }
     if task.scale == "tenths":
         return words.of(_PROMPT).request(8, GRADES, **fields)
     return words.of(_PUBLISHED).request(16, **fields)
@@ -92,7 +95,9 @@ class PromptedGrader:
 
     def __init__(self, model: LanguageModel, scale: Scale = "tenths") -> None:
         self._model, self._scale = model, scale
-        self.version = content_id("prompted_grader", GRADE.version_in(model.words), model.version, LIMIT, scale)
+        self.version = content_id(
+            "prompted_grader", GRADE.version_in(model.words), model.version, MAX_DOCUMENT_CHARACTERS, scale
+        )
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, Reply | None]]:
         return GRADE.ask_with_cost(self._model, [GradeTask(*pair, self._scale) for pair in pairs])
@@ -107,10 +112,12 @@ class RerankerGrader:
 
     def __init__(self, reranker: Reranker, count_tokens: CountTokens, tokens: int = 128) -> None:
         self._reranker, self._count, self._tokens = reranker, count_tokens, tokens
-        self.version = content_id("reranker_grader", reranker.model_id, reranker.revision, LIMIT, tokens)
+        self.version = content_id(
+            "reranker_grader", reranker.model_id, reranker.revision, MAX_DOCUMENT_CHARACTERS, tokens
+        )
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
-        texts = [card.passages(LIMIT, self._count, self._tokens) for _, card in pairs]
+        texts = [card.passages(MAX_DOCUMENT_CHARACTERS, self._count, self._tokens) for _, card in pairs]
         asked = [(question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages]
         scores = iter(self._reranker.score(asked).tolist() if asked else [])
         return [(max(next(scores) for _ in passages), None) for passages in texts]

@@ -22,7 +22,7 @@ from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Term, Tri
 
 _CONJUNCTION = re.compile(r"which\s+(?P<type>.+?)\s+is\s+at\s+once\s+(?P<rest>.+)", re.IGNORECASE)
 _LEAD = re.compile(r"(?:name|list|find|which|what|who)\s+(?:(?:is|are)\s+)?(?=\S)", re.IGNORECASE)
-_JOINT = re.compile(r",\s+(?:and\s+)?|\s+and\s+", re.IGNORECASE)
+_SEPARATOR = re.compile(r",\s+(?:and\s+)?|\s+and\s+", re.IGNORECASE)
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 
 
@@ -45,22 +45,22 @@ class Form:
         return match.group(1).strip() if match else None
 
 
-def sample_forms() -> list[Form]:
+def load_sample_forms() -> list[Form]:
     """The forms in which the sample's questions are written."""
     file = resources.files("evidence_assets") / "sample" / "question_forms.yaml"
     return [Form(**form) for form in yaml.safe_load(file.read_text(encoding="utf-8"))]
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ParsedForm:
     """A form and what stands in its slot: a further reading, or a name."""
 
     form: Form
-    inner: _Reading | str
+    inner: _ParsedForm | str
 
     @property
     def forms(self) -> int:
-        return 1 + (self.inner.forms if isinstance(self.inner, _Reading) else 0)
+        return 1 + (self.inner.forms if isinstance(self.inner, _ParsedForm) else 0)
 
 
 class FormParser:
@@ -118,17 +118,17 @@ class FormParser:
                 queries.append((Failure(str(error)), None))
         return queries
 
-    def _described(self, text: str) -> _Reading | None:
+    def _described(self, text: str) -> _ParsedForm | None:
         slots = [(form, slot) for form in self._forms if (slot := form.slot(text)) is not None]
-        readings = [_Reading(form, self._described(slot) or _ARTICLE.sub("", slot)) for form, slot in slots]
+        readings = [_ParsedForm(form, self._described(slot) or _ARTICLE.sub("", slot)) for form, slot in slots]
         return max(readings, key=lambda reading: reading.forms, default=None)
 
 
-def _split(text: str, described: Callable[[str], _Reading | None]) -> list[_Reading]:
+def _split(text: str, described: Callable[[str], _ParsedForm | None]) -> list[_ParsedForm]:
     """The best conjunction of descriptions that make up the text; empty if there is none."""
     whole = described(text)
     best = [whole] if whole is not None else []
-    for joint in _JOINT.finditer(text):
+    for joint in _SEPARATOR.finditer(text):
         left = described(text[: joint.start()])
         right = _split(text[joint.end() :], described) if left is not None else []
         if left is not None and right and left.forms + sum(r.forms for r in right) > sum(r.forms for r in best):
@@ -136,7 +136,7 @@ def _split(text: str, described: Callable[[str], _Reading | None]) -> list[_Read
     return best
 
 
-def _triplets(reading: _Reading, asked: Term, names: Iterator[str]) -> list[Triplet]:
+def _triplets(reading: _ParsedForm, asked: Term, names: Iterator[str]) -> list[Triplet]:
     if isinstance(reading.inner, str):
         slot, inner = Term(reading.inner), []
     else:

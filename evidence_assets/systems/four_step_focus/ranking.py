@@ -25,7 +25,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.systems.four_step_focus import VERSION
-from evidence_assets.systems.four_step_focus.grading import LIMIT, Grader, NodeCard, Scale
+from evidence_assets.systems.four_step_focus.grading import MAX_DOCUMENT_CHARACTERS, Grader, NodeCard, Scale
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
 
 
@@ -100,7 +100,7 @@ class NodeRanking:
         return tuple(node.node_id for node in self.nodes if node.filtered)
 
 
-def schema_of(graph: KnowledgeGraph) -> Schema:
+def build_schema(graph: KnowledgeGraph) -> Schema:
     """The types of a knowledge base, and which node types its edges join, most frequent first."""
     arrays, types = graph.arrays, graph.node_types
     joined = np.stack([types[arrays.heads], arrays.relations, types[arrays.tails]], axis=1)
@@ -291,7 +291,7 @@ class FourStepFocus:
             if self._grader is not None:
                 edges = (graph.edge_ids[edge] for edge in self._told(place))
                 parents: tuple[Parent, ...] = (itself, *(Parent("edge", edge, edge) for edge in edges))
-                shown = self._card(place).text(LIMIT)
+                shown = self._card(place).text(MAX_DOCUMENT_CHARACTERS)
                 picks[("node", node.node_id, "")] = SelectedEvidence(
                     "", "chunk", parents, "", shown, node.grade or 0.0, why
                 )

@@ -27,12 +27,12 @@ from evidence_assets.models.registry import encoder, model_key, reranker
 from evidence_assets.profiles import Kind
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
-from evidence_assets.systems.four_step_focus.question_forms import FormParser, sample_forms
-from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, schema_of
+from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
+from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, build_schema
 from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, TripletReader
 
 
-class RanksNodes:
+class NodeAnswerer:
     """Nodes best first; supported are those that satisfy the triplets.
 
     The best node is among what an answer used, so that its name stands beside its id wherever the answer is traced.
@@ -85,7 +85,7 @@ def _open(context: StageContext, settings: FocusSettings) -> FourStepFocus:
 
 
 def _answerer(context: StageContext, settings: FocusSettings, evidence: pl.DataFrame) -> Answerer:
-    return RanksNodes(_open(context, settings), *_reasoner(context, settings), evidence)
+    return NodeAnswerer(_open(context, settings), *_reasoner(context, settings), evidence)
 
 
 def _reasoner(context: StageContext, settings: FocusSettings) -> tuple[str, str]:
@@ -101,8 +101,8 @@ def _reasoner(context: StageContext, settings: FocusSettings) -> tuple[str, str]
 def _triplet_reader(context: StageContext, declared: KnowledgeBase, graph: KnowledgeGraph) -> TripletReader:
     model = reader_of_profile(context)
     if model is not None and len(graph):
-        return PromptedTriplets(model, schema_of(graph))
-    return FormParser(sample_forms() if declared.forms else (), graph.type_names)
+        return PromptedTriplets(model, build_schema(graph))
+    return FormParser(load_sample_forms() if declared.forms else (), graph.type_names)
 
 
 def _grader(context: StageContext, settings: FocusSettings) -> Grader:

@@ -140,7 +140,7 @@ def _variables(listed: object, schema: Schema) -> Mapping[str, str]:
         name, node_type = _texts(item, f"variable {number}", "name", "type")
         if not re.fullmatch(r"\?\S+", name):
             raise UnusableReply(f"the variable {name!r} does not begin with a question mark, or has a space")
-        if types.setdefault(name, _known(node_type, schema.node_types, "node type")) != node_type:
+        if types.setdefault(name, _check_type(node_type, schema.node_types, "node type")) != node_type:
             raise UnusableReply(f"the variable {name!r} has two types")
     return types
 
@@ -152,7 +152,7 @@ def _triplet(item: object, number: int, types: Mapping[str, str], schema: Schema
         if part.startswith("?") and part not in types:
             raise UnusableReply(f"the variable {part!r} of triplet {number} has no type")
         ends.append(Term(part, types.get(part)))
-    return Triplet(ends[0], _known(edge, schema.edge_types, "edge type"), ends[1])
+    return Triplet(ends[0], _check_type(edge, schema.edge_types, "edge type"), ends[1])
 
 
 def _texts(item: object, what: str, *names: str) -> list[str]:
@@ -165,7 +165,7 @@ def _texts(item: object, what: str, *names: str) -> list[str]:
     return values
 
 
-def _known(name: str, allowed: Sequence[str], what: str) -> str:
+def _check_type(name: str, allowed: Sequence[str], what: str) -> str:
     if name in allowed:
         return name
     raise UnusableReply(f"{name!r} is no {what} of the knowledge base; did you mean {nearest(name, allowed)!r}?")

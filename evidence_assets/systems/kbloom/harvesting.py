@@ -20,11 +20,11 @@ from evidence_assets.harvest.tuple_search import FoundPair, Query
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.retrieval.bm25 import text_weights
-from evidence_assets.systems.kbloom.seeds import Relation, located
+from evidence_assets.systems.kbloom.seeds import Relation, locate_error
 from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, as_sentence, entity_words, fill
 
-QUERIES_TOGETHER = 4096
-Kinds = Mapping[str, frozenset[str]]
+QUERIES_PER_BATCH = 4096
+EntityKinds = Mapping[str, frozenset[str]]
 """What is known of entities: the kinds of each, by its name in lower case."""
 
 
@@ -81,12 +81,12 @@ class Harvest:
     triples: tuple[HarvestedTriple, ...]
 
 
-def harvest(
+def harvest_relation(
     relation: Relation,
     model: MaskedLM,
     prompts: Sequence[MinedPrompt],
     settings: KBloomSettings = KBloomSettings(),
-    kinds: Kinds | None = None,
+    kinds: EntityKinds | None = None,
 ) -> Harvest:
     """Harvest one relation with prompts that were mined before.
 
@@ -107,12 +107,12 @@ def harvest(
         variant=settings.variant,
         batch_size=settings.batch_size,
     )
-    found = [pair for pair in candidates if fits(relation, pair.head, pair.tail, kinds) is not False]
+    found = [pair for pair in candidates if matches_kinds(relation, pair.head, pair.tail, kinds) is not False]
     semantic: Sequence[float | None] = [None] * len(found)
     fluent: Sequence[float | None] = [None] * len(found)
     scores = np.asarray([pair.score for pair in found])
     if settings.variant == "kbloom" and found:
-        distances, fluencies = _stage_three(relation, found, model, settings)
+        distances, fluencies = _score_pairs(relation, found, model, settings)
         near = triple_scoring.nearness(distances, len(relation.pairs), settings.ground)
         scores = triple_scoring.final_scores(near, fluencies, settings.final, distances)
         semantic, fluent = distances.tolist(), fluencies.tolist()
@@ -127,7 +127,7 @@ def harvest(
         holds = {
             "seed": (head.casefold(), tail.casefold()) in seeds,
             "second_tail": relation.functional and clash,
-            "unknown_kind": fits(relation, head, tail, kinds) is not True,
+            "unknown_kind": matches_kinds(relation, head, tail, kinds) is not True,
         }
         flags = tuple(flag for flag, true in holds.items() if true)
         finders = tuple(kept[prompt][0] for prompt in found_by[i])
@@ -137,7 +137,7 @@ def harvest(
     return Harvest(settings.variant, tuple(prompts), tuple(candidates), tuple(triples))
 
 
-def mine(
+def mine_relation_prompts(
     relation: Relation, models: MiningModels, settings: KBloomSettings, written: Sequence[MinedPrompt] | None = None
 ) -> list[MinedPrompt]:
     """Stage 1 for one relation: K-Bloom's, or the baseline's own.
@@ -152,16 +152,16 @@ def mine(
     if setting != "initial" and models.paraphrase is not None:
         candidates = bertnet_prompts.reworded(prompt, pairs, models.paraphrase)
     elif setting != "initial":
-        written = written or mine(relation, models, replace(settings, variant="kbloom"))
+        written = written or mine_relation_prompts(relation, models, replace(settings, variant="kbloom"))
         candidates = bertnet_prompts.distinct(one.text for one in written if one.text != prompt)
 
     def score(asked: Sequence[tuple[str, Pair]]) -> list[float]:
-        return _pair_scores(models.masked, asked)
+        return _bertnet_pair_scores(models.masked, asked)
 
     return bertnet_prompts.mine_bertnet_prompts(prompt, pairs, candidates, score, setting=setting, n=n)
 
 
-def _pair_scores(model: MaskedLM, asked: Sequence[tuple[str, Pair]]) -> list[float]:
+def _bertnet_pair_scores(model: MaskedLM, asked: Sequence[tuple[str, Pair]]) -> list[float]:
     """The baseline's score of each pair in its prompt; the head's words are filled in first, wherever they stand."""
     texts, words, slots, heads = [], [], [], []
     for prompt, (head, tail) in asked:
@@ -190,10 +190,10 @@ def check_seeds(relation: Relation, model: MaskedLM, folders: Sequence[Path] = (
                 f"{', '.join(map(repr, unknown))} in {text.strip()!r}; use words that the model knows",
                 field=field,
             )
-            raise located(error, unknown[0], relation, folders)
+            raise locate_error(error, unknown[0], relation, folders)
 
 
-def check_kinds(relation: Relation, kinds: Kinds | None) -> None:
+def check_kinds(relation: Relation, kinds: EntityKinds | None) -> None:
     """Refuse a relation that allows certain kinds of entities where nothing says of what kind an entity is."""
     if kinds is not None:
         return
@@ -206,7 +206,7 @@ def check_kinds(relation: Relation, kinds: Kinds | None) -> None:
             )
 
 
-def fits(relation: Relation, head: str, tail: str, kinds: Kinds | None) -> bool | None:
+def matches_kinds(relation: Relation, head: str, tail: str, kinds: EntityKinds | None) -> bool | None:
     """Whether head and tail are of the kinds that the relation allows; None where that is not known of one."""
     known: bool | None = True
     for name, allowed in ((head, relation.head_kinds), (tail, relation.tail_kinds)):
@@ -243,8 +243,8 @@ class PromptQueries:
                     wanted.setdefault(Query(prompt, pair.shape, words[:position]), []).append((row, word))
         result = np.zeros((len(pairs), len(self._prompts)))
         queries = list(wanted)
-        for start in range(0, len(queries), QUERIES_TOGETHER):
-            block = queries[start : start + QUERIES_TOGETHER]
+        for start in range(0, len(queries), QUERIES_PER_BATCH):
+            block = queries[start : start + QUERIES_PER_BATCH]
             for query, log_probs in zip(block, self.log_probs(block), strict=True):
                 for row, word in wanted[query]:
                     result[row, query.prompt] += log_probs[word]
@@ -264,7 +264,7 @@ class PromptQueries:
         return texts, slots
 
 
-def _stage_three(
+def _score_pairs(
     relation: Relation, found: Sequence[FoundPair], model: MaskedLM, settings: KBloomSettings
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Semantic distance and fluency of each found pair, both read from the initial prompt filled with it."""

@@ -14,7 +14,7 @@ from evidence_assets.harvest.prompt_mining import Pair
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import yaml_mapping
 
-FILE = Path(__file__).with_suffix(".yaml")
+REFERENCES_FILE = Path(__file__).with_suffix(".yaml")
 LAMA = "lama"
 
 
@@ -53,7 +53,7 @@ class Reference(BaseModel):
 
 
 @cache
-def references(file: Path = FILE) -> dict[str, Reference]:
+def load_references(file: Path = REFERENCES_FILE) -> dict[str, Reference]:
     try:
         return {name: Reference(name=name, **fields) for name, fields in yaml_mapping(file).items()}
     except (TypeError, ValidationError) as error:

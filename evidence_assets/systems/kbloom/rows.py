@@ -15,39 +15,39 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
 from evidence_assets.systems.kbloom import VERSION
-from evidence_assets.systems.kbloom.harvesting import Harvest, KBloomSettings, Kinds
+from evidence_assets.systems.kbloom.harvesting import EntityKinds, Harvest, KBloomSettings
 from evidence_assets.systems.kbloom.seeds import Relation
 
 LICENCE = "harvested from a model"
 
 Row = dict[str, Any]
-_STATED = ("collection", "prompt", "template", "inverse", "symmetric", "functional")
+_RELATION_COLUMNS = ("collection", "prompt", "template", "inverse", "symmetric", "functional")
 
 
-def seed_rows(relation: Relation) -> list[Row]:
+def build_seed_rows(relation: Relation) -> list[Row]:
     """Rows of ``relation_seeds``: everything that the seed file states, once a pair."""
     kinds = {"head_kinds": list(relation.head_kinds), "tail_kinds": list(relation.tail_kinds)}
-    shared = _columns(relation, *_STATED, "seed_hash") | kinds | {"relation_id": relation.id}
+    shared = _columns(relation, *_RELATION_COLUMNS, "seed_hash") | kinds | {"relation_id": relation.id}
     return [
         {**shared, "head": head, "tail": tail, "position": place, "seed_id": _seed_id(relation, head, tail)}
         for place, (head, tail) in enumerate(relation.pairs)
     ]
 
 
-def relation_of(rows: pl.DataFrame) -> Relation:
+def build_relation(rows: pl.DataFrame) -> Relation:
     """The relation that ``seed_rows`` wrote; what is harvested is what lies in the lake, not what lies in the file."""
     pairs = rows.sort("position").to_dicts()
     first = pairs[0]
     kinds: dict[str, Any] = {name: tuple(first[name]) for name in ("head_kinds", "tail_kinds")}
-    stated = {name: first[name] for name in _STATED}
+    stated = {name: first[name] for name in _RELATION_COLUMNS}
     return Relation(first["relation_id"], pairs=tuple((row["head"], row["tail"]) for row in pairs), **stated, **kinds)
 
 
-def relations_of(rows: pl.DataFrame) -> list[Relation]:
-    return [relation_of(part) for _, part in sorted(rows.group_by("relation_id"))]
+def build_relations(rows: pl.DataFrame) -> list[Relation]:
+    return [build_relation(part) for _, part in sorted(rows.group_by("relation_id"))]
 
 
-def kinds_of(triples: pl.DataFrame) -> dict[str, frozenset[str]]:
+def read_entity_kinds(triples: pl.DataFrame) -> dict[str, frozenset[str]]:
     """Kinds of every entity that the triples of a graph type, by its name in lower case."""
     kinds: dict[str, frozenset[str]] = {}
     for side in ("head", "tail"):
@@ -56,12 +56,12 @@ def kinds_of(triples: pl.DataFrame) -> dict[str, frozenset[str]]:
     return kinds
 
 
-def harvest_hash(
+def hash_harvest_inputs(
     relation: Relation,
     model: str,
     encoder: str,
     settings: Sequence[KBloomSettings],
-    kinds: Kinds | None = None,
+    kinds: EntityKinds | None = None,
     others: Sequence[str] = (),
 ) -> str:
     """Hash of all that a relation's harvest depends on; kinds count only for a relation that asks for some.
@@ -73,7 +73,7 @@ def harvest_hash(
     return content_id(VERSION, relation.seed_hash, model, encoder, [asdict(one) for one in settings], *known, *others)
 
 
-def harvest_rows(
+def build_harvest_rows(
     relation: Relation, harvests: Sequence[Harvest], *, model: str, source: str, input_hash: str
 ) -> StageOutput:
     """Triples of the harvests of one relation, each with prompts of its own; prompts and candidates beside them.
@@ -137,14 +137,14 @@ def harvest_rows(
     return StageOutput(triples, lineage, numbers, reused=0, beside=beside)
 
 
-def in_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, origin: str) -> pl.DataFrame:
+def select_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, origin: str) -> pl.DataFrame:
     """Triples of one origin of the relations that belong to a collection now, flagged by what their reverse says.
 
     ``both_ways``: a symmetric relation that was harvested in both directions; ``by_inverse``: the inverse relation
     was harvested and says the same; ``reversed``: a relation that is not symmetric was harvested in both directions,
     so that one of the two is doubtful.
     """
-    members = relations_of(seeds.filter(pl.col("collection") == collection))
+    members = build_relations(seeds.filter(pl.col("collection") == collection))
     rows = triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in members]))
     directions = {one.id: Direction(one.symmetric, one.inverse) for one in members}
     facts: list[Fact] = list(rows.select("head", "relation", "tail").iter_rows())

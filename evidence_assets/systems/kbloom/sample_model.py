@@ -18,7 +18,7 @@ from evidence_assets.models.registry import MASKED_LM, SAMPLE_MASKED_LM, masked_
 from evidence_assets.models.sample_masked_lm import VERSION, TrainingSettings, train_sample_masked_lm
 
 
-def sentences_of(chunks: pl.DataFrame) -> list[str]:
+def extract_sentences(chunks: pl.DataFrame) -> list[str]:
     return [
         row["text"][span["start"] : span["end"]]
         for row in chunks.iter_rows(named=True)
@@ -26,7 +26,7 @@ def sentences_of(chunks: pl.DataFrame) -> list[str]:
     ]
 
 
-def names_of(graphs: Sequence[Path]) -> set[str]:
+def read_entity_names(graphs: Sequence[Path]) -> set[str]:
     """Heads and tails of graph files: only what things are called, not what holds between them."""
     names = set()
     for path in graphs:
@@ -36,7 +36,7 @@ def names_of(graphs: Sequence[Path]) -> set[str]:
     return names
 
 
-def train(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
+def train_model(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
     """Train into ``folder``, unless what lies there was trained on the same; returns columns of ``models``."""
     settings = TrainingSettings(steps=steps)
     wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
@@ -52,8 +52,10 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
         trained: dict[str, Any] = {}
         if trains:
             graphs = [step.lake.raw_place(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
-            sentences = sentences_of(step.read("chunks", "corpus/sample/chunks"))
-            trained = train(step.lake.index_folder(MASKED_LM), sentences, names_of(graphs), harvesting.training_steps)
+            sentences = extract_sentences(step.read("chunks", "corpus/sample/chunks"))
+            trained = train_model(
+                step.lake.index_folder(MASKED_LM), sentences, read_entity_names(graphs), harvesting.training_steps
+            )
         model = masked_lm(step.lake, named)
         row = {
             "model_id": model_key(model),

@@ -16,11 +16,11 @@ import numpy as np
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, paired_bootstrap
 from evidence_assets.harvest.triple_metrics import Direction, Fact, canonical_fact, relevance
 from evidence_assets.lake.ids import content_id
-from evidence_assets.systems.kbloom.scores import Harvested, Row, sizes
+from evidence_assets.systems.kbloom.scores import HarvestedRelations, Row, size_metrics
 from evidence_assets.systems.kbloom.seeds import Relation
 
-K = 50
-TUNED, REPORTED = "tuned half", "reported half"
+PRECISION_CUTOFF = 50
+TUNING_HALF, REPORTED_HALF = "tuned half", "reported half"
 """Scopes beside the collections: the relations that the default's ranking was chosen on, and the others."""
 
 
@@ -30,9 +30,9 @@ def read_facts(path: Path) -> list[Fact]:
     return [(head, relation, tail) for head, relation, tail in rows]
 
 
-def half_of(relation: str) -> str:
+def assign_half(relation: str) -> str:
     """The half that a relation is in, by a hash of its name: no choice of ours, and it stays when others come."""
-    return TUNED if int(content_id("half", relation), 16) % 2 == 0 else REPORTED
+    return TUNING_HALF if int(content_id("half", relation), 16) % 2 == 0 else REPORTED_HALF
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ class Control:
     chance: float
 
 
-def control(relation: Relation, ranked: Sequence[Fact], stated: Iterable[Fact], held_out: Iterable[Fact]) -> Control:
+def measure_control(
+    relation: Relation, ranked: Sequence[Fact], stated: Iterable[Fact], held_out: Iterable[Fact]
+) -> Control:
     """Count the held-out facts among the harvested ones, and what chance would put there."""
     directions = {relation.id: Direction(symmetric=relation.symmetric)}
     told, held, found = ({canonical_fact(fact, directions) for fact in facts} for facts in (stated, held_out, ranked))
@@ -65,7 +67,7 @@ def control(relation: Relation, ranked: Sequence[Fact], stated: Iterable[Fact], 
     return Control(len(found & held), len(held), chance)
 
 
-def above_chance(controls: Sequence[Control]) -> float:
+def recovery_p_value(controls: Sequence[Control]) -> float:
     """P(as many held-out facts or more | chance), over all relations together (sum of binomial counts)."""
     from scipy.stats import binom  # as slow to import as torch
 
@@ -75,8 +77,8 @@ def above_chance(controls: Sequence[Control]) -> float:
     return float(min(1.0, mass[sum(one.found for one in controls) :].sum()))
 
 
-def sample_rows(
-    harvested: Harvested, *, stated: Sequence[Fact], held_out: Sequence[Fact], known: Iterable[str] = ()
+def build_sample_rows(
+    harvested: HarvestedRelations, *, stated: Sequence[Fact], held_out: Sequence[Fact], known: Iterable[str] = ()
 ) -> list[Row]:
     """Rows for every relation of which the corpus states more than the seeds, for every collection and both halves.
 
@@ -96,17 +98,17 @@ def sample_rows(
             hits, truths = relevance(ranked, own, exclude=seeds, directions=directions)
             if not truths:
                 continue
-            checked = control(relation, ranked, own, held)
+            checked = measure_control(relation, ranked, own, held)
             numbers = {
-                f"precision@{K}": _share(sum(hits[:K]), K),
+                f"precision@{PRECISION_CUTOFF}": _share(sum(hits[:PRECISION_CUTOFF]), PRECISION_CUTOFF),
                 "r_precision": _share(sum(hits[:truths]), truths),
                 "recall": _share(sum(hits), truths),
             }
-            whole = numbers | _control_numbers([checked])
-            whole |= sizes(harvested.of(origin, [relation]), "extracted_facts", reference)
+            whole = numbers | _control_metrics([checked])
+            whole |= size_metrics(harvested.of(origin, [relation]), "extracted_facts", reference)
             rows += harvested.rows(relation.id, origin, whole, kind="relation")
             scored[origin][relation.id] = numbers, checked
-            for group in (relation.collection, half_of(relation.id)):
+            for group in (relation.collection, assign_half(relation.id)):
                 groups.setdefault(group, {})[relation.id] = None
     for group, members in sorted(groups.items()):
         values = {
@@ -115,7 +117,7 @@ def sample_rows(
         }
         for origin, of in scored.items():
             means = {metric: bootstrap(own, resamples=1000) for metric, own in values[origin].items()}
-            together = _control_numbers([of[name][1] for name in members])
+            together = _control_metrics([of[name][1] for name in members])
             rows += harvested.rows(group, origin, means | together)
         first, *others = values
         compared = {
@@ -131,12 +133,12 @@ def _share(right: int, of: int) -> Estimate:
     return accuracy([True] * right + [False] * (of - right))
 
 
-def _control_numbers(controls: Sequence[Control]) -> dict[str, Estimate]:
+def _control_metrics(controls: Sequence[Control]) -> dict[str, Estimate]:
     found, held = sum(one.found for one in controls), sum(one.held for one in controls)
     if not held:
         return {}
     return {
         "held_out_recall": _share(found, held),
         "held_out_chance": bare(sum(one.held * one.chance for one in controls) / held, held),
-        "held_out_p": bare(above_chance(controls), held),
+        "held_out_p": bare(recovery_p_value(controls), held),
     }

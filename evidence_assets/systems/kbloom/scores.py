@@ -31,19 +31,19 @@ from evidence_assets.harvest.triple_metrics import (
     reference_accuracy,
 )
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.systems.kbloom.statement_judge import Judge, Likelihood, statement
+from evidence_assets.systems.kbloom.statement_judge import Judge, Likelihood, verbalise_triple
 
 Row = dict[str, Any]
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
-MOST_REFERENCES = 20_000
+MAX_REFERENCE_TUPLES = 20_000
 """Tuples of a relation that rounds draw from: as many as 200 rounds of 100 could draw; a larger reference is
 thinned."""
-LOOKED_AT, BEST = "UsedFor", 10
+INSPECTED_RELATION, INSPECTED_TUPLES = "UsedFor", 10
 """The relation, and how many of its best tuples, that are printed one by one."""
 
 
 @dataclass(frozen=True)
-class Harvested:
+class HarvestedRelations:
     """Harvested triples of some relations; ``names`` says under which name the triples of each origin are scored."""
 
     relations: Sequence[Relation]
@@ -80,7 +80,7 @@ class Harvested:
         return metric_rows(scope, self.names[origin], by, self.model, numbers, kind=kind)
 
 
-def sizes(triples: pl.DataFrame, facts: str, reference: set[str] | None = None) -> dict[str, Estimate]:
+def size_metrics(triples: pl.DataFrame, facts: str, reference: set[str] | None = None) -> dict[str, Estimate]:
     """What needs no truth: how much there is, how varied, how new, and how far the prompts agree on it."""
     pairs: list[Pair] = list(triples.select("head", "tail").iter_rows())
     if not pairs:
@@ -94,19 +94,19 @@ def sizes(triples: pl.DataFrame, facts: str, reference: set[str] | None = None) 
     return {metric: bare(value, len(pairs)) for metric, value in numbers.items()}
 
 
-def size_rows(harvested: Harvested) -> list[Row]:
+def build_size_rows(harvested: HarvestedRelations) -> list[Row]:
     """``tuples``, ``fact_count`` (twice as many), ``diversity`` (distinct entities, case kept) and mean
     ``agreement``."""
     return [
         row
         for collection, members in harvested.collections.items()
         for origin in harvested.names
-        for row in harvested.rows(collection, origin, sizes(harvested.of(origin, members), "fact_count"))
+        for row in harvested.rows(collection, origin, size_metrics(harvested.of(origin, members), "fact_count"))
     ]
 
 
-def reference_rows(
-    harvested: Harvested, reference: str, stated: Mapping[str, Sequence[Pair]], encode: Encode
+def build_reference_rows(
+    harvested: HarvestedRelations, reference: str, stated: Mapping[str, Sequence[Pair]], encode: Encode
 ) -> list[Row]:
     """How a harvest compares with the tuples that a reference states of the same relations.
 
@@ -117,7 +117,9 @@ def reference_rows(
     """
     known = entities(pair for pairs in stated.values() for pair in pairs)
     theirs = {
-        one.id: encode(_texts(one, _thinned(stated[one.id]))) for one in harvested.relations if stated.get(one.id)
+        one.id: encode(_verbalise_pairs(one, _thin_pairs(stated[one.id])))
+        for one in harvested.relations
+        if stated.get(one.id)
     }
     rows: list[Row] = []
     for origin in harvested.names:
@@ -127,7 +129,7 @@ def reference_rows(
             continue
         spreads: dict[str, list[tuple[int, Spread]]] = {}
         for relation in (one for one in harvested.relations if one.id in theirs and pairs[one.id]):
-            ours = encode(_texts(relation, pairs[relation.id]))
+            ours = encode(_verbalise_pairs(relation, pairs[relation.id]))
             others = [name for name in harvested.names if name != origin]
             elsewhere = [pair for name in others for pair in harvested.pairs(name, relation)]
             alone = ours[novel_only(pairs[relation.id], elsewhere) if others else []]
@@ -145,23 +147,25 @@ def reference_rows(
             "diversity": bare(diversity(found), len(found)),
             "novelty": bare(novelty(found, known) / 100, len(found)),
         }
-        rows += harvested.rows(reference, origin, numbers | {name: _together(own) for name, own in spreads.items()})
+        rows += harvested.rows(
+            reference, origin, numbers | {name: _pool_accuracies(own) for name, own in spreads.items()}
+        )
     return rows
 
 
-def _texts(relation: Relation, pairs: Sequence[Pair]) -> list[str]:
-    return [statement(relation, *pair) for pair in pairs]
+def _verbalise_pairs(relation: Relation, pairs: Sequence[Pair]) -> list[str]:
+    return [verbalise_triple(relation, *pair) for pair in pairs]
 
 
-def _thinned(pairs: Sequence[Pair]) -> list[Pair]:
+def _thin_pairs(pairs: Sequence[Pair]) -> list[Pair]:
     """The pairs, each once; of more than can be drawn as many as can, spread over all."""
     distinct = sorted(set(pairs))
-    if len(distinct) <= MOST_REFERENCES:
+    if len(distinct) <= MAX_REFERENCE_TUPLES:
         return distinct
-    return [distinct[int(i)] for i in np.linspace(0, len(distinct) - 1, MOST_REFERENCES)]
+    return [distinct[int(i)] for i in np.linspace(0, len(distinct) - 1, MAX_REFERENCE_TUPLES)]
 
 
-def _together(parts: Sequence[tuple[int, Spread]]) -> Estimate:
+def _pool_accuracies(parts: Sequence[tuple[int, Spread]]) -> Estimate:
     """The relations' accuracies as one, each weighed by its tuples; the draws of one do not depend on another's."""
     whole = sum(size for size, _ in parts)
     mean = sum(size * spread.mean for size, spread in parts) / whole / 100
@@ -169,7 +173,9 @@ def _together(parts: Sequence[tuple[int, Spread]]) -> Estimate:
     return normal(mean, deviation, whole)
 
 
-def judged_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likelihood | None = None) -> list[Row]:
+def build_judgement_rows(
+    harvested: HarvestedRelations, judges: Sequence[Judge], likelihood: Likelihood | None = None
+) -> list[Row]:
     """What models say of the statements of each relation and each collection, seeds left out.
 
     ``precision`` and ``noisy_percent`` are by each judge, ``precision_novel`` over what the other variants did not
@@ -183,7 +189,7 @@ def judged_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likel
         text
         for one in harvested.relations
         for name in harvested.names
-        for text in _texts(one, harvested.unseeded(name, one))
+        for text in _verbalise_pairs(one, harvested.unseeded(name, one))
     ]
     statements = list(dict.fromkeys(every))
     said = [dict(zip(statements, judge.judge(statements), strict=True)) for judge in judges] if statements else []
@@ -194,7 +200,7 @@ def judged_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likel
             own = harvested.unseeded(origin, relation)
             others = [p for name in harvested.names if name != origin for p in harvested.unseeded(name, relation)]
             novel += [len(texts) + place for place in novel_only(own, others)] if others else []
-            texts += _texts(relation, own)
+            texts += _verbalise_pairs(relation, own)
         if not texts:
             continue
         verdicts = [[v if isinstance(v := of[text], bool) else None for text in texts] for of in said]
@@ -210,13 +216,15 @@ def judged_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likel
             numbers["exact_agreement"] = accuracy([one == other for one, other in both])
             rows += harvested.rows(scope, origin, numbers, kind=kind, by=judges[0].model_id)
         if likelihood is not None and kind == "relation":
-            before = " ".join(_texts(members[0], members[0].pairs))
+            before = " ".join(_verbalise_pairs(members[0], members[0].pairs))
             numbers = {"likelihood": bootstrap(likelihood.score([(before, text) for text in texts]), resamples=1000)}
             rows += harvested.rows(scope, origin, numbers, kind=kind, by=likelihood.model_id)
     return rows
 
 
-def best_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likelihood | None) -> list[Row]:
+def build_inspection_rows(
+    harvested: HarvestedRelations, judges: Sequence[Judge], likelihood: Likelihood | None
+) -> list[Row]:
     """What models say of the ten best tuples of ``UsedFor``, seeds left out, as scores of its collection.
 
     ``correct_of_10``: how many the first judge calls correct. ``bartscore_*``: mean, greatest and least likelihood of a
@@ -224,16 +232,16 @@ def best_rows(harvested: Harvested, judges: Sequence[Judge], likelihood: Likelih
     ``pairs_with_higher_bartscore``: at how many ranks the mean over the seeds is above that of the other harvest.
     """
     rows: list[Row] = []
-    for relation in (one for one in harvested.relations if one.id == LOOKED_AT):
+    for relation in (one for one in harvested.relations if one.id == INSPECTED_RELATION):
         rated: dict[str, npt.NDArray[np.floating]] = {}
         for origin in harvested.names:
-            texts = _texts(relation, harvested.unseeded(origin, relation)[:BEST])
+            texts = _verbalise_pairs(relation, harvested.unseeded(origin, relation)[:INSPECTED_TUPLES])
             if texts and judges:
                 right = sum(verdict is True for verdict in judges[0].judge(texts))
-                numbers = {f"correct_of_{BEST}:{LOOKED_AT}": bare(right, len(texts))}
+                numbers = {f"correct_of_{INSPECTED_TUPLES}:{INSPECTED_RELATION}": bare(right, len(texts))}
                 rows += harvested.rows(relation.collection, origin, numbers, by=judges[0].model_id)
             if texts and likelihood is not None:
-                asked = [(statement(relation, *seed), text) for text in texts for seed in relation.pairs]
+                asked = [(verbalise_triple(relation, *seed), text) for text in texts for seed in relation.pairs]
                 rated[origin] = own = likelihood.score(asked).reshape(len(texts), -1).astype(float)
                 values = {"mean": float(own.mean())}
                 for name, value in (("max", float(own.max())), ("min", float(own.min()))):

@@ -31,7 +31,7 @@ from evidence_assets.lake.input_files import yaml_of
 from evidence_assets.text.prompt_text import missing_slot
 from evidence_assets.text.spelling import nearest
 
-PACKAGED = Path(__file__).with_name("relations")
+PACKAGED_RELATIONS = Path(__file__).with_name("relations")
 """Folders of seed files that come with the package, one a collection."""
 
 
@@ -100,13 +100,13 @@ class SeedFolder:
 
 def collection_folder(name: str) -> Path:
     """The folder of a packaged collection of relations."""
-    known = sorted(path.name for path in PACKAGED.iterdir() if path.is_dir())
+    known = sorted(path.name for path in PACKAGED_RELATIONS.iterdir() if path.is_dir())
     if name not in known:
         raise BadInput(f"there is no collection of relations {name!r}; known: {', '.join(known)}", field="relations")
-    return PACKAGED / name
+    return PACKAGED_RELATIONS / name
 
 
-def seed_files(folder: Path) -> list[Path]:
+def list_seed_files(folder: Path) -> list[Path]:
     return sorted(path for path in (*folder.glob("*.yaml"), *folder.glob("*.yml")) if not path.name.startswith("."))
 
 
@@ -121,39 +121,39 @@ def read_seed_folder(*folders: Path) -> SeedFolder:
     relations: dict[str, Relation] = {}
     source: dict[str, Path] = {}
     errors: list[BadInput] = []
-    for path in (path for folder in folders for path in seed_files(folder)):
+    for path in (path for folder in folders for path in list_seed_files(folder)):
         try:
-            relation, root = _read(path)
+            relation, root = _read_seed_file(path)
         except BadInput as error:
             errors.append(error)
             continue
         if relation.id in relations:
             message = f"relation {relation.id!r} is already defined in {source[relation.id].name}; give one another id"
-            errors.append(BadInput(message, file=path, line=_line(root, "id"), field="id"))
+            errors.append(BadInput(message, file=path, line=_find_line(root, "id"), field="id"))
             continue
         relations[relation.id], source[relation.id] = relation, path
     return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors), source)
 
 
-def located(error: BadInput, text: str, relation: Relation, folders: Sequence[Path]) -> BadInput:
+def locate_error(error: BadInput, text: str, relation: Relation, folders: Sequence[Path]) -> BadInput:
     """The error with the file and the line of ``text`` in the field that it names.
 
     As it came where no file says (any more) what the relation says.
     """
-    for path in (path for folder in folders if folder.is_dir() for path in seed_files(folder)):
+    for path in (path for folder in folders if folder.is_dir() for path in list_seed_files(folder)):
         try:
-            read, root = _read(path)
+            read, root = _read_seed_file(path)
         except BadInput:
             continue  # reported by whoever reads the folder
         if read.seed_hash == relation.seed_hash and error.field is not None:
-            line = _line(root, error.field)
+            line = _find_line(root, error.field)
             written = path.read_text(encoding="utf-8").splitlines()
             line = next((n for n in range(line, len(written) + 1) if text in written[n - 1]), line)
             return BadInput(error.message, file=path, line=line, field=error.field)
     return error
 
 
-def _read(path: Path) -> tuple[Relation, yaml.Node]:
+def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
     """A seed file's relation and its YAML nodes, which know their lines. All its values are texts: no and 1999, too."""
     root = yaml_of(path, lambda text: yaml.compose(text, yaml.BaseLoader))
     if not isinstance(root, yaml.MappingNode):
@@ -173,10 +173,10 @@ def _read(path: Path) -> tuple[Relation, yaml.Node]:
             message = f"is not a key of a seed file; the nearest is {near!r}"
         elif error["type"] == "missing":
             message = "is missing" if len(error["loc"]) == 1 else "a seed is [head, tail]"
-        raise BadInput(message, file=path, line=_line(root, *error["loc"]), field=name) from invalid
+        raise BadInput(message, file=path, line=_find_line(root, *error["loc"]), field=name) from invalid
 
 
-def _line(node: yaml.Node, *place: str | int) -> int:
+def _find_line(node: yaml.Node, *place: str | int) -> int:
     """The line of what is at a place in a YAML file, or of what it would be in."""
     for part in place:
         if isinstance(node, yaml.MappingNode):

@@ -19,7 +19,7 @@ from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import as_sentence, fill
 
 VERDICTS = {"correct": True, "wrong": False}
-REWORDINGS = 5
+REWORDINGS_PER_STATEMENT = 5
 """Rewordings of a statement that are asked for at once."""
 _PROMPT = Template.load(__package__, "judge", "statement")
 _REWORD = Template.load(__package__, "reword", "statement number")
@@ -74,13 +74,15 @@ REWORD: PromptedTask[str, list[str]] = PromptedTask(
     "reword",
     (_REWORD,),
     lambda statement, words: words.of(_REWORD).request(
-        40 * REWORDINGS, statement=json.dumps(statement, ensure_ascii=False), number=str(REWORDINGS)
+        40 * REWORDINGS_PER_STATEMENT,
+        statement=json.dumps(statement, ensure_ascii=False),
+        number=str(REWORDINGS_PER_STATEMENT),
     ),
     lambda reply, _: parse_rewordings(reply),
 )
 
 
-def reword(model: LanguageModel, statements: Sequence[str]) -> list[list[str]]:
+def reword_statements(model: LanguageModel, statements: Sequence[str]) -> list[list[str]]:
     """Rewordings of each statement by a language model; a reply that cannot be read gives none."""
     return [replies if isinstance(replies, list) else [] for replies in REWORD.ask(model, statements)]
 
@@ -93,6 +95,6 @@ class Likelihood(Protocol):
     def score(self, pairs: Sequence[tuple[str, str]]) -> npt.NDArray[np.floating]: ...
 
 
-def statement(relation: Relation, head: str, tail: str) -> str:
+def verbalise_triple(relation: Relation, head: str, tail: str) -> str:
     """A triple as a sentence, by its relation's template."""
     return as_sentence(fill(relation.template, head, tail))

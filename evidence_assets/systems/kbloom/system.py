@@ -22,15 +22,27 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.registry import MASKED_LM, SAMPLE_MASKED_LM, encoder, masked_lm, model_key, writing_model
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.systems.kbloom import VERSION, rows, scores
-from evidence_assets.systems.kbloom.harvesting import KBloomSettings, check_kinds, check_seeds, harvest, mine
-from evidence_assets.systems.kbloom.references import Reference, references
-from evidence_assets.systems.kbloom.sample_model import masked_model_stages, names_of
-from evidence_assets.systems.kbloom.sample_scores import read_facts, sample_rows
-from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, PromptedJudge, reword, statement
+from evidence_assets.systems.kbloom.harvesting import (
+    KBloomSettings,
+    check_kinds,
+    check_seeds,
+    harvest_relation,
+    mine_relation_prompts,
+)
+from evidence_assets.systems.kbloom.references import Reference, load_references
+from evidence_assets.systems.kbloom.sample_model import masked_model_stages, read_entity_names
+from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, read_facts
+from evidence_assets.systems.kbloom.statement_judge import (
+    JUDGE,
+    REWORD,
+    PromptedJudge,
+    reword_statements,
+    verbalise_triple,
+)
 
-SEEDS, FOLDER = "knowledge/seeds", "raw/seeds"
+SEED_ASSET, SEED_FOLDER_ASSET = "knowledge/seeds", "raw/seeds"
 """The seeds of each relation, and the folder of their files."""
-ALL_SEEDS = Read(SEEDS, "every")
+ALL_SEEDS = Read(SEED_ASSET, "every")
 
 
 @dataclass(frozen=True)
@@ -52,7 +64,7 @@ class HarvestSettings(KBloomSettings):
     @property
     def references(self) -> list[Reference]:
         """What the collections are compared with outside the sample."""
-        return [one for one in references().values() if one.collection in self.collections]
+        return [one for one in load_references().values() if one.collection in self.collections]
 
     @property
     def harvests(self) -> list[KBloomSettings]:
@@ -95,7 +107,7 @@ class _Stages:
 
     def all(self) -> list[Stage]:
         settings, version = self.settings, f"{VERSION}:{self.variant.published}"
-        reads = [Read(SEEDS), Read(self.variant.at(MASKED_LM, ["masked_model"]))]
+        reads = [Read(SEED_ASSET), Read(self.variant.at(MASKED_LM, ["masked_model"]))]
         reads += [Read(settings.kinds)] if settings.kinds else []
         about = "Triples of one relation, with the prompts and candidates that led to them."
         code, kinds = f"{VERSION}:{settings.harvests}:{self._written_by}", ("parquet", "pytorch")
@@ -103,20 +115,22 @@ class _Stages:
         stages = [Stage(self.harvest, "triples", self._harvested, about, reads, code, **where)]
         for collection in settings.collections:
             about = f"Harvested triples of all relations of {collection}, flagged by what their reverse says."
-            reads = [Read(self.harvest, "every"), ALL_SEEDS, Read(FOLDER)]
+            reads = [Read(self.harvest, "every"), ALL_SEEDS, Read(SEED_FOLDER_ASSET)]
             key, merge = f"{self.variant.place}/{collection}", partial(self._merged, collection)
             stages.append(Stage(key, "triples", merge, about, reads, VERSION, partitions=""))
         if settings.truth:
             about = "What the harvest reaches against the facts that the sample corpus states, seeds left out."
-            stages.append(self._scored("", self._on_the_sample, about, [Read(FOLDER), Read("raw/sample")], VERSION))
+            stages.append(
+                self._scored("", self._on_the_sample, about, [Read(SEED_FOLDER_ASSET), Read("raw/sample")], VERSION)
+            )
         else:
             about = "How much each collection yields, and how varied it is."
-            stages.append(self._scored("", self._sizes, about, [Read(FOLDER)], version))
+            stages.append(self._scored("", self._sizes, about, [Read(SEED_FOLDER_ASSET)], version))
         for reference in settings.references:
             compare = partial(self._compared, reference)
             about = f"The harvest of {reference.collection} compared with {reference.name}."
             stages.append(self._scored(f"_on_{reference.name}", compare, about, [Read(reference.key)], version, "gpu"))
-        judges, rated = _judges(), self.variant.profile.harvesting.likelihood
+        judges, rated = _judge_settings(), self.variant.profile.harvesting.likelihood
         if judges or rated is not None:
             asked = [asking_version(one, JUDGE, words=self.variant.words) for one in judges]
             asked += [f"{rated.name}@{rated.revision}"] if rated else []
@@ -159,16 +173,16 @@ class _Stages:
         writer = writing_model(SentenceWriter, stated.writer) if stated.writer else None
         proposer = writing_model(PermutedLM, stated.substitution) if stated.substitution else None
         rewords = self.settings.baseline and stated.paraphraser == "generator"
-        rewording = partial(reword, language_model(step, step.profile.generator)) if rewords else None
+        rewording = partial(reword_statements, language_model(step, step.profile.generator)) if rewords else None
         names = [model_key(model) for model in (writer, proposer) if model is not None]
         write = writer.write if writer else None
         return replace(models, write=write, propose=proposer, paraphrase=rewording), [*names, *self._written_by]
 
-    def _read(self, step: StageContext, collection: str = "") -> scores.Harvested:
+    def _read(self, step: StageContext, collection: str = "") -> scores.HarvestedRelations:
         """The harvest to be scored, of one collection or all."""
-        relations = rows.relations_of(step.read("relation_seeds", SEEDS))
+        relations = rows.build_relations(step.read("relation_seeds", SEED_ASSET))
         chosen = [one for one in relations if collection in ("", one.collection)]
-        return scores.Harvested(chosen, step.read("triples", self.harvest), self.names)
+        return scores.HarvestedRelations(chosen, step.read("triples", self.harvest), self.names)
 
     def _beside(self, scored: list[dict[str, Any]]) -> StageOutput:
         """The rows of each harvest beside the figures that are printed for its system."""
@@ -179,14 +193,14 @@ class _Stages:
         return StageOutput(made)
 
     def _harvested(self, step: StageContext) -> StageOutput:
-        relation, settings = rows.relation_of(step.read_here("relation_seeds", SEEDS)), self.settings.harvests
+        relation, settings = rows.build_relation(step.read_here("relation_seeds", SEED_ASSET)), self.settings.harvests
         if relation.collection not in self.settings.collections:
             known = ", ".join(self.settings.collections)
             step.warn(f"collection {relation.collection!r} is merged nowhere; known: {known}")
-        kinds = rows.kinds_of(step.read("triples", self.settings.kinds)) if self.settings.kinds else None
+        kinds = rows.read_entity_kinds(step.read("triples", self.settings.kinds)) if self.settings.kinds else None
         models, others = self._models(step)
         model = model_key(models.masked)
-        key = rows.harvest_hash(relation, model, model_key(models.encoder), settings, kinds, others)
+        key = rows.hash_harvest_inputs(relation, model, model_key(models.encoder), settings, kinds, others)
         before = step.read_here("prompts", step.asset)
         whole = step.lake.is_whole(step.table, step.asset, step.partition)
         if whole and before.height and set(before["input_hash"]) == {key}:
@@ -195,64 +209,66 @@ class _Stages:
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, beside)
         check_seeds(relation, models.masked, [step.lake.raw_place("seeds")])
         check_kinds(relation, kinds)
-        prompts = mine(relation, models, settings[0])
-        mined = [prompts, *(mine(relation, models, one, prompts) for one in settings[1:])]
-        harvests = [harvest(relation, models.masked, own, one, kinds) for one, own in zip(settings, mined, strict=True)]
-        return rows.harvest_rows(relation, harvests, model=model, source=self.harvest, input_hash=key)
+        prompts = mine_relation_prompts(relation, models, settings[0])
+        mined = [prompts, *(mine_relation_prompts(relation, models, one, prompts) for one in settings[1:])]
+        harvests = [
+            harvest_relation(relation, models.masked, own, one, kinds) for one, own in zip(settings, mined, strict=True)
+        ]
+        return rows.build_harvest_rows(relation, harvests, model=model, source=self.harvest, input_hash=key)
 
     def _merged(self, collection: str, step: StageContext) -> StageOutput:
-        seeds = step.read("relation_seeds", SEEDS)
-        triples = rows.in_collection(step.read("triples", self.harvest), seeds, collection, "kbloom")
+        seeds = step.read("relation_seeds", SEED_ASSET)
+        triples = rows.select_collection(step.read("triples", self.harvest), seeds, collection, "kbloom")
         return StageOutput(triples, metadata={"relations": triples["relation_id"].n_unique()})
 
     def _on_the_sample(self, step: StageContext) -> StageOutput:
         folder = step.lake.raw_place("sample")
-        known = names_of([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")])
+        known = read_entity_names([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")])
         stated, held_out = (read_facts(folder / f"{facts}.tsv") for facts in ("stated", "held_out"))
-        return StageOutput(sample_rows(self._read(step), stated=stated, held_out=held_out, known=known))
+        return StageOutput(build_sample_rows(self._read(step), stated=stated, held_out=held_out, known=known))
 
     def _sizes(self, step: StageContext) -> StageOutput:
-        return self._beside(scores.size_rows(self._read(step)))
+        return self._beside(scores.build_size_rows(self._read(step)))
 
     def _compared(self, reference: Reference, step: StageContext) -> StageOutput:
         stated = reference.pairs(step.lake.raw_with(*reference.paths))
         encode, harvested = encoder(step.profile.encoder).sentences, self._read(step, reference.collection)
-        return self._beside(scores.reference_rows(harvested, reference.name, stated, encode))
+        return self._beside(scores.build_reference_rows(harvested, reference.name, stated, encode))
 
     def _judged(self, step: StageContext) -> StageOutput:
         from evidence_assets.models.sequence_models import TextLikelihood  # with torch, which a plan need not wait for
 
         rated, harvested = step.profile.harvesting.likelihood, self._read(step)
-        judges = [PromptedJudge(language_model(step, settings)) for settings in _judges()]
+        judges = [PromptedJudge(language_model(step, settings)) for settings in _judge_settings()]
         likelihood = None if rated is None else writing_model(TextLikelihood, rated)
-        scored = scores.judged_rows(harvested, judges, likelihood)
-        return self._beside([*scored, *scores.best_rows(harvested, judges, likelihood)])
+        scored = scores.build_judgement_rows(harvested, judges, likelihood)
+        return self._beside([*scored, *scores.build_inspection_rows(harvested, judges, likelihood)])
 
 
-def _judges() -> list[GeneratorSettings]:
+def _judge_settings() -> list[GeneratorSettings]:
     """The generators that judge: those that the profile names for it, else its language model, if it has one."""
     profile = profiles.load()
     names = [profile.known("generator", name) for name in profile.harvesting.judges] or profile.names("generator")[:1]
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
 
 
-def judge_first(variant: Variant, settings: HarvestSettings, step: StageContext) -> None:
+def judge_first_triple(variant: Variant, settings: HarvestSettings, step: StageContext) -> None:
     """Ask a judge about the first harvested triple."""
     harvest = f"{variant.place}/harvest"
     triples = step.read("triples", harvest).sort("relation_id", "origin", "rank")
     if triples.is_empty():
         raise BadInput(f"there is no triple to ask about: materialize {harvest} first")
     first = triples.row(0, named=True)
-    by_id = {relation.id: relation for relation in rows.relations_of(step.read("relation_seeds", SEEDS))}
-    said = statement(by_id[first["relation_id"]], first["head"], first["tail"])
+    by_id = {relation.id: relation for relation in rows.build_relations(step.read("relation_seeds", SEED_ASSET))}
+    said = verbalise_triple(by_id[first["relation_id"]], first["head"], first["tail"])
     PromptedJudge(language_model(step, step.profile.generator)).judge([said])
 
 
-def scored_on(settings: HarvestSettings) -> list[Scope]:
+def list_scopes(settings: HarvestSettings) -> list[Scope]:
     """The collections that harvests are scored for, and the references that they are compared with."""
-    judged = {"kappa", "exact_agreement"} if len(_judges()) > 1 else set[str]()
-    if _judges():
-        judged |= {"precision", "noisy_percent", f"correct_of_{scores.BEST}:{scores.LOOKED_AT}"}
+    judged = {"kappa", "exact_agreement"} if len(_judge_settings()) > 1 else set[str]()
+    if _judge_settings():
+        judged |= {"precision", "noisy_percent", f"correct_of_{scores.INSPECTED_TUPLES}:{scores.INSPECTED_RELATION}"}
     if profiles.load().harvesting.likelihood is not None:
         extremes = {f"bartscore_{end}:{said}" for end in ("max", "min") for said in ("range", "rounded")}
         judged |= {"bartscore_mean", *extremes} | ({"pairs_with_higher_bartscore"} if settings.baseline else set())
@@ -276,8 +292,8 @@ SYSTEM = System(
             stages=lambda variant, settings: _Stages(variant, settings).all(),
             defaults=_defaults,
             uses=("masked_model",),
-            scored_on=scored_on,
-            asks_first=judge_first,
+            scored_on=list_scopes,
+            asks_first=judge_first_triple,
         ),
         "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages, uses=("masked_model",)),
     },

@@ -8,7 +8,7 @@ from pathlib import Path
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.models.rerankers import Labelled, TuningSettings
-from evidence_assets.systems.a2q.classifier_tuning import labelled_triples, model_row, tuned
+from evidence_assets.systems.a2q.classifier_tuning import build_model_row, label_triples, tune_classifier
 from evidence_assets_tests.models.tiny import make_encoder
 
 
@@ -28,27 +28,27 @@ def question(
 
 
 def test_triples_with_a_right_answer_at_an_end_are_relevant() -> None:
-    by_name = labelled_triples([question("What treats fever?", "aspirin")], [[TREATS, SHOWS]])
+    by_name = label_triples([question("What treats fever?", "aspirin")], [[TREATS, SHOWS]])
     assert by_name == [
         Labelled("What treats fever?", "Aspirin treats fever", True),
         Labelled("What treats fever?", "fever shows heat", False),
     ]
-    by_alias = labelled_triples([question("What treats fever?", "ASA", aliases=(("the aspirin",),))], [[TREATS, SHOWS]])
+    by_alias = label_triples([question("What treats fever?", "ASA", aliases=(("the aspirin",),))], [[TREATS, SHOWS]])
     assert [pair.relevant for pair in by_alias] == [True, False]
-    by_option = labelled_triples([question("What treats fever?", "B", ("heat", "aspirin"))], [[TREATS, SHOWS]])
+    by_option = label_triples([question("What treats fever?", "B", ("heat", "aspirin"))], [[TREATS, SHOWS]])
     assert [pair.relevant for pair in by_option] == [True, False]
 
 
 def test_tuned_once_and_again_when_something_changed(tmp_path: Path) -> None:
     base, folder = str(make_encoder(tmp_path / "base")), tmp_path / "tuned"
-    pairs = labelled_triples([question("What treats fever?", "aspirin")], [[TREATS, SHOWS]])
+    pairs = label_triples([question("What treats fever?", "aspirin")], [[TREATS, SHOWS]])
     settings = TuningSettings(epochs=1)
-    first = tuned(folder, base, pairs, settings)
+    first = tune_classifier(folder, base, pairs, settings)
     assert (first["pairs"], first["relevant"], len(first["losses"])) == (2, 1, 1)
     written = (folder / "model.safetensors").stat().st_mtime_ns
-    assert tuned(folder, base, pairs, settings) == first
+    assert tune_classifier(folder, base, pairs, settings) == first
     assert (folder / "model.safetensors").stat().st_mtime_ns == written
-    before = model_row(folder, "classifier", first)
-    again = tuned(folder, base, pairs, TuningSettings(epochs=2))
+    before = build_model_row(folder, "classifier", first)
+    again = tune_classifier(folder, base, pairs, TuningSettings(epochs=2))
     assert again["input_hash"] != first["input_hash"]
-    assert model_row(folder, "classifier", again)["revision"] != before["revision"]
+    assert build_model_row(folder, "classifier", again)["revision"] != before["revision"]

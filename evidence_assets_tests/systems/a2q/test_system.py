@@ -16,8 +16,8 @@ from evidence_assets.systems.a2q.selection import (
     A2QSettings,
     NearestTriples,
     TripleSettings,
-    graded,
-    meanings,
+    define_nodes,
+    grade_scores,
 )
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
@@ -95,8 +95,8 @@ def test_a_missing_phrase_takes_its_nearest_nodes_and_a_definition_takes_its_pla
 def test_a_grade_is_of_its_triple_alone() -> None:
     """As printed, not a scale over the question's triples: the same whatever stands beside it."""
     scores = np.array([-9.0, 0.0, 2.0], np.float32)
-    assert graded(scores) == pytest.approx((1 + 9 * expit(scores)).tolist())
-    assert graded(scores[1:2]) == pytest.approx([5.5]) and graded(scores[:0]) == []
+    assert grade_scores(scores) == pytest.approx((1 + 9 * expit(scores)).tolist())
+    assert grade_scores(scores[1:2]) == pytest.approx([5.5]) and grade_scores(scores[:0]) == []
     picks = a2q().select([asked("Where is a pizzeria?")])[0]
     shared = SharedWords().score([("Where is a pizzeria?", pick.text) for pick in picks])
     grades = [json.loads(pick.why or "")["grade"] for pick in picks]
@@ -124,7 +124,7 @@ def test_the_entities_that_a_dataset_states_are_looked_around() -> None:
 
 
 def test_a_taxonomy_out_of_the_graph_itself() -> None:
-    said = meanings(GRAPH, "AtLocation", most=1)
+    said = define_nodes(GRAPH, "AtLocation", most=1)
     assert set(said) == {"pizzeria", "food court", "oven"} and said["oven"] == GRAPH.sentence(
         next(
             e
@@ -132,4 +132,4 @@ def test_a_taxonomy_out_of_the_graph_itself() -> None:
             if (GRAPH.arrays.heads[e], GRAPH.arrays.tails[e]) == (NAMES.index("oven"), 0)
         )
     )
-    assert meanings(GRAPH, "IsA") == {}
+    assert define_nodes(GRAPH, "IsA") == {}

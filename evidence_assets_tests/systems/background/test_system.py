@@ -21,11 +21,11 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.systems.background.recall import (
     PromptedBackground,
     StoredBackground,
+    build_recall_rows,
+    build_triple_rows,
     parse_list,
     parse_triples,
-    recall_rows,
-    stored_background,
-    triple_rows,
+    read_background,
 )
 from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
 from evidence_assets_tests.graphs.small_graph import graph_of
@@ -53,14 +53,14 @@ def recalled(*questions: Question, by: Callable[[Request], str] = reply) -> tupl
     """Rows of what a scripted model recalls."""
     generator = Scripted(by)
     source = PromptedBackground(LanguageModel(generator, Kept()))
-    rows = recall_rows(source, "background", questions or (QUESTION,)).rows
+    rows = build_recall_rows(source, "background", questions or (QUESTION,)).rows
     frame = stored("chains", rows)
     return frame, generator
 
 
 def system(settings: BackgroundSettings | None = None, stored: StoredBackground | None = None) -> BackgroundKnowledge:
     settings = settings or BackgroundSettings(recall="recalled")
-    return BackgroundKnowledge(GRAPH, WordEncoder(), settings, stored or stored_background(recalled()[0]))
+    return BackgroundKnowledge(GRAPH, WordEncoder(), settings, stored or read_background(recalled()[0]))
 
 
 def origins(found: list[SelectedEvidence]) -> list[tuple[str, str]]:
@@ -84,7 +84,7 @@ def test_both_origins_are_ranked_together_and_marked() -> None:
 
 def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_a_source() -> None:
     rows, _ = recalled()
-    made = triple_rows(rows)
+    made = build_triple_rows(rows)
     assert prepare("triples", made.rows).num_rows == 2
     assert {row["origin"] for row in made.rows} == {"background"}
     assert {row["model_id"] for row in made.rows} == {"scripted@1"}
@@ -118,10 +118,10 @@ def prose(request: Request) -> str:
 def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
     generator = Scripted(prose)
     source = PromptedBackground(LanguageModel(generator, Kept()))
-    first = recall_rows(source, "background", [QUESTION, BAD])
+    first = build_recall_rows(source, "background", [QUESTION, BAD])
     before = Before(stored("chains", first.rows), stored("lineage_edges", first.lineage))
     asked = len(generator.requests)
-    again = recall_rows(source, "background", [QUESTION, BAD], before)
+    again = build_recall_rows(source, "background", [QUESTION, BAD], before)
     assert again.reused == 1 and all("bad" in request.user for request in generator.requests[asked:])
     statuses = {row["question_id"]: row["status"] for row in prepare("chains", again.rows).to_pylist()}
     assert statuses == {"q1": "answered", "q2": "failed"}
@@ -139,7 +139,7 @@ def test_top_k_and_hops() -> None:
 
 
 def test_prose_fails_its_question_alone() -> None:
-    background = stored_background(recalled(BAD, QUESTION, by=prose)[0])
+    background = read_background(recalled(BAD, QUESTION, by=prose)[0])
     first, second = system(stored=background).select([BAD, QUESTION])
     assert first == [] and second
     assert "is unusable" in background.failed[BAD.question_id]

@@ -25,7 +25,7 @@ from evidence_assets.systems.four_step_focus.grading import (
     grade_request,
 )
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
-from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, schema_of
+from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, build_schema
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
@@ -169,7 +169,7 @@ def test_an_unusable_grade_fails_its_question_alone() -> None:
 
 def prompted(triplets: list[tuple[str, str, str]], **variables: str) -> TripletReader:
     reply = reply_of("?d", variables, *triplets)
-    return PromptedTriplets(LanguageModel(Scripted(lambda _: reply)), schema_of(BASE))
+    return PromptedTriplets(LanguageModel(Scripted(lambda _: reply)), build_schema(BASE))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_triplets_that_say_too_little_or_too_much(
 
 
 def test_replies_that_cannot_be_used_fail_or_leave_vector_search() -> None:
-    reader = PromptedTriplets(LanguageModel(Scripted(lambda _: "Aspirin would be my choice.")), schema_of(BASE))
+    reader = PromptedTriplets(LanguageModel(Scripted(lambda _: "Aspirin would be my choice.")), build_schema(BASE))
     failed = ask(focus(reader), "What helps with gout?")[0]
     assert (failed.status, failed.nodes, failed.picks) == ("failed", (), ())
     assert "not valid JSON" in failed.error

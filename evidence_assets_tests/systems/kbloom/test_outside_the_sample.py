@@ -11,9 +11,14 @@ import polars as pl
 import pytest
 
 from evidence_assets.lake.rows import prepare
-from evidence_assets.systems.kbloom.references import references
-from evidence_assets.systems.kbloom.scores import Harvested, best_rows, reference_rows, size_rows
-from evidence_assets.systems.kbloom.seeds import PACKAGED, Relation, collection_folder, read_seed_folder
+from evidence_assets.systems.kbloom.references import load_references
+from evidence_assets.systems.kbloom.scores import (
+    HarvestedRelations,
+    build_inspection_rows,
+    build_reference_rows,
+    build_size_rows,
+)
+from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, Relation, collection_folder, read_seed_folder
 from evidence_assets_tests.systems.kbloom.test_scores import Opinion, harvested
 
 COUNTS = {"conceptnet": 20, "lama": 20, "umls": 15}
@@ -32,7 +37,7 @@ def test_packaged_relations_are_sound_and_of_their_collection(collection: str) -
         assert relation.collection == collection and found.files[relation.id].stem == relation.id
         assert len(relation.pairs) == 5 and len({head for head, _ in relation.pairs}) >= 4
         assert all(1 <= len(entity.split()) <= 2 for pair in relation.pairs for entity in pair), relation.id
-    assert f"| `{collection}` | {COUNTS[collection]} |" in (PACKAGED / "README.md").read_text()
+    assert f"| `{collection}` | {COUNTS[collection]} |" in (PACKAGED_RELATIONS / "README.md").read_text()
 
 
 @pytest.mark.dev_data
@@ -40,9 +45,11 @@ def test_relations_are_named_as_in_the_real_files(dev_data: Path) -> None:
     stated = {line.split("\t")[0] for line in (dev_data / "conceptnet" / "train_slice.txt").read_text().splitlines()}
     own = {relation.id for relation in read_seed_folder(collection_folder("conceptnet")).relations}
     assert own <= stated
-    semantic = references()["umls_semantic_network"].model_copy(update={"paths": ("umls/train.txt",)}).pairs(dev_data)
+    semantic = (
+        load_references()["umls_semantic_network"].model_copy(update={"paths": ("umls/train.txt",)}).pairs(dev_data)
+    )
     assert {relation.id for relation in read_seed_folder(collection_folder("umls")).relations} <= set(semantic)
-    facts = references()["lama_trex"].pairs(dev_data)
+    facts = load_references()["lama_trex"].pairs(dev_data)
     assert len(facts) == 8 and sum(map(len, facts.values())) == 4000
 
 
@@ -62,7 +69,7 @@ def numbers(rows: list[dict[str, Any]], variant: str) -> dict[str, float]:
 
 
 def test_sizes_of_a_collection_are_those_of_all_its_relations_together() -> None:
-    rows = size_rows(Harvested([EATS, NEAR], TRIPLES, BOTH))
+    rows = build_size_rows(HarvestedRelations([EATS, NEAR], TRIPLES, BOTH))
     assert numbers(rows, "k") == {"tuples": 3, "fact_count": 6, "diversity": 5, "agreement": 0.5}
     assert numbers(rows, "b") == {"tuples": 2, "fact_count": 4, "diversity": 4, "agreement": 0.5}
     assert {(row["scope_kind"], row["scope_id"]) for row in rows} == {("collection", "zoo")}
@@ -77,7 +84,7 @@ def test_what_a_reference_says_of_a_harvest() -> None:
         return np.array([vectors.get(text, np.eye(3)[2]) for text in texts])
 
     stated = {"eats": [("cow", "hay"), ("horse", "oats"), ("dog", "meat"), ("cow", "hay")], "unheard": [("a", "b")]}
-    rows = reference_rows(Harvested([EATS, NEAR], TRIPLES, BOTH), "farm", stated, encode)  # type: ignore[arg-type]
+    rows = build_reference_rows(HarvestedRelations([EATS, NEAR], TRIPLES, BOTH), "farm", stated, encode)  # type: ignore[arg-type]
     ours, theirs = numbers(rows, "k"), numbers(rows, "b")
     assert ours["novelty"] == pytest.approx(4 / 5), "cow alone is the reference's"
     assert ours["accuracy"] == 0.5, "cow eats grass is like two of three, cat eats mouse like one"
@@ -90,7 +97,7 @@ def test_what_a_reference_says_of_a_harvest() -> None:
 def test_a_marked_untruth_is_no_reference(tmp_path: Path) -> None:
     (tmp_path / "references/conceptnet").mkdir(parents=True)
     (tmp_path / "references/conceptnet/test.txt").write_text("IsA\toak\ttree\t1\nIsA\toak\tfish\t0\n")
-    assert references()["conceptnet_test"].pairs(tmp_path) == {"IsA": [("oak", "tree")]}
+    assert load_references()["conceptnet_test"].pairs(tmp_path) == {"IsA": [("oak", "tree")]}
 
 
 def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
@@ -104,8 +111,8 @@ def test_the_ten_best_tuples_by_judge_and_likelihood() -> None:
         def score(self, pairs: Any) -> Any:
             return np.array([-len(text) - len(before) / 100 for before, text in pairs], np.float32)
 
-    both = Harvested([EATS, used], pl.concat([ours, theirs]), BOTH)
-    rows = best_rows(both, [Opinion("judge", "bed", unsure="Barn")], Rates())
+    both = HarvestedRelations([EATS, used], pl.concat([ours, theirs]), BOTH)
+    rows = build_inspection_rows(both, [Opinion("judge", "bed", unsure="Barn")], Rates())
     ours_numbers, theirs_numbers = numbers(rows, "k"), numbers(rows, "b")
     assert (ours_numbers["correct_of_10:UsedFor"], theirs_numbers["correct_of_10:UsedFor"]) == (1, 0)
     before = np.array([len("Saw for wood."), len("Pen for ink.")]) / 100

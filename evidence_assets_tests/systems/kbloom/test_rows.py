@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.lake.rows import prepare
-from evidence_assets.systems.kbloom.harvesting import Harvest, KBloomSettings, Kinds, harvest
+from evidence_assets.systems.kbloom.harvesting import EntityKinds, Harvest, KBloomSettings, harvest_relation
 from evidence_assets.systems.kbloom.rows import (
-    harvest_hash,
-    harvest_rows,
-    in_collection,
-    relation_of,
-    relations_of,
-    seed_rows,
+    build_harvest_rows,
+    build_relation,
+    build_relations,
+    build_seed_rows,
+    hash_harvest_inputs,
+    select_collection,
 )
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets_tests.lake_rows import stored
@@ -41,18 +41,18 @@ def test_a_relation_comes_back_from_its_rows(
     before = Relation(
         "r", "c", "<HEAD> p <TAIL>", tuple(pairs), "t", tuple(kinds), tuple(kinds), inverse, symmetric, functional
     )
-    rows = stored("relation_seeds", seed_rows(before))
-    assert relation_of(rows) == before and relations_of(rows) == [before]
+    rows = stored("relation_seeds", build_seed_rows(before))
+    assert build_relation(rows) == before and build_relations(rows) == [before]
     assert set(rows["seed_hash"]) == {before.seed_hash}
 
 
 def both() -> list[Harvest]:
     settings = (SMALL, replace(SMALL, variant="bertnet"))
-    return [harvest(relation(), tiny_model(), eats_prompts(), one) for one in settings]
+    return [harvest_relation(relation(), tiny_model(), eats_prompts(), one) for one in settings]
 
 
 def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None:
-    made = harvest_rows(relation(), both(), model="m@1", source="test", input_hash="h")
+    made = build_harvest_rows(relation(), both(), model="m@1", source="test", input_hash="h")
     for table, rows in {**made.beside, "triples": made.rows}.items():
         assert prepare(table, rows).num_rows == len(rows) > 0
     assert prepare("lineage_edges", made.lineage).num_rows == len(
@@ -61,7 +61,7 @@ def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None
     parents: dict[str, set[tuple[str, str]]] = {}
     for edge in made.lineage:
         parents.setdefault(edge["child_id"], set()).add((edge["parent_kind"], edge["parent_id"]))
-    seeds = {row["seed_id"] for row in seed_rows(relation())}
+    seeds = {row["seed_id"] for row in build_seed_rows(relation())}
     for triple in made.rows:
         reached, frontier = set(), {triple["triple_id"]}
         while frontier:
@@ -74,9 +74,9 @@ def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None
 
 def test_the_hash_changes_with_everything_that_decides_a_harvest() -> None:
     def of(
-        one: Relation = relation(), model: str = "m", words: str = "e", n: int = 5, kinds: Kinds | None = None
+        one: Relation = relation(), model: str = "m", words: str = "e", n: int = 5, kinds: EntityKinds | None = None
     ) -> str:
-        return harvest_hash(one, model, words, [KBloomSettings(n=n)], kinds)
+        return hash_harvest_inputs(one, model, words, [KBloomSettings(n=n)], kinds)
 
     kinds = {"owl": frozenset({"bird"})}
     assert of() == of() == of(kinds=kinds), "kinds count only for a relation that asks for some"
@@ -87,7 +87,7 @@ def test_the_hash_changes_with_everything_that_decides_a_harvest() -> None:
 
 def test_what_the_reverse_of_a_triple_says_is_flagged() -> None:
     relations = relation(id="near", symmetric=True), relation(id="eats", inverse="eaten_by"), relation(id="eaten_by")
-    seeds = stored("relation_seeds", [row for one in relations for row in seed_rows(one)])
+    seeds = stored("relation_seeds", [row for one in relations for row in build_seed_rows(one)])
     facts = [
         ("m", "gone", "n"),
         ("Sea", "near", "town"),
@@ -101,7 +101,7 @@ def test_what_the_reverse_of_a_triple_says_is_flagged() -> None:
     ]
     triples = pl.concat([harvested([(head, tail)], relation=relation) for head, relation, tail in facts])
     triples = pl.concat([triples, triples.with_columns(origin=pl.lit("bertnet"))])
-    rows = in_collection(triples, seeds, "tiny", "kbloom")
+    rows = select_collection(triples, seeds, "tiny", "kbloom")
     assert set(rows["origin"]) == {"kbloom"} and rows.height == 8
     found = {(h, r, t): flags for h, r, t, flags in rows.select("head", "relation", "tail", "flags").rows()}
     assert found == {

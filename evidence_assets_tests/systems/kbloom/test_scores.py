@@ -18,15 +18,15 @@ from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.kbloom.sample_scores import (
-    REPORTED,
-    TUNED,
+    REPORTED_HALF,
+    TUNING_HALF,
     Control,
-    above_chance,
-    control,
-    half_of,
-    sample_rows,
+    assign_half,
+    build_sample_rows,
+    measure_control,
+    recovery_p_value,
 )
-from evidence_assets.systems.kbloom.scores import Harvested, judged_rows
+from evidence_assets.systems.kbloom.scores import HarvestedRelations, build_judgement_rows
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets_tests.lake_rows import stored
 
@@ -50,7 +50,7 @@ def test_scores_are_those_counted_by_hand() -> None:
     ranked = [("fox", "hen"), ("cat", "mouse"), ("cow", "mouse"), ("owl", "mouse"), ("owl", "hen")]
     both = pl.concat([harvested(ranked), harvested(ranked[:2], "bertnet")])
     names = {"kbloom": "own", "bertnet": "bertnet"}
-    rows = sample_rows(Harvested([EATS], both, names), stated=stated, held_out=held)
+    rows = build_sample_rows(HarvestedRelations([EATS], both, names), stated=stated, held_out=held)
     found = {(row["scope_kind"], row["selector"], row["metric"]): row for row in rows}
     # seeds left out: three truths, of which two were found, at places 1 and 3
     assert found["relation", "own", "precision@50"]["value"] == pytest.approx(2 / 50)
@@ -72,7 +72,9 @@ def test_scores_are_those_counted_by_hand() -> None:
 
 def test_a_symmetric_relation_counts_a_pair_once() -> None:
     relation = Relation("near", "zoo", "<HEAD> near <TAIL>", (("x", "y"),), "", symmetric=True)
-    found = control(relation, [("b", "near", "a"), ("c", "near", "a")], [("a", "near", "c")], [("a", "near", "b")])
+    found = measure_control(
+        relation, [("b", "near", "a"), ("c", "near", "a")], [("a", "near", "c")], [("a", "near", "b")]
+    )
     # a (named twice), b and c: three unordered pairs, one of them stated, a-b twice as likely as b-c
     assert (found.found, found.held) == (1, 1) and found.chance == pytest.approx(2 / 3)
 
@@ -88,7 +90,7 @@ def test_chance_is_what_enumeration_says(drawn: list[tuple[int, float, int]]) ->
         for hits in product((True, False), repeat=len(each))
         if sum(hits) >= wanted
     )
-    assert above_chance(controls) == pytest.approx(expected)
+    assert recovery_p_value(controls) == pytest.approx(expected)
 
 
 def test_the_halves_are_compared_with_the_baseline_over_their_own_relations() -> None:
@@ -97,11 +99,11 @@ def test_the_halves_are_compared_with_the_baseline_over_their_own_relations() ->
     stated = [("a", name, "b") for name in names]
     own = pl.concat([harvested([("a", "b")], relation=name) for name in names])
     theirs = pl.concat([harvested([("b", "a")], "bertnet", relation=name) for name in names])
-    both = Harvested(relations, pl.concat([own, theirs]), {"kbloom": "own", "bertnet": "bertnet"})
-    rows = sample_rows(both, stated=stated, held_out=[])
+    both = HarvestedRelations(relations, pl.concat([own, theirs]), {"kbloom": "own", "bertnet": "bertnet"})
+    rows = build_sample_rows(both, stated=stated, held_out=[])
     found = {(row["scope_id"], row["selector"], row["metric"]): row for row in rows}
-    for half in (TUNED, REPORTED):
-        members = [name for name in names if half_of(name) == half]
+    for half in (TUNING_HALF, REPORTED_HALF):
+        members = [name for name in names if assign_half(name) == half]
         assert members, "the names of this test lie on both halves"
         gain = found[half, "own", "recall_over_bertnet"]
         assert (gain["value"], gain["n"]) == (1.0, len(members))
@@ -139,8 +141,8 @@ def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> 
     own = harvested([("fox", "hen"), ("owl", "mouse"), ("cat", "mouse"), ("cow", "moon")])
     other = harvested([("owl", "mouse"), ("dog", "moon")], "bertnet")
     rated, judges = Length(), [Opinion("first", "mouse", unsure="dog"), Opinion("second", "owl")]
-    both = Harvested([EATS], pl.concat([own, other]), {"kbloom": "own", "bertnet": "bertnet"})
-    rows = judged_rows(both, judges, rated)
+    both = HarvestedRelations([EATS], pl.concat([own, other]), {"kbloom": "own", "bertnet": "bertnet"})
+    rows = build_judgement_rows(both, judges, rated)
     for kind in ("relation", "collection"):
         found = {
             (r["selector"], r["reasoner"], r["metric"]): (r["value"], r["n"]) for r in rows if r["scope_kind"] == kind

@@ -22,9 +22,9 @@ from evidence_assets.systems.kbloom.harvesting import (
     PromptQueries,
     check_kinds,
     check_seeds,
-    fits,
-    harvest,
-    mine,
+    harvest_relation,
+    matches_kinds,
+    mine_relation_prompts,
 )
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import as_sentence, fill
@@ -51,7 +51,7 @@ def relation(name: str = "eats", seeds: int = 5, **changes: object) -> Relation:
 
 @cache
 def eats_prompts() -> tuple[MinedPrompt, ...]:
-    return tuple(mine(relation(), models(), SMALL))
+    return tuple(mine_relation_prompts(relation(), models(), SMALL))
 
 
 def models(**named: object) -> MiningModels:
@@ -70,7 +70,7 @@ def score(result: Harvest, name: str = "eats") -> tuple[float, float, float]:
 
 
 def test_it_finds_what_the_model_was_told() -> None:
-    result = harvest(relation(), tiny_model(), eats_prompts(), SMALL)
+    result = harvest_relation(relation(), tiny_model(), eats_prompts(), SMALL)
     precision, found, never = score(result)
     assert precision >= 0.5 and found >= 0.5
     assert never <= 0.3
@@ -78,8 +78,8 @@ def test_it_finds_what_the_model_was_told() -> None:
 
 def test_a_harvest_is_deterministic_and_its_parts_hang_together() -> None:
     given = relation(functional=True), tiny_model(), eats_prompts()
-    first = harvest(*given, SMALL)
-    assert first == harvest(*given, replace(SMALL, batch_size=7))
+    first = harvest_relation(*given, SMALL)
+    assert first == harvest_relation(*given, replace(SMALL, batch_size=7))
     assert sum(prompt.weight for prompt in first.prompts) == pytest.approx(1)
     assert max(Counter(candidate.shape for candidate in first.candidates).values()) <= 40
     candidates = {(candidate.head, candidate.tail) for candidate in first.candidates}
@@ -121,16 +121,16 @@ def test_a_seed_that_the_tokenizer_cannot_represent_is_named() -> None:
 
 
 def test_known_entities_of_other_kinds_are_no_triples_and_unknown_ones_are_flagged() -> None:
-    free = harvest(relation(), tiny_model(), eats_prompts(), SMALL)
+    free = harvest_relation(relation(), tiny_model(), eats_prompts(), SMALL)
     heads = sorted({triple.head for triple in free.triples})
     kinds = {heads[0]: frozenset({"rock"}), heads[1]: frozenset({"animal", "pet"})}
     picky = relation(head_kinds=("animal",))
-    held = harvest(picky, tiny_model(), eats_prompts(), SMALL, kinds)
+    held = harvest_relation(picky, tiny_model(), eats_prompts(), SMALL, kinds)
     assert held.candidates == free.candidates
     assert heads[0] not in {triple.head for triple in held.triples}
     assert {triple.head for triple in held.triples if "unknown_kind" not in triple.flags} == {heads[1]}
     assert not any("unknown_kind" in triple.flags for triple in free.triples)
-    assert fits(picky, heads[1].upper(), "anything", kinds) is True
+    assert matches_kinds(picky, heads[1].upper(), "anything", kinds) is True
     with pytest.raises(BadInput, match="head_kinds: relation 'eats' allows only animal"):
         check_kinds(picky, None)
 
@@ -138,18 +138,18 @@ def test_known_entities_of_other_kinds_are_no_triples_and_unknown_ones_are_flagg
 def test_the_baseline_weighs_prompts_of_its_own() -> None:
     baseline = replace(SMALL, variant="bertnet", max_prompts=20)
     written = eats_prompts()
-    own = mine(relation(), models(), baseline, written)
+    own = mine_relation_prompts(relation(), models(), baseline, written)
     assert {one.text for one in own} <= {one.text for one in written} and own[0].bert_score is None
     assert sum(one.weight for one in own) == pytest.approx(1)
     assert [one.weight for one in own if one.kept] != [one.weight for one in written if one.kept]
     said = ["{0} feeds on {1}.", "the diet of {0} is {1}.", "{1} is the food of {0}", "nobody knows"]
     pairs = {as_sentence(fill(relation().prompt, *pair)): pair for pair in relation().pairs}
     others = models(paraphrase=lambda texts: [[s.format(*pairs[t]) for s in said] if t in pairs else [] for t in texts])
-    reworded = mine(relation(), others, baseline)
+    reworded = mine_relation_prompts(relation(), others, baseline)
     assert {one.text for one in reworded} == set(WORDINGS["eats"])
-    (initial,) = mine(relation(), others, replace(baseline, prompts="initial"))
+    (initial,) = mine_relation_prompts(relation(), others, replace(baseline, prompts="initial"))
     assert initial.text == relation().prompt
-    result = harvest(relation(), tiny_model(), reworded, baseline)
+    result = harvest_relation(relation(), tiny_model(), reworded, baseline)
     assert score(result)[0] >= 0.4
 
 
@@ -170,7 +170,7 @@ def test_models_that_are_named_write_and_propose_the_prompts() -> None:
         return [[f"it is known that {text} here"] for text in texts]
 
     settings = replace(SMALL, prompt_choice="printed")
-    mined = mine(relation(), models(write=write, propose=Proposes()), settings)
+    mined = mine_relation_prompts(relation(), models(write=write, propose=Proposes()), settings)
     texts = {one.text for one in mined}
     assert asked == ["eats"] and "<HEAD> feeds <TAIL>" in texts
     assert "it is known that <HEAD> eats <TAIL> here" in texts, "a keyword order as the writer said it"

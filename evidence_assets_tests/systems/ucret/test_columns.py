@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.systems import settings_of
+from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.columns import (
     ColumnSettings,
     Lines,
@@ -17,8 +17,8 @@ from evidence_assets.systems.ucret.columns import (
 )
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
-PUBLISHED, PUBLISHED_JS = (settings_of(f"table/{name}").columns for name in ("ucret_published", "ucret_js_published"))
-JACCARD_ONLY, KEEP_ALL = (settings_of(f"table/{name}").columns for name in ("jaccard_only", "keep_all"))
+PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{name}").columns for name in ("ucret_published", "ucret_js_published"))
+JACCARD_ONLY, KEEP_ALL = (load_settings(f"table/{name}").columns for name in ("jaccard_only", "keep_all"))
 LOOSE = ColumnSettings("cosine", jaccard=0.2, gate=0.1)
 SHARP_JS = ColumnSettings("jsd", jaccard=0.2, gate=0.3, temperature=0.2)
 

@@ -18,7 +18,7 @@ from evidence_assets.reasoning.tables.questions import option_match
 from evidence_assets.reasoning.tables.solver import TableSolver, view_of
 from evidence_assets.reasoning.tables.text import content_stems
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.systems import settings_of
+from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.column_repair import TableWords, bearing_rows
 from evidence_assets.systems.ucret.system import CollapsedTable, TableQuestion, collapsed_tables
 from evidence_assets_tests.systems.ucret.test_system import HashedWords
@@ -32,7 +32,7 @@ def _items(picks: Sequence[SelectedEvidence]) -> tuple[EvidenceItem, ...]:
 
 
 def _picks(question: Question, table: Table, variant: str = "keep_all") -> list[SelectedEvidence]:
-    selector = CollapsedTable({table.table_id: (table, "1")}, settings_of(f"table/{variant}"), HashedWords())
+    selector = CollapsedTable({table.table_id: (table, "1")}, load_settings(f"table/{variant}"), HashedWords())
     return next(iter(selector.select([question])))
 
 
@@ -48,7 +48,7 @@ def test_each_cell_stands_in_one_row_of_evidence_and_the_table_is_whole(
         own = () if task == "verification" else options
         whole = next(
             collapsed_tables(
-                [TableQuestion("q", text, "t", own)], {"t": table}, settings_of("table/keep_all"), HashedWords()
+                [TableQuestion("q", text, "t", own)], {"t": table}, load_settings("table/keep_all"), HashedWords()
             )
         )
         assert {place: view.said(place) for place in ids} == {cell.place: cell.text for cell in whole.cells}
@@ -101,7 +101,7 @@ def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data:
     tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
     questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[::8]
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
-    settings, rows, cells, missed = settings_of("table/ucret"), 0, 0, 0
+    settings, rows, cells, missed = load_settings("table/ucret"), 0, 0, 0
     wholes = collapsed_tables(asked, tables, settings, HashedWords())
     selector = CollapsedTable({k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
     found = selector.select(

@@ -22,7 +22,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tables.text import tokens
-from evidence_assets.systems import settings_of
+from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.columns import UcretSettings
 from evidence_assets.systems.ucret.system import (
@@ -36,7 +36,7 @@ from evidence_assets.systems.ucret.system import (
 from evidence_assets_tests.reasoning.tables.solver_calls import Told, answer_choice, verify_claim
 
 NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
-VARIANTS: dict[str, UcretSettings] = {name: settings_of(f"table/{name}") for name in NAMED}
+VARIANTS: dict[str, UcretSettings] = {name: load_settings(f"table/{name}") for name in NAMED}
 
 
 def answer(evidence: TableEvidence, labels: Sequence[str]) -> Told:
@@ -184,11 +184,11 @@ def test_a_column_is_read_in_one_piece_where_the_encoder_reads_that_much() -> No
 
 
 def test_settings_reach_the_selection_under_their_printed_names() -> None:
-    columns = settings_of("table/ucret_k4").columns
+    columns = load_settings("table/ucret_k4").columns
     assert (columns.clusters, columns.gate, columns.jaccard) == (4, 0.60, 0.25)
-    columns = settings_of("table/ucret_theta55_tau30").columns
+    columns = load_settings("table/ucret_theta55_tau30").columns
     assert (columns.clusters, columns.gate, columns.jaccard) == (2, 0.55, 0.3)
-    columns = settings_of("table/ucret_js_temperature05").columns
+    columns = load_settings("table/ucret_js_temperature05").columns
     assert (columns.measure, columns.gate, columns.jaccard, columns.temperature) == ("jsd", 0.3, 0.2, 0.05)
     assert VARIANTS["ucret_published"] == UcretSettings()
 
