@@ -47,14 +47,20 @@ def main() -> None:
 def measure(instance: dg.DagsterInstance) -> None:
     """Record, tick, and compare what is asked for with what should be."""
     from evidence_assets.assets import seeds
-    from evidence_assets.assets.automation import READ_UP_TO, READ_VERSION, AssetPartition, Records, follow
+    from evidence_assets.assets.automation import (
+        INPUT_POINTER_TAG,
+        READ_VERSION,
+        AssetPartition,
+        InstanceRecords,
+        request_stale_assets,
+    )
     from evidence_assets.definitions import defs
 
     started = time.perf_counter()
     repository = defs().get_repository_def()
     graph = repository.asset_graph
     instance.add_dynamic_partitions(str(seeds.RELATIONS.name), RELATIONS)
-    parts, plan = [], Records(repository, instance)
+    parts, plan = [], InstanceRecords(repository, instance)
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
             parts += [AssetPartition(key, partition) for partition in sorted(plan.existing(key), key=str)]
@@ -64,7 +70,7 @@ def measure(instance: dg.DagsterInstance) -> None:
     print(f"{time.perf_counter() - started:6.2f} s  {len(graph.get_all_asset_keys())} assets of all presets loaded")
 
     def record(parts: list[AssetPartition], version: str) -> None:
-        last = dict(Records(repository, instance).last)
+        last = dict(InstanceRecords(repository, instance).last)
         for part in parts:
             tags = {"dagster/data_version": version, "dagster/code_version": "1"}
             for key, read in groupby(parents[part], lambda parent: parent.key):
@@ -73,7 +79,7 @@ def measure(instance: dg.DagsterInstance) -> None:
                     versions = sha256(versions.encode()).hexdigest()
                 tags |= {
                     READ_VERSION + key.to_user_string(): versions,
-                    READ_UP_TO + key.to_user_string(): str(last[key]),
+                    INPUT_POINTER_TAG + key.to_user_string(): str(last[key]),
                 }
             made = dg.AssetMaterialization(part.key, partition=part.partition, metadata={"preview": PREVIEW}, tags=tags)
             instance.report_runless_asset_event(made)
@@ -83,7 +89,7 @@ def measure(instance: dg.DagsterInstance) -> None:
 
     def tick(what: str, cursor: str | None, expected: set[AssetPartition]) -> str | None:
         started, busy = time.perf_counter(), time.process_time()
-        result = follow(repository, instance, cursor)
+        result = request_stale_assets(repository, instance, cursor)
         seconds, busy = time.perf_counter() - started, time.process_time() - busy
         runs = result.run_requests or []
         asked = {AssetPartition(key, run.partition_key) for run in runs for key in run.asset_selection or ()}

@@ -103,8 +103,8 @@ def edit(seed: Path) -> None:
 
 def measure(world: Path, relation: str, patience: float = 600) -> Fresh:
     """Edit a seed file below a running daemon, and wait until nothing is to be made any more."""
-    from evidence_assets.assets.automation import follow
-    from evidence_assets.assets.seeds import requests
+    from evidence_assets.assets.automation import request_stale_assets
+    from evidence_assets.assets.seeds import request_seed_runs
     from evidence_assets.definitions import defs
     from evidence_assets.lake.store import Lake
 
@@ -116,7 +116,10 @@ def measure(world: Path, relation: str, patience: float = 600) -> Fresh:
     def settled(instance: dg.DagsterInstance) -> bool:
         if instance.get_run_ids(dg.RunsFilter(statuses=unfinished), limit=1):
             return False
-        return not requests(instance, lake)[0] and not follow(repository, instance, None).run_requests
+        return (
+            not request_seed_runs(instance, lake)[0]
+            and not request_stale_assets(repository, instance, None).run_requests
+        )
 
     with dg.DagsterInstance.get() as instance, daemon({}, log) as process:
         deadline = time.monotonic() + patience

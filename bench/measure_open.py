@@ -23,7 +23,7 @@ from pathlib import Path
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.benchmarks.readers import questions_of
-from evidence_assets.cli.ask import clearest, variants_for
+from evidence_assets.cli.ask import pick_clearest, select_variants
 from evidence_assets.experiment import ad_hoc_questions as asked
 from evidence_assets.experiment.ad_hoc_questions import Answered, Source
 from evidence_assets.experiment.scores.metrics import accuracy, exact_match
@@ -44,9 +44,9 @@ def ask(lake: Lake, text: str, source: Source) -> Answered:
         asked.answer(
             lake, question.question_id, question.task, source, stages(systems.load(v.system), v), lambda said: None
         )
-        for v in variants_for("graph", source, "", "")
+        for v in select_variants("graph", source, "", "")
     )
-    return clearest(made)
+    return pick_clearest(made)
 
 
 def on_other_things() -> list[tuple[str, list[str]]]:

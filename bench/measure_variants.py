@@ -65,7 +65,7 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
     import dagster as dg
 
     from evidence_assets.benchmarks.declared_benchmarks import benchmarks
-    from evidence_assets.cli.run import Wanted, batches
+    from evidence_assets.cli.run_selection import RunSelection, batches
     from evidence_assets.definitions import defs
 
     if benchmark not in benchmarks():
@@ -87,7 +87,7 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
             wanted.add(key)
             waiting += graph.get(key).parent_keys
     with dg.DagsterInstance.get() as instance:
-        for keys in batches(graph, Wanted(frozenset(wanted))):
+        for keys in batches(graph, RunSelection(frozenset(wanted))):
             definition = graph.get(keys[0]).partitions_def
             partitions = (
                 [None] if definition is None else definition.get_partition_keys(dynamic_partitions_store=instance)

@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.seeds import MOST
+from evidence_assets.assets.seeds import MAX_RELATIONS
 from evidence_assets.definitions import defs
 from evidence_assets.lake.schemas import TABLES
 
@@ -90,7 +90,7 @@ def test_no_edge_fans_in_more_than_64_partitions(
     other_settings.setenv("EVIDENCE_PROFILE", profile)
     other_settings.setenv("EVIDENCE_PRESETS", presets)
     instance = dg.DagsterInstance.ephemeral()
-    instance.add_dynamic_partitions("relations", [f"r{i}" for i in range(MOST)])
+    instance.add_dynamic_partitions("relations", [f"r{i}" for i in range(MAX_RELATIONS)])
     graph, seen = defs().resolve_asset_graph(), set()
     for key in graph.materializable_asset_keys:
         node = graph.get(key)

@@ -52,16 +52,17 @@ CANCEL = "mutation ($id: String!) { terminateRun(runId: $id) { __typename } }"
 
 def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> list[dict[str, Any]]:
     """A benchmark's scores with all that they are made from, or those of a pool alone, as a backfill is asked for."""
-    from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
+    from evidence_assets.cli.run_selection import find_benchmark, select_assets, select_variants
     from evidence_assets.definitions import defs
 
     graph = defs().resolve_asset_graph()
-    declared = benchmark_named(benchmark)
-    wanted = needed(graph, declared, chosen_variants(declared, variants))
+    declared = find_benchmark(benchmark)
+    run_selection = select_assets(graph, declared, select_variants(declared, variants))
     asked: list[dict[str, Any]] = []
-    for key in sorted(wanted.keys or ()):
+    for key in sorted(run_selection.keys or ()):
         definition = graph.get(key).partitions_def if graph.get(key).is_executable else None
-        names = [n for n in definition.get_partition_keys() if wanted.partition(n)] if definition is not None else []
+        names = definition.get_partition_keys() if definition is not None else []
+        names = [name for name in names if run_selection.has_partition(name)]
         one: dict[str, Any] = {"assetKey": {"path": list(key.path)}}
         if names:
             one["partitions"] = {"ranges": [{"start": name, "end": name} for name in names]}
@@ -75,7 +76,7 @@ def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
     looked at, the rest, which waits for a partition of each."""
     import dagster as dg
 
-    from evidence_assets.cli.run import EVERYTHING, partitions_of
+    from evidence_assets.cli.run_selection import EVERYTHING, partitions_of
     from evidence_assets.definitions import defs
 
     graph = defs().resolve_asset_graph()

@@ -20,7 +20,7 @@ from evidence_assets.benchmarks.json_streams import json_items
 from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.official.choices import one_of
 from evidence_assets.benchmarks.records import QuestionRecord
-from evidence_assets.cli.console import JsonOption, as_json_only, out, plain, sentences, table
+from evidence_assets.cli.console import JsonOption, out, print_if_json, print_table, report_errors, strip_controls
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.reasoning.reply_parsing import parse_answer
@@ -97,7 +97,7 @@ def main(
     folder: Annotated[Path, typer.Argument(help="Folder with index.tsv and one file an answer.")],
     as_json: JsonOption = False,
 ) -> None:
-    with sentences():
+    with report_errors():
         scored: dict[tuple[str, str, str], list[Scored]] = {}
         for item in score_recording(folder):
             for benchmark in (item.question.benchmark, "all"):
@@ -105,12 +105,12 @@ def main(
         found = [(*key, accuracy([i.correct for i in items]), items) for key, items in scored.items()]
     names = ("benchmark", "model", "mode", "accuracy", "low", "high", "n", "unusable")
     rows = [(*key, e.value, e.low, e.high, e.n, sum(i.answer is None for i in items)) for *key, e, items in found]
-    if as_json_only(as_json, [dict(zip(names, row, strict=True)) for row in rows]):
+    if print_if_json(as_json, [dict(zip(names, row, strict=True)) for row in rows]):
         return
-    table(names, rows)
+    print_table(names, rows)
     reasons = Counter(i.error for benchmark, *_, items in found if benchmark == "all" for i in items if i.error)
     for reason, count in reasons.most_common():
-        out.print(plain(f"{count:,} unusable: {reason}"), style="dim", markup=False)
+        out.print(strip_controls(f"{count:,} unusable: {reason}"), style="dim", markup=False)
 
 
 if __name__ == "__main__":

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.run_liveness import KILLED, KILLED_BEFORE, UNFINISHED
+from evidence_assets.assets.run_liveness import KILLED_TAG, PREVIOUS_KILLS_TAG, UNFINISHED_STATUSES
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
 """Tag of a materialization: which data it is."""
-READ_UP_TO = "dagster/input_event_pointer/"
+INPUT_POINTER_TAG = "dagster/input_event_pointer/"
 """Tag of a materialization, before a dependency's key: its last event when it was read."""
 MODEL_POOL = "llm"
 """Pool of the assets that ask a language model."""
-KILLS = 3
+MAX_KILLED_RUNS = 3
 """Runs killed in a row after which a part is left to people: it may be the part that kills them."""
-PAGE = 500
+RECORDS_PER_FETCH = 500
 """Records that are fetched at once."""
 
 
@@ -36,7 +36,7 @@ class AssetPartition(NamedTuple):
     partition: str | None
 
 
-class Records:
+class InstanceRecords:
     """What the instance has recorded and the graph connects, each read at most once a tick."""
 
     def __init__(self, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance) -> None:
@@ -49,7 +49,7 @@ class Records:
         self.made, self.planned, self.tags = cache(self._made), cache(self._planned), cache(self._tags)
         self.existing, self.parents = cache(self._existing), cache(self._parents)
         self.version, self.in_progress = cache(self._version), cache(self._in_progress)
-        self.unfinished = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED)))
+        self.unfinished = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES)))
 
     def _made(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Number of the event that made each part of an asset last."""
@@ -86,7 +86,7 @@ class Records:
         """Tags of the event that made each part of an asset last."""
         events = {event: partition for partition, event in self.made(key).items()}
         numbers = list(events)
-        pages = [numbers[start : start + PAGE] for start in range(0, len(numbers), PAGE)]
+        pages = [numbers[start : start + RECORDS_PER_FETCH] for start in range(0, len(numbers), RECORDS_PER_FETCH)]
         return {
             events[record.storage_id]: _tags_of(record)
             for page in pages
@@ -114,7 +114,7 @@ class Records:
         """How many runs in a row were killed that were to make a part; 0 where its last one was not."""
         latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
         run = self.instance.get_run_by_id(latest.run_id) if latest else None
-        return int(run.tags.get(KILLED, 0)) if run else 0
+        return int(run.tags.get(KILLED_TAG, 0)) if run else 0
 
     def changed(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[AssetPartition, int]]:
         """The parts of an asset that were made from other data than there is now, and the latest event that changed it.
@@ -142,7 +142,7 @@ class Records:
         for key, parents in groupby(self.parents(part), lambda parent: parent.key):
             name = key.to_user_string()
             # what did not exist yet is recorded as NULL; a new dependency, or one not recorded, counts once made after
-            pointer = tags.get(READ_UP_TO + name, str(self.made(part.key)[part.partition]))
+            pointer = tags.get(INPUT_POINTER_TAG + name, str(self.made(part.key)[part.partition]))
             read = int(pointer) if pointer.isdecimal() else 0
             moved = [parent for parent in parents if self.made(key).get(parent.partition, 0) > read]
             for parent in moved:
@@ -161,13 +161,13 @@ def _tags_of(record: dg.EventLogRecord) -> Mapping[str, str]:
     return (made.tags if made else None) or {}
 
 
-def _asks(graph: Any, key: dg.AssetKey) -> bool:
+def _calls_language_model(graph: Any, key: dg.AssetKey) -> bool:
     """Whether making an asset asks a language model."""
     return MODEL_POOL in graph.get(key).pools and profiles.load().generator.backend != "extractive"
 
 
-def _together(
-    records: Records, asked: set[AssetPartition], waits: Callable[[AssetPartition], bool], models: bool
+def _add_downstream(
+    records: InstanceRecords, asked: set[AssetPartition], waits: Callable[[AssetPartition], bool], models: bool
 ) -> None:
     """Add what a change reaches next in the same partition, so that one run makes all of it.
 
@@ -178,7 +178,7 @@ def _together(
         definition = graph.get(key).partitions_def
         if definition is None or isinstance(definition, dg.DynamicPartitionsDefinition):
             continue
-        if not models and _asks(graph, key):
+        if not models and _calls_language_model(graph, key):
             continue
         for name in {part.partition for part in asked if graph.get(part.key).partitions_def == definition}:
             part = AssetPartition(key, name)
@@ -195,7 +195,7 @@ def _together(
                 asked.add(part)
 
 
-def follow(
+def request_stale_assets(
     repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None, models: bool = False
 ) -> dg.SensorResult:
     """Requests for what is stale, was not tried since, and reads nothing that is being made.
@@ -207,7 +207,7 @@ def follow(
     a tick behind, because a shared database may show an event later than its successors. Without a cursor, or where
     the graph has other edges, everything is looked at.
     """
-    records = Records(repository, instance)
+    records = InstanceRecords(repository, instance)
     graph = records.graph
     edges = content_id(
         *sorted(f"{key} {sorted(graph.get(key).parent_keys)}" for key in graph.get_all_asset_keys()), str(models)
@@ -229,18 +229,18 @@ def follow(
     unsettled = False
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
-            if key.path[0] == "raw" or (not models and _asks(graph, key)):
+            if key.path[0] == "raw" or (not models and _calls_language_model(graph, key)):
                 continue
             for part, since in records.changed(key, followed):
                 running = records.in_progress(part)
                 if not running and records.planned(key).get(part.partition, 0) > since:
                     kills[part] = records.killed(part)
-                    if not 0 < kills[part] < KILLS:
+                    if not 0 < kills[part] < MAX_KILLED_RUNS:
                         continue
                 unsettled = True
                 if not running and not waits(part):
                     asked.add(part)
-        _together(records, asked, waits, models)
+        _add_downstream(records, asked, waits, models)
     together: dict[tuple[object, str | None], list[AssetPartition]] = defaultdict(list)
     for part in sorted(asked, key=str):
         together[graph.get(part.key).partitions_def, part.partition].append(part)
@@ -249,7 +249,7 @@ def follow(
             dg.RunRequest(
                 asset_selection=[part.key for part in parts],
                 partition_key=partition,
-                tags={KILLED_BEFORE: str(most)} if (most := max(kills.get(part, 0) for part in parts)) else {},
+                tags={PREVIOUS_KILLS_TAG: str(most)} if (most := max(kills.get(part, 0) for part in parts)) else {},
             )
             for (_, partition), parts in together.items()
         ],

@@ -11,14 +11,14 @@ from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.graph import Graph, GraphPassages, KnowledgeBase
 from evidence_assets.assets.partitions import (
     benchmark_partitions,
-    by_encoder,
+    encoder_options,
     encoders_of,
-    encoding,
     question_partitions,
+    with_encoder,
 )
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.system import deps_of
-from evidence_assets.assets.table_asset import sound_check, table_asset
+from evidence_assets.assets.table_asset import table_asset, table_check
 from evidence_assets.benchmarks import declared_benchmarks
 from evidence_assets.benchmarks.dataset_info import datasets
 from evidence_assets.benchmarks.declarations import DECLARED, Declaration, declarations, instances
@@ -33,7 +33,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import with_model
 from evidence_assets.text.spelling import nearest
 
-ANSWERED_FROM = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "background_graph": ("Graph",)}
+SOURCE_COMPONENTS = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "background_graph": ("Graph",)}
 """Components that make what a benchmark is answered from."""
 
 
@@ -61,7 +61,7 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.runs_in():
             return dg.Definitions()
-        for field, makers in ANSWERED_FROM.items():
+        for field, makers in SOURCE_COMPONENTS.items():
             name = getattr(self, field)
             made = [d for maker in makers for d in instances(maker) if d.attributes.get("name") == name]
             if name and not any(profiles.load().is_any_of(d.attributes.get("profiles") or ()) for d in made):
@@ -154,7 +154,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
                     partitions=benchmark_partitions("table"),
                 )
             )
-        return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])
+        return dg.Definitions(assets=assets, asset_checks=[table_check(asset) for asset in assets])
 
 
 class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
@@ -164,7 +164,7 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
         if not of_family("mcqa"):
             return dg.Definitions()
         assets = [_asset(name) for name in encoders_of("subgraphs/mcqa")]
-        return dg.Definitions(assets=assets, asset_checks=[sound_check(asset) for asset in assets])
+        return dg.Definitions(assets=assets, asset_checks=[table_check(asset) for asset in assets])
 
 
 def _asset(name: str) -> dg.AssetsDefinition:
@@ -173,10 +173,10 @@ def _asset(name: str) -> dg.AssetsDefinition:
     return table_asset(
         with_model("subgraphs/mcqa", name),
         "subgraphs",
-        lambda step: make_subgraphs(encoding(step, name)),
+        lambda step: make_subgraphs(with_encoder(step, name)),
         deps=deps_of([Read("questions/mcqa"), *source_reads("mcqa", ("graph",), name)]),
         partitions=question_partitions("mcqa"),
-        **by_encoder(
+        **encoder_options(
             name,
             "ugat",
             f"{VERSION}:{limits.D}:{limits.cap}:{limits.max_nodes}",

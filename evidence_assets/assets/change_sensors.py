@@ -10,13 +10,19 @@ from pathlib import Path
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.automation import follow
+from evidence_assets.assets.automation import request_stale_assets
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.run_liveness import ALIVE, UNFINISHED, end_killed_runs, marked_alive, spare_the_disk
-from evidence_assets.assets.seeds import RELATIONS, requests
+from evidence_assets.assets.run_liveness import (
+    LOCK_FILE_TAG,
+    UNFINISHED_STATUSES,
+    fail_killed_runs,
+    liveness_lock,
+    reduce_disk_syncs,
+)
+from evidence_assets.assets.seeds import RELATIONS, request_seed_runs
 from evidence_assets.lake.store import Lake
 
-WITHIN = "evidence/within"
+PARENT_RUN_TAG = "evidence/within"
 """Tag of a run: the run that carries it."""
 
 
@@ -25,7 +31,7 @@ def _home(instance: dg.DagsterInstance) -> Path:
     return Path(os.environ.get("DAGSTER_HOME") or instance.root_directory)
 
 
-def carry_through(
+def materialize_changes(
     repository: dg.RepositoryDefinition,
     instance: dg.DagsterInstance,
     lake: Lake,
@@ -37,10 +43,10 @@ def carry_through(
     failed: list[str] = []
     cursor: str | None = None
     while True:
-        asked, new = requests(instance, lake)
+        asked, new = request_seed_runs(instance, lake)
         instance.add_dynamic_partitions(str(RELATIONS.name), new)
         if not asked:
-            followed = follow(repository, instance, cursor, profiles.load().automation)
+            followed = request_stale_assets(repository, instance, cursor, profiles.load().automation)
             asked, cursor = list(followed.run_requests or ()), followed.cursor
         if not asked:
             return failed
@@ -62,12 +68,12 @@ def carry_through(
 @dg.op(description="Makes what has changed, and what then has changed, until nothing is left.")
 def carry(context: dg.OpExecutionContext, lake: LakeResource) -> None:
     instance = context.instance
-    spare_the_disk()
-    with marked_alive(_home(instance)) as alive:
+    reduce_disk_syncs()
+    with liveness_lock(_home(instance)) as alive:
         instance.add_run_tags(context.run_id, alive)
-        tags = {**alive, WITHIN: context.run_id}
-        failed = carry_through(context.repository_def, instance, lake.open(), tags, context.log.info)
-        instance.add_run_tags(context.run_id, {ALIVE: ""})  # the mark goes before the run has ended
+        tags = {**alive, PARENT_RUN_TAG: context.run_id}
+        failed = materialize_changes(context.repository_def, instance, lake.open(), tags, context.log.info)
+        instance.add_run_tags(context.run_id, {LOCK_FILE_TAG: ""})  # the mark goes before the run has ended
     if failed:
         raise dg.Failure("\n".join(["not all could be made again:", *failed]), allow_retries=False)
 
@@ -77,7 +83,7 @@ def follow_changes() -> None:
     carry()
 
 
-def _here(instance: dg.DagsterInstance) -> bool:
+def _runs_on_this_machine(instance: dg.DagsterInstance) -> bool:
     """Whether runs and their steps are processes of this machine; other launchers would take a carried run for lost."""
     return profiles.load().executor == "processes" and isinstance(instance.run_launcher, dg.DefaultRunLauncher)
 
@@ -90,17 +96,17 @@ def _here(instance: dg.DagsterInstance) -> bool:
 )
 def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     instance = context.instance
-    if not _here(instance):
+    if not _runs_on_this_machine(instance):
         return dg.SkipReason("runs are launched elsewhere: follow_apart requests them")
-    end_killed_runs(instance, _home(instance))
-    if instance.get_run_ids(dg.RunsFilter(job_name=follow_changes.name, statuses=UNFINISHED), limit=1):
+    fail_killed_runs(instance, _home(instance))
+    if instance.get_run_ids(dg.RunsFilter(job_name=follow_changes.name, statuses=UNFINISHED_STATUSES), limit=1):
         return dg.SkipReason("a run carries changes through")
     # what that run finds not done it asks for itself: a second one would only do the same
     carrying = [dg.RunRequest(tags={"dagster/max_retries": "0"})]
-    if requests(instance, lake.open())[0]:
+    if request_seed_runs(instance, lake.open())[0]:
         return dg.SensorResult(run_requests=carrying, cursor=context.cursor)
     assert context.repository_def is not None
-    followed = follow(context.repository_def, instance, context.cursor, profiles.load().automation)
+    followed = request_stale_assets(context.repository_def, instance, context.cursor, profiles.load().automation)
     return followed._replace(run_requests=carrying) if followed.run_requests else followed
 
 
@@ -112,11 +118,11 @@ def follow_data(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.S
 )
 def follow_apart(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.SensorResult | dg.SkipReason:
     instance = context.instance
-    if _here(instance):
+    if _runs_on_this_machine(instance):
         return dg.SkipReason("runs are launched here: follow_data requests one for all")
-    requested, new = requests(instance, lake.open())
+    requested, new = request_seed_runs(instance, lake.open())
     assert context.repository_def is not None
-    followed = follow(context.repository_def, instance, context.cursor, profiles.load().automation)
+    followed = request_stale_assets(context.repository_def, instance, context.cursor, profiles.load().automation)
     requested += followed.run_requests or ()
     return dg.SensorResult(
         run_requests=requested,

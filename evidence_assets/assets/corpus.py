@@ -6,10 +6,16 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import profiles
-from evidence_assets.assets.partitions import EVERY, by_encoder, corpus_partitions, encoders_of, encoding
+from evidence_assets.assets.partitions import (
+    ALL_PARTITIONS,
+    corpus_partitions,
+    encoder_options,
+    encoders_of,
+    with_encoder,
+)
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.resources import over_workers
-from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
+from evidence_assets.assets.resources import block_mapper
+from evidence_assets.assets.table_asset import dep, files_asset, table_asset, table_check
 from evidence_assets.benchmarks import corpus_parts
 from evidence_assets.benchmarks.corpora import Portion, portions
 from evidence_assets.benchmarks.declared_benchmarks import FromRaw
@@ -70,7 +76,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         encoded = [self._encoded(name) for name in encoders_of(index_key(self.name))]
 
         def make_tokens(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-            meta, reused = corpus_building.tokens_of(lake, self.name, self.tokens, over_workers())
+            meta, reused = corpus_building.tokens_of(lake, self.name, self.tokens, block_mapper())
             shown = {name: getattr(meta, name) for name in ("chunks", "tokens", "dimensions", "model_id")}
             return meta.built_from, shown | {"chunks_reused": reused}
 
@@ -81,13 +87,13 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             code_version=f"{token_store.VERSION}.{bm25.VERSION}",
             description=f"Contextual token vectors and BM25 statistics of {self.name}, in the index's order.",
             kinds=("numpy", "pytorch"),
-            deps=[dep(f"{base}/chunks", EVERY)],
+            deps=[dep(f"{base}/chunks", ALL_PARTITIONS)],
             pool="gpu",
             hands_out=True,
         )
         return dg.Definitions(
             assets=[*raw, chunks, *(asset for pair in encoded for asset in pair), tokens],
-            asset_checks=[sound_check(chunks), *(sound_check(vectors, vectors_wrong) for vectors, _ in encoded)],
+            asset_checks=[table_check(chunks), *(table_check(vectors, vectors_wrong) for vectors, _ in encoded)],
         )
 
     def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
@@ -96,12 +102,12 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         vectors = table_asset(
             vectors_key,
             "chunk_embeddings",
-            lambda step: corpus_building.embeddings(encoding(step, name), self.name, over_workers()),
+            lambda step: corpus_building.embeddings(with_encoder(step, name), self.name, block_mapper()),
             deps=[chunks_key],
             partitions=corpus_partitions(),
             kinds=("parquet", "pytorch"),
             hands_out=True,
-            **by_encoder(name, f"corpus_{self.name}", "1", f"One normalised vector for each chunk of {self.name}"),
+            **encoder_options(name, f"corpus_{self.name}", "1", f"One normalised vector for each chunk of {self.name}"),
         )
 
         def make_index(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
@@ -112,8 +118,8 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             index_key(self.name, name),
             make_index,
             kinds=("faiss",),
-            deps=[dep(chunks_key, EVERY), dep(vectors_key, EVERY)],
-            **by_encoder(
+            deps=[dep(chunks_key, ALL_PARTITIONS), dep(vectors_key, ALL_PARTITIONS)],
+            **encoder_options(
                 name,
                 f"corpus_{self.name}",
                 f"{vector_index.VERSION}.{bm25.VERSION}",

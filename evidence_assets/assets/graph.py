@@ -11,9 +11,15 @@ import dagster as dg
 import polars as pl
 
 from evidence_assets import profiles
-from evidence_assets.assets.partitions import EVERY, by_encoder, corpus_partitions, encoders_of, encoding
+from evidence_assets.assets.partitions import (
+    ALL_PARTITIONS,
+    corpus_partitions,
+    encoder_options,
+    encoders_of,
+    with_encoder,
+)
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
+from evidence_assets.assets.table_asset import dep, files_asset, table_asset, table_check
 from evidence_assets.benchmarks import knowledge_bases
 from evidence_assets.benchmarks.declared_benchmarks import FromRaw
 from evidence_assets.benchmarks.graphs import rows as graph_rows
@@ -152,7 +158,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         vectors = [self._node_vectors(name) for name in encoders_of(f"{base}/node_vectors")]
         return dg.Definitions(
             assets=[*raw, *with_rows, _csr_asset(self.name, group, merge.VERSION), *vectors],
-            asset_checks=[sound_check(asset) for asset in with_rows],
+            asset_checks=[table_check(asset) for asset in with_rows],
         )
 
     def _node_vectors(self, name: str) -> dg.AssetsDefinition:
@@ -175,7 +181,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             make,
             kinds=("numpy", "pytorch"),
             deps=[f"{base}/nodes"],
-            **by_encoder(
+            **encoder_options(
                 name,
                 f"knowledge_{self.name}",
                 f"{merge.VERSION}:{graph_store.FORMS_FORMAT}",
@@ -199,7 +205,7 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
             _passages_asset(self.graph, name, about, "", lambda graph, _, mine: fact_passages(graph, mine))
             for name in encoders_of(f"knowledge/{self.graph}/passages")
         ]
-        return dg.Definitions(assets=assets, asset_checks=[sound_check(asset, _unit_length) for asset in assets])
+        return dg.Definitions(assets=assets, asset_checks=[table_check(asset, _unit_length) for asset in assets])
 
 
 def _passages_asset(
@@ -208,7 +214,7 @@ def _passages_asset(
     """Passages of a graph with the vectors of one encoder, in as many shards as a corpus has."""
 
     def make(step: StageContext) -> StageOutput:
-        step = encoding(step, name)
+        step = with_encoder(step, name)
         model, shards = encoder(step.profile.encoder), step.profile.shards.corpus
         passages = cut(
             open_graph(step.lake, graph, name), model, lambda own: shard_of(content_id(own), shards) == step.shard
@@ -223,7 +229,7 @@ def _passages_asset(
         deps=[f"knowledge/{graph}/nodes", f"knowledge/{graph}/edges"],
         partitions=corpus_partitions(),
         kinds=("parquet", "pytorch"),
-        **by_encoder(name, "knowledge", f"{version}{VERSION}", about),
+        **encoder_options(name, "knowledge", f"{version}{VERSION}", about),
     )
 
 
@@ -260,8 +266,8 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         return dg.Definitions(
             assets=[*raw, *with_rows, _csr_asset(self.name, "knowledge", "1"), *(a for pair in encoded for a in pair)],
             asset_checks=[
-                *map(sound_check, with_rows),
-                *(sound_check(passages, _unit_length) for passages, _ in encoded),
+                *map(table_check, with_rows),
+                *(table_check(passages, _unit_length) for passages, _ in encoded),
             ],
         )
 
@@ -288,8 +294,8 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             with_model(f"{base}/passage_index", name),
             make,
             kinds=("faiss",),
-            deps=[f"{base}/nodes", dep(with_model(f"{base}/passages", name), EVERY)],
-            **by_encoder(
+            deps=[f"{base}/nodes", dep(with_model(f"{base}/passages", name), ALL_PARTITIONS)],
+            **encoder_options(
                 name,
                 "knowledge",
                 vector_index.VERSION,

@@ -35,7 +35,7 @@ def corpus_partitions() -> dg.StaticPartitionsDefinition:
 
 BY_BENCHMARK = dg.MultiToSingleDimensionPartitionMapping(partition_dimension_name="benchmark")
 """From a family's benchmark × shard to its benchmarks, in either direction."""
-EVERY = dg.AllPartitionMapping()
+ALL_PARTITIONS = dg.AllPartitionMapping()
 MODEL_TAG = "model/"
 """Tag of assets that a model besides the profile's first makes, before its name."""
 
@@ -66,7 +66,7 @@ class EncoderOptions(TypedDict):
     pool: str
 
 
-def by_encoder(name: str, group: str, version: str, description: str) -> EncoderOptions:
+def encoder_options(name: str, group: str, version: str, description: str) -> EncoderOptions:
     """Options of an asset as this encoder makes it; as the profile's first does where none is named."""
     settings = profiles.load().encoders[name] if name else None
     return {
@@ -78,5 +78,5 @@ def by_encoder(name: str, group: str, version: str, description: str) -> Encoder
     }
 
 
-def encoding(step: StageContext, name: str) -> StageContext:
+def with_encoder(step: StageContext, name: str) -> StageContext:
     return replace(step, models={"encoder": name} if name else {})

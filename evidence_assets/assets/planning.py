@@ -17,18 +17,18 @@ from evidence_assets.experiment.variants import Variant, known, presets, variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import KINDS
-from evidence_assets.reproduction.cells import CellSource, Ours
+from evidence_assets.reproduction.cells import CellSource, MeasuredScore
 from evidence_assets.text.spelling import nearest
 
-SECONDS = "seconds_per_question"
-A_RELATION = "seconds"
+SECONDS_PER_QUESTION = "seconds_per_question"
+SECONDS_PER_RELATION = "seconds"
 """Metadata of every step; of a harvest, whose partitions are relations, it is the time of one."""
-LATEST = 10
+MATERIALIZATIONS_READ = 10
 """Last materializations among which one is looked for that computed anything."""
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanRow:
     """One variant on one benchmark, or on all relations; None is what is not known here."""
 
     variant: str
@@ -38,7 +38,7 @@ class Planned:
     seconds: float | None
 
 
-def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str = "") -> list[Planned]:
+def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str = "") -> list[PlanRow]:
     """Every variant of the preset ``name`` with every model that it is crossed with, or with one, on each benchmark.
 
     Raises BadInput where there is no such preset, or no such model.
@@ -61,29 +61,29 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
 
 def plan_variants(
     chosen: Sequence[Variant], on: Sequence[str], lake: Lake | None, instance: dg.DagsterInstance, relations: int = 0
-) -> list[Planned]:
+) -> list[PlanRow]:
     """These variants on those of these benchmarks that they can answer; harvests on the lake's ``relations``."""
     planned = []
     for variant in chosen:
         if variant.family == "knowledge":
             seeds = lake.read("relation_seeds", columns=["relation_id"])["relation_id"].n_unique() if lake else 0
-            each = seconds_of(instance, [f"{variant.place}/harvest"], metadata=A_RELATION)
+            each = measured_seconds(instance, [f"{variant.place}/harvest"], metadata=SECONDS_PER_RELATION)
             n = seeds or relations
-            planned.append(Planned(f"knowledge/{variant.label}", "all relations", n, 0, each and each * n))
+            planned.append(PlanRow(f"knowledge/{variant.label}", "all relations", n, 0, each and each * n))
             continue
         if isinstance(systems.load(variant.system).method_of(variant), OwnStages) and variant.method != RECORDED:
             continue  # prepares what others answer from
-        each = seconds_of(instance, steps_of(variant))
+        each = measured_seconds(instance, steps_of(variant))
         for benchmark in (declared()[name] for name in on):
             if benchmark.family == variant.family:
-                questions, options = sizes(benchmark, lake)
+                questions, options = benchmark_size(benchmark, lake)
                 calls = _calls(variant, questions, options) if questions else None
                 seconds = each * questions if each and questions else None
-                planned.append(Planned(variant.label, benchmark.name, questions or None, calls, seconds))
+                planned.append(PlanRow(variant.label, benchmark.name, questions or None, calls, seconds))
     return planned
 
 
-def sizes(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
+def benchmark_size(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
     """Questions of a benchmark and options of all of them together: the lake's, else as declared; 0 where unknown."""
     if lake is not None:
         rows = lake.read("questions", f"questions/{benchmark.family}", columns=["benchmark", "options"])
@@ -115,23 +115,25 @@ def _calls(variant: Variant, questions: int, options: int) -> int | None:
     return None if variant.parameters.get("triplets") or variant.parameters.get("rerank") else 0
 
 
-def times(instance: dg.DagsterInstance, able: Sequence[CellSource], lake: Lake) -> dict[Key, list[Ours]]:
+def measured_times(
+    instance: dg.DagsterInstance, able: Sequence[CellSource], lake: Lake
+) -> dict[Key, list[MeasuredScore]]:
     """What is compared with printed times: the last seconds a question of the steps, times the lake's questions."""
-    compared: dict[Key, list[Ours]] = defaultdict(list)
+    compared: dict[Key, list[MeasuredScore]] = defaultdict(list)
     for candidate in able:
         variant, name = candidate.variant, candidate.benchmark
         partitions = [f"{name}|{shard}" for shard in range(profiles.load().shards.questions)]
         for timed in variant.timed:
             steps = [step for step in steps_of(variant) if step.partition("/")[0] in timed.steps]
-            each = seconds_of(instance, steps, partitions)
+            each = measured_seconds(instance, steps, partitions)
             if each is None:
                 continue
-            questions, _ = sizes(declared()[name], lake)
+            questions, _ = benchmark_size(declared()[name], lake)
             spans = {"hours": each * questions / 3600, "minutes": each * questions / 60}
             for figure in figures_of(name, timed, candidate.model_id):
                 model = candidate.model_id if figure.model or "predictions" in timed.steps else ""
                 label, value = variant.label if model else variant.name, spans.get(figure.metric, each / 60)
-                ours = Ours(label, name, model, value, None, None, questions, differs=timed.differs)
+                ours = MeasuredScore(label, name, model, value, None, None, questions, differs=timed.differs)
                 if ours not in compared[figure.key]:
                     compared[figure.key].append(ours)
     return compared
@@ -144,20 +146,20 @@ def pace(rows: pa.Table, reused: int, seconds: float) -> dict[str, float]:
     """
     if "question_id" not in rows.column_names or rows.num_rows == reused or not seconds:
         return {}
-    return {SECONDS: seconds / (len(rows.column("question_id").unique()) * (1 - reused / rows.num_rows))}
+    return {SECONDS_PER_QUESTION: seconds / (len(rows.column("question_id").unique()) * (1 - reused / rows.num_rows))}
 
 
-def seconds_of(
+def measured_seconds(
     instance: dg.DagsterInstance,
     assets: Sequence[str],
     partitions: Sequence[str] | None = None,
-    metadata: str = SECONDS,
+    metadata: str = SECONDS_PER_QUESTION,
 ) -> float | None:
     """Seconds a question through all of these steps together, each as last computed; None where one never was."""
     total = 0.0
     for asset in assets:
         wanted = dg.AssetRecordsFilter(asset_key=dg.AssetKey(asset.split("/")), asset_partitions=partitions)
-        records = instance.fetch_materializations(wanted, limit=LATEST).records
+        records = instance.fetch_materializations(wanted, limit=MATERIALIZATIONS_READ).records
         events = [record.asset_materialization for record in records if record.asset_materialization]
         measured = [event.metadata[metadata].value for event in events if metadata in event.metadata]
         if not measured:

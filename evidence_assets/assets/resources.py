@@ -16,7 +16,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import Needs
 from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
 
-LOST = 2
+MAX_STEP_RESTARTS = 2
 """Times that a step begins again whose machine is gone."""
 STEP_VARIABLE = "DAGSTER_RUN_STEP_KEY"
 """What a Ray job has in its environment that is a step."""
@@ -36,12 +36,12 @@ def _needs(pool: str | None) -> Needs:
     return {"gpu": needs.gpu, "llm": needs.llm}.get(pool or "", needs.other)
 
 
-def _stated(needs: Needs) -> dict[str, float | int]:
+def _ray_options(needs: Needs) -> dict[str, float | int]:
     """What is asked of Ray, in the words of a task or an actor."""
     return {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": profiles.in_bytes(needs.memory)}
 
 
-class Placing(TypedDict, total=False):
+class StepOptions(TypedDict, total=False):
     """Arguments of an asset or a check."""
 
     pool: str
@@ -49,16 +49,16 @@ class Placing(TypedDict, total=False):
     retry_policy: dg.RetryPolicy
 
 
-def placed(pool: str | None = None, *, hands_out: bool = False) -> Placing:
+def step_options(pool: str | None = None, *, hands_out: bool = False) -> StepOptions:
     """Placement options for a step; one that ``hands_out`` its work to actors holds no processor or card itself."""
-    options: Placing = {"pool": pool} if pool else {}
+    options: StepOptions = {"pool": pool} if pool else {}
     if not _on_ray():
         return options
-    ray_config = _stated(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
+    ray_config = _ray_options(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
     options["op_tags"] = {"dagster-ray/config": {name: value for name, value in ray_config.items() if value}}
     if not _is_job():
         # only the process that watches over steps begins one again
-        options["retry_policy"] = dg.RetryPolicy(max_retries=LOST)
+        options["retry_policy"] = dg.RetryPolicy(max_retries=MAX_STEP_RESTARTS)
     return options
 
 
@@ -74,12 +74,12 @@ def executor() -> dg.ExecutorDefinition | None:
     return executor
 
 
-def over_workers() -> OverBlocks:
+def block_mapper() -> OverBlocks:
     """How blocks of texts are encoded: one after another here, or in a Ray job by actors wherever there is room."""
-    return _by_actors if _is_job() else map
+    return _map_on_actors if _is_job() else map
 
 
-class _Actor:
+class _EncoderActor:
     """Encodes blocks; the model is loaded with the first."""
 
     def __init__(self, encode: EncodeBlock) -> None:
@@ -89,7 +89,7 @@ class _Actor:
         return {"encoded": pickle.dumps(self._encode([str(text) for text in row["texts"]]))}
 
 
-def _by_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any]:
+def _map_on_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any]:
     """The same blocks through a pipeline of Ray Data, in their order; those of a lost machine are encoded again."""
     import ray
     import ray.data
@@ -103,16 +103,16 @@ def _by_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any
     room = [there.get(kind, 0) / asked for kind, asked in (("CPU", needs.cpus), ("GPU", needs.gpus)) if asked]
     actors = min(len(rows), max(1, int(min(room, default=len(rows)))))
     data = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
-        _Actor,
+        _EncoderActor,
         fn_constructor_args=(encode,),
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors),
-        **_stated(needs),
+        **_ray_options(needs),
     )
     for row in data.iter_rows():  # pickled by our own actors
         yield pickle.loads(row["encoded"])  # nosec B301
 
 
-def set_limits(instance: dg.DagsterInstance) -> dict[str, int]:
+def set_pool_limits(instance: dg.DagsterInstance) -> dict[str, int]:
     """Let an instance run as many steps at once as the profile allows, whatever runs they are of; the
     limits by pool.
     """

@@ -18,40 +18,40 @@ import sqlalchemy
 
 from evidence_assets.lake.atomic import abandoned
 
-ALIVE = "evidence/alive"
+LOCK_FILE_TAG = "evidence/alive"
 """Tag of a run: the file that its process holds locked."""
-HOST = "evidence/host"
+HOST_TAG = "evidence/host"
 """Tag of a run: the machine whose file that is."""
-KILLED, KILLED_BEFORE = "evidence/killed", "evidence/killed_before"
+KILLED_TAG, PREVIOUS_KILLS_TAG = "evidence/killed", "evidence/killed_before"
 """Tags of a run that was killed, and of one that takes its place: how many in a row were by then."""
-_ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
-UNFINISHED = [status for status in dg.DagsterRunStatus if status not in _ENDED]
+_FINISHED_STATUSES = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
+UNFINISHED_STATUSES = [status for status in dg.DagsterRunStatus if status not in _FINISHED_STATUSES]
 
 
 @contextmanager
-def marked_alive(home: Path) -> Iterator[dict[str, str]]:
+def liveness_lock(home: Path) -> Iterator[dict[str, str]]:
     """Tags for the runs of this process; the file that they name stays locked as long as it lives."""
     folder = home / "alive"
     folder.mkdir(exist_ok=True)
     mark = folder / str(uuid.uuid4())
-    with _alone(folder):
+    with _folder_lock(folder):
         handle = mark.open("w")
         fcntl.flock(handle, fcntl.LOCK_EX)
     with handle:
         try:
-            yield {ALIVE: mark.name, HOST: socket.gethostname()}
+            yield {LOCK_FILE_TAG: mark.name, HOST_TAG: socket.gethostname()}
         finally:
             mark.unlink()
 
 
-def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
+def fail_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
     """Say of runs whose process was killed that they failed, and give their places in pools back: nobody else would."""
     ended = 0
-    for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED)):
-        mark = home / "alive" / run.tags.get(ALIVE, "")
-        here = run.tags.get(HOST, socket.gethostname()) == socket.gethostname()
-        if here and run.tags.get(ALIVE) and (not mark.exists() or abandoned(mark)):
-            instance.add_run_tags(run.run_id, {KILLED: str(int(run.tags.get(KILLED_BEFORE, 0)) + 1)})
+    for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED_STATUSES)):
+        mark = home / "alive" / run.tags.get(LOCK_FILE_TAG, "")
+        here = run.tags.get(HOST_TAG, socket.gethostname()) == socket.gethostname()
+        if here and run.tags.get(LOCK_FILE_TAG) and (not mark.exists() or abandoned(mark)):
+            instance.add_run_tags(run.run_id, {KILLED_TAG: str(int(run.tags.get(PREVIOUS_KILLS_TAG, 0)) + 1)})
             instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
             ended += 1
     slots = instance.event_log_storage
@@ -60,7 +60,7 @@ def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
         if holder is None or holder.is_finished:
             slots.free_concurrency_slots_for_run(run_id)
     if (home / "alive").is_dir():
-        with _alone(home / "alive"):
+        with _folder_lock(home / "alive"):
             for mark in (home / "alive").iterdir():
                 if abandoned(mark):  # of a process that was killed before its first run, or after its last
                     mark.unlink()
@@ -68,7 +68,7 @@ def end_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _folder_lock(folder: Path) -> Iterator[None]:
     """Wait for, then hold, the right to put marks into the folder or to take them away."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -79,14 +79,14 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 @lru_cache(maxsize=8)
-def _kept_open(database: str) -> sqlite3.Connection:
+def _open_connection(database: str) -> sqlite3.Connection:
     """A connection that only keeps SQLite from tidying up behind every other one."""
     connection = sqlite3.connect(database, check_same_thread=False)
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return connection
 
 
-def _spare(connection: Any, _record: Any) -> None:
+def _relax_sync(connection: Any, _record: Any) -> None:
     """Let Dagster's own records wait for the disk at checkpoints only, not at each of some 6,000 events.
 
     With a write-ahead log a killed process loses nothing, a power cut at most the last events.
@@ -96,10 +96,10 @@ def _spare(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
     database = connection.execute("PRAGMA database_list").fetchone()[2]
     if database and connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
-        _kept_open(database)
+        _open_connection(database)
 
 
-def spare_the_disk() -> None:
+def reduce_disk_syncs() -> None:
     """Let Dagster's databases wait less often for the disk in this process."""
-    if not sqlalchemy.event.contains(sqlalchemy.Engine, "connect", _spare):
-        sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _spare)
+    if not sqlalchemy.event.contains(sqlalchemy.Engine, "connect", _relax_sync):
+        sqlalchemy.event.listen(sqlalchemy.Engine, "connect", _relax_sync)

@@ -17,7 +17,7 @@ from evidence_assets import profiles
 from evidence_assets.assets.automation import DATA_VERSION
 from evidence_assets.assets.raw_files import raw_asset
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.table_asset import OWNER, sound_check, table_asset
+from evidence_assets.assets.table_asset import OWNER, table_asset, table_check
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
@@ -30,16 +30,16 @@ from evidence_assets.systems.kbloom.seeds import Relation, collection_folder, li
 
 RELATIONS = dg.DynamicPartitionsDefinition(name="relations")
 SEEDS = dg.AssetKey(["knowledge", "seeds"])
-FOLDER = dg.AssetKey(["raw", "seeds"])
-MOST = 64
+SEED_FOLDER = dg.AssetKey(["raw", "seeds"])
+MAX_RELATIONS = 64
 """Relations that one lake may hold: what merges them reads all, and Dagster stops tracking staleness at 100."""
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """Times that the same content is asked for before it is left to people."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-_PLACED = ".placed.json"
+_COPIED_NAMES_FILE = ".placed.json"
 _FILE, _CHANGE = "evidence/seed_file", "evidence/seed_change"
-_BY_RELATION = ("relation_seeds", "prompts")
+_RELATION_TABLES = ("relation_seeds", "prompts")
 """Tables that only assets partitioned by relation write."""
 
 
@@ -57,15 +57,15 @@ class SeedFiles:
         return content_id(self.present, [str(error) for error in self.errors])
 
 
-def look(lake: Lake) -> SeedFiles:
+def read_seeds(lake: Lake) -> SeedFiles:
     """Read every seed file; those of the sample and of the packaged collections are put into place before."""
     harvesting = profiles.load().harvesting
     seeds_folder = lake.raw_place("seeds")
     seeds_folder.mkdir(parents=True, exist_ok=True)
-    _place(lake.raw_place("sample/seeds"), seeds_folder, harvesting.sample_relations)
+    _copy_new_files(lake.raw_place("sample/seeds"), seeds_folder, harvesting.sample_relations)
     for collection in harvesting.relations:
         packaged = collection_folder(collection)
-        _place(packaged, seeds_folder, [path.stem for path in list_seed_files(packaged)])
+        _copy_new_files(packaged, seeds_folder, [path.stem for path in list_seed_files(packaged)])
     folder_contents = read_seed_folder(seeds_folder)
     errors = list(folder_contents.errors)
     relations: dict[str, Relation] = {}
@@ -73,17 +73,19 @@ def look(lake: Lake) -> SeedFiles:
         path = folder_contents.files[relation.id]
         if not _NAME.fullmatch(path.stem):
             errors.append(BadInput("the file's name may hold only letters, digits, '_', '-', '+' and '.'", file=path))
-        elif len(relations) == MOST:
-            errors.append(BadInput(f"a lake holds at most {MOST} relations; use another lake for more", file=path))
+        elif len(relations) == MAX_RELATIONS:
+            errors.append(
+                BadInput(f"a lake holds at most {MAX_RELATIONS} relations; use another lake for more", file=path)
+            )
         else:
             relations[path.stem] = relation
     present = {path.stem for path in list_seed_files(seeds_folder)}
     return SeedFiles(relations, tuple(errors), tuple(sorted(present)))
 
 
-def _place(rendered: Path, target: Path, names: Iterable[str]) -> None:
+def _copy_new_files(rendered: Path, target: Path, names: Iterable[str]) -> None:
     """Copy these of the files, each once in the life of the lake: edits and deletions of the user's stay."""
-    state = target / _PLACED
+    state = target / _COPIED_NAMES_FILE
     placed = set(json.loads(state.read_text())) if state.exists() else set()
     new = [name for name in names if name not in placed and (rendered / f"{name}.yaml").exists()]
     if not new:
@@ -96,7 +98,7 @@ def _place(rendered: Path, target: Path, names: Iterable[str]) -> None:
         temporary.write_text(json.dumps(sorted(placed | set(new)), indent=1) + "\n")
 
 
-def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
+def sync_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
     """Add partitions of new files, and remove those of deleted files with their rows; returns the removed ones.
 
     Every asset that had rows there records that it has none, so that a file that comes back is harvested again.
@@ -104,8 +106,8 @@ def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[s
     name = str(RELATIONS.name)
     if new := sorted(set(files.relations) - set(instance.get_dynamic_partitions(name))):
         instance.add_dynamic_partitions(name, new)
-    gone = retired(files, lake, instance)
-    owners = {asset for table, asset in lake.assets() if table in _BY_RELATION}
+    gone = find_retired_partitions(files, lake, instance)
+    owners = {asset for table, asset in lake.assets() if table in _RELATION_TABLES}
     # the seeds first: what is retired after them does not take their end for a change that it has to follow
     for asset in sorted(owners, key=lambda name: (name != "/".join(SEEDS.path), name)):
         key = dg.AssetKey(asset.split("/"))
@@ -126,34 +128,36 @@ def settle(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[s
     return gone
 
 
-def retired(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
+def find_retired_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
     """Partitions, or rows of them, whose file is gone."""
     known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
-    known |= {path.stem for table in _BY_RELATION for path in lake.files(table)}
+    known |= {path.stem for table in _RELATION_TABLES for path in lake.files(table)}
     return sorted(known - set(files.present))
 
 
-def requests(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunRequest], list[str]]:
+def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunRequest], list[str]]:
     """Runs for the relations whose content is not what was materialized last, and the partitions to add.
 
     While a requested run is on its way, nothing more is requested for the same file.
     """
-    files = look(lake)
+    files = read_seeds(lake)
     run_requests: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
-        version, event = _recorded(instance, SEEDS, partition)
+        version, event = _last_materialization(instance, SEEDS, partition)
         if version != relation.seed_hash:
-            run_requests += _request(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
-    _, event = _recorded(instance, FOLDER)
+            run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
+    _, event = _last_materialization(instance, SEED_FOLDER)
     if files.present or event:
-        gone = retired(files, lake, instance)
-        if gone or _recorded_state(instance) != files.state:
-            run_requests += _request(instance, FOLDER, None, f"{files.state}:{content_id(gone)}:{event}")
+        gone = find_retired_partitions(files, lake, instance)
+        if gone or _last_folder_state(instance) != files.state:
+            run_requests += _request_run(instance, SEED_FOLDER, None, f"{files.state}:{content_id(gone)}:{event}")
     known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
     return run_requests, sorted(set(files.relations) - known)
 
 
-def _request(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str) -> list[dg.RunRequest]:
+def _request_run(
+    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str
+) -> list[dg.RunRequest]:
     """One request for a change, unless it is under way or failed so often that only a person can help.
 
     The change names the content and the event that it replaces, so that content that comes back is requested again.
@@ -162,12 +166,14 @@ def _request(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | No
     runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
     if any(not run.is_finished for run in runs):
         return []
-    if sum(run.tags.get(_CHANGE) == change and not run.is_success for run in runs) >= ATTEMPTS:
+    if sum(run.tags.get(_CHANGE) == change and not run.is_success for run in runs) >= MAX_ATTEMPTS:
         return []
     return [dg.RunRequest(partition_key=partition, asset_selection=[key], tags={_FILE: file, _CHANGE: change})]
 
 
-def _recorded(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:
+def _last_materialization(
+    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None
+) -> tuple[str, int]:
     """Data version and event number of what was materialized last; ("", 0) where nothing was."""
     record = instance.get_latest_data_version_record(key, partition_key=partition)
     if record is None or record.asset_materialization is None:
@@ -175,14 +181,14 @@ def _recorded(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | N
     return (record.asset_materialization.tags or {}).get(DATA_VERSION, ""), record.storage_id
 
 
-def _recorded_state(instance: dg.DagsterInstance) -> str:
-    event = instance.get_latest_materialization_event(FOLDER)
+def _last_folder_state(instance: dg.DagsterInstance) -> str:
+    event = instance.get_latest_materialization_event(SEED_FOLDER)
     state = event.asset_materialization.metadata.get("state") if event and event.asset_materialization else None
     return str(state.value) if state else ""
 
 
 @dg.asset(
-    key=FOLDER,
+    key=SEED_FOLDER,
     description="The folder of seed files, one relation each: which are there, and what is wrong with any.",
     group_name="raw",
     owners=[OWNER],
@@ -192,8 +198,8 @@ def _recorded_state(instance: dg.DagsterInstance) -> str:
 )
 def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
     opened = lake.open()
-    files = look(opened)
-    gone = settle(files, opened, context.instance)
+    files = read_seeds(opened)
+    gone = sync_partitions(files, opened, context.instance)
     return dg.MaterializeResult(
         # which files are there, not what they say: a change of one must not touch the others
         data_version=dg.DataVersion(content_id(files.present)),
@@ -206,12 +212,12 @@ def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Mat
 
 
 @dg.asset_check(
-    asset=FOLDER,
+    asset=SEED_FOLDER,
     name="seed_files",
     description="Every seed file can be read; what cannot is named by file, line and field.",
 )
 def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
-    files = look(lake.open())
+    files = read_seeds(lake.open())
     wrong = [str(error) for error in files.errors]
     return dg.AssetCheckResult(
         passed=not wrong,
@@ -220,7 +226,7 @@ def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
 
 
 def _make_seeds(step: StageContext) -> StageOutput:
-    files = look(step.lake)
+    files = read_seeds(step.lake)
     if step.partition in files.relations:
         relation = files.relations[step.partition]
         return StageOutput(build_seed_rows(relation), version=relation.seed_hash)
@@ -257,6 +263,6 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
         ]
         return dg.Definitions(
             assets=[seed_folder, seeds, *compared],
-            asset_checks=[seed_files_check, sound_check(seeds)],
+            asset_checks=[seed_files_check, table_check(seeds)],
             sensors=[follow_data, follow_apart],
         )

@@ -9,9 +9,15 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import systems
-from evidence_assets.assets.partitions import BY_BENCHMARK, EVERY, MODEL_TAG, benchmark_partitions, question_partitions
+from evidence_assets.assets.partitions import (
+    ALL_PARTITIONS,
+    BY_BENCHMARK,
+    MODEL_TAG,
+    benchmark_partitions,
+    question_partitions,
+)
 from evidence_assets.assets.seeds import RELATIONS
-from evidence_assets.assets.table_asset import dep, files_asset, sound_check, table_asset
+from evidence_assets.assets.table_asset import dep, files_asset, table_asset, table_check
 from evidence_assets.experiment.scores import plots
 from evidence_assets.experiment.stage import Partitions, Read, Say, Stage
 from evidence_assets.experiment.stages import all_stages
@@ -21,9 +27,9 @@ from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.templates import PACKAGED
-from evidence_assets.reproduction.cells import candidates, declared_cells, figure_rows, scores_beside, with_ours
+from evidence_assets.reproduction.cells import add_scores, build_cells, cell_rows, find_cell_sources, load_scores
 
-TAG, SCOREBOARD = "preset/", "report/scoreboard"
+PRESET_TAG, SCOREBOARD = "preset/", "report/scoreboard"
 
 
 def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None:  # type: ignore[type-arg]
@@ -36,7 +42,7 @@ def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None
 
 def deps_of(reads: Sequence[Read]) -> list[dg.AssetDep]:
     """The dependencies that reading these assets comes to."""
-    over: dict[str, dg.PartitionMapping | None] = {"same": None, "every": EVERY, "benchmark": BY_BENCHMARK}
+    over: dict[str, dg.PartitionMapping | None] = {"same": None, "every": ALL_PARTITIONS, "benchmark": BY_BENCHMARK}
     return [dep(read.key, over[read.over]) for read in reads]
 
 
@@ -58,14 +64,14 @@ def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinit
 
 def variant_defs(variant: Variant) -> dg.Definitions:
     """The assets of one variant, with all models that it is crossed with, and their checks."""
-    tags = {f"{TAG}{name}": "" for name in variant.presets}
+    tags = {f"{PRESET_TAG}{name}": "" for name in variant.presets}
     assets, checks = [], []
     for stage in all_stages(systems.load(variant.system), variant):
         models = list(stage.models.values())
         group = "_".join([variant.group or variant.system, *models])
         asset = asset_of(stage, group, tags | {f"{MODEL_TAG}{name}": "" for name in models})
         assets.append(asset)
-        checks.append(sound_check(asset, stage.check, stage.against))
+        checks.append(table_check(asset, stage.check, stage.against))
     return dg.Definitions(assets=assets, asset_checks=checks)
 
 
@@ -90,12 +96,12 @@ def score_stages() -> list[Stage]:
     return sorted((stage for stage in every if stage.table == "scores"), key=lambda stage: stage.key)
 
 
-def _report(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-    cells = declared_cells(candidates())
-    figures = figure_rows(cells)
+def _build_scoreboard(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+    cells = build_cells(find_cell_sources())
+    figures = cell_rows(cells)
     lake.write(SCOREBOARD, "", {"published_figures": figures})
     with connect(lake.root, memory=None) as connection:
-        filled = sum(cell.filled for cell in with_ours(cells, scores_beside(connection, cells)))
+        filled = sum(cell.filled for cell in add_scores(cells, load_scores(connection, cells)))
         images = plots.draw(connection)
     folder = lake.root / "reports" / "scoreboard"
     with replacing_folder(folder) as temporary:
@@ -115,13 +121,13 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         scoreboard = files_asset(
             SCOREBOARD,
-            _report,
+            _build_scoreboard,
             group="scores",
             code_version="6",
             description=(
                 "Plots of every variant's accuracy beside the printed figure and by confidence; and published_figures: "
                 "what would fill each printed cell, or why nothing can."
             ),
-            deps=[dep(stage.key, EVERY if stage.partitions else None) for stage in score_stages()],
+            deps=[dep(stage.key, ALL_PARTITIONS if stage.partitions else None) for stage in score_stages()],
         )
         return dg.Definitions(assets=[scoreboard])

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets.assets.planning import pace
-from evidence_assets.assets.resources import LakeResource, asset_name, placed
+from evidence_assets.assets.resources import LakeResource, asset_name, step_options
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import TryLater
@@ -24,16 +24,16 @@ from evidence_assets.reasoning.model_calls import Usage
 
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
-RETRIES, FIRST_WAIT = 3, 30.0
+MAX_RETRIES, FIRST_RETRY_DELAY_S = 3, 30.0
 """Retries of a step whose model may be there soon, and seconds before the first; doubled each time."""
-AT_ONCE = "evidence/at_once"
+FAIL_FAST_TAG = "evidence/at_once"
 """Tag of runs that somebody waits for at a terminal: they fail immediately instead of retrying."""
 PREVIEW_WIDTH = 160
 HISTORY_TABLES = {"evidence", "chains", "predictions", "triples", "scores"}
 """Tables whose rows a later reader compares between runs; vectors and chunks are too many and tell a person nothing."""
 
 
-def _shown(value: Any) -> str:
+def _format_preview_cell(value: Any) -> str:
     text = value if isinstance(value, str) else str(value)
     text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
     return text if len(text) <= PREVIEW_WIDTH else text[: PREVIEW_WIDTH - 1] + "…"
@@ -44,7 +44,7 @@ def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     names = [name for name in rows.column_names if name != "vector"]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     for row in plain(rows.slice(0, PREVIEW_ROWS)).to_pylist():
-        lines.append("| " + " | ".join(_shown(row[name]) for name in names) + " |")
+        lines.append("| " + " | ".join(_format_preview_cell(row[name]) for name in names) + " |")
     return dg.MetadataValue.md("\n".join(lines))
 
 
@@ -84,7 +84,7 @@ def _asset(key: str, options: AssetOptions, **more: Any) -> Callable[[Callable[.
         deps=[dep(d) if isinstance(d, str) else d for d in options.get("deps", ())],
         partitions_def=options.get("partitions"),
         tags=dict(options.get("tags", {})),
-        **placed(options.get("pool"), hands_out=options.get("hands_out", False)),
+        **step_options(options.get("pool"), hands_out=options.get("hands_out", False)),
         **more,
     )
     return decorator
@@ -112,11 +112,11 @@ def table_asset(
         try:
             output = make(step)
         except TryLater as error:
-            if context.retry_number >= RETRIES or AT_ONCE in context.run.tags:
+            if context.retry_number >= MAX_RETRIES or FAIL_FAST_TAG in context.run.tags:
                 raise
-            wait = FIRST_WAIT * 2**context.retry_number
+            wait = FIRST_RETRY_DELAY_S * 2**context.retry_number
             context.log.warning(f"{error}; tried again in {wait:.0f} s")
-            raise dg.RetryRequested(max_retries=RETRIES, seconds_to_wait=wait) from error
+            raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait) from error
         rows = output.rows = prepare(table, output.rows)  # what it was made of is let go
         tables = {table: rows, **{name: prepare(name, beside) for name, beside in output.beside.items()}}
         if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
@@ -160,7 +160,7 @@ def dep(key: str, mapping: dg.PartitionMapping | None = None) -> dg.AssetDep:
     return dg.AssetDep(key.split("/"), partition_mapping=mapping)
 
 
-def sound_check(
+def table_check(
     asset: dg.AssetsDefinition,
     extra: Callable[[pl.DataFrame], list[str]] | None = None,
     against: Callable[[pl.DataFrame, Lake], list[str]] | None = None,
@@ -178,7 +178,7 @@ def sound_check(
         name="sound",
         blocking=True,
         partitions_def=asset.partitions_def,
-        **placed(),
+        **step_options(),
         description=f"Schema, unique keys and order of {table}; every lineage parent exists with the version used.",
     )
     def _sound(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:

@@ -19,7 +19,16 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, cell, out, plain, sentences, table
+from evidence_assets.cli.console import (
+    JsonOption,
+    LakeOption,
+    format_cell,
+    out,
+    print_if_json,
+    print_table,
+    report_errors,
+    strip_controls,
+)
 from evidence_assets.lake import lineage
 from evidence_assets.lake.catalogue import connect, find_lake, read_only_query
 from evidence_assets.lake.housekeeping import collect, orphans
@@ -79,7 +88,7 @@ def query(
     It only reads, and only the lake's tables: one SELECT, DESCRIBE, SUMMARIZE or SHOW, at most 2 GB of memory and a
     million rows. COPY, ATTACH, SET, EXPLAIN and the rest of DuckDB need --unsafe.
     """
-    with sentences(), connect(lake, unsafe=unsafe) as connection:
+    with report_errors(), connect(lake, unsafe=unsafe) as connection:
         if unsafe:
             cursor = connection.execute(sql)
             names = [description[0] for description in cursor.description or []]
@@ -87,14 +96,14 @@ def query(
         else:
             names, rows = read_only_query(connection, sql, seconds)
     if format == "json":
-        as_json_only(True, [dict(zip(names, row, strict=True)) for row in rows])
+        print_if_json(True, [dict(zip(names, row, strict=True)) for row in rows])
     elif format == "csv":
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerows([names, *rows])
         print(buffer.getvalue(), end="")
     else:
-        table(names, rows)
+        print_table(names, rows)
         out.print(f"{len(rows):,} rows")
 
 
@@ -105,8 +114,8 @@ def _line(node: Any) -> Any:
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
-    line.append(plain(f" {shortened(node.id)} "))
-    line.append(plain(content if len(content) <= 220 else content[:219] + "…"))
+    line.append(strip_controls(f" {shortened(node.id)} "))
+    line.append(strip_controls(content if len(content) <= 220 else content[:219] + "…"))
     return line
 
 
@@ -131,10 +140,10 @@ MostOption = Annotated[int, typer.Option(help="Rows shown below each row.")]
 
 
 def _walk(direction: str, identifier: str, as_json: bool, most: int, lake: Path | None) -> None:
-    with sentences():
+    with report_errors():
         with connect(lake, lazily=True) as connection:
             root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
-        if as_json_only(as_json, root.as_dict()):
+        if print_if_json(as_json, root.as_dict()):
             return
         out.print(_tree(root, most))
         counts = {kind: len(ids) for kind, ids in lineage.distinct_rows(root).items()}
@@ -162,9 +171,9 @@ def diff(
     lake: LakeOption = None,
 ) -> None:
     """Which rows two runs made differently."""
-    with sentences(), connect(lake, lazily=True) as connection:
+    with report_errors(), connect(lake, lazily=True) as connection:
         rows = lineage.diff(connection, run_a, run_b)
-    if as_json_only(as_json, rows):
+    if print_if_json(as_json, rows):
         return
     told = []
     for row in rows:
@@ -173,7 +182,7 @@ def diff(
             for when in ("before", "after")
         )
         told.append((row["asset"], row["partition"], row["row_id"][:12], row["change"], before, after))
-    table(("asset", "partition", "row", "change", "before", "after"), told)
+    print_table(("asset", "partition", "row", "change", "before", "after"), told)
     out.print(f"{len(rows):,} rows differ")
 
 
@@ -183,16 +192,16 @@ def gc(
     lake: LakeOption = None,
 ) -> None:
     """Folders that no asset makes any more, and what killed runs left behind."""
-    with sentences():
+    with report_errors():
         import dagster as dg
 
-        from evidence_assets.assets.run_liveness import end_killed_runs
-        from evidence_assets.cli.demo import dagster_home, lake_assets
+        from evidence_assets.assets.run_liveness import fail_killed_runs
+        from evidence_assets.cli.runner import dagster_home, lake_assets
         from evidence_assets.experiment.ad_hoc_questions import assets_of_asked
 
         home = dagster_home()
         with dg.DagsterInstance.get() as instance:
-            if ended := end_killed_runs(instance, home):
+            if ended := fail_killed_runs(instance, home):
                 out.print(f"{ended} runs of killed processes marked as failed")
         opened = Lake(lake or find_lake())
         found = orphans(opened, [*lake_assets(), *assets_of_asked(opened)])
@@ -213,7 +222,7 @@ def doctor(
     profile: Annotated[str | None, typer.Option(help="Profile to check; the one in use otherwise.")] = None,
 ) -> None:
     """What is installed, which models and devices are usable, and what a profile still lacks."""
-    with sentences():
+    with report_errors():
         from evidence_assets import profiles
         from evidence_assets.models.diagnosis import diagnose
 
@@ -221,7 +230,7 @@ def doctor(
     shown = Table("", "what", "found", "what to do", show_header=False)
     for finding in findings:
         sign = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[finding.fine]
-        shown.add_row(sign, cell(finding.what), cell(finding.found), cell(finding.remedy))
+        shown.add_row(sign, format_cell(finding.what), format_cell(finding.found), format_cell(finding.remedy))
     out.print(shown)
     if any(finding.fine is False for finding in findings):
         raise typer.Exit(1)

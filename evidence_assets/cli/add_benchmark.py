@@ -18,7 +18,7 @@ from evidence_assets.benchmarks.graphs.formats import tab_separated
 from evidence_assets.benchmarks.json_streams import jsonl
 from evidence_assets.benchmarks.knowledge_bases import knowledge_bases, read_knowledge_base
 from evidence_assets.benchmarks.records import QuestionRecord, Table
-from evidence_assets.cli.add_corpus import check_name, contents
+from evidence_assets.cli.add_corpus import check_name, file_hashes
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import refuse_links_out
@@ -30,7 +30,7 @@ BASE_FILES = ("nodes.jsonl", "edges.tsv")
 
 
 @dataclass
-class Plan:
+class BenchmarkPlan:
     """What will be written: files to copy by their place in the benchmark's raw folder, and what they hold."""
 
     name: str
@@ -79,7 +79,7 @@ class Plan:
         return components
 
 
-def plan(
+def plan_benchmark(
     name: str,
     questions: Path,
     *,
@@ -88,7 +88,7 @@ def plan(
     graph: Path | None = None,
     split: str | None = None,
     folder: Path | None = None,
-) -> Plan:
+) -> BenchmarkPlan:
     """Read everything and decide what will be written; nothing is.
 
     ``graph`` is a file of triples, for ``skb_search`` a folder with ``nodes.jsonl`` and ``edges.tsv``; ``tables`` is a
@@ -104,7 +104,7 @@ def plan(
         )
     numbered_questions = _read_questions(questions, name)
     task = numbered_questions[0][1].task
-    plan = Plan(name, FAMILY_OF_TASK[task], task, _split(numbered_questions, questions, split))
+    plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _split(numbered_questions, questions, split))
     plan.copy("questions.jsonl", questions)
     plan.counts["questions"] = sum(question.split == plan.split for _, question in numbered_questions)
     if plan.family == "table":
@@ -155,7 +155,7 @@ def _split(numbered_questions: list[tuple[int, QuestionRecord]], file: Path, spl
     return split
 
 
-def _add_corpus(plan: Plan, corpus: str) -> None:
+def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:
     plan.corpus = corpus
     if corpus not in {str(c.attributes.get("name")) for c in instances("Corpus")}:
         folder = Path(corpus)
@@ -164,7 +164,9 @@ def _add_corpus(plan: Plan, corpus: str) -> None:
         plan.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
 
 
-def _add_base(plan: Plan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, place: Path) -> None:
+def _add_base(
+    plan: BenchmarkPlan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, place: Path
+) -> None:
     if not place.is_dir():
         raise BadInput(
             f"skb_search questions are answered from nodes with documents: name a folder with {', '.join(BASE_FILES)}",
@@ -179,7 +181,7 @@ def _add_base(plan: Plan, numbered_questions: list[tuple[int, QuestionRecord]], 
     plan.copies |= {f"graph/{name}": place / name for name in BASE_FILES}
 
 
-def _add_triples(plan: Plan, file: Path) -> None:
+def _add_triples(plan: BenchmarkPlan, file: Path) -> None:
     plan.counts["triples"], plan.graph = sum(1 for _ in tab_separated(file)), "triples"
     if not plan.counts["triples"]:
         raise BadInput("holds no triple", file=file)
@@ -187,7 +189,7 @@ def _add_triples(plan: Plan, file: Path) -> None:
 
 
 def _add_tables(
-    plan: Plan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, place: Path | None
+    plan: BenchmarkPlan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, place: Path | None
 ) -> None:
     if place is None:
         raise BadInput("claims and questions about tables need them: name a file or folder by --tables", file=questions)
@@ -215,7 +217,9 @@ def _table_files(place: Path, name: str) -> list[Table]:
     return [user_benchmark.read_table_file(file, name) for file in files]
 
 
-def write(plan: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None) -> list[Path]:
+def write_benchmark(
+    plan: BenchmarkPlan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None
+) -> list[Path]:
     """Copy the files into the lake, declare the benchmark, and ``check`` that it loads; all of it or nothing.
 
     The YAML comes last and in one piece: a process killed before leaves files that a second try reuses.
@@ -223,7 +227,7 @@ def write(plan: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folde
     raw, declaration = lake.raw_place(plan.folder), (folder or lake.folder(f"{DECLARED}/benchmarks")) / plan.name
     if declaration.exists():
         raise BadInput("is there already: choose another name, or delete it first", file=declaration)
-    new = [declaration] if contents(raw) else [declaration, raw]
+    new = [declaration] if file_hashes(raw) else [declaration, raw]
     try:
         with replacing_folder(raw) as temporary:
             for name, source in plan.copies.items():
@@ -231,22 +235,22 @@ def write(plan: Plan, lake: Lake, check: Callable[[], Any] = lambda: None, folde
                 shutil.copyfile(source, temporary / name)
             for name, text in plan.texts.items():
                 (temporary / name).write_text(text, encoding="utf-8")
-            if contents(raw) not in ({}, contents(temporary)):
+            if file_hashes(raw) not in ({}, file_hashes(temporary)):
                 raise BadInput("is there already and holds other files: move it away, or choose another name", file=raw)
         declare(declaration, *plan.components())
-        forget()
+        clear_declaration_caches()
         check()
     except BaseException:
         for place in new:
             removed(place)
-        forget()
+        clear_declaration_caches()
         raise
     finally:
         (raw.parent / f".{raw.name}.lock").unlink(missing_ok=True)
     return sorted(path for place in (raw, declaration) for path in place.rglob("*") if path.is_file())
 
 
-def forget() -> None:
+def clear_declaration_caches() -> None:
     """Read the declarations again when they are next asked for."""
     declarations.cache_clear()
     benchmarks.cache_clear()

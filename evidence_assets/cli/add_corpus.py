@@ -19,7 +19,7 @@ from evidence_assets.lake.store import Lake
 
 
 @dataclass(frozen=True)
-class Added:
+class AddedCorpus:
     """Where the documents of a corpus lie now, how many they are, and whether anything changed."""
 
     raw: Path
@@ -29,7 +29,7 @@ class Added:
     """Whether token vectors of all its chunks are kept."""
 
 
-def name_of(folder: Path) -> str:
+def corpus_name(folder: Path) -> str:
     """The name of a corpus that a folder's name gives."""
     name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.casefold()).strip("_")
     if not name:
@@ -37,7 +37,7 @@ def name_of(folder: Path) -> str:
     return name
 
 
-def add_corpus(lake: Lake, name: str, folder: Path, inform: Say = silent) -> Added:
+def add_corpus(lake: Lake, name: str, folder: Path, inform: Say = silent) -> AddedCorpus:
     """Cut all documents of a folder, copy changed files into the lake, and declare the corpus unless it is declared.
 
     Nothing of the corpus changes before all its files are read and cut. Raises BadInput where a file cannot be read,
@@ -55,7 +55,7 @@ def add_corpus(lake: Lake, name: str, folder: Path, inform: Say = silent) -> Add
                 )
             kept = other.attributes.get("tokens", kept)
     files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
-    changed = {below_folder: file_id(path) for below_folder, path in files.items()} != contents(raw)
+    changed = {below_folder: file_id(path) for below_folder, path in files.items()} != file_hashes(raw)
     parts = parts_of(lake, name)
     if changed or not parts.documents:
         parts, _ = cut(lake, name, portions(folder), inform)
@@ -68,10 +68,10 @@ def add_corpus(lake: Lake, name: str, folder: Path, inform: Say = silent) -> Add
         kept = kept_tokens(parts)
         attributes = {"name": name, "folder": below, **({} if kept == "stored" else {"tokens": kept})}
         declare(declaration, ("corpus.Corpus", attributes))
-    return Added(raw, parts.documents, changed, kept)
+    return AddedCorpus(raw, parts.documents, changed, kept)
 
 
-def contents(folder: Path) -> dict[str, str]:
+def file_hashes(folder: Path) -> dict[str, str]:
     """The files of a folder with their hashes."""
     return {path.relative_to(folder).as_posix(): file_id(path) for path in folder.rglob("*") if path.is_file()}
 

@@ -16,7 +16,7 @@ from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table as Cells
 from evidence_assets.benchmarks.user_benchmark import read_table_file
-from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, err, out, plain, sentences
+from evidence_assets.cli.console import JsonOption, LakeOption, err, out, print_if_json, report_errors, strip_controls
 from evidence_assets.experiment.variants import Variant, variants, variants_of
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
@@ -25,12 +25,12 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.text.spelling import nearest
 
 if TYPE_CHECKING:
-    from evidence_assets.cli.add_corpus import Added
+    from evidence_assets.cli.add_corpus import AddedCorpus
     from evidence_assets.experiment.ad_hoc_questions import Answered, Source
 
 commands = typer.Typer(rich_markup_mode=None)
-DEFAULTS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
-ON_A_GRAPH_ALONE = {"mcqa": "ugat", "graph": "a2q_paths"}
+DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
+GRAPH_ONLY_SYSTEMS = {"mcqa": "ugat", "graph": "a2q_paths"}
 """Who answers in a task family where no system is named: from a corpus, and from a graph alone."""
 
 
@@ -58,7 +58,7 @@ def ask(
     """Ask one question: the answer, what it rests on, and what would change it; or that the evidence does not say."""
     from evidence_assets.experiment import ad_hoc_questions
 
-    with sentences():
+    with report_errors():
         folder = _folder(corpus)
         opened = _open_lake(lake, making=folder is not None)
         if folder is not None:
@@ -101,19 +101,19 @@ def _table(file: Path | None) -> Cells | None:
 
 def add_folder(lake: Lake, folder: Path) -> str:
     """The corpus named after this folder, added to the lake or brought up to date."""
-    from evidence_assets.cli.add_corpus import add_corpus, name_of
+    from evidence_assets.cli.add_corpus import add_corpus, corpus_name
 
-    name = name_of(folder)
-    make_anew(lake, name, add_corpus(lake, name, folder, inform=tell(name)))
+    name = corpus_name(folder)
+    build_corpus(lake, name, add_corpus(lake, name, folder, inform=progress_printer(name)))
     return name
 
 
-def tell(name: str) -> Callable[[str], None]:
+def progress_printer(name: str) -> Callable[[str], None]:
     """Tells what is being made of a corpus, on standard error."""
     return lambda said: err.print(f"{name}: {said}", style="dim")
 
 
-def make_anew(lake: Lake, name: str, added: Added) -> None:
+def build_corpus(lake: Lake, name: str, added: AddedCorpus) -> None:
     """Make the corpus of the files that were added, unless it is made of them already."""
     from evidence_assets.experiment.ad_hoc_questions import corpora
     from evidence_assets.experiment.corpus_building import make_corpus
@@ -121,7 +121,7 @@ def make_anew(lake: Lake, name: str, added: Added) -> None:
     if not added.changed and name in corpora(lake):
         return
     started = time.monotonic()
-    made = make_corpus(lake, name, portions(added.raw), tell(name), added.tokens)
+    made = make_corpus(lake, name, portions(added.raw), progress_printer(name), added.tokens)
     err.print(
         f"{name}: {added.documents:,} documents, {made['chunks']:,} chunks, {made['reused']:,} of them as before, "
         f"{time.monotonic() - started:.1f} s",
@@ -129,13 +129,13 @@ def make_anew(lake: Lake, name: str, added: Added) -> None:
     )
 
 
-def variant_for(family: str, source: Source, system: str, model: str) -> Variant:
+def select_variant(family: str, source: Source, system: str, model: str) -> Variant:
     """The variant that answers, with the removal test wherever it explains.
 
     Raises BadInput where no variant of the family has this name, or the profile no such model.
     """
     known = {v.name: v for v in variants() if v.family == family}
-    name = system or (DEFAULTS if source.corpus or source.table else ON_A_GRAPH_ALONE)[family]
+    name = system or (DEFAULT_SYSTEMS if source.corpus or source.table else GRAPH_ONLY_SYSTEMS)[family]
     if name not in known:
         what = {"mcqa": "questions with options", "graph": "questions without options", "table": "questions on tables"}
         raise BadInput(
@@ -155,11 +155,11 @@ def variant_for(family: str, source: Source, system: str, model: str) -> Variant
     return variant.model_copy(update={"counterfactual": variant.explain})
 
 
-def variants_for(family: str, source: Source, system: str, model: str) -> list[Variant]:
+def select_variants(family: str, source: Source, system: str, model: str) -> list[Variant]:
     """The variants that are asked in turn, until the evidence of one decides: without options first the graph alone."""
     if family == "graph" and source.graph and source.corpus and not system:
-        return [variant_for(family, place, "", model) for place in (replace(source, corpus=""), source)]
-    return [variant_for(family, source, system, model)]
+        return [select_variant(family, place, "", model) for place in (replace(source, corpus=""), source)]
+    return [select_variant(family, source, system, model)]
 
 
 def _ask(
@@ -172,11 +172,11 @@ def _ask(
 
     question = asked.question_of(text, options, source, table)
     name, _, model = system.partition("@")
-    chosen = variants_for(FAMILY_OF_TASK[question.task], source, name, model)
+    chosen = select_variants(FAMILY_OF_TASK[question.task], source, name, model)
     if source.corpus and not table:
         asked.check_corpus(lake, source.corpus)
     asked.store(lake, question, table)
-    answered = clearest(
+    answered = pick_clearest(
         asked.answer(
             lake,
             question.question_id,
@@ -190,7 +190,7 @@ def _ask(
     _print(lake, answered, time.monotonic() - started, as_json)
 
 
-def clearest(answers: Iterable[Answered]) -> Answered:
+def pick_clearest(answers: Iterable[Answered]) -> Answered:
     """The first answer that the evidence decides; where none is, the first that leaves least open."""
     left_open = []
     for answered in answers:
@@ -205,9 +205,9 @@ def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> Non
     with connect(lake.root, lazily=True) as connection:
         view = view_answer(connection, identifier)
     taken = {"seconds": round(seconds, 3), "seconds_by_part": dict(answered.seconds)}
-    if as_json_only(as_json, view.as_dict() | taken):
+    if print_if_json(as_json, view.as_dict() | taken):
         return
-    out.print(plain(view.as_text()), end="", markup=False, soft_wrap=True)
+    out.print(strip_controls(view.as_text()), end="", markup=False, soft_wrap=True)
     parts = ", ".join(f"{part} {spent:.1f}" for part, spent in answered.seconds.items() if spent >= 0.1)
     out.print(f"{seconds:.1f} s" + (f" ({parts})" if parts else ""), style="dim")
 
@@ -225,7 +225,7 @@ def prompts(
     lake: LakeOption = None,
 ) -> None:
     """What a language model will be sent for one question, word for word, without sending it."""
-    with sentences():
+    with report_errors():
         from evidence_assets.experiment.prompts import prompts as shown
 
         if system not in systems.list_systems():
@@ -244,7 +244,7 @@ def prompts(
                 silent.append(error)
         if not found:
             raise silent[0]
-    if as_json_only(as_json, [asdict(one) for one in found]):
+    if print_if_json(as_json, [asdict(one) for one in found]):
         return
     for number, each in enumerate(found, 1):
         asked = each.request

@@ -28,7 +28,7 @@ err = Console(stderr=True, highlight=False)
 
 
 def _lake(place: str) -> Path:
-    with sentences():
+    with report_errors():
         return local_root(place)
 
 
@@ -45,7 +45,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")
 
 
 @contextmanager
-def sentences() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """Ends with the error's sentence and exit status 1, not with a stack of calls, where the user can mend it."""
     try:
         yield
@@ -60,32 +60,32 @@ def sentences() -> Iterator[None]:
         duckdb.Error,
     ) as error:
         said = str(error.strerror if isinstance(error, NoRoom) else error)
-        err.print(f"evidence: {plain(said)}", markup=False, style="red", soft_wrap=True)
+        err.print(f"evidence: {strip_controls(said)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error
 
 
-def as_json_only(as_json: bool, rows: Any) -> bool:
+def print_if_json(as_json: bool, rows: Any) -> bool:
     """Whether JSON is asked for: then it is printed, and nothing else should be."""
     if as_json:
         print(json.dumps(rows, indent=1, default=str, ensure_ascii=False))
     return as_json
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options: Any) -> None:
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options: Any) -> None:
     """Print rows below their headers."""
     shown = Table(*(Column(name, overflow="fold") for name in headers), **options)
     for row in rows:
-        shown.add_row(*map(cell, row))
+        shown.add_row(*map(format_cell, row))
     out.print(shown)
 
 
-def plain(text: str) -> str:
+def strip_controls(text: str) -> str:
     """Text that a terminal shows and does not obey."""
     return _CONTROL.sub("\ufffd", text)
 
 
-def cell(value: Any) -> Any:
+def format_cell(value: Any) -> Any:
     """A value as it stands in a table: text is never read as markup, nor by the terminal as a command."""
     if isinstance(value, float):
         value = f"{value:.4g}"
-    return Text("" if value is None else plain(str(value)))
+    return Text("" if value is None else strip_controls(str(value)))

@@ -13,7 +13,15 @@ import typer
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared_benchmarks import declared
-from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, plain, sentences, table
+from evidence_assets.cli.console import (
+    JsonOption,
+    LakeOption,
+    out,
+    print_if_json,
+    print_table,
+    report_errors,
+    strip_controls,
+)
 from evidence_assets.experiment import variants as declared_presets
 from evidence_assets.experiment.scores import comparison
 from evidence_assets.experiment.variants import variants
@@ -26,7 +34,7 @@ from evidence_assets.retrieval.corpus import index_key
 from evidence_assets.retrieval.vector_index import META
 
 if TYPE_CHECKING:
-    from evidence_assets.assets.planning import Planned
+    from evidence_assets.assets.planning import PlanRow
 
 commands = typer.Typer(rich_markup_mode=None)
 adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring your own data into the lake.")
@@ -44,9 +52,9 @@ def compare(
     lake: LakeOption = None,
 ) -> None:
     """Variants on the same questions: paired bootstrap interval of the difference and McNemar's exact test."""
-    with sentences(), connect(lake) as connection:
+    with report_errors(), connect(lake) as connection:
         found = [(b, row) for b in variants_b for row in comparison.compare(connection, variant_a, b, benchmark)]
-    if as_json_only(as_json, [{"b": b, **row.as_dict()} for b, row in found]):
+    if print_if_json(as_json, [{"b": b, **row.as_dict()} for b, row in found]):
         return
     headers = ("B", "benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
     rows = []
@@ -55,7 +63,7 @@ def compare(
         interval = f"{row.difference.low:+.3f} – {row.difference.high:+.3f}"
         tests = (row.only_a, row.only_b, f"{row.p_value:.3g}", row.verdict)
         rows.append((name, row.benchmark, *values, interval, *tests))
-    table(headers, rows, title=f"A = {variant_a}")
+    print_table(headers, rows, title=f"A = {variant_a}")
     left_out = sum(row.left_out for _, row in found)
     if left_out:
         out.print(f"{left_out:,} questions are left out: only one of the two has a prediction for them")
@@ -65,7 +73,7 @@ def compare(
 @commands.command()
 def presets() -> None:
     """The published tables as presets: which variants and benchmarks each stands for, and whether it is opted in."""
-    with sentences():
+    with report_errors():
         asked = declared_presets.opted_in()
         rows = []
         for preset in declared_presets.presets().values():
@@ -73,7 +81,7 @@ def presets() -> None:
             tables, benchmarks = ", ".join((*preset.tables, *preset.beside)), ", ".join(preset.benchmarks)
             in_use = "yes" if preset.name in asked else ""
             rows.append((preset.name, tables, preset.about, members or "none yet", benchmarks, in_use))
-    table(("preset", "table", "what it stands for", "variants", "benchmarks", "in use"), rows, show_lines=True)
+    print_table(("preset", "table", "what it stands for", "variants", "benchmarks", "in use"), rows, show_lines=True)
     out.print(
         f"Opt in with {declared_presets.VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then "
         'materialize the assets tagged with it, in the Dagster UI: tag:"preset/name"',
@@ -89,17 +97,17 @@ def plan(
     lake: LakeOption = None,
 ) -> None:
     """What a preset asks for before anything runs: questions, model calls, and time where measured here."""
-    with sentences():
+    with report_errors():
         from dagster import DagsterInstance
 
         from evidence_assets.assets.planning import plan as planned
-        from evidence_assets.cli.demo import dagster_home
+        from evidence_assets.cli.runner import dagster_home
 
         place = lake or find_lake()
         dagster_home()
         with DagsterInstance.get() as instance:
             rows = planned(preset, Lake(place) if (place / "format.json").exists() else None, instance, model)
-    if as_json_only(as_json, [asdict(row) for row in rows]):
+    if print_if_json(as_json, [asdict(row) for row in rows]):
         return
     show_plan(rows, preset)
     corpora = {declared()[row.benchmark].corpus for row in rows if row.benchmark in declared()}
@@ -118,14 +126,14 @@ def describe_corpus(name: str, lake: Path) -> str:
     return f"corpus {name}: {index['vectors']:,} chunks, index {index['kind']} of {size}, recall {recall}"
 
 
-def show_plan(rows: Sequence[Planned], name: str) -> None:
+def show_plan(rows: Sequence[PlanRow], name: str) -> None:
     """Questions, model calls, tokens and time of each variant on each benchmark."""
     headers = ("variant", "benchmark", "questions", "model calls", "time")
     told = []
     for row in rows:
         counted = (UNKNOWN if n is None else f"{n:,}" for n in (row.questions, row.calls))
         told.append((row.variant, row.benchmark, *counted, _duration(row.seconds)))
-    table(headers, told, title=f"{name} with profile {profiles.load().name}")
+    print_table(headers, told, title=f"{name} with profile {profiles.load().name}")
     out.print(
         f"time: at the pace of the variant's last steps here, evidence included; {UNKNOWN} where nothing here tells: "
         "a benchmark that declares no size, calls whose number depends on what is retrieved",
@@ -153,9 +161,9 @@ def card(
     lake: LakeOption = None,
 ) -> None:
     """One prediction to read: question, chains with checked citations, evidence with sources; as a page lineage too."""
-    with sentences(), connect(lake) as connection:
+    with report_errors(), connect(lake) as connection:
         if output is None:
-            print(plain(view_answer(connection, prediction).as_text()), end="")
+            print(strip_controls(view_answer(connection, prediction).as_text()), end="")
             return
         page = card_page(connection, prediction)
     output.write_text(page, encoding="utf-8")
@@ -172,14 +180,14 @@ def add_corpus(
     lake: LakeOption = None,
 ) -> None:
     """Add documents as a corpus, or bring it up to date; `evidence ask --corpus NAME` answers from it."""
-    with sentences():
+    with report_errors():
         from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_corpus import add_corpus as added
-        from evidence_assets.cli.ask import make_anew, tell
+        from evidence_assets.cli.ask import build_corpus, progress_printer
 
         opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
-        done = added(opened, name, folder, tell(name))
-        make_anew(opened, name, done)
+        done = added(opened, name, folder, progress_printer(name))
+        build_corpus(opened, name, done)
     out.print(
         f"{name}: {done.documents:,} documents; `evidence ask QUESTION --corpus {name}` asks them,", soft_wrap=True
     )
@@ -201,14 +209,14 @@ def add_benchmark(
     lake: LakeOption = None,
 ) -> None:
     """Check a benchmark of your own, copy its files into the lake and declare it: all of it, or nothing."""
-    with sentences():
+    with report_errors():
         from evidence_assets.assets.resources import LakeResource
-        from evidence_assets.cli.add_benchmark import plan as planned
-        from evidence_assets.cli.add_benchmark import write
+        from evidence_assets.cli.add_benchmark import plan_benchmark as planned
+        from evidence_assets.cli.add_benchmark import write_benchmark
 
         opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
         made = planned(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
-        files = write(made, opened, _loads)
+        files = write_benchmark(made, opened, _loads)
     counts = ", ".join(f"{n:,} {what}" for what, n in made.counts.items())
     out.print(f"{name}: {counts}; task {made.task}, split {made.split}")
     for file in files:

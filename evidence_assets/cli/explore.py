@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evidence_assets.cli.console import LakeOption, err, out, sentences
+from evidence_assets.cli.console import LakeOption, err, out, report_errors
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.store import Lake
 
@@ -24,7 +24,7 @@ def explore(
     lake: LakeOption = None,
 ) -> None:
     """Walk through answers, evidence and sources in a browser: read-only, on this machine alone."""
-    with sentences():
+    with report_errors():
         root = Lake(lake or find_lake()).root
         if export_to is None:
             from evidence_assets.explorer.site import serve

@@ -8,11 +8,11 @@ import typer
 
 from evidence_assets.benchmarks import downloads
 from evidence_assets.benchmarks.declared_benchmarks import declared
-from evidence_assets.cli.console import out, sentences, table
+from evidence_assets.cli.console import out, print_table, report_errors
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import fetched_below
-from evidence_assets.reproduction.cells import obtained
+from evidence_assets.reproduction.cells import data_sources
 from evidence_assets.text.spelling import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
@@ -29,7 +29,7 @@ def get(
 
     They are checked by count and hash. The network must be allowed by EVIDENCE_NETWORK=1.
     """
-    with sentences():
+    with report_errors():
         from evidence_assets.assets.resources import LakeResource
 
         known = downloads.homes()
@@ -39,11 +39,11 @@ def get(
             for one, home in sorted(known.items()):
                 there = sum((raw / file.to).exists() for file in home.files)
                 rows.append((one, home.revision, home.url(home.files[0]), len(home.files), there))
-            table(("name", "revision", "home", "files", "there"), rows)
+            print_table(("name", "revision", "home", "files", "there"), rows)
             return
         whole = name.partition(".")[0]
         if whole not in known:
-            said = obtained(declared()[whole])[whole] if whole in declared() else ""
+            said = data_sources(declared()[whole])[whole] if whole in declared() else ""
             near = nearest(whole, known)
             raise BadInput(
                 f"no home of {whole} is known that it could be fetched from"

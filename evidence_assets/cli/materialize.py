@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from evidence_assets.cli.console import LakeOption, out, plain, sentences, table
+from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.explorer.scores import SCORES, cells
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.row_locations import rows_of
 
 if TYPE_CHECKING:
-    from evidence_assets.cli.demo import Report
-    from evidence_assets.cli.run import Wanted
+    from evidence_assets.cli.run_selection import RunSelection
+    from evidence_assets.cli.runner import Report
 
 commands = typer.Typer(rich_markup_mode=None)
 
@@ -26,15 +26,15 @@ commands = typer.Typer(rich_markup_mode=None)
 @commands.command()
 def demo() -> None:
     """Materialize all assets of the profile in use, then show scores and three answers with their evidence."""
-    with sentences():
+    with report_errors():
         from evidence_assets import profiles
-        from evidence_assets.cli.demo import run_all
+        from evidence_assets.cli.runner import run_all
         from evidence_assets.transport.search import processors
 
         report = run_all(processes=min(2, processors(), profiles.load().pools.gpu))
     scoreboard()
     _examples()
-    tell(report, "evidence demo")
+    print_report(report, "evidence demo")
     out.print("Open the Dagster UI with `make ui`; ask with `evidence ask`, look with `evidence explore`.")
 
 
@@ -48,35 +48,35 @@ def run(
     plan: Annotated[bool, typer.Option("--plan", help="Only say what would be made.")] = False,
 ) -> None:
     """Make all that the answers to one benchmark need, from its files to its scores; unchanged work is reused."""
-    with sentences():
-        from evidence_assets.cli.run import benchmark_named, chosen_variants, needed
+    with report_errors():
+        from evidence_assets.cli.run_selection import find_benchmark, select_assets, select_variants
 
-        declared = benchmark_named(benchmark)
-        variants = chosen_variants(declared, [name for name in chosen.replace(" ", "").split(",") if name])
-        from evidence_assets.cli.demo import run_all
+        declared = find_benchmark(benchmark)
+        variants = select_variants(declared, [name for name in chosen.replace(" ", "").split(",") if name])
+        from evidence_assets.cli.runner import run_all
         from evidence_assets.definitions import defs
 
-        wanted = needed(defs().resolve_asset_graph(), declared, variants)
+        wanted = select_assets(defs().resolve_asset_graph(), declared, variants)
         if plan:
             _plan(wanted, benchmark, variants)
             return
         report = run_all(wanted)
     scoreboard(benchmark)
-    tell(report, f"evidence run {benchmark}")
+    print_report(report, f"evidence run {benchmark}")
     out.print(
         f"Look at the answers with `evidence explore`, at the runs with `make ui`; ask {benchmark}'s corpus "
         f"with `evidence ask`."
     )
 
 
-def _plan(wanted: Wanted, benchmark: str, variants: Sequence[Variant]) -> None:
+def _plan(wanted: RunSelection, benchmark: str, variants: Sequence[Variant]) -> None:
     """How many assets are looked at, and what is known of the time that it takes."""
     import dagster as dg
 
     from evidence_assets.assets.planning import plan_variants
     from evidence_assets.assets.resources import LakeResource
-    from evidence_assets.cli.demo import dagster_home
     from evidence_assets.cli.experiments import show_plan
+    from evidence_assets.cli.runner import dagster_home
 
     dagster_home()
     with dg.DagsterInstance.get() as instance:
@@ -85,7 +85,7 @@ def _plan(wanted: Wanted, benchmark: str, variants: Sequence[Variant]) -> None:
     out.print(f"{len(wanted.keys or ())} assets are made or reused on the way.")
 
 
-def tell(report: Report, command: str) -> None:
+def print_report(report: Report, command: str) -> None:
     """What a materialization did, and what failed; ends with exit status 1 where anything did."""
     memory = sum(report.peaks.values())
     out.print(
@@ -97,7 +97,7 @@ def tell(report: Report, command: str) -> None:
     out.print("\nThese failed, and everything else was made:", style="red")
     for failure in report.failures:
         where = f"{failure.name} [{failure.partition}]" if failure.partition else failure.name
-        out.print(plain(f"  {where}: {failure.said}"), markup=False, soft_wrap=True)
+        out.print(strip_controls(f"  {where}: {failure.said}"), markup=False, soft_wrap=True)
     if report.left_out:
         left_out = ", ".join(report.left_out)
         out.print(f"Left out or as before, because they read these: {left_out}", markup=False, soft_wrap=True)
@@ -110,10 +110,10 @@ def scoreboard(
     benchmark: Annotated[str | None, typer.Argument(help="Only this benchmark.")] = None, lake: LakeOption = None
 ) -> None:
     """Accuracy of every variant on every benchmark, with 95 % intervals, beside the published figure."""
-    with sentences(), connect(lake) as connection:
+    with report_errors(), connect(lake) as connection:
         rows = [row for row in rows_of(connection, SCORES) if benchmark in (None, row["scope_id"])]
     headers = "benchmark/variant/reasoner/metric/value/95 %/n/supported/right of these/published/difference/printed in"
-    table(headers.split("/"), map(cells, rows), title="Scoreboard")
+    print_table(headers.split("/"), map(cells, rows), title="Scoreboard")
     out.print(
         "value: the best option of every question counts; supported: share whose best option the evidence supports",
         style="dim",
@@ -122,7 +122,7 @@ def scoreboard(
         out.print("difference: value − published; * where the interval leaves the published figure out", style="dim")
 
 
-SURE_AND_RIGHT = """
+EXAMPLE_ANSWERS = """
     WITH best AS (
         SELECT p.prediction_id, q.task,
                row_number() OVER (PARTITION BY q.task ORDER BY p.confidence DESC, p.prediction_id) AS place
@@ -139,26 +139,27 @@ def _examples() -> None:
     from evidence_assets.explorer.pages import short
 
     with connect() as connection:
-        for (prediction_id,) in connection.execute(SURE_AND_RIGHT).fetchall():
+        for (prediction_id,) in connection.execute(EXAMPLE_ANSWERS).fetchall():
             view = view_answer(connection, prediction_id)
             assert view.question is not None
-            out.print(f"\n[bold]{escape(plain(view.question['text']))}[/bold]\n  answer: {escape(plain(view.says))}")
+            text, answer = escape(strip_controls(view.question["text"])), escape(strip_controls(view.says))
+            out.print(f"\n[bold]{text}[/bold]\n  answer: {answer}")
             for one in [one for one in view.evidence if one.used][:3]:
                 said = f"“{short(one.text)}” in “{one.title}”: {one.where}"
-                out.print(f"  verified evidence: {escape(plain(said))}", style="dim")
+                out.print(f"  verified evidence: {escape(strip_controls(said))}", style="dim")
             out.print(f"  evidence trace {prediction_id[:12]}", style="dim")
 
 
 @commands.command()
 def limits() -> None:
     """Set Dagster's pools to the limits of the profile, as `make ui` does at its start."""
-    with sentences():
+    with report_errors():
         from dagster import DagsterInstance
 
-        from evidence_assets.assets.resources import set_limits
-        from evidence_assets.cli.demo import dagster_home
+        from evidence_assets.assets.resources import set_pool_limits
+        from evidence_assets.cli.runner import dagster_home
 
         dagster_home()
         with DagsterInstance.get() as instance:
-            found = set_limits(instance)
+            found = set_pool_limits(instance)
     out.print(", ".join(f"{pool}: {limit}" for pool, limit in found.items()))

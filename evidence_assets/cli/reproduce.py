@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from evidence_assets.cli.console import JsonOption, LakeOption, as_json_only, out, sentences
-from evidence_assets.cli.console import table as show_table
+from evidence_assets.cli.console import JsonOption, LakeOption, out, print_if_json, report_errors
+from evidence_assets.cli.console import print_table as show_table
 from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.variants import presets
 from evidence_assets.explorer import scores
@@ -40,14 +40,14 @@ def reproduce(
     The models and benchmarks are those of EVIDENCE_PROFILE, or of the profile paper where it is not set.
     """
     succeeded = True
-    with sentences():
+    with report_errors():
         if run and (lake or as_json or not table):
             raise BadInput("--run makes one table in EVIDENCE_LAKE and prints what is made: not with --lake or --json")
         os.environ[PROFILE_VARIABLE] = os.environ.get(PROFILE_VARIABLE) or "paper"
         tables = _tables(lake)
         if not table:
             summaries = [_summary(*item) for item in tables.items()]
-            if not as_json_only(as_json, summaries):
+            if not print_if_json(as_json, summaries):
                 _list(summaries, _summary("", [cell for cells in tables.values() for cell in cells]))
             return
         table = table.lower()
@@ -59,7 +59,7 @@ def reproduce(
             tables = _tables(lake)
         rows = [row for cell in tables[table] for row in _rows(cell)]
         summary = _summary(table, tables[table])
-        if not as_json_only(as_json, summary | {"cells": rows}):
+        if not print_if_json(as_json, summary | {"cells": rows}):
             _show(summary, rows)
     if not succeeded:
         raise typer.Exit(1)
@@ -67,21 +67,21 @@ def reproduce(
 
 def _tables(lake: Path | None) -> dict[str, list[Cell]]:
     """The cells of each table, figure or passage in the order of print, by name: ``thesis-7.3``, ``thesis-fig-3.4``."""
-    able = printed.candidates()
-    cells = printed.declared_cells(able)
+    able = printed.find_cell_sources()
+    cells = printed.build_cells(able)
     if lake or (find_lake() / "format.json").exists():
         with connect(lake) as connection:
-            ours = printed.scores_beside(connection, cells)
+            ours = printed.load_scores(connection, cells)
         if ours and not lake:
             from dagster import DagsterInstance
 
-            from evidence_assets.assets.planning import times
-            from evidence_assets.cli.demo import dagster_home
+            from evidence_assets.assets.planning import measured_times
+            from evidence_assets.cli.runner import dagster_home
 
             dagster_home()
             with DagsterInstance.get() as instance:
-                ours |= times(instance, able, Lake(find_lake()))
-        cells = printed.with_ours(cells, ours)
+                ours |= measured_times(instance, able, Lake(find_lake()))
+        cells = printed.add_scores(cells, ours)
     tables: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
         tables[f"{cell.figure.document}-{cell.figure.table}".lower().replace(" ", "-")].append(cell)
@@ -91,7 +91,7 @@ def _tables(lake: Path | None) -> dict[str, list[Cell]]:
 def _labels(cells: Iterable[Cell], recorded: bool = False) -> dict[str, str]:
     """By benchmark the variants that answer for these cells, as ``evidence run`` takes them."""
     labels: dict[str, set[str]] = defaultdict(set)
-    for candidate in (candidate for cell in cells for candidate in cell.candidates):
+    for candidate in (candidate for cell in cells for candidate in cell.sources):
         if candidate.scope is None and (candidate.variant.method == RECORDED) == recorded:
             labels[candidate.benchmark].add(candidate.variant.label)
     return {benchmark: ",".join(sorted(names)) for benchmark, names in sorted(labels.items())}
@@ -99,7 +99,7 @@ def _labels(cells: Iterable[Cell], recorded: bool = False) -> dict[str, str]:
 
 def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
     """Counts of a table, reasons, and what filling it takes."""
-    able = [candidate for cell in cells for candidate in cell.candidates]
+    able = [candidate for cell in cells for candidate in cell.sources]
     run, recorded = (
         [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _labels(cells, of_others).items()]
         for of_others in (False, True)
@@ -120,7 +120,7 @@ def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
         "from_records": sum(cell.from_records for cell in cells),
         "reasons": [{"reason": why, "cells": of.total(), "of": dict(of)} for why, of in reasons.items()],
         "presets": [preset.name for preset in presets().values() if printed_in in (*preset.tables, *preset.beside)],
-        "data": printed.data_needed(able),
+        "data": printed.required_data(able),
         "models": sorted({c.model_id for c in able if c.variant.method != RECORDED} - {""}),
         "run": [*run, *harvest, *recorded],
     }
@@ -129,16 +129,16 @@ def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
 def _run(table: str, cells: Sequence[Cell]) -> bool:
     """Make what fills a table; whether all of it succeeded."""
     from evidence_assets.cli import materialize
-    from evidence_assets.cli.demo import run_all
-    from evidence_assets.cli.run import harvested, opt_in
+    from evidence_assets.cli.run_selection import opt_in, select_harvests
+    from evidence_assets.cli.runner import run_all
     from evidence_assets.definitions import defs
 
-    able = [c for cell in cells for c in cell.candidates if c.variant.method != RECORDED]
+    able = [c for cell in cells for c in cell.sources if c.variant.method != RECORDED]
     opt_in({preset for c in able for preset in c.variant.presets})  # before the graph is loaded
     jobs = [partial(materialize.run, benchmark, labels) for benchmark, labels in _labels(cells).items()]
     if harvests := [c.variant for c in able if c.scope]:
-        report = run_all(harvested(defs().resolve_asset_graph(), harvests))
-        jobs.append(partial(materialize.tell, report, f"evidence reproduce {table} --run"))
+        report = run_all(select_harvests(defs().resolve_asset_graph(), harvests))
+        jobs.append(partial(materialize.print_report, report, f"evidence reproduce {table} --run"))
     succeeded = True
     for job in jobs:  # what fails leaves the others to be made
         try:
@@ -155,14 +155,14 @@ def _rows(cell: Cell) -> list[dict[str, Any]]:
     head |= {"metric": f.metric_and_label, "printed": round(f.fraction, 10)}
     ours = [
         {"ours": o.value, "low": o.low, "high": o.high, "difference": round(o.value - f.fraction, 10), "n": o.n}
-        | {"made by": o.variant, WHY: "; ".join(printed.differences(f, o))}
+        | {"made by": o.variant, WHY: "; ".join(printed.describe_differences(f, o))}
         for o in cell.ours
     ]
     if not ours:
         why = f"{cell.reason} ({cell.lacks})" if cell.reason else "not made yet"
         if cell.from_records:
             why = "not run here: from recorded answers of its own, if you have them"
-        names = ", ".join(sorted({c.variant.label for c in cell.candidates}))
+        names = ", ".join(sorted({c.variant.label for c in cell.sources}))
         ours = [dict.fromkeys(("ours", "low", "high", "difference", "n")) | {"made by": names, WHY: why}]
     return [head | row | {"note on the print": f.note} for row in ours]
 

@@ -31,7 +31,7 @@ from evidence_assets.experiment.variants import Variant, presets, variants
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import prepare
 
-BESIDE = r"""
+SCORES_OF_CELLS = r"""
     WITH compared AS (
         SELECT *, regexp_replace(asset, '_(judged|on_\w+)$', '') AS made_by, string_split(selector, '+') AS recorded
         FROM scores
@@ -72,7 +72,7 @@ class CellSource:
 
 
 @dataclass(frozen=True)
-class Ours:
+class MeasuredScore:
     """A score in the lake, or a time of steps, that a printed figure is compared with."""
 
     variant: str
@@ -94,15 +94,15 @@ class Cell:
     """
 
     figure: Figure
-    candidates: Sequence[CellSource] = ()
+    sources: Sequence[CellSource] = ()
     reason: str = ""
     lacks: str = ""
-    ours: Sequence[Ours] = ()
+    ours: Sequence[MeasuredScore] = ()
 
     @property
     def from_records(self) -> bool:
         """Whether only a file of what a system of others once answered can fill it."""
-        return bool(self.candidates) and all(c.variant.method == RECORDED for c in self.candidates)
+        return bool(self.sources) and all(c.variant.method == RECORDED for c in self.sources)
 
     @property
     def filled(self) -> bool:
@@ -115,7 +115,7 @@ class Cell:
         return not self.reason
 
 
-def candidates(chosen: Iterable[Variant] | None = None) -> list[CellSource]:
+def find_cell_sources(chosen: Iterable[Variant] | None = None) -> list[CellSource]:
     """Each variant that has printed figures, with each model that its presets name, on all that it can be scored on."""
     able = []
     for variant in variants() if chosen is None else chosen:
@@ -138,14 +138,14 @@ def candidates(chosen: Iterable[Variant] | None = None) -> list[CellSource]:
     return able
 
 
-def declared_cells(able: Sequence[CellSource]) -> list[Cell]:
+def build_cells(able: Sequence[CellSource]) -> list[Cell]:
     """Every printed figure with the candidates that would fill it, or why none can."""
     filling: dict[Key, list[CellSource]] = defaultdict(list)
     for candidate in able:
         for key in candidate.fills():
             filling[key].append(candidate)
     for figure in figures():
-        if figure.key not in filling and (recorded := _from_records(figure)):
+        if figure.key not in filling and (recorded := _recorded_sources(figure)):
             filling[figure.key] = recorded
     scored = {b.name for b in declared().values() if b.runs_in()} | {c.benchmark for c in able}
     cells = []
@@ -164,9 +164,9 @@ def declared_cells(able: Sequence[CellSource]) -> list[Cell]:
     return cells
 
 
-def _from_records(figure: Figure) -> list[CellSource]:
+def _recorded_sources(figure: Figure) -> list[CellSource]:
     """What recorded answers would fill: figures of systems that no variant is, and of models that no profile names."""
-    foreign = figure.system not in _systems() or (figure.model and not _naming(figure.model))
+    foreign = figure.system not in _systems() or (figure.model and not _profiles_with_model(figure.model))
     if not foreign or not figure.comparable:
         return []
     named = PrintedAs(figure.system, figure.variant, figure.model)
@@ -184,7 +184,7 @@ def _systems() -> set[str]:
 
 
 @cache
-def _naming(model: str) -> list[str]:
+def _profiles_with_model(model: str) -> list[str]:
     """The packaged profiles that name a printed model."""
     named = {name: profiles.load(name).generators.values() for name in profiles.available()}
     fits = published_figures.printed_model
@@ -205,13 +205,15 @@ def _reason(figure: Figure, scored: Collection[str]) -> tuple[str, str]:
         return "No benchmark is named in print.", figure.metric
     if name not in scored:
         return f"The benchmark is not declared{f' for the profile {profile}' if name in declared() else ''}.", name
-    if figure.model and (elsewhere := " and ".join(other for other in _naming(figure.model) if other != profile)):
+    if figure.model and (
+        elsewhere := " and ".join(other for other in _profiles_with_model(figure.model) if other != profile)
+    ):
         return f"The profile {profile} names no model that is printed, but {elsewhere} does.", figure.model
     lacks = " ".join(filter(None, figure.key))
     return "No variant, part of the benchmark, model and metric of this name are declared together.", lacks
 
 
-def figure_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
+def cell_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     """The cells as rows of ``published_figures``."""
     return [
         {name: value for name, value in asdict(cell.figure).items() if name not in ("follows", "of", "less")}
@@ -219,7 +221,7 @@ def figure_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
             "figure_id": content_id("figure", cell.figure.document, cell.figure.table, cell.figure.key),
             "printed_for": "|".join(cell.figure.key),
             "fraction": cell.figure.fraction,
-            "filled_by": sorted({f"scores/{c.variant.place} {c.benchmark}" for c in cell.candidates}),
+            "filled_by": sorted({f"scores/{c.variant.place} {c.benchmark}" for c in cell.sources}),
             "reason": cell.reason or None,
             "lacks": cell.lacks or None,
         }
@@ -227,7 +229,7 @@ def figure_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     ]
 
 
-def scores_beside(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) -> dict[Key, list[Ours]]:
+def load_scores(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) -> dict[Key, list[MeasuredScore]]:
     """The lake's scores that have a printed figure beside them, by what that is printed for."""
     names = [
         {"place": f"{v.family}/{v.name}", "differs": v.differs, **asdict(p)}
@@ -235,11 +237,11 @@ def scores_beside(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) 
         for p in ([PrintedAs("")] if v.method == RECORDED else v.published)
     ]
     connection.register("names", pa.Table.from_pylist(names))
-    connection.register("printed", prepare("published_figures", figure_rows(cells)))
+    connection.register("printed", prepare("published_figures", cell_rows(cells)))
     connection.create_function("figure_key", _figure_key)
-    found: dict[Key, list[Ours]] = defaultdict(list)
-    for _, printed_for, *score in connection.execute(BESIDE).fetchall():
-        found[tuple(printed_for.split("|"))].append(Ours(*score))
+    found: dict[Key, list[MeasuredScore]] = defaultdict(list)
+    for _, printed_for, *score in connection.execute(SCORES_OF_CELLS).fetchall():
+        found[tuple(printed_for.split("|"))].append(MeasuredScore(*score))
     return dict(found)
 
 
@@ -248,13 +250,13 @@ def _figure_key(scope: str, system: str, variant: str, model: str, model_id: str
     return "|".join(figure.key) if figure else ""
 
 
-def with_ours(cells: Sequence[Cell], ours: Mapping[Key, Sequence[Ours]]) -> list[Cell]:
+def add_scores(cells: Sequence[Cell], ours: Mapping[Key, Sequence[MeasuredScore]]) -> list[Cell]:
     """The cells with our scores, or with what follows from them; what the lake fills lacks nothing."""
-    cells = [replace(cell, ours=ours.get(cell.figure.key, ()) or _derived(cell.figure, ours)) for cell in cells]
+    cells = [replace(cell, ours=ours.get(cell.figure.key, ()) or _derived_scores(cell.figure, ours)) for cell in cells]
     return [replace(cell, reason="", lacks="") if cell.filled else cell for cell in cells]
 
 
-def _derived(figure: Figure, ours: Mapping[Key, Sequence[Ours]]) -> list[Ours]:
+def _derived_scores(figure: Figure, ours: Mapping[Key, Sequence[MeasuredScore]]) -> list[MeasuredScore]:
     """What our scores give for a figure that follows from others: once for each of our models, without interval.
 
     All are of the same part of the benchmark, and by the same language model where one answered.
@@ -276,7 +278,7 @@ def _derived(figure: Figure, ours: Mapping[Key, Sequence[Ours]]) -> list[Ours]:
     return derived
 
 
-def differences(figure: Figure, ours: Ours) -> list[str]:
+def describe_differences(figure: Figure, ours: MeasuredScore) -> list[str]:
     """Where a score of ours was made otherwise than the figure beside it, as far as declarations and notes tell."""
     differences = []
     own, part, benchmark = ours.model_id.partition("@")[0], part_of(ours.benchmark), declared().get(ours.benchmark)
@@ -305,19 +307,19 @@ def differences(figure: Figure, ours: Ours) -> list[str]:
     return differences
 
 
-def data_needed(able: Sequence[CellSource]) -> dict[str, str]:
+def required_data(able: Sequence[CellSource]) -> dict[str, str]:
     """What these candidates need, each with what its files hold and where they are obtained."""
     needed: dict[str, str] = {}
     for candidate in able:
         if candidate.scope:
             needed[candidate.benchmark] = candidate.scope.holds
         elif candidate.benchmark not in needed:
-            needed |= obtained(declared()[candidate.benchmark])
+            needed |= data_sources(declared()[candidate.benchmark])
     vectors = {f"embeddings/{c.variant.parameters.get('embedding', '')}" for c in able}
     return needed | {files.name: files.holds for files in every_raw_files() if files.name in vectors}
 
 
-def obtained(benchmark: Benchmark) -> dict[str, str]:
+def data_sources(benchmark: Benchmark) -> dict[str, str]:
     """What a benchmark's answers need, each with what its files hold and where they are obtained."""
     own = datasets()[benchmark.reader].wanted(benchmark.split) if benchmark.reader in datasets() else ""
     sources = (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy)

@@ -13,10 +13,10 @@ import polars as pl
 import yaml
 
 from evidence_assets.assets import seeds
-from evidence_assets.assets.automation import Records, follow
+from evidence_assets.assets.automation import InstanceRecords, request_stale_assets
 from evidence_assets.assets.partitions import question_partitions
 from evidence_assets.assets.system import variant_defs
-from evidence_assets.assets.table_asset import dep, sound_check, table_asset
+from evidence_assets.assets.table_asset import dep, table_asset, table_check
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.evidence.selection import (
     Parent,
@@ -91,7 +91,7 @@ def question_assets() -> dg.Definitions:
     )
     variant = Variant(system="baselines", family="mcqa", name="by_relation", method="bm25", evidence="by_relation")
     made = variant_defs(variant)
-    return dg.Definitions.merge(dg.Definitions(assets=[evidence], asset_checks=[sound_check(evidence)]), made)
+    return dg.Definitions.merge(dg.Definitions(assets=[evidence], asset_checks=[table_check(evidence)]), made)
 
 
 @cache
@@ -129,13 +129,13 @@ class House:
 
     def tick_seeds(self) -> list[dg.RunRequest]:
         """One look at the seed files; partitions are added as the sensors have it done."""
-        asked, new = seeds.requests(self.instance, self.lake)
+        asked, new = seeds.request_seed_runs(self.instance, self.lake)
         self.instance.add_dynamic_partitions("relations", new)
         return asked
 
     def tick_follow(self) -> list[dg.RunRequest]:
         """One look at what was made."""
-        followed = follow(self.repository, self.instance, self.cursor)
+        followed = request_stale_assets(self.repository, self.instance, self.cursor)
         self.cursor = followed.cursor
         return list(followed.run_requests or [])
 
@@ -208,7 +208,7 @@ class House:
 
     def stale(self) -> set[Asset]:
         """Asset partitions that were made from other data than there is now."""
-        records = Records(self.repository, self.instance)
+        records = InstanceRecords(self.repository, self.instance)
         with dg.partition_loading_context(dynamic_partitions_store=self.instance):
             changed = [part for key in records.last for part, _ in records.changed(key)]
         return {("/".join(key.path), partition) for key, partition in changed}

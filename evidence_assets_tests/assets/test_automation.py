@@ -7,10 +7,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.automation import KILLS, follow
-from evidence_assets.assets.change_sensors import carry_through, follow_apart
+from evidence_assets.assets.automation import MAX_KILLED_RUNS, request_stale_assets
+from evidence_assets.assets.change_sensors import follow_apart, materialize_changes
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.run_liveness import ALIVE, KILLED_BEFORE, end_killed_runs
+from evidence_assets.assets.run_liveness import LOCK_FILE_TAG, PREVIOUS_KILLS_TAG, fail_killed_runs
 from evidence_assets.lake.store import Lake
 
 WORLD: dict[str, str] = {}
@@ -53,7 +53,7 @@ class Ticker:
         ).success
 
     def tick(self, models: bool = False) -> set[str]:
-        result = follow(self.loaded.get_repository_def(), self.instance, self.cursor, models)
+        result = request_stale_assets(self.loaded.get_repository_def(), self.instance, self.cursor, models)
         self.cursor = result.cursor
         return {
             key.to_user_string() + (f"[{request.partition_key}]" if request.partition_key else "")
@@ -180,7 +180,7 @@ def chained(ticker: Ticker) -> None:
 def test_what_a_change_reaches_in_its_partition_is_one_run_of_one_tick() -> None:
     ticker = Ticker(chain())
     chained(ticker)
-    result = follow(ticker.loaded.get_repository_def(), ticker.instance, ticker.cursor)
+    result = request_stale_assets(ticker.loaded.get_repository_def(), ticker.instance, ticker.cursor)
     (request,) = result.run_requests or ()
     assert (request.partition_key, len(request.asset_selection or ())) == ("a", 3)
     assert ticker.tick() == {"first[a]", "second[a]", "third[a]"}
@@ -234,7 +234,7 @@ def test_one_run_carries_a_change_through_and_says_what_failed(tmp_path: Path) -
     def carried() -> list[str]:
         said.clear()
         lake = Lake.create(tmp_path)
-        return carry_through(ticker.loaded.get_repository_def(), ticker.instance, lake, {"of": "it"}, said.append)
+        return materialize_changes(ticker.loaded.get_repository_def(), ticker.instance, lake, {"of": "it"}, said.append)
 
     assert carried() == [] and said == ["left", "sink"] and ticker.tick() == set()
     assert all(run.tags["of"] == "it" for run in ticker.instance.get_runs(limit=2))
@@ -267,11 +267,13 @@ def test_what_was_killed_is_made_again_but_not_for_ever(tmp_path: Path) -> None:
     ticker.make("source")
     keys = {dg.AssetKey("left")}
     job = ticker.loaded.resolve_implicit_global_asset_job_def().get_subset(asset_selection=keys)
-    for kills in range(KILLS):
-        result = follow(ticker.loaded.get_repository_def(), ticker.instance, ticker.cursor)
+    for kills in range(MAX_KILLED_RUNS):
+        result = request_stale_assets(ticker.loaded.get_repository_def(), ticker.instance, ticker.cursor)
         (request,) = result.run_requests or ()
-        assert request.tags.get(KILLED_BEFORE, "0") == str(kills) and set(request.asset_selection or ()) == keys
-        ticker.instance.create_run_for_job(job, asset_selection=keys, tags={**request.tags, ALIVE: "no such process"})
+        assert request.tags.get(PREVIOUS_KILLS_TAG, "0") == str(kills) and set(request.asset_selection or ()) == keys
+        ticker.instance.create_run_for_job(
+            job, asset_selection=keys, tags={**request.tags, LOCK_FILE_TAG: "no such process"}
+        )
         assert ticker.tick() == set(), "it may still live"
-        assert end_killed_runs(ticker.instance, tmp_path) == 1
+        assert fail_killed_runs(ticker.instance, tmp_path) == 1
     assert ticker.tick() == {"sink"}, "it may be what kills them"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets.planning import times
+from evidence_assets.assets.planning import measured_times
 from evidence_assets.experiment import solvers
 from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.variants import VARIABLE, presets
 from evidence_assets.lake.catalogue import connect
-from evidence_assets.reproduction.cells import Cell, candidates, declared_cells, scores_beside, with_ours
+from evidence_assets.reproduction.cells import Cell, add_scores, build_cells, find_cell_sources, load_scores
 from evidence_assets.systems.kbloom import sample_model
 from evidence_assets.systems.kbloom import system as kbloom
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
@@ -33,13 +33,13 @@ from evidence_assets_tests.models.test_sequence_models import make_bart, make_t5
 
 def cells(world: SmallWorld | None = None) -> list[Cell]:
     """The printed cells as the profile in use would fill them, and as the lake of a world does."""
-    able = candidates()
-    declared = declared_cells(able)
+    able = find_cell_sources()
+    declared = build_cells(able)
     if world is None:
         return declared
     with connect(world.lake.root) as connection:
-        ours = scores_beside(connection, declared)
-    return with_ours(declared, ours | times(world.instance, able, world.lake))
+        ours = load_scores(connection, declared)
+    return add_scores(declared, ours | measured_times(world.instance, able, world.lake))
 
 
 OPTED = {"paper": "all", "companions": "fourstepfocus_main,kaping_main,kaping_cases"}
@@ -69,7 +69,7 @@ def miniature(
         patch.setattr("evidence_assets.systems.a2q.classifier_tuning.EMBEDDED", str(make_cross_encoder(root / "tiny")))
         with small_world(root / "world", lines, patch) as world:
             official_files(world.lake.raw)
-            chosen = [c for cell in claimed(cells(), profile, table) for c in cell.candidates]
+            chosen = [c for cell in claimed(cells(), profile, table) for c in cell.sources]
             recorded_files(world.lake, (c for c in chosen if c.variant.method == RECORDED))
             answering = [(c.variant, c.benchmark) for c in chosen if c.variant.family != "knowledge"]
             make(world, variants_by_benchmark(answering))
@@ -138,7 +138,7 @@ def test_each_preset_fills_a_cell_of_every_table_that_it_names(monkeypatch: pyte
     fills: dict[str, set[str]] = {name: set() for name in presets()}
     for profile in OPTED:
         monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
-        for cell, candidate in ((one, c) for one in cells() for c in one.candidates):
+        for cell, candidate in ((one, c) for one in cells() for c in one.sources):
             for name in candidate.variant.presets:
                 harvest = candidate.variant.family == "knowledge" and presets()[name].relations
                 if harvest or candidate.benchmark in presets()[name].benchmarks:

@@ -13,7 +13,14 @@ from typer.testing import CliRunner
 
 from evidence_assets import profiles
 from evidence_assets.assets import planning
-from evidence_assets.assets.planning import A_RELATION, SECONDS, Planned, pace, plan, seconds_of
+from evidence_assets.assets.planning import (
+    SECONDS_PER_QUESTION,
+    SECONDS_PER_RELATION,
+    PlanRow,
+    measured_seconds,
+    pace,
+    plan,
+)
 from evidence_assets.cli import app
 from evidence_assets.experiment.variants import Variant, presets
 from evidence_assets.lake.store import Lake
@@ -52,17 +59,17 @@ def test_questions_calls_and_seconds_are_those_counted_by_hand(
 ) -> None:
     found = {row.benchmark: row for row in plan("uscrake_costs", None, instance, FIRST)}
     assert set(found) == {"obqa", "csqa", "arc_c", "medmcqa", "piqa", "riddle"}
-    assert found["piqa"] == Planned("z", "piqa", 1838, 1838 * 2 + 1838, None)
+    assert found["piqa"] == PlanRow("z", "piqa", 1838, 1838 * 2 + 1838, None)
     for asset, seconds in (("evidence/mcqa/s", 1.0), ("chains/mcqa/z", 2.0)):
-        measured(instance, asset, "other|0", SECONDS, seconds)
+        measured(instance, asset, "other|0", SECONDS_PER_QUESTION, seconds)
     assert all(row.seconds is None for row in plan("uscrake_costs", None, instance, FIRST)), (
         "one step was never measured"
     )
-    measured(instance, "predictions/mcqa/z", "another|0", SECONDS, 0.5)
+    measured(instance, "predictions/mcqa/z", "another|0", SECONDS_PER_QUESTION, 0.5)
     lake = Lake.create(tmp_path / "data_lake")
     lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(3)]})
     found = {row.benchmark: row for row in plan("uscrake_costs", lake, instance, FIRST)}
-    assert found["obqa"] == Planned("z", "obqa", 3, 9, 3 * 3.5), "the lake knows better than the declaration"
+    assert found["obqa"] == PlanRow("z", "obqa", 3, 9, 3 * 3.5), "the lake knows better than the declaration"
     assert found["piqa"].seconds == 1838 * 3.5
 
 
@@ -71,9 +78,9 @@ def test_extractive_reasoning_calls_no_model(variant: None, instance: dg.Dagster
 
 
 def test_a_harvest_is_counted_by_its_relations(instance: dg.DagsterInstance) -> None:
-    measured(instance, "knowledge/kbloom_printed/harvest", "may_treat", A_RELATION, 10.0)
+    measured(instance, "knowledge/kbloom_printed/harvest", "may_treat", SECONDS_PER_RELATION, 10.0)
     found = {row.variant: row for row in plan("kbloom_prompts", None, instance)}
-    assert found["knowledge/kbloom_printed"] == Planned("knowledge/kbloom_printed", "all relations", 55, 0, 550.0)
+    assert found["knowledge/kbloom_printed"] == PlanRow("knowledge/kbloom_printed", "all relations", 55, 0, 550.0)
     assert found["knowledge/kbloom_initial"].seconds is None
 
 
@@ -108,8 +115,8 @@ def test_the_command_prints_what_is_known_and_what_is_not(
 
 def test_only_what_was_computed_anew_counts() -> None:
     rows = pa.table({"question_id": ["a", "a", "b", "b"]})
-    assert pace(rows, 0, 4.0) == {SECONDS: 2.0}
-    assert pace(rows, 2, 4.0) == {SECONDS: 4.0}
+    assert pace(rows, 0, 4.0) == {SECONDS_PER_QUESTION: 2.0}
+    assert pace(rows, 2, 4.0) == {SECONDS_PER_QUESTION: 4.0}
     assert pace(rows, 4, 4.0) == {}
     assert pace(pa.table({"chunk_id": ["a"]}), 0, 4.0) == {}
 
@@ -120,9 +127,9 @@ def test_a_variant_is_as_fast_as_its_steps_together(instance: dg.DagsterInstance
         ("evidence/x", "b|0", 0.5),
         ("predictions/x", "b|0", 1.0),
     ):
-        measured(instance, asset, partition, SECONDS, seconds)
+        measured(instance, asset, partition, SECONDS_PER_QUESTION, seconds)
     measured(instance, "evidence/x", "b|0", "other", 7.0)  # all rows reused: says nothing
-    measured(instance, "predictions/x", "other|0", SECONDS, 99.0)
-    assert seconds_of(instance, ["evidence/x", "predictions/x"], ["b|0"]) == pytest.approx(1.5)
-    assert seconds_of(instance, ["evidence/x", "chains/x"], ["b|0"]) is None
-    assert seconds_of(instance, ["evidence/x"], ["never|0"]) is None
+    measured(instance, "predictions/x", "other|0", SECONDS_PER_QUESTION, 99.0)
+    assert measured_seconds(instance, ["evidence/x", "predictions/x"], ["b|0"]) == pytest.approx(1.5)
+    assert measured_seconds(instance, ["evidence/x", "chains/x"], ["b|0"]) is None
+    assert measured_seconds(instance, ["evidence/x"], ["never|0"]) is None

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets import table_asset as table_assets
-from evidence_assets.assets.table_asset import AT_ONCE, RETRIES, table_asset
+from evidence_assets.assets.table_asset import FAIL_FAST_TAG, MAX_RETRIES, table_asset
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
@@ -57,8 +57,8 @@ class Failing:
     ("error", "times", "tried", "succeeds", "tags"),
     [
         (TryLater("the server is down"), 2, 3, True, {}),
-        (TryLater("the server is down"), 99, RETRIES + 1, False, {}),
-        (TryLater("the server is down"), 99, 1, False, {AT_ONCE: "true"}),
+        (TryLater("the server is down"), 99, MAX_RETRIES + 1, False, {}),
+        (TryLater("the server is down"), 99, 1, False, {FAIL_FAST_TAG: "true"}),
         (ModelUnavailable("no such weights"), 1, 1, False, {}),
         (BadInput("a typing error"), 1, 1, False, {}),
     ],

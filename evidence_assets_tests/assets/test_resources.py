@@ -14,7 +14,7 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.assets import resources
-from evidence_assets.assets.resources import STEP_VARIABLE, executor, over_workers, placed
+from evidence_assets.assets.resources import STEP_VARIABLE, block_mapper, executor, step_options
 from evidence_assets.definitions import defs
 from evidence_assets.experiment import corpus_building
 from evidence_assets.lake.errors import BadInput
@@ -39,7 +39,9 @@ def test_what_a_step_takes_is_the_profiles_by_its_pool(monkeypatch: pytest.Monke
     for one in [*(defs().assets or []), *(defs().asset_checks or [])]:
         assert isinstance(one, dg.AssetsDefinition)
         stated[one.op.name] = json.loads(one.op.tags.get(TAG, "null"))
-        assert stated[one.op.name] is None or one.op.retry_policy == dg.RetryPolicy(max_retries=resources.LOST)
+        assert stated[one.op.name] is None or one.op.retry_policy == dg.RetryPolicy(
+            max_retries=resources.MAX_STEP_RESTARTS
+        )
     assert stated["evidence__mcqa__uscrake"] == {"num_cpus": 2, "num_gpus": 0.5, "memory": 3_000_000_000}
     assert stated["evidence__mcqa__bm25"] == {"num_cpus": 1, "memory": 2_000_000_000}
     assert stated["corpus__sample__embeddings"] == {"memory": 3_000_000_000}, "its actors have the card"
@@ -50,9 +52,9 @@ def test_what_a_step_takes_is_the_profiles_by_its_pool(monkeypatch: pytest.Monke
 
 @pytest.mark.usefixtures("on_ray")
 def test_only_who_watches_a_step_begins_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "retry_policy" in placed("gpu") and over_workers() is map
+    assert "retry_policy" in step_options("gpu") and block_mapper() is map
     monkeypatch.setenv(STEP_VARIABLE, "a_step")
-    assert "retry_policy" not in placed("gpu") and over_workers() is not map
+    assert "retry_policy" not in step_options("gpu") and block_mapper() is not map
 
 
 @pytest.mark.usefixtures("on_ray")
@@ -92,6 +94,6 @@ def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch
     nothing = pl.DataFrame(schema={"chunk_id": pl.String, "vector": pl.List(pl.Float32), "input_hash": pl.String})
     encode = partial(corpus_building._vectors, settings, False)
     alone, together = (
-        embed(chunks, nothing, model, model_key(model), encode=encode, over=over)[0] for over in (map, over_workers())
+        embed(chunks, nothing, model, model_key(model), encode=encode, over=over)[0] for over in (map, block_mapper())
     )
     assert len(alone) == 60 and alone.equals(together)

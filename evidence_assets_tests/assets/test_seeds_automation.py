@@ -195,10 +195,10 @@ def test_the_sample_is_put_in_place_once_and_a_lake_holds_so_many_relations(
     (rendered / "may_cause.yaml").write_text(house.seed("may_cause", [["hiv", "aids"]]).read_text())
     (house.lake.raw / "seeds/may_cause.yaml").unlink()
     own = (house.lake.raw / "seeds/may_treat.yaml").read_text()
-    assert set(seeds.look(house.lake).relations) == {*RELATIONS, "may_cause"}
+    assert set(seeds.read_seeds(house.lake).relations) == {*RELATIONS, "may_cause"}
     assert (house.lake.raw / "seeds/may_treat.yaml").read_text() == own, "a file of the user's is never replaced"
     (house.lake.raw / "seeds/may_cause.yaml").unlink()
-    assert set(seeds.look(house.lake).relations) == set(RELATIONS), "what was deleted stays deleted"
+    assert set(seeds.read_seeds(house.lake).relations) == set(RELATIONS), "what was deleted stays deleted"
     monkeypatch.setattr(seeds, "MOST", 2)
-    found = seeds.look(house.lake)
+    found = seeds.read_seeds(house.lake)
     assert len(found.relations) == 2 and "at most 2 relations" in str(found.errors[0])

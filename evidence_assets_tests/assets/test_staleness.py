@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.automation import Records
+from evidence_assets.assets.automation import InstanceRecords
 from evidence_assets.definitions import defs
 from evidence_assets_tests.conftest import World
 
@@ -19,7 +19,7 @@ def world(changed_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def changed(instance: dg.DagsterInstance) -> set[str]:
     """Asset partitions that the sensor knows to be made from other data than there is now."""
-    records = Records(defs().get_repository_def(), instance)
+    records = InstanceRecords(defs().get_repository_def(), instance)
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         parts = [part for key in records.last for part, _ in records.changed(key)]
     return {f"{'/'.join(key.path)}[{partition}]" for key, partition in parts}

@@ -8,10 +8,10 @@ import dagster as dg
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets.planning import SECONDS, times
+from evidence_assets.assets.planning import SECONDS_PER_QUESTION, measured_times
 from evidence_assets.experiment.variants import variants
 from evidence_assets.lake.store import Lake
-from evidence_assets.reproduction.cells import candidates
+from evidence_assets.reproduction.cells import find_cell_sources
 from evidence_assets_tests.lake_rows import question
 
 STEPS = {
@@ -30,12 +30,14 @@ def test_chunks_and_graph_are_timed_apart_and_a_generator_by_its_own_steps(
     lake = Lake.create(tmp_path / "lake", question_shards=8)
     lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(4)]})
     timed = [v for v in variants() if v.timed and v.family == "mcqa"]
-    able = [candidate for candidate in candidates(timed) if candidate.benchmark == "obqa"]
+    able = [candidate for candidate in find_cell_sources(timed) if candidate.benchmark == "obqa"]
     with dg.DagsterInstance.ephemeral() as instance:
         for asset, seconds in STEPS.items():
-            event = dg.AssetMaterialization(asset.split("/"), partition="obqa|3", metadata={SECONDS: seconds})
+            event = dg.AssetMaterialization(
+                asset.split("/"), partition="obqa|3", metadata={SECONDS_PER_QUESTION: seconds}
+            )
             instance.report_runless_asset_event(event)
-        found = times(instance, able, lake)
+        found = measured_times(instance, able, lake)
     shown = {(key[2], key[3], key[4]): [score.value for score in scores] for key, scores in found.items()}
     assert shown == {
         ("chunk_retrieval_stage", "", "hours"): [pytest.approx(1.0)],

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.benchmarks.records import CLAIM_LABELS
-from evidence_assets.cli.run import Wanted, batches, harvested, needed
+from evidence_assets.cli.run_selection import RunSelection, batches, select_assets, select_harvests
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.masked import HFMaskedLM
@@ -263,10 +263,11 @@ HARVEST = ("knowledge/kbloom", "knowledge/seeds", "raw/seeds", "models/masked_lm
 def make(world: SmallWorld, runs: Mapping[str, Iterable[Variant]]) -> None:
     """Materialize the scores of these variants on each of these benchmarks, with all that they are made from, once."""
     wanted = {
-        name: needed(world.graph, benchmarks()[name], list(chosen)).keys or frozenset() for name, chosen in runs.items()
+        name: select_assets(world.graph, benchmarks()[name], list(chosen)).keys or frozenset()
+        for name, chosen in runs.items()
     }
     every = frozenset(k for k in set().union(*wanted.values()) if not "/".join(k.path).startswith(HARVEST))
-    for keys in batches(world.graph, Wanted(every)):
+    for keys in batches(world.graph, RunSelection(every)):
         partitions = world.graph.get(keys[0]).partitions_def
         names = [None] if partitions is None else partitions.get_partition_keys()
         for name in names:
@@ -278,7 +279,7 @@ def make(world: SmallWorld, runs: Mapping[str, Iterable[Variant]]) -> None:
 
 def make_harvests(world: SmallWorld, harvests: Sequence[Variant]) -> None:
     """Materialize all scores of these harvests, of the relations whose seed files lie in the lake."""
-    for keys in batches(world.graph, harvested(world.graph, harvests)):
+    for keys in batches(world.graph, select_harvests(world.graph, harvests)):
         partitions = world.graph.get(keys[0]).partitions_def
         names = [None] if partitions is None else partitions.get_partition_keys(dynamic_partitions_store=world.instance)
         for name in names:

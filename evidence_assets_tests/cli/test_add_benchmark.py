@@ -13,7 +13,7 @@ from evidence_assets.assets.graph import Graph, KnowledgeBase
 from evidence_assets.benchmarks import declarations as declared
 from evidence_assets.benchmarks.declared_benchmarks import declared as benchmarks
 from evidence_assets.benchmarks.readers import questions_of, tables_of
-from evidence_assets.cli.add_benchmark import plan, write
+from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -57,8 +57,8 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) -> None:
-    made = plan("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
-    write(made, folder.lake, folder=folder.defs)
+    made = plan_benchmark("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    write_benchmark(made, folder.lake, folder=folder.defs)
     assert folder.written() == [
         "data_lake/raw/benchmarks/bees/corpus/bees.txt",
         "data_lake/raw/benchmarks/bees/questions.jsonl",
@@ -71,14 +71,14 @@ def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) 
 
 
 def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) -> None:
-    made = plan("numbers", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
-    write(made, folder.lake, folder=folder.defs)
+    made = plan_benchmark("numbers", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
+    write_benchmark(made, folder.lake, folder=folder.defs)
     benchmark = benchmarks(folder.defs)["numbers"]
     (table,) = tables_of(folder.lake, benchmark)
     assert (table.table_id, table.header, table.rows) == ("n.csv", ("name", "value"), (("River", "1"),))
     (folder.root / "tables" / "link.csv").symlink_to(folder.put("elsewhere/private.csv", "name\nSecret\n"))
     with pytest.raises(BadInput, match="is a link that leads out of"):
-        plan("more", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
+        plan_benchmark("more", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
 
 
 @pytest.mark.parametrize(
@@ -92,33 +92,33 @@ def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) 
 )
 def test_what_is_wrong_is_named_and_nothing_is_written(rows: list[dict[str, Any]], said: str, folder: Folder) -> None:
     with pytest.raises(BadInput, match=said):
-        plan("bees", folder.questions(*rows), corpus=str(folder.root / "docs"), folder=folder.defs)
+        plan_benchmark("bees", folder.questions(*rows), corpus=str(folder.root / "docs"), folder=folder.defs)
     assert folder.written() == []
 
 
 def test_a_table_that_is_not_there_is_named_with_its_line(folder: Folder) -> None:
     file = folder.questions(CLAIM, CLAIM | {"source_id": "2", "table_id": "m.csv"})
     with pytest.raises(BadInput, match=r"q\.jsonl:2: table_id: there is no table 'm.csv'"):
-        plan("numbers", file, tables=folder.root / "tables", folder=folder.defs)
+        plan_benchmark("numbers", file, tables=folder.root / "tables", folder=folder.defs)
     with pytest.raises(BadInput, match="name a file or folder by --tables"):
-        plan("numbers", file, folder=folder.defs)
+        plan_benchmark("numbers", file, folder=folder.defs)
 
 
 def test_a_broken_graph_is_named_with_its_line(folder: Folder) -> None:
     file = folder.questions({"source_id": "1", "task": "kgqa", "text": "Who?", "gold": ["X"]})
     graph = folder.put("g.tsv", "a\tb\tc\na\t\tc\n")
     with pytest.raises(BadInput, match=r"g\.tsv:2: relation"):
-        plan("who", file, graph=graph, folder=folder.defs)
+        plan_benchmark("who", file, graph=graph, folder=folder.defs)
     with pytest.raises(BadInput, match="by --graph"):
-        plan("who", file, folder=folder.defs)
+        plan_benchmark("who", file, folder=folder.defs)
     with pytest.raises(BadInput, match=r"e\.tsv: holds no triple"):
-        plan("who", file, graph=folder.put("e.tsv", ""), folder=folder.defs)
+        plan_benchmark("who", file, graph=folder.put("e.tsv", ""), folder=folder.defs)
 
 
 def test_triples_become_a_graph_that_the_benchmark_is_answered_from(folder: Folder) -> None:
     file = folder.questions({"source_id": "1", "task": "kgqa", "text": "Who buzzes?", "gold": ["bee"]})
-    made = plan("who", file, graph=folder.put("g.tsv", "bee\tmakes\thoney\n"), folder=folder.defs)
-    write(made, folder.lake, folder=folder.defs)
+    made = plan_benchmark("who", file, graph=folder.put("g.tsv", "bee\tmakes\thoney\n"), folder=folder.defs)
+    write_benchmark(made, folder.lake, folder=folder.defs)
     assert made.counts == {"questions": 1, "triples": 1}
     assert benchmarks(folder.defs)["who"].graph == "who"
     (graph,) = declared.instances("Graph", folder.defs)
@@ -133,47 +133,49 @@ def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
     folder.put("base/nodes.jsonl", "".join(json.dumps(node) + "\n" for node in nodes))
     folder.put("base/edges.tsv", "owl\thunts\tbee\n")
     question = {"source_id": "1", "task": "skb_search", "text": "Who buzzes?", "gold": ["bee"]}
-    made = plan("find", folder.questions(question), graph=folder.root / "base", folder=folder.defs)
-    write(made, folder.lake, folder=folder.defs)
+    made = plan_benchmark("find", folder.questions(question), graph=folder.root / "base", folder=folder.defs)
+    write_benchmark(made, folder.lake, folder=folder.defs)
     (base,) = declared.instances("KnowledgeBase", folder.defs)
     found = KnowledgeBase.model_validate(base.attributes).read_nodes(folder.lake.raw / base.attributes["folder"])
     assert (found["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
     with pytest.raises(BadInput, match=r"q\.jsonl:1: gold: 'ant' is no node"):
-        plan("other", folder.questions(question | {"gold": ["ant"]}), graph=folder.root / "base", folder=folder.defs)
+        plan_benchmark(
+            "other", folder.questions(question | {"gold": ["ant"]}), graph=folder.root / "base", folder=folder.defs
+        )
     with pytest.raises(BadInput, match=r"name a folder with nodes\.jsonl, edges\.tsv"):
-        plan("other", folder.questions(question), graph=folder.put("g.tsv", "a\tb\tc\n"), folder=folder.defs)
+        plan_benchmark("other", folder.questions(question), graph=folder.put("g.tsv", "a\tb\tc\n"), folder=folder.defs)
 
 
 @pytest.mark.parametrize("name", ["obqa", "sample", "conceptnet", "sample_skb"])
 def test_the_name_of_a_benchmark_or_corpus_is_refused(name: str, folder: Folder) -> None:
     with pytest.raises(BadInput, match="already"):
-        plan(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"))
+        plan_benchmark(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"))
 
 
 @pytest.mark.parametrize("name", ["Bees", "a-b", "../x", ""])
 def test_a_name_that_asset_keys_do_not_take_is_refused(name: str, folder: Folder) -> None:
     with pytest.raises(BadInput, match="is no name for a benchmark"):
-        plan(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+        plan_benchmark(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
 
 
 def test_a_declaration_that_does_not_load_is_undone_with_its_files(folder: Folder) -> None:
     def fail() -> None:
         raise BadInput("Dagster does not load it")
 
-    made = plan("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    made = plan_benchmark("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
     with pytest.raises(BadInput, match="does not load"):
-        write(made, folder.lake, fail, folder=folder.defs)
+        write_benchmark(made, folder.lake, fail, folder=folder.defs)
     assert folder.written() == []
 
 
 def test_what_a_killed_process_copied_is_taken_over_and_other_files_are_not_touched(folder: Folder) -> None:
-    made = plan("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
-    write(made, folder.lake, folder=folder.defs)
+    made = plan_benchmark("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    write_benchmark(made, folder.lake, folder=folder.defs)
     shutil.rmtree(folder.defs / "bees")
-    write(made, folder.lake, folder=folder.defs)
+    write_benchmark(made, folder.lake, folder=folder.defs)
     shutil.rmtree(folder.defs / "bees")
     mine = folder.lake.raw / "benchmarks/bees/corpus/mine.txt"
     mine.write_text("mine")
     with pytest.raises(BadInput, match="holds other files"):
-        write(made, folder.lake, folder=folder.defs)
+        write_benchmark(made, folder.lake, folder=folder.defs)
     assert mine.read_text() == "mine"

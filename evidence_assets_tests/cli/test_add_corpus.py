@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.declarations import declarations
 from evidence_assets.cli import app
-from evidence_assets.cli.add_benchmark import forget
-from evidence_assets.cli.add_corpus import add_corpus, name_of
+from evidence_assets.cli.add_benchmark import clear_declaration_caches
+from evidence_assets.cli.add_corpus import add_corpus, corpus_name
 from evidence_assets.cli.experiments import describe_corpus
 from evidence_assets.experiment import corpus_building
 from evidence_assets.lake.errors import BadInput
@@ -73,7 +73,7 @@ def test_a_large_corpus_makes_token_vectors_on_demand(
 
 
 def test_a_changed_folder_is_brought_up_to_date_and_a_bad_file_changes_nothing(folder: Path, lake: Lake) -> None:
-    added, lines = add_corpus(lake, name_of(folder), folder), folder / "deep" / "b.jsonl"
+    added, lines = add_corpus(lake, corpus_name(folder), folder), folder / "deep" / "b.jsonl"
     [declared] = declarations(lake.root / "declarations")
     assert (declared.component, declared.attributes) == ("Corpus", {"name": "my_dumps", "folder": "corpora/my_dumps"})
     assert added.changed and not add_corpus(lake, "my_dumps", folder).changed
@@ -107,7 +107,7 @@ def test_names_and_folders_that_cannot_be_added(folder: Path, tmp_path: Path, la
 @pytest.fixture
 def _forgets_declarations() -> Iterator[None]:
     yield
-    forget()
+    clear_declaration_caches()
 
 
 @pytest.mark.usefixtures("_forgets_declarations")

@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evidence_assets.assets.run_liveness import end_killed_runs, marked_alive
+from evidence_assets.assets.run_liveness import fail_killed_runs, liveness_lock
 
 STARTS_A_RUN_AND_DIES = """
 import os, signal, sys
@@ -36,13 +36,13 @@ def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path, monkeypatch: py
     killed = subprocess.run([sys.executable, "-c", STARTS_A_RUN_AND_DIES], env=dict(os.environ), check=False)
     assert killed.returncode == -signal.SIGKILL
     started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
-    with dg.DagsterInstance.get() as instance, marked_alive(tmp_path) as tags:
+    with dg.DagsterInstance.get() as instance, liveness_lock(tmp_path) as tags:
         assert len(instance.get_runs(started)) == 1
         assert instance.event_log_storage.get_concurrency_info("gpu").active_slot_count == 1
 
         @dg.asset
         def asks() -> None:
-            assert end_killed_runs(instance, tmp_path) == 1, "the run that asks is alive"
+            assert fail_killed_runs(instance, tmp_path) == 1, "the run that asks is alive"
 
         @dg.asset(pool="gpu")
         def waits() -> None: ...
@@ -51,7 +51,7 @@ def test_a_run_whose_process_was_killed_is_ended(tmp_path: Path, monkeypatch: py
         assert instance.event_log_storage.get_concurrency_info("gpu").active_slot_count == 0
         assert dg.materialize([waits], instance=instance, tags=tags).success, "its place in the pool is free again"
         assert instance.get_runs(started) == []
-        assert end_killed_runs(instance, tmp_path) == 0
+        assert fail_killed_runs(instance, tmp_path) == 0
         failed = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
         assert len(failed) == 1
     assert list((tmp_path / "alive").iterdir()) == []

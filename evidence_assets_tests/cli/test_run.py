@@ -13,7 +13,14 @@ import networkx as nx
 import pytest
 
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
-from evidence_assets.cli.run import EVERYTHING, batches, benchmark_named, chosen_variants, independent, needed
+from evidence_assets.cli.run_selection import (
+    EVERYTHING,
+    batches,
+    find_benchmark,
+    select_assets,
+    select_variants,
+    split_independent,
+)
 from evidence_assets.definitions import defs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -81,15 +88,17 @@ def test_what_fails_is_told_and_what_reads_it_left_out(world: World) -> None:
 
 
 def test_what_a_benchmark_needs_leaves_out_what_concerns_others() -> None:
-    graph, benchmark = defs().resolve_asset_graph(), benchmark_named("sample_graph")
-    wanted = needed(graph, benchmark, chosen_variants(benchmark, ["ugat"]))
-    assert wanted.keys is not None
-    names = {"/".join(key.path) for key in wanted.keys}
+    graph, benchmark = defs().resolve_asset_graph(), find_benchmark("sample_graph")
+    selection = select_assets(graph, benchmark, select_variants(benchmark, ["ugat"]))
+    assert selection.keys is not None
+    names = {"/".join(key.path) for key in selection.keys}
     assert {"scores/mcqa/ugat", "counterfactuals/mcqa/ugat", "knowledge/sample/edges", "subgraphs/mcqa"} <= names
     assert "corpus/sample/chunks" not in names or not benchmark.corpus
     assert not any(name.startswith(("scores/mcqa/bm25", "scores/table")) for name in names)
     assert (
-        wanted.partition("sample_graph|0") and wanted.partition("may_treat") and not wanted.partition("sample_mcqa|0")
+        selection.has_partition("sample_graph|0")
+        and selection.has_partition("may_treat")
+        and not selection.has_partition("sample_mcqa|0")
     )
 
 
@@ -101,7 +110,7 @@ def test_parts_of_a_batch_read_nothing_of_one_another_and_are_as_small_as_that_a
         reads = nx.Graph()
         reads.add_nodes_from(batch)
         reads.add_edges_from((key, parent) for key in batch for parent in graph.get(key).parent_keys if parent in batch)
-        parts = independent(graph, batch)
+        parts = split_independent(graph, batch)
         assert sorted(map(sorted, parts)) == sorted(map(sorted, nx.connected_components(reads)))
         parted += len(parts) > 1
     assert parted > 3
@@ -110,12 +119,12 @@ def test_parts_of_a_batch_read_nothing_of_one_another_and_are_as_small_as_that_a
 def test_unknown_names_are_refused_with_their_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVIDENCE_PRESETS", "")
     with pytest.raises(BadInput, match="did you mean 'sample_mcqa'"):
-        benchmark_named("sample_mcq")
+        find_benchmark("sample_mcq")
     benchmark = benchmarks()["sample_mcqa"]
     with pytest.raises(BadInput, match="did you mean 'uscrake'"):
-        chosen_variants(benchmark, ["uscrak"])
-    assert [v.name for v in chosen_variants(benchmark, ["uscrake_k5_s5"])] == ["uscrake_k5_s5"]
-    assert {v.name for v in chosen_variants(benchmark, [])} >= {"uscrake", "bm25"}
+        select_variants(benchmark, ["uscrak"])
+    assert [v.name for v in select_variants(benchmark, ["uscrake_k5_s5"])] == ["uscrake_k5_s5"]
+    assert {v.name for v in select_variants(benchmark, [])} >= {"uscrake", "bm25"}
 
 
 def test_another_model_of_the_profile_is_run_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +139,7 @@ def test_another_model_of_the_profile_is_run_by_name(tmp_path: Path, monkeypatch
         (["uscrake_published"], False),
     ):
         monkeypatch.setenv("EVIDENCE_PRESETS", "")
-        assert [v.label for v in chosen_variants(benchmark, names)] == names
+        assert [v.label for v in select_variants(benchmark, names)] == names
         assert ("uscrake_main" in os.environ["EVIDENCE_PRESETS"]) == opted
     with pytest.raises(BadInput, match="no variant 'bm25@qwn'"):
-        chosen_variants(benchmark, ["bm25@qwn"])
+        select_variants(benchmark, ["bm25@qwn"])

@@ -12,7 +12,7 @@ from evidence_assets import systems
 from evidence_assets.benchmarks.corpora import portions
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
-from evidence_assets.cli.ask import variant_for
+from evidence_assets.cli.ask import select_variant
 from evidence_assets.experiment import ad_hoc_questions as asked
 from evidence_assets.experiment.ad_hoc_questions import Answered, Source
 from evidence_assets.experiment.corpus_building import make_corpus
@@ -51,7 +51,7 @@ def put(lake: Lake, text: str, *options: str, table: Table | None = None, system
     """Ask as the command does."""
     source = asked.source_in(lake, "", "", table.table_id if table else "")
     question = asked.question_of(text, options, source, table)
-    variant = variant_for(FAMILY_OF_TASK[question.task], source, system, "")
+    variant = select_variant(FAMILY_OF_TASK[question.task], source, system, "")
     asked.store(lake, question, table)
     made = stages(systems.load(variant.system), variant)
     return asked.answer(lake, question.question_id, question.task, source, made, quiet)
@@ -146,9 +146,9 @@ def test_sources_that_are_not_there_are_said(lake: Lake, tmp_path: Path) -> None
     with pytest.raises(BadInput, match="corpus notes is empty"):
         asked.check_corpus(empty, "notes")
     with pytest.raises(BadInput, match="did you mean 'uscrake'"):
-        variant_for("mcqa", Source("notes"), "uscrak", "")
+        select_variant("mcqa", Source("notes"), "uscrak", "")
     with pytest.raises(BadInput, match="has no model 'qwen'"):
-        variant_for("mcqa", Source("notes"), "", "qwen")
+        select_variant("mcqa", Source("notes"), "", "qwen")
 
 
 def test_asking_loads_no_dagster(lake: Lake) -> None:

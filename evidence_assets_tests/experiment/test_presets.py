@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.assets.system import TAG
+from evidence_assets.assets.system import PRESET_TAG
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.scores.published_figures import figures
 from evidence_assets.experiment.variants import ALL, VARIABLE, is_loaded, opted_in, presets, variants
@@ -82,4 +82,4 @@ def test_every_preset_loads_and_waits_for_nothing_that_nobody_makes(
     graph = defs().resolve_asset_graph()
     assert not {k for k in graph.get_all_asset_keys() if not graph.get(k).is_executable}
     tags = {tag for key in graph.materializable_asset_keys for tag in graph.get(key).tags}
-    assert {f"{TAG}{name}" for name in presets()} <= tags
+    assert {f"{PRESET_TAG}{name}" for name in presets()} <= tags

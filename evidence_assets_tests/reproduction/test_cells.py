@@ -18,13 +18,13 @@ from evidence_assets.lake.rows import prepare
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import (
     Cell,
-    Ours,
-    candidates,
-    declared_cells,
-    differences,
-    figure_rows,
-    scores_beside,
-    with_ours,
+    MeasuredScore,
+    add_scores,
+    build_cells,
+    cell_rows,
+    describe_differences,
+    find_cell_sources,
+    load_scores,
 )
 
 SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
@@ -53,14 +53,14 @@ STATES = {
 def as_published() -> Iterator[list[Cell]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(profiles.PROFILE_VARIABLE, "paper")
-        yield declared_cells(candidates())
+        yield build_cells(find_cell_sources())
 
 
 @pytest.mark.parametrize("profile", STATES)
 def test_no_cell_that_could_be_filled_is_lost(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A variant that no longer says what it is printed as, or a part that is no longer declared, shows here."""
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
-    reasons = Counter(cell.reason for cell in declared_cells(candidates()))
+    reasons = Counter(cell.reason for cell in build_cells(find_cell_sources()))
     assert sorted(reasons.values()) == sorted(STATES[profile].values())
     for part, count in STATES[profile].items():
         assert count in [n for reason, n in reasons.items() if part in reason and bool(part) == bool(reason)], part
@@ -69,7 +69,7 @@ def test_no_cell_that_could_be_filled_is_lost(profile: str, monkeypatch: pytest.
 def test_each_cell_has_candidates_or_a_reason_with_what_is_lacking(as_published: list[Cell]) -> None:
     assert [cell.figure for cell in as_published] == list(figures())
     for cell in as_published:
-        assert bool(cell.candidates) != bool(cell.reason) == bool(cell.lacks), cell.figure
+        assert bool(cell.sources) != bool(cell.reason) == bool(cell.lacks), cell.figure
 
 
 def test_printed_differences_and_averages_follow_from_printed_figures() -> None:
@@ -87,13 +87,13 @@ def test_printed_differences_and_averages_follow_from_printed_figures() -> None:
 
 
 def test_the_cells_are_rows_of_a_table(as_published: list[Cell]) -> None:
-    rows = prepare("published_figures", figure_rows(as_published))
+    rows = prepare("published_figures", cell_rows(as_published))
     assert rows.num_rows == 1248 and rows.column("reason").null_count == 1114
 
 
 def filled(lake: Lake, cells: list[Cell]) -> list[Cell]:
     with connect(lake.root) as connection:
-        return [cell for cell in with_ours(cells, scores_beside(connection, cells)) if cell.filled]
+        return [cell for cell in add_scores(cells, load_scores(connection, cells)) if cell.filled]
 
 
 def test_a_cell_is_filled_once_the_lake_holds_its_score(tmp_path: Path, as_published: list[Cell]) -> None:
@@ -135,12 +135,12 @@ def test_a_harvest_is_told_from_its_baseline_and_recorded_answers_by_their_name(
 
 def test_differences_of_model_part_and_questions_are_told() -> None:
     figure = next(f for f in figures() if f.table == "Fig 3.4" and f.variant == "k=3")
-    score = Ours("ucret_k3", "pubhealthtab", SERVED, 0.8, 0.7, 0.9, 194)
-    said = differences(figure, score)
+    score = MeasuredScore("ucret_k3", "pubhealthtab", SERVED, 0.8, 0.7, 0.9, 194)
+    said = describe_differences(figure, score)
     assert said == [f"model {SERVED}, printed qwen2.5-72b", "answered whole, printed for sample100"]
     same = replace(figure, model="qwen2.5-72b-instruct-awq")
-    (said_of_seed,) = differences(same, replace(score, benchmark="pubhealthtab.sample100-seed0", n=100))
+    (said_of_seed,) = describe_differences(same, replace(score, benchmark="pubhealthtab.sample100-seed0", n=100))
     assert said_of_seed.startswith("drawn with seed 0")
-    assert differences(replace(same, part=""), score) == []
-    assert differences(replace(same, part=""), replace(score, differs="T5 is not ours")) == ["T5 is not ours"]
-    assert differences(replace(same, part=""), replace(score, n=7)) == ["7 of 194 questions"]
+    assert describe_differences(replace(same, part=""), score) == []
+    assert describe_differences(replace(same, part=""), replace(score, differs="T5 is not ours")) == ["T5 is not ours"]
+    assert describe_differences(replace(same, part=""), replace(score, n=7)) == ["7 of 194 questions"]

@@ -88,9 +88,9 @@ def prepare(folder: Path) -> None:
     os.environ |= {"EVIDENCE_PROFILE": str(folder / "p.yaml"), "OMP_NUM_THREADS": "1"}
     for name in LOADED:
         import_module(name)
-    demo = import_module("evidence_assets.cli.demo")
-    demo.defs()
-    demo.lake_assets()
+    runner = import_module("evidence_assets.cli.runner")
+    runner.defs()
+    runner.lake_assets()
 
 
 @dataclass
@@ -155,18 +155,18 @@ def _fork(world: World, work: Callable[[], int]) -> int:
 
 def _materialize(world: World, moment: Moment) -> int:
     sample: Any = import_module("evidence_assets.assets.raw_files")
-    demo: Any = import_module("evidence_assets.cli.demo")
+    runner: Any = import_module("evidence_assets.cli.runner")
 
-    class Small(demo.Wanted):  # type: ignore[misc]
-        def asset(self, key: Any) -> bool:
+    class Small(runner.RunSelection):  # type: ignore[misc]
+        def has_asset(self, key: Any) -> bool:
             return in_small_world("/".join(key.path))
 
-        def partition(self, name: str) -> bool:
+        def has_partition(self, name: str) -> bool:
             return not name.startswith(LEFT_OUT)
 
     sample.resources = SimpleNamespace(files=lambda _: world.root / "package", as_file=contextlib.nullcontext)
     writes = _watch(world, moment)
-    report = demo.run_all(wanted=Small())
+    report = runner.run_all(Small())
     (world.root / "writes.txt").write_text(str(writes[0]))
     for failure in report.failures:
         print(f"FAILED {failure.name} [{failure.partition}]: {failure.said}")

@@ -15,7 +15,7 @@ import typer
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.benchmarks.readers import questions_of
-from evidence_assets.cli.console import out, sentences
+from evidence_assets.cli.console import out, report_errors
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.text.spelling import nearest
 from tools.convert.dumps import DUMPS
@@ -36,7 +36,7 @@ def main(
     hops: Annotated[int, typer.Option(min=1, max=4, help="How near, in steps.")] = 1,
     memory: Annotated[str, typer.Option(help="Memory for the work on disk.")] = "1GB",
 ) -> None:
-    with sentences():
+    with report_errors():
         if format == "stark":
             for written in convert_folder(files[0]):
                 out.print(f"{written}", markup=False, soft_wrap=True)

@@ -27,11 +27,18 @@ from typing import Any, NamedTuple
 import dagster as dg
 
 from evidence_assets.assets.automation import AssetPartition
-from evidence_assets.assets.resources import LakeResource, set_limits
-from evidence_assets.assets.run_liveness import end_killed_runs, marked_alive, spare_the_disk
-from evidence_assets.assets.table_asset import AT_ONCE
+from evidence_assets.assets.resources import LakeResource, set_pool_limits
+from evidence_assets.assets.run_liveness import fail_killed_runs, liveness_lock, reduce_disk_syncs
+from evidence_assets.assets.table_asset import FAIL_FAST_TAG
 from evidence_assets.cli.console import out
-from evidence_assets.cli.run import EVERYTHING, Wanted, batches, independent, lacks_input, partitions_of
+from evidence_assets.cli.run_selection import (
+    EVERYTHING,
+    RunSelection,
+    batches,
+    is_missing_input,
+    partitions_of,
+    split_independent,
+)
 from evidence_assets.definitions import defs
 from evidence_assets.lake.housekeeping import sweep
 
@@ -99,7 +106,7 @@ class Unit(NamedTuple):
     partition: str | None
 
 
-class Made(NamedTuple):
+class UnitResult(NamedTuple):
     """What came of a unit: the assets that are there and right, and the materializations that were not told yet."""
 
     report: Report
@@ -107,26 +114,26 @@ class Made(NamedTuple):
     told: list[str]
 
 
-Tell = Callable[[str], None]
+ProgressCallback = Callable[[str], None]
 """Called with each materialization in words."""
-Materialize = Callable[[Unit], Made]
+RunUnit = Callable[[Unit], UnitResult]
 
 
-def materializer(tags: dict[str, str], tell: Tell | None = None) -> Materialize:
+def materializer(tags: dict[str, str], tell: ProgressCallback | None = None) -> RunUnit:
     """What makes units in this process; materializations are returned in words where nothing is told of them."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    spare_the_disk()
+    reduce_disk_syncs()
     job, instance = defs().resolve_implicit_global_asset_job_def(), dg.DagsterInstance.get()
 
-    def materialize(unit: Unit) -> Made:
+    def materialize(unit: Unit) -> UnitResult:
         told: list[str] = []
         inform = tell or told.append
 
         def on_event(entry: Any) -> None:
             event = entry.dagster_event
             if event is not None and event.is_step_materialization:
-                inform(_made(event))
+                inform(_describe_materialization(event))
 
         run_id = str(uuid.uuid4())
         instance.add_event_listener(run_id, on_event)
@@ -136,24 +143,24 @@ def materializer(tags: dict[str, str], tell: Tell | None = None) -> Materialize:
             partition_key=unit.partition,
             asset_selection=list(unit.keys),
             run_id=run_id,
-            tags={**tags, AT_ONCE: "true"},
+            tags={**tags, FAIL_FAST_TAG: "true"},
             raise_on_error=False,
         )
         report, keys = _report(result, unit.partition)
         report.peaks[os.getpid()] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        return Made(report, keys, told)
+        return UnitResult(report, keys, told)
 
     return materialize
 
 
-_in_child: list[Materialize] = []
+_child_runners: list[RunUnit] = []
 """What makes units in a child process."""
 
 
 def _start_child(tags: dict[str, str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all; the parent ends its children
     Thread(target=_end_with_parent, daemon=True).start()
-    _in_child.append(materializer(tags))
+    _child_runners.append(materializer(tags))
 
 
 def _end_with_parent() -> None:
@@ -163,8 +170,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _make_in_child(unit: Unit) -> Made:
-    return _in_child[0](unit)
+def _run_in_child(unit: Unit) -> UnitResult:
+    return _child_runners[0](unit)
 
 
 @contextmanager
@@ -187,7 +194,7 @@ def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor
         pool.shutdown()
 
 
-def run_all(wanted: Wanted = EVERYTHING, processes: int = 1) -> Report:
+def run_all(wanted: RunSelection = EVERYTHING, processes: int = 1) -> Report:
     """Materialize every wanted asset in every partition; rows whose inputs are unchanged are reused.
 
     What fails is reported, with what reads it left out, and everything else goes on.
@@ -198,19 +205,19 @@ def run_all(wanted: Wanted = EVERYTHING, processes: int = 1) -> Report:
     graph = defs().resolve_asset_graph()
     planned = list(batches(graph, wanted))
     if processes > 1:
-        planned = [part for batch in planned for part in independent(graph, batch)]
-    with dg.DagsterInstance.get() as instance, marked_alive(home) as tags:
-        end_killed_runs(instance, home)
-        making = _Making(graph, planned, wanted, instance)
+        planned = [part for batch in planned for part in split_independent(graph, batch)]
+    with dg.DagsterInstance.get() as instance, liveness_lock(home) as tags:
+        fail_killed_runs(instance, home)
+        making = _RunQueue(graph, planned, wanted, instance)
         if processes > 1:
-            set_limits(instance)
+            set_pool_limits(instance)
             with _children(processes, tags) as pool:
-                making.work(lambda unit: pool.submit(_make_in_child, unit), processes)
+                making.work(lambda unit: pool.submit(_run_in_child, unit), processes)
         else:
             materialize = materializer(tags, making.tell)
 
-            def make_here(unit: Unit) -> Future[Made]:
-                done = Future[Made]()
+            def make_here(unit: Unit) -> Future[UnitResult]:
+                done = Future[UnitResult]()
                 done.set_result(materialize(unit))
                 return done
 
@@ -219,25 +226,25 @@ def run_all(wanted: Wanted = EVERYTHING, processes: int = 1) -> Report:
     return making.report
 
 
-class _Making:
+class _RunQueue:
     """What is made in which order, and what came of it so far."""
 
     def __init__(
-        self, graph: Any, planned: Sequence[list[dg.AssetKey]], wanted: Wanted, instance: dg.DagsterInstance
+        self, graph: Any, planned: Sequence[list[dg.AssetKey]], wanted: RunSelection, instance: dg.DagsterInstance
     ) -> None:
         self._graph, self._planned, self._wanted, self._instance = graph, planned, wanted, instance
         self._started, self._done = time.monotonic(), 0
         self._unmade = set[AssetPartition]()
-        self.report = Report(assets=sum(map(wanted.asset, graph.materializable_asset_keys)))
+        self.report = Report(assets=sum(map(wanted.has_asset, graph.materializable_asset_keys)))
         place = {key: number for number, batch in enumerate(planned) for key in batch}
         parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned]
         needs = [{place[key] for key in keys if key in place} - {number} for number, keys in enumerate(parents)]
         self._order = TopologicalSorter(dict(enumerate(needs)))
 
-    def work(self, submit: Callable[[Unit], Future[Made]], at_once: int) -> None:
+    def work(self, submit: Callable[[Unit], Future[UnitResult]], at_once: int) -> None:
         """Make unit after unit, so many at once, each after all batches that its own needs."""
         waiting: list[tuple[int, Unit]] = []
-        running: dict[Future[Made], tuple[int, Unit]] = {}
+        running: dict[Future[UnitResult], tuple[int, Unit]] = {}
         left = Counter[int]()
         self._order.prepare()
         while self._order.is_active():
@@ -258,7 +265,7 @@ class _Making:
                 if not left[number]:
                     self._order.done(number)
 
-    def _add(self, unit: Unit, made: Made) -> None:
+    def _add(self, unit: Unit, made: UnitResult) -> None:
         for text in made.told:
             self.tell(text)
         self.report.add(made.report)
@@ -266,7 +273,7 @@ class _Making:
         self._unmade |= {AssetPartition(key, unit.partition) for key in lacking}
         failed = {failure.name.partition(":")[0] for failure in made.report.failures}
         names = ["/".join(key.path) for key in lacking]
-        self.report.left_out += [_shown(name, unit.partition) for name in names if name not in failed]
+        self.report.left_out += [_asset_label(name, unit.partition) for name in names if name not in failed]
 
     def _units(self, number: int) -> list[Unit]:
         """What can be made of a batch, all that it reads being made; the rest is left out."""
@@ -275,9 +282,9 @@ class _Making:
             keys = []
             with dg.partition_loading_context(dynamic_partitions_store=self._instance):
                 for key in self._planned[number]:
-                    if lacks_input(self._graph, AssetPartition(key, partition), self._unmade):
+                    if is_missing_input(self._graph, AssetPartition(key, partition), self._unmade):
                         self._unmade.add(AssetPartition(key, partition))
-                        self.report.left_out.append(_shown("/".join(key.path), partition))
+                        self.report.left_out.append(_asset_label("/".join(key.path), partition))
                     else:
                         keys.append(key)
             if keys:
@@ -303,11 +310,11 @@ def _metadata(event: Any) -> dict[str, Any]:
     return {name: value.value for name, value in found.items() if hasattr(value, "value")}
 
 
-def _made(event: Any) -> str:
+def _describe_materialization(event: Any) -> str:
     """A materialization in a line."""
     materialization = event.step_materialization_data.materialization
     metadata = _metadata(event)
-    parts = [_shown("/".join(materialization.asset_key.path), materialization.partition)]
+    parts = [_asset_label("/".join(materialization.asset_key.path), materialization.partition)]
     if "dagster/row_count" in metadata:
         parts.append(f"{metadata['dagster/row_count']:,} rows")
     if metadata.get("rows_reused"):
@@ -317,7 +324,7 @@ def _made(event: Any) -> str:
     return " ".join(parts)
 
 
-def _shown(name: str, partition: str | None) -> str:
+def _asset_label(name: str, partition: str | None) -> str:
     return f"{name} [{partition}]" if partition else name
 
 

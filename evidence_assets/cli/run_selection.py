@@ -1,0 +1,201 @@
+"""Which assets and partitions ``evidence demo`` and ``evidence run`` materialize, and in which order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import dagster as dg
+
+from evidence_assets import systems
+from evidence_assets.assets.automation import AssetPartition
+from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
+from evidence_assets.experiment.system import crossings
+from evidence_assets.experiment.variants import VARIABLE, Variant, opted_in, variants
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.text.spelling import nearest
+
+
+@dataclass(frozen=True)
+class RunSelection:
+    """Assets to materialize (all without ``keys``), limited to one benchmark's partitions where it is given."""
+
+    keys: frozenset[dg.AssetKey] | None = None
+    benchmark: str = ""
+
+    def has_asset(self, key: dg.AssetKey) -> bool:
+        return self.keys is None or key in self.keys
+
+    def has_partition(self, name: str) -> bool:
+        """Whether a partition is selected; partitions of other benchmarks are not."""
+        owner = name.split("|")[0]
+        return not self.benchmark or owner == self.benchmark or owner not in benchmarks()
+
+
+EVERYTHING = RunSelection()
+
+
+def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]:
+    """The variants with these names in the benchmark's task family; all loaded ones without names.
+
+    Opts in to the presets of variants that are not loaded, for this process only.
+    Raises BadInput if the family has no such variant.
+    """
+    family_variants = [v for v in variants() if v.family == benchmark.family and not v.asked]
+    loaded = {c.label: c for v in family_variants if v.loaded for c in crossings(systems.load(v.system), v)}
+    every = (c for v in family_variants for c in crossings(systems.load(v.system), v, opted_in().union(v.presets)))
+    by_label = {c.label: c for c in every} | loaded
+    for name in names:
+        if name not in by_label:
+            raise BadInput(
+                f"no variant {name!r} answers {benchmark.family} questions; did you mean {nearest(name, by_label)!r}? "
+                f"There are: {', '.join(sorted(by_label))}"
+            )
+    selected = [by_label[name] for name in names] or list(loaded.values())
+    # A variant without a named model needs only one of its presets; with one, any preset may add the model.
+    presets = {p for v in selected if v.label not in loaded for p in (v.presets if v.using else v.presets[:1])}
+    opt_in(presets)
+    return selected
+
+
+def opt_in(presets: Collection[str]) -> None:
+    """Opt in to these presets for this process."""
+    if presets:
+        os.environ[VARIABLE] = ",".join(sorted({*filter(None, os.environ.get(VARIABLE, "").split(",")), *presets}))
+
+
+def find_benchmark(name: str) -> Benchmark:
+    """The declared benchmark with this name, if the current profile runs it."""
+    if name not in benchmarks():
+        near = nearest(name, benchmarks())
+        raise BadInput(
+            f"there is no benchmark {name!r} in this profile; did you mean {near!r}? There are: "
+            f"{', '.join(sorted(benchmarks()))}. `evidence add benchmark` adds one of your own"
+        )
+    return benchmarks()[name]
+
+
+def select_assets(graph: Any, benchmark: Benchmark, selected: Sequence[Variant]) -> RunSelection:
+    """The scores of these variants and all their upstream assets that the benchmark needs."""
+    targets = [dg.AssetKey(f"scores/{v.place}".split("/")) for v in selected]
+    targets += [dg.AssetKey(f"counterfactuals/{v.place}".split("/")) for v in selected if v.counterfactual]
+    # Assets with these partitions depend on the sources of every benchmark in the family; keep this benchmark's.
+    shared = (question_partitions(benchmark.family), benchmark_partitions(benchmark.family))
+
+    def needs_parent(key: dg.AssetKey, parent: dg.AssetKey) -> bool:
+        return graph.get(key).partitions_def not in shared or is_relevant(parent, f"{benchmark.name}|0")
+
+    return RunSelection(_with_upstream(graph, targets, needs_parent), benchmark.name)
+
+
+def select_harvests(graph: Any, harvests: Sequence[Variant]) -> RunSelection:
+    """All scores of these harvests and all their upstream assets."""
+    scores = tuple(f"scores/{v.place}" for v in harvests)
+    targets = [
+        key
+        for key in graph.materializable_asset_keys
+        if any("/".join(key.path) in (s, f"{s}_judged") or "/".join(key.path).startswith(f"{s}_on_") for s in scores)
+    ]
+    return RunSelection(_with_upstream(graph, targets, lambda key, parent: True))
+
+
+def _with_upstream(
+    graph: Any, queue: list[dg.AssetKey], needs_parent: Callable[[dg.AssetKey, dg.AssetKey], bool]
+) -> frozenset[dg.AssetKey]:
+    """These assets and all their upstream assets."""
+    keys: set[dg.AssetKey] = set()
+    while queue:
+        key = queue.pop()
+        if key not in keys and graph.has(key):
+            keys.add(key)
+            queue += [parent for parent in graph.get(key).parent_keys if needs_parent(key, parent)]
+    return frozenset(keys)
+
+
+def batches(graph: Any, selection: RunSelection) -> Iterator[list[dg.AssetKey]]:
+    """Batches of selected assets in topological order; the assets of a batch have equal partitions.
+
+    Assets with dynamic partitions (one per seed file) come last, because the partitions are created during the run.
+    """
+
+    def priority(group: list[dg.AssetKey]) -> tuple[bool, int]:
+        is_static = bool(group) and not isinstance(graph.get(group[0]).partitions_def, dg.DynamicPartitionsDefinition)
+        return is_static, len(group)
+
+    ordered = (key for level in graph.toposorted_asset_keys_by_level for key in level)
+    pending = [key for key in ordered if graph.get(key).is_executable and selection.has_asset(key)]
+    while pending:
+        groups: dict[Any, list[dg.AssetKey]] = {}
+        for key in pending:
+            node = graph.get(key)
+            pending_parents = {parent for parent in node.parent_keys if parent in pending}
+            group = groups.setdefault(node.partitions_def, [])
+            if pending_parents <= set(group):
+                group.append(key)
+        batch = max(groups.values(), key=priority)
+        if not batch:
+            raise dg.DagsterInvariantViolationError(f"assets depend on each other in a cycle: {pending}")
+        yield batch
+        pending = [key for key in pending if key not in batch]
+
+
+def split_independent(graph: Any, batch: Sequence[dg.AssetKey]) -> list[list[dg.AssetKey]]:
+    """The connected components of a batch, which can run in parallel."""
+    components: list[list[dg.AssetKey]] = []
+    for key in batch:
+        neighbours = graph.get(key).parent_keys | graph.get(key).child_keys | {key}
+        connected = [component for component in components if neighbours.intersection(component)]
+        others = [component for component in components if component not in connected]
+        components = [*others, [*chain.from_iterable(connected), key]]
+    return components
+
+
+def partitions_of(
+    graph: Any, key: dg.AssetKey, instance: dg.DagsterInstance, selection: RunSelection
+) -> list[str | None]:
+    """The selected partitions that an asset has now; [None] for an unpartitioned asset."""
+    definition = graph.get(key).partitions_def
+    if definition is None:
+        return [None]
+    names = definition.get_partition_keys(dynamic_partitions_store=instance)
+    return [name for name in names if selection.has_partition(name)]
+
+
+def is_missing_input(graph: Any, asset: AssetPartition, missing: set[AssetPartition]) -> bool:
+    """Whether an upstream asset that this partition needs is missing.
+
+    An unpartitioned asset over several benchmarks or relations runs unless all are missing; one over a corpus needs
+    every shard.
+    """
+    for key in graph.get(asset.key).parent_keys:
+        if not graph.get(key).is_executable or not is_relevant(key, asset.partition):
+            continue
+        if not graph.get(key).is_partitioned:
+            if AssetPartition(key, None) in missing:
+                return True
+            continue
+        mapped = graph.get_parent_partition_keys_for_child(asset.partition, key, asset.key)
+        lacking = [AssetPartition(key, name) in missing for name in mapped.partitions_subset.get_partition_keys()]
+        tolerates_gaps = asset.partition is None and graph.get(key).partitions_def != corpus_partitions()
+        if lacking and (all if tolerates_gaps else any)(lacking):
+            return True
+    return False
+
+
+def is_relevant(key: dg.AssetKey, partition: str | None) -> bool:
+    """Whether an asset can be upstream of a benchmark's partition: False only for sources of other benchmarks."""
+    benchmark = benchmarks().get((partition or "").split("|")[0])
+    if benchmark is None:
+        return True
+    name = "/".join(key.path)
+    other_sources = {source for b in benchmarks().values() for source in _source_keys(b)} - _source_keys(benchmark)
+    return not any(name == source or name.startswith(f"{source}/") for source in other_sources)
+
+
+def _source_keys(benchmark: Benchmark) -> set[str]:
+    graphs = {benchmark.graph, benchmark.background_graph, benchmark.taxonomy} - {""}
+    return {benchmark.raw, f"corpus/{benchmark.corpus}", *(f"knowledge/{name}" for name in graphs)}
