@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ def fit(reads: Sequence[Read]) -> dict[str, dict[str, float]]:
 
 
 def _regression(
-    signs: Sequence[dict[str, float]], labels: Sequence[bool], counts: Sequence[float], strength: float
+    signs: Sequence[Mapping[str, float]], labels: Sequence[bool], counts: Sequence[float], strength: float
 ) -> dict[str, float]:
     names = sorted({name for one in signs for name in one})
     features = np.array([[one.get(name, 0.0) for name in names] for one in signs])

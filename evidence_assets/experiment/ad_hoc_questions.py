@@ -93,7 +93,7 @@ def question_of(text: str, options: Sequence[str], source: Source, table: Table 
 def cells_as_options(table: Table, question: str) -> list[str]:
     """What the table itself could answer: the outcome of the operation that is asked for, and cells of its body, those
     that the question speaks for most."""
-    view = TableView.of(table.table_id, table.caption, table.header, table.rows)
+    view = TableView.of(table.table_id, table.caption, table.header, table.rows).upright
     outcome = work_out(view, question)
     found = [f"{outcome.number:g}"] if outcome is not None and outcome.number is not None else []
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in table.rows for cell in row if cell.strip()))

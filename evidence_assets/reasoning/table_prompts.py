@@ -11,9 +11,17 @@ from collections.abc import Sequence
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.tables.solver import outside_items, view_of
+from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tasks import CAPTION, IN_A_TABLE, ChainStep, ChooseAnswer, EvidenceItem, ExplainOption
+from evidence_assets.reasoning.tasks import (
+    CAPTION,
+    IN_A_TABLE,
+    OF_A_TABLE,
+    ChainStep,
+    ChooseAnswer,
+    EvidenceItem,
+    ExplainOption,
+)
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words, asked, fenced, is_claim, listed, negated
 
 TASKS = frozenset({"verification", "table_qa"})
@@ -74,10 +82,15 @@ def stances(task: ExplainOption) -> dict[str, str]:
     return {field: field if field == stance else "" for field in STANCES.values()}
 
 
+def outside_items(evidence: Sequence[EvidenceItem]) -> list[EvidenceItem]:
+    """The evidence that is not of a table."""
+    return [item for item in evidence if item.kind not in OF_A_TABLE]
+
+
 def table_text(view: TableView, *, marked: bool = True) -> str:
     """A table as text with bars between cells, each ``marked`` one led by its place, so that it can be cited."""
     lines = [f"[{CAPTION}] {view.caption}" if marked else f"Caption: {view.caption}"] if view.caption else []
-    for i in sorted({*view.shape.header_rows, *view.shape.sections, *view.body}):
+    for i in sorted({*view.header_rows, *view.sections, *view.body}):
         cells = [view.cell((i, j)).plain for j in view.columns]
         if marked:
             cells = [f"[r{i}c{j}] {text or '(empty)'}" for j, text in zip(view.columns, cells, strict=True)]
@@ -91,9 +104,7 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     A reply without text is refused, and one that cites what was not given.
     """
     view, ids = view_of(task.evidence)
-    places = {
-        f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.shape.grid) for j in range(len(row))
-    }
+    places = {f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.grid) for j in range(len(row))}
     places |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
     places |= {f"o{n}": item.evidence_id for n, item in enumerate(outside_items(task.evidence), 1)}
     parts: list[str] = []

@@ -1,14 +1,10 @@
-"""Typed cells: the numbers, percentages, ranges, spreads, p-values, counts and dates that a text states.
-
-Every value keeps its span in the reading copy (`Cell.plain`), so that a reader can check it.
-"""
+"""Typed cells: the numbers, percentages, ranges, spreads and dates that a text states, each with its place in it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
-from decimal import Decimal
 from functools import lru_cache
 from math import isfinite
 from typing import Literal
@@ -16,22 +12,19 @@ from typing import Literal
 from evidence_assets.reasoning.tables.lexicon import lexicon, words
 from evidence_assets.reasoning.tables.text import latin_digits, plain_text, unit_in
 
-Kind = Literal["number", "percentage", "count", "range", "deviation", "p_value", "date"]
+Kind = Literal["number", "percentage", "range", "spread", "date"]
 
 
 @dataclass(frozen=True)
 class CellValue:
     """One value stated in a text, with the words that it was read from and their place in the reading copy."""
 
-    kind: Kind  # a count is a whole number of something named ("161 children"), a deviation a spread that stands alone
+    kind: Kind
     value: float  # the number; the middle of a range; the proleptic ordinal day of a date
     text: str
     start: int
     end: int
     unit: str = ""  # unit or counted noun as written, "%" for percentages
-    low: float | None = None  # bounds of a range
-    high: float | None = None
-    deviation: float | None = None  # spread given with the value, by ± or in parentheses
     comparator: str = ""  # "<", ">", "≤", "≥" or "≈" where the text bounds the value instead of stating it
     scale: float = 1.0  # factor by which a word behind the number scaled it; the value holds it already
 
@@ -67,7 +60,7 @@ class Cell:
     @property
     def quantity(self) -> CellValue | None:
         """First value that can be compared as a quantity, or None."""
-        return next((v for v in self.values if v.kind in {"number", "percentage", "count", "range"}), None)
+        return next((v for v in self.values if v.kind in {"number", "percentage", "range"}), None)
 
     @property
     def number(self) -> float | None:
@@ -77,7 +70,7 @@ class Cell:
     def is_one_amount(self) -> bool:
         """Whether it is one number and no more than its bound and unit; "20s" and "5 A" are no amounts."""
         value = self.quantity
-        if value is None or len(self.values) > 1 or value.deviation is not None or value.text != self.plain:
+        if value is None or len(self.values) > 1 or value.text != self.plain:
             return False
         return value.unit in {"", "%"} or (len(value.unit) > 1 and value.unit.casefold() not in words("no_units"))
 
@@ -102,15 +95,15 @@ _DATE_FORMS = ("%Y-%m-%d", "%d %b %Y", "%b %d %Y", "%b %Y", "%m/%Y", "%Y")
 _COMPARATORS: dict[str, str] = lexicon()["comparators"]
 _COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len, reverse=True))
 _SCALES: dict[str, float] = lexicon()["scales"]
+_SCALED_DIGITS = 6  # 2.3 million is 2,300,000, which binary fractions miss
 _SCALE = r"(?:[\s-]?(?:thousand|million|billion|trillion)s?\b|\s?(?-i:[bB]n)\b|(?-i:[KkMB])(?![A-Za-z]))"
 _PERCENT = r"(?:%|percentage\s+points?|percent\b|per\s+cent\b)"
 _STARS = r"(?:\s?\*{1,4})?"
-_SPREAD = r"(?:±|\+/-|\+-)"
+_SPREAD = r"(?:±|\+/-|\+-|(?:SD|SE|s\.d\.|s\.e\.)[:=\s])"
 
 _PATTERN = re.compile(
     rf"""
-    (?P<p>\bp(?:[\s-]?values?(?:\s*(?P<p_colon>:))?)?\s*(?P<p_cmp><=|>=|[<>=≤≥]|of|was|is|(?(p_colon)|(?!)))\s*
-      (?P<p_val>(?:0,\d+(?![\d,])|\d*\.?\d+)(?:[eE][+-]?\d+)?))
+    (?P<p_value>\bp(?:[\s-]?values?)?\s*(?:<=|>=|[<>=≤≥:]|of|was|is)\s*(?:0,\d+(?![\d,])|\d*\.?\d+)(?:e[+-]?\d+)?)
   | (?P<date>(?<!\d)\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}\s+\d{{4}}(?!\d)
       |\b{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)|(?<![\d/])(?:0?[1-9]|1[0-2])/[12]\d{{3}}(?![\d/])
       |(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
@@ -120,9 +113,6 @@ _PATTERN = re.compile(
       (?P<scale>{_SCALE}|(?(currency)(?-i:m)(?![A-Za-z])|(?!)))?[⁰¹²³⁴⁵⁶⁷⁸⁹]*
       (?:(?P<range_pct>\s?%)?\s?(?:[–—-]|to(?=\s))\s?[$€£]?(?P<to>(?<![\d.])\s?{_DIGITS}(?:[eE][+-]?\d+)?))?
       (?:{_STARS}|\s?[†‡§])(?P<pct>\s?{_PERCENT}{_STARS})?
-      (?:\s?{_SPREAD}\s?(?P<dev>{_DIGITS})(?:\s?%)?{_STARS})?
-      (?:\s?\(\s?(?P<mark>(?:±|\+/-|SD:?|SE:?|s\.d\.|s\.e\.)\s?=?\s?)?(?P<dev_in_brackets>{_DIGITS})\s?(?(mark)%?)\s?\)
-        {_STARS})?
     )
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -131,11 +121,7 @@ _WORD_AFTER = re.compile(r"(?:\s|-(?=[A-Za-z]))?(°\s?[CF]\b|[^\W\d_]+(?:/[^\W\d
 
 
 def to_float(digits: str) -> float:
-    r"""Number from its written form: thousands separators dropped, a comma before one or two digits is a decimal sign.
-
-    >>> to_float("535,544"), to_float("3,14"), to_float("- 0.87"), to_float(".5"), to_float("1\u202f234")
-    (535544.0, 3.14, -0.87, 0.5, 1234.0)
-    """
+    """Number from its written form; a comma before the last one or two digits is a decimal sign."""
     digits = re.sub(r"\s", "", digits).replace("–", "-")
     if re.fullmatch(r"[+-]?\d+,\d{1,2}", digits):
         digits = digits.replace(",", ".")
@@ -143,46 +129,32 @@ def to_float(digits: str) -> float:
 
 
 def parse_values(plain: str) -> tuple[CellValue, ...]:
-    """All values in a reading copy, in order; each is read once. A number too large for a float stays text."""
+    """All values in a reading copy, in order; p-values, confidence levels and numbers beyond all floats stay text."""
     text = latin_digits(plain)
     values: list[CellValue] = []
     for match in _PATTERN.finditer(text):
         value = _quantity(match, text) if match["num"] else _date(match) if match["date"] else None
-        value = _p_value(match) if match["p"] else value
         values += [value] if value else []
-    return tuple(v for v in values if all(isfinite(n or 0.0) for n in (v.value, v.low, v.high, v.deviation)))
+    return tuple(value for value in values if isfinite(value.value))
 
 
 def as_under(value: CellValue, header: str) -> CellValue:
-    """A value as the cells below a header write it, where the header names a scale and the value was written with one.
-
-    >>> (value,) = parse_values("23 million")
-    >>> as_under(value, "Cost (million EUR)").value, as_under(value, "Cost (EUR)").value
-    (23.0, 23000000.0)
-    """
+    """A value as cells below a header write it: "23 million" is 23 under "Cost (million EUR)"."""
     word = re.search(r"\b(thousand|million|billion|trillion|bn)s?\b", header, re.IGNORECASE)
     if word is None or value.scale == 1.0:
         return value
-    written = _scaled(value.value, 1.0 / _SCALES[word[1].lower()])
+    written = round(value.value / _SCALES[word[1].lower()], _SCALED_DIGITS)
     return replace(value, value=written, unit=value.unit or unit_in(header), scale=1.0)
 
 
 @lru_cache(maxsize=1 << 16)
 def parse_cell(text: str) -> Cell:
-    """Read one cell.
-
-    >>> [(v.kind, v.value, v.unit) for v in parse_cell("535,544 children 161 children hospitalised").values]
-    [('count', 535544.0, 'children'), ('count', 161.0, 'children')]
-    >>> value = parse_cell("[BOLD] 0.215***(0.075)").values[0]
-    >>> value.value, value.deviation
-    (0.215, 0.075)
-    """
+    """Read one cell."""
     plain = plain_text(text)
     # Numbers that markup or a line break held apart are not one number with spaces.
     values = parse_values(plain if plain == text else re.sub(r"(?<=\d) (?=\d)", "\n", plain))
     if len(values) == 1 and values[0].kind == "number" and re.fullmatch(r"\(\s?\d[^()]*\)", plain):
-        # "(0.075)" on a line of its own is the spread of the estimate above it.
-        values = (replace(values[0], kind="deviation", deviation=values[0].value),)
+        values = (replace(values[0], kind="spread"),)  # "(0.075)" alone is that of the estimate above it
     return Cell(text, plain, values)
 
 
@@ -198,41 +170,22 @@ def _date(match: re.Match[str]) -> CellValue | None:
     return None
 
 
-def _p_value(match: re.Match[str]) -> CellValue:
-    comparator = _COMPARATORS.get(match["p_cmp"], "")
-    value = float(match["p_val"].replace(",", "."))
-    return CellValue("p_value", value, match["p"], match.start(), match.end(), unit="p", comparator=comparator)
-
-
-def _scaled(number: float, scale: float) -> float:
-    """Product as if written out: 2.3 million is 2,300,000, which binary fractions miss."""
-    return float(Decimal(repr(number)) * Decimal(repr(scale))) if scale != 1.0 else number
-
-
 def _quantity(match: re.Match[str], text: str) -> CellValue:
     to = to_float(match["to"]) if match["to"] else None
-    low = high = None
-    deviation = next((to_float(match[name]) for name in ("dev", "dev_in_brackets") if match[name]), None)
     scaling = re.sub(r"[\s-]", "", match["scale"] or "").lower().removesuffix("s")
     scale = float(_SCALES[scaling]) if scaling else 1.0
-    number = _scaled(to_float(match["val"]), scale)
+    number = to_float(match["val"])
+    number = number if scale == 1.0 else round(number * scale, _SCALED_DIGITS)
     percent = bool(match["pct"] or match["range_pct"])
     kind: Kind = "percentage" if percent else "number"
     if to is not None and to > number:  # "87 - 3" is no range
-        low, high, number, kind = number, to, (number + to) / 2, "range"
+        number, kind = (number + to) / 2, "range"
     unit, end = ("%", match.end()) if percent else _unit_after(text, match.end())
-    if kind == "number" and unit and not _is_measure(unit) and number.is_integer():
-        kind = "count"
     if match["spread"]:
-        kind, deviation = "deviation", number
+        kind = "spread"
     said = text[match.start() : end].strip()
     comparator = _COMPARATORS.get((match["cmp"] or "").lower(), "")
-    return CellValue(kind, number, said, match.start(), end, unit, low, high, deviation, comparator, scale)
-
-
-def _is_measure(unit: str) -> bool:
-    """Whether a unit measures instead of naming what is counted; "mg/dL" and "m²" by what they begin with."""
-    return "°" in unit or unit.lower().split("/")[0].rstrip("²³") in words("units")
+    return CellValue(kind, number, said, match.start(), end, unit, comparator, scale)
 
 
 def _unit_after(text: str, position: int) -> tuple[str, int]:

@@ -1,7 +1,4 @@
-"""The reader's vocabulary, loaded from ``lexicon.yaml``: word sets, patterns, and words of degree in a text.
-
-General English, the same for every table. Which cells a word is about is worked out in `reading`.
-"""
+"""The reader's vocabulary, loaded from ``lexicon.yaml``: word sets, patterns, and words of degree in a text."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ from typing import Any, Literal
 import yaml
 
 from evidence_assets.reasoning.tables.text import stem
+from evidence_assets.text.words import words_with_offsets
 
 Kind = Literal["comparative", "superlative"]
-_WORD = re.compile(r"[^\W_]+(?:-[^\W\d_]+)?")
 
 
 @lru_cache(maxsize=1)
@@ -99,26 +96,21 @@ def _phrases() -> tuple[tuple[re.Pattern[str], Degree], ...]:
 
 
 def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple[Degree, ...]:
-    """Words of degree in order, those at masked positions left out.
-
-    >>> [(d.kind, d.direction, d.rank) for d in degrees("Is the second deepest lake colder than the others?")]
-    [('superlative', 1, 2), ('comparative', -1, 1)]
-    """
+    """Words of degree in order, those at masked positions left out."""
     found: list[Degree] = []
-    spoken = [(m.group().lower(), m.start(), m.end()) for m in _WORD.finditer(text) if not masked(m.start())]
+    spoken = [(word.lower(), start, end) for word, start, end in words_with_offsets(text) if not masked(start)]
     ordinals = lexicon()["ordinals"]
     for k, (word, start, end) in enumerate(spoken):
         if found and start < found[-1].end:
             continue
-        lead, _, last = word.rpartition("-")
-        rank = ordinals.get(lead) or ordinals.get(spoken[k - 1][0] if k else "", 1)
+        rank = ordinals.get(spoken[k - 1][0] if k else "", 1)
         following, _, end_of_both = spoken[k + 1] if k + 1 < len(spoken) else ("", end, end)
         if word in {"more", "most", "less", "least"} and following in adjectives():
             direction, marks = adjectives()[following]
             sign = -1 if word in {"less", "least"} else 1
             kind: Kind = "comparative" if word in {"more", "less"} else "superlative"
             found.append(replace(_degree(kind, sign * direction, marks), start=start, end=end_of_both, rank=rank))
-        elif form := _adjective_form(last if lead in ordinals else word):
+        elif form := _adjective_form(word):
             found.append(replace(form, start=start, end=end, rank=rank))
     for phrase, degree in _phrases():
         for match in phrase.finditer(text):
@@ -129,11 +121,7 @@ def degrees(text: str, masked: Callable[[int], bool] = lambda _: False) -> tuple
 
 
 def moves(text: str) -> tuple[tuple[int, int], ...]:
-    """Movements that a text speaks of, as (offset, sign): 1 up, -1 down, 0 level, 2 none that can be told.
-
-    >>> [sign for _, sign in moves("it first falls and then rises")]
-    [-1, 1]
-    """
+    """Movements that a text speaks of, as (offset, sign): 1 up, -1 down, 0 level, 2 none that can be told."""
     signs = {"up": 1, "down": -1, "level": 0, "mixed": 2}
     return tuple(sorted((m.start(), sign) for name, sign in signs.items() for m in pattern(name).finditer(text)))
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from evidence_assets.reasoning.tables.table import Place, TableView
-from evidence_assets.reasoning.tables.text import STOP_WORDS, stem, tokens, without_unit
+from evidence_assets.reasoning.tables.text import STOP_WORDS, stem, tokens, tokens_at, without_unit
 
 _SHORTEST_ALIAS = 4
 # The share of the words of a name that must be said for it to be meant.
@@ -53,35 +53,22 @@ class Word(NamedTuple):
     end: int
 
 
-def _words_in(plain: str) -> Iterator[Word]:
-    """The words of a reading copy with their places."""
-    folded, end = plain.lower(), 0
-    for token in tokens(plain):
-        start = max(folded.find(token, end), end)
-        end = start + len(token) if folded.startswith(token, start) else start
-        yield Word(token, stem(token), start, end)
-
-
 def mentions_in(view: TableView, plain: str) -> tuple[Mention, ...]:
     """The names of a table in the reading copy of a text, in order."""
-    words = list(_words_in(plain))
+    words = [Word(token, stem(token), start, end) for token, start, end in tokens_at(plain)]
     whole = _whole_mentions(view, plain, words)
     free = [word for word in words if not any(m.start < word.end and word.start < m.end for m in whole)]
     return tuple(sorted([*whole, *_partial_mentions(view, free)], key=lambda mention: mention.start))
 
 
-class _Names(NamedTuple):
-    """Every name of a table, in stems, with the rows' names, columns and cells that bear it; and the names of lines
-    by axis, as sets of stems."""
-
-    whole: dict[tuple[str, ...], tuple[set[Any], set[Any], set[Any]]]
-    lines: tuple[dict[frozenset[str], set[Any]], dict[frozenset[str], set[Any]]]
+_Bearers = tuple[set[Any], set[Any], set[Any]]
 
 
 @lru_cache(maxsize=16)  # the questions of a table mostly come together
-def _names(view: TableView) -> _Names:
-    names = _Names(defaultdict(lambda: (set(), set(), set())), (defaultdict(set), defaultdict(set)))
-    borne: list[tuple[int, str, Any]] = [(1, view.shape.labels[j], j) for j in view.columns]
+def _names(view: TableView) -> dict[tuple[str, ...], _Bearers]:
+    """Every name of a table, in stems, with the rows' names, columns and cells that bear it."""
+    names: dict[tuple[str, ...], _Bearers] = defaultdict(lambda: (set(), set(), set()))
+    borne: list[tuple[int, str, Any]] = [(1, view.labels[j], j) for j in view.columns]
     for place in ((i, j) for i in view.body for j in view.columns):
         if place[1] in view.name_columns:
             borne.append((0, view.name_at(place), place))
@@ -94,9 +81,7 @@ def _names(view: TableView) -> _Names:
         for form in dict.fromkeys([name, without_unit(name), without_brackets, name.split(":")[0].strip()]):
             stems = _stems(form)
             if stems and (form == name or (kind, stems) not in full):
-                names.whole[stems][kind].add(bearer)
-                if kind < 2:
-                    names.lines[kind][frozenset(stems)].add(bearer)
+                names[stems][kind].add(bearer)
     return names
 
 
@@ -106,7 +91,7 @@ def _stems(name: str) -> tuple[str, ...]:
 
 
 def _whole_mentions(view: TableView, plain: str, words: Sequence[Word]) -> list[Mention]:
-    names, stems = _names(view).whole, [word.stem for word in words]
+    names, stems = _names(view), [word.stem for word in words]
     longest = max(map(len, names), default=0)
     spans = (range(start, start + n) for n in range(longest, 0, -1) for start in range(len(words) - n + 1))
     taken: set[int] = set()
@@ -144,9 +129,10 @@ def _partial_mentions(view: TableView, free: Sequence[Word]) -> Iterator[Mention
     at = {word.stem: word for word in reversed(free)}
     lines_of: dict[str, set[tuple[str, Any]]] = defaultdict(set)
     names = [
-        (axis, *item)
-        for axis, names in zip(("names", "columns"), _names(view).lines, strict=True)
-        for item in names.items()
+        (axis, frozenset(name), bearers)
+        for name, (row_names, columns, _) in _names(view).items()
+        for axis, bearers in (("names", row_names), ("columns", columns))
+        if bearers
     ]
     for axis, name, bearers in names:
         for word in name:

@@ -1,20 +1,15 @@
-"""The operations that claims and questions are read into, each worked out on the cells of a table.
-
-An operation gives its value, the cells that prove it and a sentence that says what was done, or None where the cells
-that it needs hold no numbers. A question presumes that the table can answer it; a claim says what must hold.
-"""
+"""The operations that claims and questions are read into, each None where the cells that it needs hold no numbers."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
 
 from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.lexicon import Degree, moves, pattern, squeezed
+from evidence_assets.reasoning.tables.lexicon import moves, pattern, squeezed
 from evidence_assets.reasoning.tables.reading import Condition, Reading, rows_with
 from evidence_assets.reasoning.tables.table import Place, TableStep, TableView
 from evidence_assets.reasoning.tables.text import unit_in
@@ -33,35 +28,22 @@ class Outcome:
     number: float  # a computed number; of an order or a trend the share of cases in which it holds
     rows: tuple[int, ...] = ()  # the rows asked for
     pattern: tuple[int, ...] = ()  # movements of a series in turn: 1 up, -1 down, 0 level; of more than two only 2
+    holds: bool | None = None  # whether it is as a claim says; None where the claim says nothing of it
 
     def shown_for(self, row: int | None) -> tuple[Place, ...]:
         """The cells that show how one row stands to the outcome: its own, and those it is held against."""
-        if row is None:
+        if row is None or (self.operation == "superlative" and row in self.rows):
             return self.cells
         if self.operation == "superlative":
-            return (
-                self.cells
-                if row in self.rows
-                else tuple(place for place in self.cells if place[0] in {row, *self.rows})
-            )
+            return tuple(place for place in self.cells if place[0] in {row, *self.rows})
         beside = [place for place in self.cells if place[0] not in self.rows]
         return tuple(dict.fromkeys([*beside, *((row, j) for i, j in self.cells if i in self.rows)]))
 
 
-class WorkedOut(NamedTuple):
-    """What a text is read into, worked out; of a claim whether it says so, None where it says nothing of the value."""
-
-    outcome: Outcome | None
-    holds: bool | None = None
-
-
-def work_out(reading: Reading) -> WorkedOut | None:
+def work_out(reading: Reading) -> Outcome | None:
     """The first operation that gives a value, of a claim one of which it says something."""
-    for rule in (_trend, _count, _pair, _extreme, _comparison, _together):
-        result = rule(reading)
-        if result is not None and result.outcome is not None and (reading.presumes or result.holds is not None):
-            return result
-    return None
+    outcomes = (rule(reading) for rule in (_trend, _count, _pair, _extreme, _comparison, _together))
+    return next((found for found in outcomes if found and (reading.presumes or found.holds is not None)), None)
 
 
 def whose_cells(view: TableView, cells: Sequence[Place]) -> tuple[TableStep, ...]:
@@ -72,9 +54,9 @@ def whose_cells(view: TableView, cells: Sequence[Place]) -> tuple[TableStep, ...
     cited = [place for place in (*names, *heads) if place not in set(cells)]
     if not cited:
         return ()
-    named = ", ".join(f"{view.line(i)} is that of “{view.row_name(i)}”" for i in rows[:_ROWS_NAMED])
+    named = ", ".join(f"{view.row_number(i)} is that of “{view.row_name(i)}”" for i in rows[:_ROWS_NAMED])
     more = f", and so on for {len(rows)} rows" if len(rows) > _ROWS_NAMED else ""
-    return (view.step("find_row", f"{named}{more}." if named else "The column is headed so.", cited),)
+    return (TableStep("find_row", f"{named}{more}." if named else "The column is headed so.", tuple(cited)),)
 
 
 def _ranking(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
@@ -101,26 +83,21 @@ def trend(view: TableView, column: int, along: int, direction: int = 1) -> Outco
     return Outcome("trend", text, cells, ups / len(signs), pattern=movement)
 
 
-def _trend(reading: Reading) -> WorkedOut | None:
+def _trend(reading: Reading) -> Outcome | None:
     """A column moves one way while another one does."""
-    text = reading.text
-    moving = [(at, sign) for at, sign in moves(text) if not reading.masked(at)]
-    cue = pattern("ordered").search(text)
-    behind = sorted((m.start, c) for c, m in reading.measures.items() if cue and m.start >= cue.end())
-    column = next((c for c in reading.measures if not behind or c != behind[0][1]), None)
-    if reading.rows or not moving or cue is None or not behind or column is None:
+    text, measures, cue = reading.text, reading.measures, pattern("ordered").search(reading.text)
+    behind = sorted((mention.start, j) for j, mention in measures.items() if cue and mention.start >= cue.end())
+    if reading.rows or cue is None or not behind:
         return None
     start, along = behind[0]
+    column = next((column for column in measures if column != along), along)
     comma = text.find(",", start)
     end = behind[1][0] if len(behind) > 1 else comma if comma >= 0 else len(text)
-    moves_along = [sign for at, sign in moving if cue.start() <= at < end]
-    outcome = trend(reading.view, column, along, -1 if moves_along[:1] == [-1] else 1)
-    said = squeezed(sign for at, sign in moving if not cue.start() <= at < end)
-    if outcome is None or not said:
-        return WorkedOut(outcome)
-    if len(said) > 1 or said[0] not in (1, -1) or reading.says("all"):
-        return WorkedOut(outcome, outcome.pattern == said)
-    return WorkedOut(outcome, said[0] * (outcome.number - 0.5) > 0)
+    moving = [(cue.start() <= at < end, sign) for at, sign in moves(text) if not reading.masked(at)]
+    falls = next((sign for led, sign in moving if led), 1) == -1
+    outcome = trend(reading.view, column, along, -1 if falls else 1)
+    said = squeezed(sign for led, sign in moving if not led)
+    return replace(outcome, holds=outcome.pattern == said) if outcome and said else outcome
 
 
 def count(view: TableView, conditions: Sequence[Condition], beside: Sequence[Place] = ()) -> Outcome:
@@ -134,23 +111,19 @@ def count(view: TableView, conditions: Sequence[Condition], beside: Sequence[Pla
     return Outcome("count", text, (*beside, *cells), float(len(rows)), rows)
 
 
-def _count(reading: Reading) -> WorkedOut | None:
+def _count(reading: Reading) -> Outcome | None:
     """How many rows satisfy something; of a claim, whether as many do as it says."""
-    view = reading.view
-    if reading.presumes:
-        if not reading.says("count"):
-            return None
-        conditions = reading.demands()
-        return WorkedOut(count(view, conditions)) if conditions and not reading.rows else None
-    number = None if reading.rows else _counting_number(reading)
-    if number is None or number.value % 1:
+    if reading.rows or (reading.presumes and not reading.says("count")):
+        return None
+    number = None if reading.presumes else _counting_number(reading)
+    if not reading.presumes and (number is None or number.value % 1):
         return None
     conditions = reading.demands(number)
     named = [condition.column for condition in conditions if condition.number is None]
-    if not conditions or len(set(named)) < len(named):
+    if not conditions or (number and len(set(named)) < len(named)):
         return None  # no row has two names
-    outcome = count(view, conditions)
-    return WorkedOut(outcome, number.is_met(outcome.number))
+    outcome = count(reading.view, conditions)
+    return replace(outcome, holds=number.is_met(outcome.number)) if number else outcome
 
 
 def _counting_number(reading: Reading) -> CellValue | None:
@@ -174,31 +147,29 @@ def pair(view: TableView, operation: str, first: Place, second: Place) -> Outcom
     return Outcome(operation, text, (first, second), value)
 
 
-def _pair(reading: Reading) -> WorkedOut | None:
+def _pair(reading: Reading) -> Outcome | None:
     """Two rows differ by a number, or one is a multiple of the other."""
     if len(reading.rows) != 2 or len(reading.numbers) > 1:
         return None
-    number = reading.numbers[0] if reading.numbers else None
-    column = reading.measured(reading.degrees[0] if reading.degrees else None)
+    view, number = reading.view, next(iter(reading.numbers), None)
+    comparative = reading.degree("comparative")
+    column = reading.measured(next(iter(reading.degrees), None))
     if column is None and number is not None:
         column = reading.column_of(number)
-    if column is None:
+    is_ratio = reading.says("ratio")
+    more = comparative is not None and (number is not None or reading.says("how_much_more"))
+    if column is None or not (is_ratio or more or reading.says("difference")):
         return None
     first, second = ((row, column) for row in reading.rows)
-    comparative = reading.degree("comparative")
-    if reading.says("ratio"):
-        outcome = pair(reading.view, "ratio", first, second)
-        return WorkedOut(outcome, number.states(outcome.number) if number and outcome else None)
-    more = comparative is not None and (number is not None or reading.says("how_much_more"))
-    if not (more or reading.says("difference")):
-        return None
-    outcome = pair(reading.view, "difference", first, second)
+    outcome = pair(view, "ratio" if is_ratio else "difference", first, second)
     if outcome is None or number is None:
-        return WorkedOut(outcome)
-    a, b = reading.view.number(first) or 0.0, reading.view.number(second) or 0.0
+        return outcome
+    if is_ratio:
+        return replace(outcome, holds=number.states(outcome.number))
+    a, b = view.number(first) or 0.0, view.number(second) or 0.0
     right = comparative is None or reading.direction(comparative, column) * (a - b) > 0
-    relative = number.kind == "percentage" and b != 0.0 and unit_in(reading.view.shape.labels[column]) != "%"
-    return WorkedOut(outcome, right and number.states(abs(a / b - 1) * 100 if relative else outcome.number))
+    relative = number.kind == "percentage" and b != 0.0 and unit_in(view.labels[column]) != "%"
+    return replace(outcome, holds=right and number.states(abs(a / b - 1) * 100 if relative else outcome.number))
 
 
 def extreme(view: TableView, column: int, among: Sequence[int], direction: int, rank: int = 1) -> Outcome | None:
@@ -215,7 +186,7 @@ def extreme(view: TableView, column: int, among: Sequence[int], direction: int, 
     return Outcome("superlative", text, tuple((i, column) for i in (*others, *best)), values[rank - 1], tuple(best))
 
 
-def _extreme(reading: Reading) -> WorkedOut | None:
+def _extreme(reading: Reading) -> Outcome | None:
     """A row is the greatest or smallest: said so, or as "none is greater", or as "greater than any other"."""
     view, named = reading.view, list(reading.rows)
     degree = reading.degree("superlative") if reading.presumes else next(iter(reading.degrees), None)
@@ -223,17 +194,16 @@ def _extreme(reading: Reading) -> WorkedOut | None:
     if degree is None or column is None or not (reading.presumes or len(named) == 1):
         return None
     if degree.kind == "comparative":
-        # "None is smaller than A" and "A is smaller than any other" say the same of A.
-        none = next((m.start() for m in pattern("none").finditer(reading.text) if not reading.masked(m.start())), None)
-        none_is = none is not None and none < degree.start < reading.rows[named[0]].start
+        none = pattern("none").search(reading.text)
+        none_is = none is not None and none.start() < degree.start < reading.rows[named[0]].start
         if not none_is and not reading.says("others"):
             return None
     among = rows_with(view, [condition for condition in reading.demands() if condition.column != column])
     rows = named if len(named) > 1 else among
     outcome = extreme(view, column, rows, reading.direction(degree, column), degree.rank)
     if outcome is None or len(named) != 1 or named[0] not in among:
-        return WorkedOut(outcome)
-    return WorkedOut(outcome, view.number((named[0], column)) == outcome.number)
+        return outcome
+    return replace(outcome, holds=view.number((named[0], column)) == outcome.number)
 
 
 def order(
@@ -261,42 +231,33 @@ def order(
     return Outcome(operation, text, cells, math.fsum(shares) / len(shares))
 
 
-def _comparison(reading: Reading) -> WorkedOut | None:
+def _comparison(reading: Reading) -> Outcome | None:
     """One row has more than others; of a question, which rows have more than one, than a number, or the most."""
-    view, text, rows = reading.view, reading.text, reading.rows
-    degree = reading.degree("comparative")
+    view, rows, degree = reading.view, reading.rows, reading.degree("comparative")
     column = reading.measured(degree)
     conditions = reading.demands() if reading.presumes and reading.says("asks_for_rows") and not rows else []
     if degree is None:
-        bounded = conditions and any(number.comparator for number in reading.numbers)
-        return WorkedOut(count(view, conditions)) if bounded else None
+        return count(view, conditions) if conditions and any(number.comparator for number in reading.numbers) else None
     if column is None:
         return None
     direction = reading.direction(degree, column)
-    than = pattern("than").search(text, degree.end)
+    than = pattern("than").search(reading.text, degree.end)
     if not reading.presumes:
-        pairs = [((i, column), (j, column), direction) for i, j in _compared_rows(reading, degree, than)]
-        outcome = order(view, pairs, 0.0)
-        return WorkedOut(outcome, outcome.number == 1.0) if outcome else None
+        border = than.start() if than else degree.start
+        before = {row: mention.start < border for row, mention in rows.items()}
+        pairs = [(i, j) for i in rows for j in rows if before[i] and not before[j]]
+        outcome = order(view, [((i, column), (j, column), direction) for i, j in pairs], 0.0)
+        return replace(outcome, holds=outcome.number == 1.0) if outcome else None
     after = [row for row, mention in rows.items() if mention.start > degree.end and (than or degree.in_time)]
     limit = view.number((after[0], column)) if len(rows) == 1 and after else None
     if limit is not None:
         bound = CellValue("number", limit, f"{limit:g}", 0, 0, comparator=">" if direction > 0 else "<")
-        return WorkedOut(count(view, [Condition(column, number=bound)], [(after[0], column)]))
+        return count(view, [Condition(column, number=bound)], [(after[0], column)])
     if reading.numbers and conditions:
-        return WorkedOut(count(view, conditions))
+        return count(view, conditions)
     if than or (degree.verb and not rows) or len(rows) == 1:
         return None
-    # "Which working dog is lighter?"
-    return WorkedOut(extreme(view, column, tuple(rows) or view.body, direction))
-
-
-def _compared_rows(reading: Reading, degree: Degree, than: re.Match[str] | None) -> list[tuple[int, int]]:
-    """Each row of which more is said with each that it is set against."""
-    border = than.start() if than else degree.start
-    left = [row for row, mention in reading.rows.items() if mention.start < border]
-    right = [row for row, mention in reading.rows.items() if mention.start >= border]
-    return [(i, j) for i in left for j in right]
+    return extreme(view, column, tuple(rows) or view.body, direction)  # "Which working dog is lighter?"
 
 
 def together(view: TableView, things: Sequence[tuple[int | None, frozenset[Place]]]) -> Outcome | None:
@@ -318,7 +279,7 @@ def together(view: TableView, things: Sequence[tuple[int | None, frozenset[Place
     return Outcome("look_up", text, tuple(cells), float(most == len(things)), tuple(best))
 
 
-def _together(reading: Reading) -> WorkedOut | None:
+def _together(reading: Reading) -> Outcome | None:
     """One row holds all that the claim says, whether or not it names the row."""
     things = reading.things
     columns = [column for column, _ in things if column is not None]
@@ -329,4 +290,4 @@ def _together(reading: Reading) -> WorkedOut | None:
     if reading.numbers and not set(reading.measures) <= set(columns):
         return None  # "the precision and the recall are above 60" says so of both
     outcome = together(reading.view, things)
-    return WorkedOut(outcome, outcome.number == (0.0 if reading.says("neither") else 1.0)) if outcome else None
+    return replace(outcome, holds=outcome.number == (0.0 if reading.says("neither") else 1.0)) if outcome else None

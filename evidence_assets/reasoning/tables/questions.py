@@ -1,17 +1,4 @@
-"""Multiple-choice questions answered from one table: worked out where the words call for it, else read in one cell.
-
-A cell speaks for an option as far as
-
-* it says what the option says (``match``), in words or in runs of letters (``option spelling``);
-* the rest of its row holds the question's words, rare ones above all (``row``), or is named by them whole (``key``);
-* the question says what the rest of its row holds (``said``), rather than one of many things that it lists;
-* its column is what the question asks for (``header``);
-* the rest of its row is spelled like the question (``spelling``), so that "French" says something of a row about
-France.
-
-The weights were set on the first half of the TabMCQ subset; each term lies in [0, 1]. Where the question calls for an
-operation, an option that is its value has more support than any cell can give.
-"""
+"""Multiple-choice questions answered from one table: worked out where the words call for it, else read in one cell."""
 
 from __future__ import annotations
 
@@ -20,23 +7,19 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from evidence_assets.reasoning.tables import operations
-from evidence_assets.reasoning.tables.cells import CellValue, parse_cell, parse_values
+from evidence_assets.reasoning.tables.cells import CellValue, parse_cell
 from evidence_assets.reasoning.tables.lexicon import moves, squeezed
 from evidence_assets.reasoning.tables.operations import Outcome, whose_cells
 from evidence_assets.reasoning.tables.reading import read_text
 from evidence_assets.reasoning.tables.table import Place, TableChain, TableStep, TableView
-from evidence_assets.reasoning.tables.text import (
-    alternatives,
-    letter_runs,
-    plain_text,
-    same_word,
-    spelled_like,
-    stem,
-    tokens,
-    word_set,
-)
+from evidence_assets.reasoning.tables.text import alternatives, letter_runs, same_word, stem, tokens, word_set
 
-MATCH, ROW, KEY, HEADER, SPELLING, OPTION_SPELLING, SAID = 1.0, 1.0, 0.3, 0.25, 0.3, 0.1, 0.1
+# What speaks for a cell, each a share in [0, 1]; weighed on the first half of the TabMCQ subset.
+MATCH, OPTION_SPELLING = 1.0, 0.1  # it says what the option says: its words, its runs of letters
+ROW, KEY = 1.0, 0.3  # the rest of its row holds the question's words, rare ones above all, and a whole name
+SAID = 0.1  # the question says what the rest of its row holds, rather than one of many things that it lists
+HEADER = 0.25  # its column is what the question asks for
+SPELLING = 0.3  # the rest of its row is spelled like the question: "French" says something of a row about France
 _LARGEST = MATCH + ROW + KEY + HEADER + SPELLING + OPTION_SPELLING + SAID
 # Options whose best cells differ by less than this are equally supported.
 TIED_SUPPORT = 0.01 / _LARGEST
@@ -55,11 +38,6 @@ def option_match(option: str, cell: str) -> float:
     """How far an option is a cell, or the closest of the alternatives that the cell lists.
 
     Where both are one number with at most a unit, whether it is the same number; else the Dice overlap of their words.
-
-    >>> option_match("stars", "planets; stars"), option_match("nine", "9"), option_match("moon", "sun")
-    (1.0, 1.0, 0.0)
-    >>> option_match("12Kg", "12"), option_match("2 kg", "12 kg"), option_match("1 kg", "less than 1 kg")
-    (1.0, 0.0, 0.5)
     """
     return max((_part_match(option, part) for part in alternatives(cell)), default=0.0)
 
@@ -78,20 +56,14 @@ def _part_match(option: str, part: str) -> float:
 
 @lru_cache(maxsize=64)  # it is asked anew for each option of a question
 def work_out(view: TableView, question: str) -> Outcome | None:
-    """The value that a question asks for; None where it asks for none that the table can show.
-
-    >>> view = TableView.of("t", "", ["Lake", "Depth (m)"], [["Como", "425"], ["Garda", "346"], ["Iseo", "251"]])
-    >>> work_out(view, "How much deeper is Como than Garda?").number
-    79.0
-    """
-    result = operations.work_out(read_text(view, question, presumes=True))
-    return None if result is None else result.outcome
+    """The value that a question asks for; None where it asks for none that the table can show."""
+    return operations.work_out(read_text(view, question, presumes=True))
 
 
 def _numbers_of(option: str) -> tuple[CellValue, ...]:
     """Numbers that an option states in figures, or in one word."""
     stems = [stem(token) for token in tokens(option)]
-    return parse_values(plain_text(option)) or (parse_values(stems[0]) if len(stems) == 1 else ())
+    return parse_cell(option).values or (parse_cell(stems[0]).values if len(stems) == 1 else ())
 
 
 def _place_of(view: TableView, option: str, rows: Sequence[int]) -> Place | None:
@@ -114,7 +86,7 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> dict[i
     asked, vocabulary = word_set(question), view.word_weights.keys()
     asked |= {known for word in asked - vocabulary for known in vocabulary if same_word(word, known)}
     known = asked & vocabulary
-    heads = {j: word_set(view.shape.labels[j]) & asked for j in view.columns}
+    heads = {j: word_set(view.labels[j]) & asked for j in view.columns}
     asked_heads = len(frozenset().union(*heads.values()))
     letters = letter_runs(question)
     naming = [j for j in view.columns if not view.says_one_thing(j)]
@@ -135,11 +107,18 @@ def read_cells(view: TableView, question: str, options: Sequence[str]) -> dict[i
             if shared:
                 around += ROW * shared / view.weight_of(known) + SAID * shared / view.weight_of(rest)
             for o, match in enumerate(shares):
-                support = (MATCH * match + OPTION_SPELLING * spelled_like(options[o], texts[j]) + around) / _LARGEST
+                support = (MATCH * match + OPTION_SPELLING * _spelled_like(options[o], texts[j]) + around) / _LARGEST
                 support *= 1.0 if shared or key else TIED_TO_NOTHING
                 if match and (o not in best or support > best[o].support):
                     best[o] = CellReading(support, (i, j), match, (i, -key_at) if key else None)
     return best
+
+
+@lru_cache(maxsize=1 << 16)
+def _spelled_like(option: str, cell: str) -> float:
+    """Dice overlap of an option and a cell in runs of letters."""
+    left, right = letter_runs(option), letter_runs(cell)
+    return 2 * len(left & right) / (len(left) + len(right)) if left or right else 0.0
 
 
 def _named_share(text: str, asked: frozenset[str]) -> float:
@@ -155,14 +134,12 @@ def _named_share(text: str, asked: frozenset[str]) -> float:
 def option_chains(
     view: TableView, question: str, labels: Sequence[str], options: Sequence[str]
 ) -> tuple[TableChain, ...]:
-    """A chain for each option: the weightiest cell that speaks for it, or how it stands to what the question asks
-    for."""
-    upright = view.upright
-    best = read_cells(upright, question, options)
-    chains = [_chain(upright, label, options[o], best.get(o)) for o, label in enumerate(labels)]
-    outcome = work_out(upright, question)
+    """A chain for each option: its weightiest cell, or how it stands to what the question asks for."""
+    best = read_cells(view, question, options)
+    chains = [_chain(view, label, options[o], best.get(o)) for o, label in enumerate(labels)]
+    outcome = work_out(view, question)
     if outcome is not None:
-        chains = [_worked_chain(upright, outcome, *pair) for pair in zip(options, chains, strict=True)]
+        chains = [_worked_chain(view, outcome, *pair) for pair in zip(options, chains, strict=True)]
     return tuple(chains)
 
 
@@ -179,11 +156,11 @@ def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableCh
         shown = tuple(cell for cell in outcome.shown_for(named[0] if named else None) if view.said(cell))
     else:
         agrees = bool(numbers) and numbers[0].states(outcome.number)
-    steps = (*whose_cells(view, shown), view.step(outcome.operation, outcome.text, shown))
+    steps = (*whose_cells(view, shown), TableStep(outcome.operation, outcome.text, shown))
     if not agrees:
         differs = TableStep("differs", f"That is not “{option}”.")
         return TableChain(chain.hypothesis, (*steps, differs, *chain.steps), _BESIDE * chain.support)
-    last = view.step("agrees", f"That is “{option}”.", () if place is None else (place,))
+    last = TableStep("agrees", f"That is “{option}”.", () if place is None else (place,))
     return TableChain(chain.hypothesis, (*steps, last), _WORKED)
 
 
@@ -193,10 +170,10 @@ def _chain(view: TableView, label: str, option: str, reading: CellReading | None
     steps = []
     if reading.key_place is not None:
         key = view.said(reading.key_place)
-        said = f"{view.line(reading.place[0])} holds “{key}”, which the question names."
-        steps.append(view.step("find_row", said, (reading.key_place,)))
+        said = f"{view.row_number(reading.place[0])} holds “{key}”, which the question names."
+        steps.append(TableStep("find_row", said, (reading.key_place,)))
     text = view.said(reading.place)
     relation = "says" if reading.match == 1.0 else "comes near to"
     read = f"There, under “{view.label(reading.place[1])}”, stands “{text}”: it {relation} “{option}”."
-    steps.append(view.step("look_up", read, (*view.heads(reading.place[1]), reading.place)))
+    steps.append(TableStep("look_up", read, (*view.heads(reading.place[1]), reading.place)))
     return TableChain(label, tuple(steps), reading.support)

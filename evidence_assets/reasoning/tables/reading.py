@@ -1,7 +1,4 @@
-"""A text read against a table: the lines and cells it names, the numbers it states, what it compares and demands.
-
-Which operation a text calls for is worked out in `reader`.
-"""
+"""A text read against a table: the lines and cells it names, the numbers it states, what it compares and demands."""
 
 from __future__ import annotations
 
@@ -17,7 +14,9 @@ from evidence_assets.reasoning.tables.mentions import Mention, mentions_in
 from evidence_assets.reasoning.tables.table import Place, TableView
 from evidence_assets.reasoning.tables.text import NUMBER_WORDS, plain_text, stem, tokens, unit_in, without_unit
 
-_NOT_A_NUMBER_AFTER = frozenset({"which", "this", "that", "no", "any", "the", "other", "another", "each"})
+# "One" is a number less often than not.
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')})\b", re.IGNORECASE)
+_PADDING = "\n"  # stands for the letters of a number in words that its figures leave over
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,6 @@ class Condition:
     column: int
     texts: frozenset[str] = frozenset()
     number: CellValue | None = None
-    at: int = 0  # where the text says so
 
     def is_met(self, view: TableView, row: int) -> bool:
         place = (row, self.column)
@@ -153,12 +151,12 @@ class Reading:
         """The named numeric column nearest to a number, or the only one whose header has the number's unit."""
         if self.measures:
             return min(self.measures.items(), key=lambda item: _gap(item[1], number.start, number.end))[0]
-        labels = self.view.shape.labels
+        labels = self.view.labels
         return only(j for j in self.view.numeric if number.unit and unit_in(labels[j]) == number.unit)
 
     def _hinted(self, degree: Degree | None) -> int | None:
         """The measure whose header alone holds most of the words that headers of a degree tend to hold."""
-        labels, headers = self.view.shape.labels, degree.headers if degree is not None else frozenset()
+        labels, headers = self.view.labels, degree.headers if degree is not None else frozenset()
         fitting = {j: len(headers & set(map(stem, tokens(without_unit(labels[j]))))) for j in self.view.measures}
         most = max(fitting.values(), default=0)
         return only(j for j, count in fitting.items() if count == most) if most else None
@@ -182,7 +180,7 @@ class Reading:
 
     def direction(self, degree: Degree, column: int) -> int:
         """Direction of a degree among the numbers of a column: the older has the greater age but the earlier year."""
-        if degree.judging and less_is_better(self.view.shape.labels[column]):
+        if degree.judging and less_is_better(self.view.labels[column]):
             return -degree.direction
         return degree.in_time if degree.in_time and column in self.view.dated else degree.direction
 
@@ -197,19 +195,19 @@ class Reading:
             if column is None:
                 return None
             sign = number.comparator or (">" if self.direction(led, column) > 0 else "<")
-            return Condition(column, number=replace(number, comparator=sign), at=number.start)
+            return Condition(column, number=replace(number, comparator=sign))
         column = self.column_of(number)
-        return None if column is None else Condition(column, number=number, at=number.start)
+        return None if column is None else Condition(column, number=number)
 
     def demands(self, without: CellValue | None = None) -> list[Condition]:
-        """What the text demands of the cells of rows, in the order in which it says so."""
+        """What the text demands of the cells of rows: by its numbers, then by its values."""
         demands = [self._demanded(number) for number in self.numbers if number is not without]
         for mention, column in self._values.items():
             if column is None:
                 column = Counter(j for _, j in mention.cells).most_common(1)[0][0]
             texts = frozenset(self.view.said(place) for place in mention.cells if place[1] == column)
-            demands.append(Condition(column, texts, None, mention.start))
-        return sorted(filter(None, demands), key=lambda condition: condition.at)
+            demands.append(Condition(column, texts))
+        return [condition for condition in demands if condition is not None]
 
     @property
     def denied(self) -> bool:
@@ -222,28 +220,19 @@ def read_text(view: TableView, text: str, *, presumes: bool = False) -> Reading:
     plain = plain_text(text)
     mentions = mentions_in(view, plain)
     # "23 million" is written as 23 under "Cost (million)"; a text often means a column without naming it.
-    heads = " ".join(view.shape.labels)
+    heads = " ".join(view.labels)
     numbers = tuple(as_under(number, heads) for number in _numbers_in(plain, mentions))
     return Reading(view, plain, mentions, numbers, presumes)
 
 
 def _numbers_in(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:
     """Numbers of a text in figures or words that lie in no name, with the words that bound them."""
-    ends: dict[int, int] = {}
-
-    def in_figures(match: re.Match[str]) -> str:
-        before = re.search(r"(\w+)\W*$", plain[: match.start()])
-        if match[0].lower() == "one" and before and before[1].lower() in _NOT_A_NUMBER_AFTER:
-            return match[0]
-        figures = stem(match[0].lower())
-        ends[match.start() + len(figures)] = match.end()
-        return figures.ljust(len(match[0]), "\n")
-
-    copy = re.sub(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b", in_figures, plain, flags=re.IGNORECASE)
+    copy = _NUMBER_WORD.sub(lambda match: stem(match[0].lower()).ljust(len(match[0]), _PADDING), plain)
     numbers = []
     for value in parse_values(copy):
         digit = re.search(r"\d", value.text)
         figures = value.start + (digit.start() if digit else 0)
-        if value.kind != "p_value" and not any(m.start <= figures < m.end for m in mentions):
-            numbers.append(replace(value, end=ends.get(value.end, value.end)))
+        if value.kind != "spread" and not any(mention.start <= figures < mention.end for mention in mentions):
+            padding = len(copy[value.end :]) - len(copy[value.end :].lstrip(_PADDING))
+            numbers.append(replace(value, end=value.end + padding))
     return numbers

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.cells import Cell, parse_cell
@@ -22,47 +22,10 @@ _MOST_HEADER_ROWS = 4
 _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 
 
-@dataclass(frozen=True)
-class TableShape:
-    """What each part of a grid is."""
-
-    grid: Grid  # all rows in equal width, the header first; cells that a ragged row lacked are empty
-    header_rows: tuple[int, ...]  # grid rows that name columns; empty when even the first row holds data
-    labels: tuple[str, ...]  # name of each column: its header cells from top to bottom, repeated names once
-    row_header_columns: tuple[int, ...]  # columns that name the rows, from the left
-    body: tuple[int, ...]  # grid rows with data
-    sections: tuple[int, ...]  # grid rows that hold one text only and head the rows below
-    sideways: bool  # whether attributes stand down the side and things across the top
-
-    @property
-    def width(self) -> int:
-        return len(self.labels)
-
-
-def detect_shape(header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableShape:
-    """Find the shape of a table; no table is refused, one without rows or columns has an empty body.
-
-    >>> shape = detect_shape(["", "A", "A"], [["", "EM", "F1"], ["BiDAF", "70.4", "79.8"], ["MQAN", "31.8", "75.4"]])
-    >>> shape.header_rows, shape.labels, shape.row_header_columns, shape.body
-    ((0, 1), ('', 'A EM', 'A F1'), (0,), (2, 3))
-    """
-    width = max([len(header), *map(len, rows)])
-    grid = tuple(tuple(parse_cell(text) for text in (*row, *[""] * (width - len(row)))) for row in [header, *rows])
-    if width == 0:
-        return TableShape(grid, (0,), (), (), (), (), False)
-    header_rows = _header_rows(grid)
-    inner = [i for i in range(len(grid)) if i not in header_rows]
-    sections = tuple(i for i in inner if width > 1 and _is_section(grid[i]))
-    body = tuple(i for i in inner if i not in sections and any(cell.plain for cell in grid[i]))
-    names = _row_header_columns(grid, body)
-    labels = _labels(grid, header_rows)
-    return TableShape(grid, header_rows, labels, names, body, sections, _reads_sideways(grid, body, names))
-
-
-def _numeric_columns(grid: Grid, rows: Iterable[int]) -> list[int]:
+def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _MOSTLY_NUMERIC) -> list[int]:
     """Columns of which most filled cells in some rows are numbers."""
     filled = {j: [grid[i][j].mostly_value for i in rows if grid[i][j].plain] for j in range(len(grid[0]))}
-    return [j for j, values in filled.items() if values and sum(values) >= _MOSTLY_NUMERIC * len(values)]
+    return [j for j, values in filled.items() if values and sum(values) >= share * len(values)]
 
 
 def _labels(grid: Grid, header_rows: tuple[int, ...]) -> tuple[str, ...]:
@@ -102,7 +65,7 @@ def _is_section(row: tuple[Cell, ...]) -> bool:
     return len(filled) == len(row) or (filled == [0] and len(row) > 2)
 
 
-def _row_header_columns(grid: Grid, body: tuple[int, ...]) -> tuple[int, ...]:
+def _row_headers(grid: Grid, body: tuple[int, ...]) -> tuple[int, ...]:
     """Leading columns of text; in a table of text alone the first column that tells rows apart.
 
     Sizes and years name rows too: a numeric first column counts if text follows it, or if its values all differ.
@@ -119,21 +82,13 @@ def _row_header_columns(grid: Grid, body: tuple[int, ...]) -> tuple[int, ...]:
     return (next((j for j in range(width) if different[j] > max(1, len(body) // 2)), 0),)
 
 
-def _reads_sideways(grid: Grid, body: tuple[int, ...], names: tuple[int, ...]) -> bool:
-    """Whether cells of a row are more alike in kind than cells of a column."""
-    kinds = [[_kind(cell) for j, cell in enumerate(grid[i]) if j not in names] for i in body]
-    if len(kinds) < 2 or len(kinds[0]) < 2:
-        return False
-    return _agreement(kinds) > _agreement(list(zip(*kinds, strict=True)))
-
-
-def _kind(cell: Cell) -> str:
+def _value_kind(cell: Cell) -> str:
     value = cell.values[0] if cell.values else None
     return f"{value.kind}:{'.' in value.text}" if value else "text" if cell.plain else ""
 
 
-def _agreement(groups: Sequence[Sequence[str]]) -> float:
-    """Mean share of the commonest kind in each group, leaving empty cells out."""
+def _uniformity(groups: Iterable[Sequence[str]]) -> float:
+    """Mean share of the most frequent kind in each group, without empty cells."""
     filled = [[kind for kind in group if kind] for group in groups]
     shares = [max(map(group.count, group)) / len(group) for group in filled if len(group) > 1]
     return sum(shares) / len(shares) if shares else 0.0
@@ -146,7 +101,6 @@ class TableStep:
     operation: str
     text: str
     cells: tuple[Place, ...] = ()
-    quoted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,16 +114,31 @@ class TableChain:
 
 @dataclass(frozen=True, eq=False)
 class TableView:
-    """A table with its shape and its words; compared by identity, so that it can be the key of a cache."""
+    """A table and what each part of it is; compared by identity, so that it can be the key of a cache."""
 
     table_id: str
     caption: str
-    shape: TableShape
-    turned: bool = False  # whether rows and columns have been exchanged, as the table reads sideways
+    grid: Grid  # all rows in equal width, the header first; cells that a ragged row lacked are empty
+    header_rows: tuple[int, ...]  # grid rows that name columns; empty when even the first row holds data
+    sections: tuple[int, ...]  # grid rows that hold one text only and head the rows below
+    body: tuple[int, ...]  # grid rows with data
+    row_headers: tuple[int, ...]  # columns that name the rows, from the left
+    labels: tuple[str, ...]  # name of each column: its header cells from top to bottom, repeated names once
+    is_transposed: bool = False
 
     @classmethod
     def of(cls, table_id: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
-        return cls(table_id, caption, detect_shape(header, rows))
+        """Read a table; none is refused, one without rows or columns has an empty body."""
+        width = max([len(header), *map(len, rows)])
+        grid = tuple(tuple(parse_cell(text) for text in (*row, *[""] * (width - len(row)))) for row in [header, *rows])
+        if width == 0:
+            return cls(table_id, caption, grid, (0,), (), (), (), ())
+        header_rows = _header_rows(grid)
+        inner = [i for i in range(len(grid)) if i not in header_rows]
+        sections = tuple(i for i in inner if width > 1 and _is_section(grid[i]))
+        body = tuple(i for i in inner if i not in sections and any(cell.plain for cell in grid[i]))
+        row_headers = _row_headers(grid, body)
+        return cls(table_id, caption, grid, header_rows, sections, body, row_headers, _labels(grid, header_rows))
 
     @classmethod
     def from_cells(cls, table_id: str, cells: Mapping[Place, str], caption: str = "") -> TableView:
@@ -179,51 +148,53 @@ class TableView:
         grid = [[cells.get((i, j), "") for j in range(width)] for i in range(height)]
         return cls.of(table_id, caption, grid[0], grid[1:])
 
+    @cached_property
+    def is_sideways(self) -> bool:
+        """Whether the cells of a row are more alike in kind than those of a column."""
+        kinds = [
+            [_value_kind(self.cell((i, j))) for j in range(self.width) if j not in self.row_headers] for i in self.body
+        ]
+        if len(kinds) < 2 or len(kinds[0]) < 2:
+            return False
+        return _uniformity(kinds) > _uniformity(zip(*kinds, strict=True))
+
+    @cached_property
+    def upright(self) -> TableView:
+        """The table with one record per row: a simple table with one record per column is transposed."""
+        if self.header_rows != (0,) or self.row_headers != (0,) or self.sections or not self.is_sideways:
+            return self
+        columns = [[row[j].text for row in self.grid] for j in range(self.width)]
+        view = replace(TableView.of(self.table_id, self.caption, columns[0], columns[1:]), is_transposed=True)
+        return view if view.header_rows == (0,) and not view.is_sideways else self
+
+    @property
+    def width(self) -> int:
+        return len(self.labels)
+
     def cell(self, place: Place) -> Cell:
-        return self.shape.grid[place[0]][place[1]]
+        return self.grid[place[0]][place[1]]
 
     def said(self, place: Place) -> str:
         """The reading copy of a cell."""
         return self.cell(place).plain
 
-    @cached_property
-    def upright(self) -> TableView:
-        """The table with its things in rows: a plain sideways table is turned round, any other stays."""
-        shape = self.shape
-        if not shape.sideways or shape.header_rows != (0,) or shape.row_header_columns != (0,) or shape.sections:
-            return self
-        lines = [[row[j].text for row in shape.grid] for j in range(shape.width)]
-        turned = detect_shape(lines[0], lines[1:])
-        plain = turned.header_rows == (0,) and not turned.sideways
-        return TableView(self.table_id, self.caption, turned, turned=True) if plain else self
-
-    def step(self, operation: str, text: str, cells: Iterable[Place]) -> TableStep:
-        """A step that quotes the cells that it cites, at their places in the table as given."""
-        cells = tuple(cells)
-        places = tuple((j, i) for i, j in cells) if self.turned else cells
-        return TableStep(operation, text, places, tuple(map(self.said, cells)))
-
-    def line(self, row: int) -> str:
-        """What a row is called in the table as given."""
-        return f"{'Column' if self.turned else 'Row'} {row}"
+    def row_number(self, row: int) -> str:
+        """The number of a row in the table as given."""
+        return f"{'Column' if self.is_transposed else 'Row'} {row}"
 
     def label(self, column: int) -> str:
         """The name of a column, or its number if it has none."""
-        return self.shape.labels[column] or f"column {column}"
-
-    @property
-    def body(self) -> tuple[int, ...]:
-        return self.shape.body
+        return self.labels[column] or f"column {column}"
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
         """Columns that hold anything."""
-        return tuple(j for j in range(self.shape.width) if any(row[j].plain for row in self.shape.grid))
+        return tuple(j for j in range(self.width) if any(row[j].plain for row in self.grid))
 
     @cached_property
     def name_columns(self) -> tuple[int, ...]:
         """Columns that name the rows: the first of the row headers where it tells every row apart, else all of them."""
-        headers = self.shape.row_header_columns
+        headers = self.row_headers
         first = [self.said((i, headers[0])) for i in self.body] if headers else []
         return headers[:1] if first and all(first) and len(set(first)) == len(first) else headers
 
@@ -235,12 +206,7 @@ class TableView:
     @cached_property
     def numeric(self) -> frozenset[int]:
         """Columns of which nearly all filled cells are little more than a number."""
-        filled = {j: [(i, j) for i in self.body if self.said((i, j))] for j in self.columns}
-        plain = {
-            j: sum(self.number(place) is not None and self.cell(place).mostly_value for place in places)
-            for j, places in filled.items()
-        }
-        return frozenset(j for j, places in filled.items() if places and plain[j] >= _NUMERIC * len(places))
+        return frozenset(_numeric_columns(self.grid, self.body, _NUMERIC))
 
     @cached_property
     def measures(self) -> tuple[int, ...]:
@@ -249,13 +215,12 @@ class TableView:
     @cached_property
     def dated(self) -> frozenset[int]:
         """Numeric columns that hold years or dates."""
-        numbers = {j: [self.cell((i, j)).number for i in self.body if self.said((i, j))] for j in self.numeric}
-        return frozenset(
-            j
-            for j, years in numbers.items()
-            if not unit_in(self.shape.labels[j])
-            and all(year is None or (_FIRST_YEAR <= year <= _LAST_YEAR and year % 1 == 0) for year in years)
-        )
+
+        def is_year(number: float | None) -> bool:
+            return number is None or (_FIRST_YEAR <= number <= _LAST_YEAR and number % 1 == 0)
+
+        without_unit = (j for j in self.numeric if not unit_in(self.labels[j]))
+        return frozenset(j for j in without_unit if all(is_year(self.cell((i, j)).number) for i in self.body))
 
     def number(self, place: Place) -> float | None:
         """The quantity or date that a cell states."""
@@ -267,7 +232,7 @@ class TableView:
     def name_at(self, place: Place) -> str:
         """The name that a cell gives its row; an empty one that of the cell above, as merged cells leave it."""
         row, column = place
-        first = max((i for i in self.shape.sections if i < row), default=self.body[0])
+        first = max((i for i in self.sections if i < row), default=self.body[0])
         return next((name for i in range(row, first - 1, -1) if (name := self.said((i, column)))), "")
 
     def row_name(self, row: int) -> str:
@@ -280,7 +245,7 @@ class TableView:
 
     def heads(self, column: int) -> tuple[Place, ...]:
         """The cells above a column that say what it holds."""
-        return tuple((i, column) for i in self.shape.header_rows if self.said((i, column)))
+        return tuple((i, column) for i in self.header_rows if self.said((i, column)))
 
     @cached_property
     def row_words(self) -> dict[int, frozenset[str]]:
@@ -289,7 +254,7 @@ class TableView:
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         """Every content word of the table, its header and its caption included."""
-        said = (cell.plain for row in self.shape.grid for cell in row)
+        said = (cell.plain for row in self.grid for cell in row)
         return frozenset(word for text in (self.caption, *said) for word in content_stems(text))
 
     @cached_property

@@ -1,7 +1,4 @@
-"""Text of cells, headers and claims: without markup, in tokens and stems, and how far an option says what a cell says.
-
-The original text of a cell is never changed; these functions make and compare reading copies.
-"""
+"""Reading copies of cells, headers and claims: without markup, in tokens and stems; the original is never changed."""
 
 from __future__ import annotations
 
@@ -40,8 +37,6 @@ STOP_WORDS = words.STOP_WORDS - words.TABLE_WORDS - words.NUMBER_WORDS
 def plain_text(text: str) -> str:
     """Reading copy of a text: marks, tags and entities resolved, spaces collapsed; "[EMPTY]" becomes nothing.
 
-    >>> plain_text("[BOLD] 76.41"), plain_text("<italic>F</italic>1"), plain_text("[EMPTY]"), plain_text("a<br>b")
-    ('76.41', 'F1', '', 'a b')
     >>> plain_text("10<sup>3</sup>"), plain_text("76.4<sup>1</sup>")
     ('10³', '76.4¹')
     """
@@ -59,9 +54,15 @@ def latin_digits(text: str) -> str:
     return "".join(_SIGNS.get(character) or str(unicodedata.decimal(character, character)) for character in text)
 
 
+def tokens_at(plain: str) -> list[tuple[str, int, int]]:
+    """Normalised tokens of a reading copy in order, with their offsets: NFKC, folded case, Latin digits."""
+    found = _TOKEN.finditer(latin_digits(plain))
+    return [(unicodedata.normalize("NFKC", match[0]).casefold(), *match.span()) for match in found]
+
+
 def tokens(text: str) -> list[str]:
-    """Normalised tokens in order: NFKC, folded case, Latin digits, no punctuation, no markup."""
-    return _TOKEN.findall(latin_digits(unicodedata.normalize("NFKC", plain_text(text))).casefold())
+    """Normalised tokens of a text in order, without punctuation and markup."""
+    return [token for token, _, _ in tokens_at(plain_text(text))]
 
 
 def token_set(texts: Iterable[str]) -> frozenset[str]:
@@ -70,11 +71,7 @@ def token_set(texts: Iterable[str]) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """Stem of a token; a number without its separators, one in words as its digits.
-
-    >>> stem("vaporizing") == stem("vaporization"), stem("stars"), stem("gas"), stem("1,021"), stem("two")
-    (True, 'star', 'gas', '1021', '2')
-    """
+    """Stem of a token; a number without its separators, one in words as its digits."""
     if word in NUMBER_WORDS:
         return str(NUMBER_WORDS.index(word))
     return re.sub(r",(?=\d{3}(?:\D|$))", "", word) if word[:1].isdigit() else words.stem(word)
@@ -93,31 +90,19 @@ def word_set(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 16)
 def letter_runs(text: str) -> frozenset[str]:
-    """Runs of three signs in the content tokens of a text, each token set off by spaces.
-
-    >>> sorted(letter_runs("a moon"))
-    [' mo', 'moo', 'on ', 'oon']
-    """
+    """Runs of three signs in the content tokens of a text, each token set off by spaces."""
     padded = (f" {token} " for token in tokens(text) if token not in STOP_WORDS)
     return frozenset(word[i : i + 3] for word in padded for i in range(len(word) - 2))
 
 
 def alternatives(text: str) -> list[str]:
-    """A cell's text, and each of its parts where semicolons list alternatives.
-
-    >>> alternatives("planets; stars"), alternatives("moon")
-    (['planets; stars', 'planets', 'stars'], ['moon'])
-    """
+    """A cell's text, and each of its parts where semicolons list alternatives."""
     parts = [part for part in re.split(r"\s*;\s*", text) if part]
     return [text, *parts] if len(parts) > 1 else [text]
 
 
 def without_unit(header: str) -> str:
-    """A header as it is spoken: without the unit or remark that follows in brackets.
-
-    >>> without_unit("Melting point (°C)"), unit_in("Melting point (°C)"), without_unit("(all)"), unit_in("Year")
-    ('Melting point', '°C', '(all)', '')
-    """
+    """A header as it is spoken: without the unit or remark that follows in brackets."""
     return _BRACKETS_AT_END.sub("", header) or header
 
 
@@ -133,10 +118,3 @@ def same_word(left: str, right: str) -> bool:
     if left[0] != right[0] or min(len(left), len(right)) < 4 or left[0].isdigit():
         return False
     return fuzz.ratio(left, right) >= _SIMILAR_SPELLING
-
-
-@lru_cache(maxsize=1 << 16)
-def spelled_like(option: str, cell: str) -> float:
-    """Dice overlap of an option and a cell in runs of letters."""
-    left, right = letter_runs(option), letter_runs(cell)
-    return 2 * len(left & right) / (len(left) + len(right)) if left or right else 0.0

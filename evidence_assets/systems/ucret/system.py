@@ -21,7 +21,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import encoder as encoder_in_use
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.reasoning.tables.table import Place, TableShape, detect_shape
+from evidence_assets.reasoning.tables.table import Place, TableView
 from evidence_assets.reasoning.tables.text import plain_text, token_set
 from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION
@@ -97,18 +97,18 @@ class TableEvidence:
 class _Read:
     """A table read once for all of its questions."""
 
-    shape: TableShape
+    view: TableView
     header: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     words: TableWords
 
     @classmethod
     def of(cls, table: Table) -> _Read:
-        shape = detect_shape(table.header, table.rows)
-        inner = range(1, len(shape.grid))
-        header = tuple(cell.plain for cell in shape.grid[0])
-        read = tuple(tuple(shape.grid[i][j].plain for i in inner) for j in range(shape.width))
-        return cls(shape, header, read, TableWords.of(header, read))
+        view = TableView.of(table.table_id, table.caption, table.header, table.rows)
+        inner = range(1, len(view.grid))
+        header = tuple(cell.plain for cell in view.grid[0])
+        read = tuple(tuple(view.grid[i][j].plain for i in inner) for j in range(view.width))
+        return cls(view, header, read, TableWords.of(header, read))
 
 
 def encode_unique(encoder: Encoder, texts: Sequence[str]) -> Floats:
@@ -170,7 +170,7 @@ def collapsed_tables(
                 question.text,
                 question.options,
                 # Needed for claims; for a question with options the names it says are put back anyway.
-                () if question.options else read[t].shape.row_header_columns,
+                () if question.options else read[t].view.row_headers,
             )
             for selection, t, question in zip(chosen, table_of, questions, strict=True)
         ]
@@ -224,9 +224,9 @@ def _split(tokens: Sequence[tuple[frozenset[str], ...]], vectors: Floats) -> lis
 def _cells(table_id: str, read: _Read, columns_: Selection, rows: Selection | None) -> tuple[EvidenceCell, ...]:
     """Cells where kept columns and rows cross, with their header cells; empty cells are no evidence."""
     kept_rows = {kept.line + 1: kept for kept in rows.kept} if rows else None
-    heads = {*read.shape.header_rows, *read.shape.sections, 0}
+    heads = {*read.view.header_rows, *read.view.sections, 0}
     found = []
-    for i, row in enumerate(read.shape.grid):
+    for i, row in enumerate(read.view.grid):
         if kept_rows is not None and i not in heads and i not in kept_rows:
             continue
         by_row = kept_rows.get(i, Kept(i, "all", 1.0)) if kept_rows is not None else Kept(i, "all", 1.0)

@@ -46,12 +46,15 @@ def _told(
     task: str,
     negated: bool = False,
 ) -> Told:
-    grid = {(i, j): cell.plain for i, row in enumerate(view.shape.grid) for j, cell in enumerate(row) if cell.plain}
+    grid = {(i, j): cell.plain for i, row in enumerate(view.grid) for j, cell in enumerate(row) if cell.plain}
     cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", "t", f"r{i}c{j}", said) for (i, j), said in grid.items())
     written = tuple(
         Chain(
             chain.hypothesis,
-            tuple(ChainStep(s.text, tuple(f"r{i}c{j}" for i, j in s.cells), s.quoted) for s in chain.steps),
+            tuple(
+                ChainStep(s.text, tuple(f"r{i}c{j}" for i, j in s.cells), tuple(map(view.said, s.cells)))
+                for s in chain.steps
+            ),
             chain.support,
         )
         for chain in chains

@@ -86,7 +86,7 @@ def test_values_and_their_proof(outcome: Outcome | None, number: float | None, c
 def test_every_pattern_of_the_lexicon_is_one_and_every_adjective_has_its_degrees() -> None:
     entries = lexicon()
     patterns = [name for name, entry in entries.items() if isinstance(entry, list) and isinstance(entry[0], str)]
-    assert len(patterns) > 20
+    assert len(patterns) >= 20
     for name in patterns:
         assert isinstance(pattern(name), re.Pattern)
         assert not pattern(name).fullmatch("")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets_tests.reasoning.tables.solver_calls import Told, answer_choice, verify_claim
+from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption
+from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice, verify_claim
 
 # Attributes down the side, one thing a column.
 SIDEWAYS = TableView.of(
@@ -23,19 +26,6 @@ UPRIGHT = TableView.of(
 LABELS = ("A", "B", "C")
 
 
-def _assert_quotes(view: TableView, answer: Told) -> None:
-    for chain in answer.chains:
-        for step in chain.steps:
-            assert [view.cell(place).plain for place in step.cells] == list(step.quoted)
-
-
-def test_a_sideways_table_is_turned_and_an_upright_one_is_not() -> None:
-    assert SIDEWAYS.shape.sideways and SIDEWAYS.upright.turned
-    assert SIDEWAYS.upright.shape.labels == UPRIGHT.shape.labels
-    assert UPRIGHT.upright is UPRIGHT
-    assert SIDEWAYS.upright.upright is SIDEWAYS.upright
-
-
 @pytest.mark.parametrize(
     ("claim", "label"),
     [
@@ -48,20 +38,22 @@ def test_a_sideways_table_is_turned_and_an_upright_one_is_not() -> None:
     ],
 )
 def test_claims_about_a_sideways_table_are_judged_as_about_an_upright_one(claim: str, label: str) -> None:
-    answer = verify_claim(SIDEWAYS, claim)
-    assert answer.answer == label == verify_claim(UPRIGHT, claim).answer
-    _assert_quotes(SIDEWAYS, answer)
+    assert verify_claim(SIDEWAYS.upright, claim).answer == label == verify_claim(UPRIGHT, claim).answer
 
 
-def test_questions_about_a_sideways_table_cite_its_cells_where_they_stand() -> None:
-    answer = answer_choice(SIDEWAYS, "What is the price of Delta?", LABELS, ["799", "949", "1049"])
-    assert (answer.answer, answer.status) == ("B", "answered")
-    _assert_quotes(SIDEWAYS, answer)
-    chain = answer.chain("B")
-    assert chain is not None and (3, 3) in {place for step in chain.steps for place in step.cells}
+def test_answers_from_a_sideways_table_cite_its_cells_as_given() -> None:
+    cells = [
+        EvidenceItem(f"r{i}c{j}", "cell", "phones", f"r{i}c{j}", cell.text)
+        for i, row in enumerate(SIDEWAYS.grid)
+        for j, cell in enumerate(row)
+        if cell.text
+    ]
+    task = ExplainOption("What is the price of Delta?", "B", "949", tuple(cells), "table_qa")
+    (chain,) = TableSolver().explain([task])
+    assert isinstance(chain, Chain)
     assert chain.steps[0].text.startswith("Column 3 ")
-    heaviest = answer_choice(SIDEWAYS, "Which one is heaviest?", LABELS, ["Alpha", "Bravo", "Delta"])
-    assert heaviest.answer == "C"
+    assert chain.steps[-1].cited[-1] == "r3c3" and chain.steps[-1].quoted[-1] == "949"
+    assert {citation.verdict for citation in check(chain, cells)} == {"verified"}
 
 
 def test_digits_of_other_scripts_are_numbers() -> None:
