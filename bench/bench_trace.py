@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from evidence_assets.lake import connect, lineage
-from evidence_assets.lake.catalogue import need
+from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.lineage import DERIVED, USED
 from evidence_assets.lake.schemas import KINDS, TABLES
 from evidence_assets.lake.store import Lake
@@ -176,15 +176,15 @@ def main() -> None:
         ours, base, opening, cpu = [], [], [], []
         for identifier in sampled[: chosen.traces + 1]:
             before = time.process_time()
-            seconds, connection = timed(partial(connect, lazily=True), root)
+            seconds, connection = timed(partial(connect, lazy=True), root)
             opening.append(seconds)
             seconds, tree = timed(lineage.trace, connection, identifier)
             cpu.append(time.process_time() - before)
             ours.append(seconds + opening[-1])
-            need(connection, "lineage_edges")
+            create_views(connection, "lineage_edges")
             seconds, rows = timed(scanned, connection, identifier)
             base.append(seconds)
-            found = lineage.distinct_rows(tree)
+            found = lineage.distinct_ids(tree)
             assert {kind: ids for kind, ids in found.items() if kind in KINDS} == rows, identifier
             assert len(found["document"]) == len(found["chunk"])
             assert len(rows["evidence"]) == OPTIONS * PER_CHAIN

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.bench_scale import disk, measured
-from evidence_assets.lake.rows import Rows, count_in_order, prepare, version_of
+from evidence_assets.lake.rows import Rows, check_row_order, prepare_rows, version_of
 from evidence_assets.lake.store import Lake
 
 Stage = Callable[[Lake, Path, argparse.Namespace], Any]
@@ -21,9 +21,9 @@ Stage = Callable[[Lake, Path, argparse.Namespace], Any]
 
 def keep(lake: Lake, table: str, asset: str, rows: Rows, partition: str = "", lineage: Rows | None = None) -> int:
     """Write rows as an asset does: prepared, hashed, and put into the lake."""
-    rows = prepare(table, rows)  # what it was made of is let go
+    rows = prepare_rows(table, rows)  # what it was made of is let go
     version_of(rows)
-    beside = {} if lineage is None else {"lineage_edges": prepare("lineage_edges", lineage)}
+    beside = {} if lineage is None else {"lineage_edges": prepare_rows("lineage_edges", lineage)}
     return lake.write(asset, partition, {table: rows, **beside})[table].rows
 
 
@@ -32,7 +32,7 @@ def check(lake: Lake, _: Path, __: argparse.Namespace) -> int:
     total = 0
     for table in ("kg_nodes", "kg_edges"):
         for path in lake.files(table):
-            rows, ordered = count_in_order(table, path)
+            rows, ordered = check_row_order(table, path)
             assert ordered
             total += rows
     return total

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.lake.lineage import USED, edge
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 
 Rows = Sequence[dict[str, Any]]
@@ -186,6 +186,6 @@ def write_answers(
 
 def stored(table: str, rows: object) -> pl.DataFrame:
     """Rows as they come back from the lake."""
-    frame = pl.from_arrow(prepare(table, rows))  # type: ignore[arg-type]
+    frame = pl.from_arrow(prepare_rows(table, rows))  # type: ignore[arg-type]
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -30,7 +30,7 @@ from evidence_assets.experiment.evidence.sources import make_subgraphs, source_r
 from evidence_assets.experiment.stage import Read, StageContext, StageOutput
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import with_model
+from evidence_assets.lake.ids import key_for_model
 from evidence_assets.text.spelling import nearest
 
 SOURCE_COMPONENTS = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "background_graph": ("Graph",)}
@@ -171,7 +171,7 @@ def _asset(name: str) -> dg.AssetsDefinition:
     """Subgraphs of concepts that one encoder linked: the profile's first where none is named."""
     limits = profiles.load().ugat
     return table_asset(
-        with_model("subgraphs/mcqa", name),
+        key_for_model("subgraphs/mcqa", name),
         "subgraphs",
         lambda step: make_subgraphs(with_encoder(step, name)),
         deps=deps_of([Read("questions/mcqa"), *source_reads("mcqa", ("graph",), name)]),

@@ -60,7 +60,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: StageContext) -> StageOutput:
-            return corpus_building.chunks(step, self.name, self.portions(step.lake.raw_place(self.folder)))
+            return corpus_building.chunks(step, self.name, self.portions(step.lake.raw_path(self.folder)))
 
         chunks = table_asset(
             f"{base}/chunks",

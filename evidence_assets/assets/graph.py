@@ -40,7 +40,7 @@ from evidence_assets.graphs.passages import (
     node_passages,
     passage_table,
 )
-from evidence_assets.lake.ids import content_id, shard_of, with_model
+from evidence_assets.lake.ids import content_id, key_for_model, shard_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import encoder, model_key
@@ -116,7 +116,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
 
     def _raw(self, step: StageContext) -> Path:
-        return step.lake.raw_with(*self._paths)
+        return step.lake.fetch_raw(*self._paths)
 
     def _merged(self, step: StageContext) -> merge.Merged:
         triples = [step.read("triples", f"knowledge/{self.name}/triples")]
@@ -164,7 +164,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
     def _node_vectors(self, name: str) -> dg.AssetsDefinition:
         """Vectors of names by one encoder: by the profile's first where none is named."""
         base = f"knowledge/{self.name}"
-        key = with_model(f"{base}/node_vectors", name)
+        key = key_for_model(f"{base}/node_vectors", name)
 
         def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
             profile = profiles.load().using({"encoder": name} if name else {})
@@ -223,7 +223,7 @@ def _passages_asset(
         return StageOutput(table, lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
 
     return table_asset(
-        with_model(f"knowledge/{graph}/passages", name),
+        key_for_model(f"knowledge/{graph}/passages", name),
         "kg_passages",
         make,
         deps=[f"knowledge/{graph}/nodes", f"knowledge/{graph}/edges"],
@@ -246,10 +246,10 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
     """
 
     def _make_nodes(self, step: StageContext) -> StageOutput:
-        return StageOutput(node_rows(self.read_nodes(step.lake.raw_place(self.folder)), self.name, self.sources[0]))
+        return StageOutput(node_rows(self.read_nodes(step.lake.raw_path(self.folder)), self.name, self.sources[0]))
 
     def _make_edges(self, step: StageContext) -> StageOutput:
-        edges = self.read_edges(step.lake.raw_place(self.folder))
+        edges = self.read_edges(step.lake.raw_path(self.folder))
         return StageOutput(edge_rows(edges, self.name, self.sources[1], self.licence))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -291,10 +291,10 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             return meta.built_from, meta.shown
 
         index = files_asset(
-            with_model(f"{base}/passage_index", name),
+            key_for_model(f"{base}/passage_index", name),
             make,
             kinds=("faiss",),
-            deps=[f"{base}/nodes", dep(with_model(f"{base}/passages", name), ALL_PARTITIONS)],
+            deps=[f"{base}/nodes", dep(key_for_model(f"{base}/passages", name), ALL_PARTITIONS)],
             **encoder_options(
                 name,
                 "knowledge",

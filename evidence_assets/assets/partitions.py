@@ -13,7 +13,7 @@ from evidence_assets.benchmarks.declared_benchmarks import of_family
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import all_stages
 from evidence_assets.experiment.variants import crossed_with, opted_in, variants
-from evidence_assets.lake.ids import with_model
+from evidence_assets.lake.ids import key_for_model
 
 
 @cache
@@ -53,7 +53,7 @@ def encoders_of(key: str) -> list[str]:
     read = {
         r.key for variant in crossed for stage in all_stages(systems.load(variant.system), variant) for r in stage.reads
     }
-    return ["", *(name for name in names if with_model(key, name) in read)]
+    return ["", *(name for name in names if key_for_model(key, name) in read)]
 
 
 class EncoderOptions(TypedDict):

@@ -14,7 +14,7 @@ from evidence_assets.experiment.variants import is_loaded
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.lake.input_files import stays_below
+from evidence_assets.lake.input_files import check_raw_name
 from evidence_assets.lake.store import Lake
 
 
@@ -26,7 +26,7 @@ def raw_assets(
     Raises BadInput where a declaration leads out of the lake's ``raw`` folder.
     """
     for name in below_raw:
-        stays_below(name, key)
+        check_raw_name(name, key)
     if stated.source:
         return stated.source, []
     return key, [raw_asset(key, below_raw, wanted or stated.holds)]
@@ -51,7 +51,7 @@ def raw_asset(key: str, below_raw: list[str], wanted: str = "") -> dg.AssetsDefi
         folder = lake.root / "raw"
         files: list[Path] = []
         for name in below_raw:
-            place = lake.raw_place(name)
+            place = lake.raw_path(name)
             if not place.exists():
                 expected = f"; it should hold {wanted}" if wanted else ""
                 raise BadInput(f"is not there: put the file or folder in this place{expected}", file=place)
@@ -81,7 +81,7 @@ class Sample(dg.Component, dg.Model, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         def copy(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-            folder = lake.raw_place("sample")
+            folder = lake.raw_path("sample")
             names = copy_sample(profiles.load().sample, folder)
             version = content_id([(name, file_id(folder / name)) for name in names])
             return version, {"files": len(names), "bytes": sum((folder / name).stat().st_size for name in names)}

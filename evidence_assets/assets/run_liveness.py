@@ -16,7 +16,7 @@ from typing import Any
 import dagster as dg
 import sqlalchemy
 
-from evidence_assets.lake.atomic import abandoned
+from evidence_assets.lake.atomic import is_abandoned
 
 LOCK_FILE_TAG = "evidence/alive"
 """Tag of a run: the file that its process holds locked."""
@@ -50,7 +50,7 @@ def fail_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
     for run in instance.get_runs(dg.RunsFilter(statuses=UNFINISHED_STATUSES)):
         mark = home / "alive" / run.tags.get(LOCK_FILE_TAG, "")
         here = run.tags.get(HOST_TAG, socket.gethostname()) == socket.gethostname()
-        if here and run.tags.get(LOCK_FILE_TAG) and (not mark.exists() or abandoned(mark)):
+        if here and run.tags.get(LOCK_FILE_TAG) and (not mark.exists() or is_abandoned(mark)):
             instance.add_run_tags(run.run_id, {KILLED_TAG: str(int(run.tags.get(PREVIOUS_KILLS_TAG, 0)) + 1)})
             instance.report_run_failed(run, "The process that worked on this run was killed; what it had made stays.")
             ended += 1
@@ -62,7 +62,7 @@ def fail_killed_runs(instance: dg.DagsterInstance, home: Path) -> int:
     if (home / "alive").is_dir():
         with _folder_lock(home / "alive"):
             for mark in (home / "alive").iterdir():
-                if abandoned(mark):  # of a process that was killed before its first run, or after its last
+                if is_abandoned(mark):  # of a process that was killed before its first run, or after its last
                     mark.unlink()
     return ended
 

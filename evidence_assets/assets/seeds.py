@@ -60,9 +60,9 @@ class SeedFiles:
 def read_seeds(lake: Lake) -> SeedFiles:
     """Read every seed file; those of the sample and of the packaged collections are put into place before."""
     harvesting = profiles.load().harvesting
-    seeds_folder = lake.raw_place("seeds")
+    seeds_folder = lake.raw_path("seeds")
     seeds_folder.mkdir(parents=True, exist_ok=True)
-    _copy_new_files(lake.raw_place("sample/seeds"), seeds_folder, harvesting.sample_relations)
+    _copy_new_files(lake.raw_path("sample/seeds"), seeds_folder, harvesting.sample_relations)
     for collection in harvesting.relations:
         packaged = collection_folder(collection)
         _copy_new_files(packaged, seeds_folder, [path.stem for path in list_seed_files(packaged)])

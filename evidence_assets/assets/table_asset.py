@@ -15,9 +15,9 @@ from evidence_assets.assets.planning import pace
 from evidence_assets.assets.resources import LakeResource, asset_name, step_options
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
-from evidence_assets.lake.errors import TryLater
-from evidence_assets.lake.lineage import dangling, history_rows
-from evidence_assets.lake.rows import count_in_order, plain, prepare, version_of
+from evidence_assets.lake.errors import TemporarilyUnavailable
+from evidence_assets.lake.lineage import find_dangling_edges, history_rows
+from evidence_assets.lake.rows import check_row_order, decode_columns, prepare_rows, version_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.model_calls import Usage
@@ -43,7 +43,7 @@ def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     """The first rows as a Markdown table; cell text is escaped and cut for display only."""
     names = [name for name in rows.column_names if name != "vector"]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-    for row in plain(rows.slice(0, PREVIEW_ROWS)).to_pylist():
+    for row in decode_columns(rows.slice(0, PREVIEW_ROWS)).to_pylist():
         lines.append("| " + " | ".join(_format_preview_cell(row[name]) for name in names) + " |")
     return dg.MetadataValue.md("\n".join(lines))
 
@@ -111,18 +111,18 @@ def table_asset(
         step = StageContext(lake.open(), table, name, partition, context.log.info, context.log.warning)
         try:
             output = make(step)
-        except TryLater as error:
+        except TemporarilyUnavailable as error:
             if context.retry_number >= MAX_RETRIES or FAIL_FAST_TAG in context.run.tags:
                 raise
             wait = FIRST_RETRY_DELAY_S * 2**context.retry_number
             context.log.warning(f"{error}; tried again in {wait:.0f} s")
             raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait) from error
-        rows = output.rows = prepare(table, output.rows)  # what it was made of is let go
-        tables = {table: rows, **{name: prepare(name, beside) for name, beside in output.beside.items()}}
+        rows = output.rows = prepare_rows(table, output.rows)  # what it was made of is let go
+        tables = {table: rows, **{name: prepare_rows(name, beside) for name, beside in output.beside.items()}}
         if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
-            tables["models"] = prepare("models", list(models.values()))
+            tables["models"] = prepare_rows("models", list(models.values()))
         if output.lineage is not None:
-            tables["lineage_edges"] = prepare("lineage_edges", output.lineage)
+            tables["lineage_edges"] = prepare_rows("lineage_edges", output.lineage)
         elapsed = time.monotonic() - started
         numbers: dict[str, Any] = {"preview": preview(rows), "seconds": round(elapsed, 2)}
         if output.reused is not None:
@@ -186,13 +186,13 @@ def table_check(
         partition = str(context.partition_key) if context.has_partition_key else ""
         name = asset_name(key)
         path = opened.path(table, name, partition)
-        number, ordered = count_in_order(table, path) if path.exists() else (0, True)
+        number, ordered = check_row_order(table, path) if path.exists() else (0, True)
         wrong = [] if path.exists() else ["the partition's file is missing"]
         wrong += [] if ordered else ["rows are not sorted by their key"]
         lineage = opened.path("lineage_edges", name, partition)
         if lineage.exists():
-            with connect(opened.root, lazily=True, memory=None) as connection:
-                lost = dangling(connection, lineage)
+            with connect(opened.root, lazy=True, memory=None) as connection:
+                lost = find_dangling_edges(connection, lineage)
             wrong += [
                 f"{edge['child_kind']} {edge['child_id']} rests on {edge['parent_kind']} {edge['parent_id']}, which "
                 + ("has changed since" if edge["present"] else "does not exist")

@@ -26,7 +26,7 @@ from evidence_assets.benchmarks.json_streams import jsonl
 from evidence_assets.benchmarks.line_streams import Row, read_text
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import refuse_what_is_no_file
+from evidence_assets.lake.input_files import require_file
 
 PAGES = (".html", ".htm", ".pdf")
 SHARDS = (".parquet", ".jsonl", ".jsonl.gz")
@@ -171,7 +171,7 @@ def read_page(path: Path) -> tuple[str, str]:
 
     Raises BadInput where it cannot be read, or a library for it is missing.
     """
-    refuse_what_is_no_file(path)
+    require_file(path)
     title, text = _pdf(path) if path.suffix.lower() == ".pdf" else _html(path)
     text = text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
     return " ".join(title.split()) or path.stem, text

@@ -24,7 +24,7 @@ from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id, shard_of
-from evidence_assets.lake.mirror import removed
+from evidence_assets.lake.mirror import delete_path
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.chunking import chunks
@@ -115,7 +115,7 @@ class Parts:
             with replacing_file(self.folder / "parts.json") as temporary:
                 temporary.write_text(json.dumps(stated))
         for path in set(self.folder.glob("*.parquet")) - {self._path(key) for key in keys}:
-            removed(path)
+            delete_path(path)
         return cut
 
     def part(self, key: str) -> Part | None:

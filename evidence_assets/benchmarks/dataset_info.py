@@ -13,7 +13,7 @@ from evidence_assets.benchmarks.checks import Located, question
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import QuestionRecord, Table, Task
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import yaml_mapping
+from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.text.spelling import nearest
 
 Item = TypeVar("Item")
@@ -139,7 +139,7 @@ def datasets() -> dict[str, DatasetInfo]:
     """The official datasets by name, as the YAML files beside their readers state them."""
     infos = {}
     for file in sorted(OFFICIAL.glob("*.yaml")):
-        for name, fields in yaml_mapping(file).items():
+        for name, fields in read_yaml_mapping(file).items():
             try:
                 infos[name] = DatasetInfo(name=name, **fields)
             except (TypeError, ValidationError) as error:

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ValidationError
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import yaml_of
-from evidence_assets.lake.mirror import fetched_below
+from evidence_assets.lake.input_files import parse_yaml_file
+from evidence_assets.lake.mirror import fetch_folder
 
 Model = TypeVar("Model", bound=BaseModel)
 DEFS = Path(__file__).resolve().parent.parent / "defs"
@@ -49,8 +49,8 @@ def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
 
 
 def _read(folder: Path) -> Iterator[Declaration]:
-    for path in sorted(fetched_below(folder).rglob("*.yaml")):
-        for document in yaml_of(path, lambda text: [d for d in yaml.safe_load_all(text) if d]):
+    for path in sorted(fetch_folder(folder).rglob("*.yaml")):
+        for document in parse_yaml_file(path, lambda text: [d for d in yaml.safe_load_all(text) if d]):
             if not isinstance(document, dict):
                 raise BadInput("must hold mappings, each with a type and attributes", file=path)
             attributes = document.get("attributes") or {}

@@ -23,7 +23,7 @@ from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.lake.input_files import yaml_mapping
+from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.lake.store import Lake
 
 FILE = Path(__file__).with_suffix(".yaml")
@@ -65,7 +65,7 @@ class Home(BaseModel):
 def homes(file: Path = FILE) -> dict[str, Home]:
     """Every known home by the name of its benchmark or graph."""
     try:
-        return {name: Home(**fields) for name, fields in yaml_mapping(file).items()}
+        return {name: Home(**fields) for name, fields in read_yaml_mapping(file).items()}
     except (TypeError, ValidationError) as error:
         raise BadInput(f"a home is not as it should be: {error}", file=file) from error
 
@@ -82,18 +82,18 @@ def get(name: str, lake: Lake, mirror: str = "", report: Callable[[str], None] =
     another hash than stated or than at first, or another number of questions than its authors say.
     """
     home = homes()[name]
-    missing = [file for file in home.files if not lake.raw_place(file.to).exists()]
+    missing = [file for file in home.files if not lake.raw_path(file.to).exists()]
     if missing and not allowed():
         files = "; ".join(f"{home.url(file)} as {lake.address}/raw/{file.to}" for file in missing)
         raise BadInput(
             f"the network is not allowed: set {NETWORK_VARIABLE}=1, or put the files there yourself: {files}"
         )
-    receipt = lake.raw_place(f"{RECEIPTS}/{name}.json")
+    receipt = lake.raw_path(f"{RECEIPTS}/{name}.json")
     earlier: dict[str, str] = json.loads(receipt.read_text())["sha256"] if receipt.exists() else {}
     hashes = {}
     with TemporaryDirectory() as folder:
         for file in home.files:
-            place = source = lake.raw_place(file.to)
+            place = source = lake.raw_path(file.to)
             if file in missing:
                 report(f"{home.url(file, mirror)} → {place}")
                 source = _fetch(home.url(file, mirror), file, Path(folder))
@@ -156,5 +156,5 @@ def _check_count(name: str, lake: Lake) -> None:
         count = sum(question.split == benchmark.split for question in questions_of(lake, benchmark))
         if count != stated:
             raise BadInput(
-                f"{name} holds {count:,} questions, stated are {stated:,}", file=lake.raw_place(benchmark.files[0])
+                f"{name} holds {count:,} questions, stated are {stated:,}", file=lake.raw_path(benchmark.files[0])
             )

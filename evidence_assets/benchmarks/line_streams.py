@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import refuse_what_is_no_file
+from evidence_assets.lake.input_files import require_file
 from evidence_assets.text.spelling import nearest
 
 BLOCK = 1 << 20
@@ -61,7 +61,7 @@ class _Unpacked(io.RawIOBase):
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open ``path``, unpacking gzip, once its first bytes fit its name."""
-    refuse_what_is_no_file(path)
+    require_file(path)
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == GZIP_MAGIC

@@ -76,11 +76,11 @@ def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
 
 def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[QuestionRecord]:
     """The benchmark's questions under its declared name, at least one; of a user's own file those of all splits."""
-    files = [lake.raw_place(name) for name in benchmark.files]
+    files = [lake.raw_path(name) for name in benchmark.files]
     questions = _questions(files, benchmark)
     if isinstance(benchmark, BenchmarkPart):
         questions = benchmark.subset.chosen(q for q in questions if q.split == benchmark.split)
-    names = names_of(lake.raw_place(benchmark.names)) if benchmark.names else {}
+    names = names_of(lake.raw_path(benchmark.names)) if benchmark.names else {}
     renamed = (replace(_with_names(question, names), benchmark=benchmark.name) for question in questions)
     return some(renamed, lambda: _nothing_in(files[0], benchmark))
 
@@ -113,7 +113,7 @@ def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
 def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
     """The benchmark's tables under its declared name, each once; of a part those that its questions are about."""
     asked = {q.table_id for q in questions_of(lake, benchmark)} if isinstance(benchmark, BenchmarkPart) else None
-    for table in _tables([lake.raw_place(name) for name in benchmark.files], benchmark):
+    for table in _tables([lake.raw_path(name) for name in benchmark.files], benchmark):
         if asked is None or table.table_id in asked:
             yield replace(table, benchmark=benchmark.name)
 

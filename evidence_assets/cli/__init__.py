@@ -30,9 +30,9 @@ from evidence_assets.cli.console import (
     strip_controls,
 )
 from evidence_assets.lake import lineage
-from evidence_assets.lake.catalogue import connect, find_lake, read_only_query
-from evidence_assets.lake.housekeeping import collect, orphans
-from evidence_assets.lake.ids import shortened
+from evidence_assets.lake.catalogue import connect, find_lake, run_read_only_query
+from evidence_assets.lake.housekeeping import delete_orphans, find_orphans
+from evidence_assets.lake.ids import short_id
 from evidence_assets.lake.store import Lake
 
 # Hide Dagster's beta warnings.
@@ -94,7 +94,7 @@ def query(
             names = [description[0] for description in cursor.description or []]
             rows = cursor.fetchall()
         else:
-            names, rows = read_only_query(connection, sql, seconds)
+            names, rows = run_read_only_query(connection, sql, seconds)
     if format == "json":
         print_if_json(True, [dict(zip(names, row, strict=True)) for row in rows])
     elif format == "csv":
@@ -114,7 +114,7 @@ def _line(node: Any) -> Any:
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
-    line.append(strip_controls(f" {shortened(node.id)} "))
+    line.append(strip_controls(f" {short_id(node.id)} "))
     line.append(strip_controls(content if len(content) <= 220 else content[:219] + "…"))
     return line
 
@@ -141,12 +141,12 @@ MostOption = Annotated[int, typer.Option(help="Rows shown below each row.")]
 
 def _walk(direction: str, identifier: str, as_json: bool, most: int, lake: Path | None) -> None:
     with report_errors():
-        with connect(lake, lazily=True) as connection:
+        with connect(lake, lazy=True) as connection:
             root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
         if print_if_json(as_json, root.as_dict()):
             return
         out.print(_tree(root, most))
-        counts = {kind: len(ids) for kind, ids in lineage.distinct_rows(root).items()}
+        counts = {kind: len(ids) for kind, ids in lineage.distinct_ids(root).items()}
         word = "rests on" if direction == "trace" else "touches"
         out.print(f"{word}: " + (", ".join(f"{n:,} {kind}" for kind, n in counts.items()) or "nothing"))
 
@@ -171,8 +171,8 @@ def diff(
     lake: LakeOption = None,
 ) -> None:
     """Which rows two runs made differently."""
-    with report_errors(), connect(lake, lazily=True) as connection:
-        rows = lineage.diff(connection, run_a, run_b)
+    with report_errors(), connect(lake, lazy=True) as connection:
+        rows = lineage.diff_runs(connection, run_a, run_b)
     if print_if_json(as_json, rows):
         return
     told = []
@@ -204,14 +204,14 @@ def gc(
             if ended := fail_killed_runs(instance, home):
                 out.print(f"{ended} runs of killed processes marked as failed")
         opened = Lake(lake or find_lake())
-        found = orphans(opened, [*lake_assets(), *assets_of_asked(opened)])
+        found = find_orphans(opened, [*lake_assets(), *assets_of_asked(opened)])
         for path, size in found:
             out.print(f"{size:>14,} bytes  {path.relative_to(opened.root)}", markup=False)
         total = sum(size for _, size in found)
         if not found:
             out.print("nothing to delete")
         elif yes:
-            collect(found)
+            delete_orphans(found)
             out.print(f"deleted {len(found)} folders and files, {total:,} bytes")
         else:
             out.print(f"{len(found)} folders and files, {total:,} bytes; `evidence gc --yes` deletes them")

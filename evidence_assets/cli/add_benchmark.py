@@ -21,8 +21,8 @@ from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.cli.add_corpus import check_name, file_hashes
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import refuse_links_out
-from evidence_assets.lake.mirror import removed
+from evidence_assets.lake.input_files import reject_outside_links
+from evidence_assets.lake.mirror import delete_path
 from evidence_assets.lake.store import Lake
 
 TABLE_FILES = (".csv", ".tsv", ".parquet")
@@ -159,7 +159,7 @@ def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:
     plan.corpus = corpus
     if corpus not in {str(c.attributes.get("name")) for c in instances("Corpus")}:
         folder = Path(corpus)
-        refuse_links_out(folder)
+        reject_outside_links(folder)
         plan.corpus, plan.counts["documents"] = plan.name, sum(1 for _ in read_documents(folder))
         plan.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
 
@@ -172,7 +172,7 @@ def _add_base(
             f"skb_search questions are answered from nodes with documents: name a folder with {', '.join(BASE_FILES)}",
             file=place,
         )
-    refuse_links_out(place)
+    reject_outside_links(place)
     nodes = set(read_knowledge_base(place).nodes["node_id"])
     for line, question in numbered_questions:
         for gold in set(question.gold) - nodes:
@@ -210,7 +210,7 @@ def _add_tables(
 
 def _table_files(place: Path, name: str) -> list[Table]:
     if place.is_dir():
-        refuse_links_out(place)
+        reject_outside_links(place)
     files = sorted(p for p in place.iterdir() if p.suffix.lower() in TABLE_FILES) if place.is_dir() else [place]
     if not files:
         raise BadInput(f"holds no table; put {', '.join(TABLE_FILES)} files there", file=place)
@@ -224,7 +224,7 @@ def write_benchmark(
 
     The YAML comes last and in one piece: a process killed before leaves files that a second try reuses.
     """
-    raw, declaration = lake.raw_place(plan.folder), (folder or lake.folder(f"{DECLARED}/benchmarks")) / plan.name
+    raw, declaration = lake.raw_path(plan.folder), (folder or lake.folder(f"{DECLARED}/benchmarks")) / plan.name
     if declaration.exists():
         raise BadInput("is there already: choose another name, or delete it first", file=declaration)
     new = [declaration] if file_hashes(raw) else [declaration, raw]
@@ -242,7 +242,7 @@ def write_benchmark(
         check()
     except BaseException:
         for place in new:
-            removed(place)
+            delete_path(place)
         clear_declaration_caches()
         raise
     finally:

@@ -14,7 +14,7 @@ from evidence_assets.experiment.stage import Say, silent
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
-from evidence_assets.lake.input_files import refuse_links_out
+from evidence_assets.lake.input_files import reject_outside_links
 from evidence_assets.lake.store import Lake
 
 
@@ -45,7 +45,7 @@ def add_corpus(lake: Lake, name: str, folder: Path, inform: Say = silent) -> Add
     """
     _check(name, folder)
     below, own = f"corpora/{name}", lake.root / DECLARED
-    raw, declaration = lake.raw_place(below), own / "corpus" / name
+    raw, declaration = lake.raw_path(below), own / "corpus" / name
     kept: Tokens = "stored"
     for other in [*instances("Corpus", DEFS), *instances("Corpus", own)]:
         if other.attributes.get("name") == name:
@@ -85,4 +85,4 @@ def _check(name: str, folder: Path) -> None:
     check_name(name, "corpus")
     if not folder.is_dir():
         raise BadInput("there is no such folder", file=folder)
-    refuse_links_out(folder)
+    reject_outside_links(folder)

@@ -202,7 +202,7 @@ def pick_clearest(answers: Iterable[Answered]) -> Answered:
 
 def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> None:
     identifier = answered.prediction["prediction_id"]
-    with connect(lake.root, lazily=True) as connection:
+    with connect(lake.root, lazy=True) as connection:
         view = view_answer(connection, identifier)
     taken = {"seconds": round(seconds, 3), "seconds_by_part": dict(answered.seconds)}
     if print_if_json(as_json, view.as_dict() | taken):

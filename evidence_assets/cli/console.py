@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from evidence_assets.lake.errors import BadInput, LakeVersionError, ModelUnavailable, NoRoom, StaleInput
+from evidence_assets.lake.errors import BadInput, DiskFull, LakeVersionError, ModelUnavailable, StaleInput
 from evidence_assets.lake.lineage import UnknownId
 from evidence_assets.lake.mirror import local_root
 
@@ -54,12 +54,12 @@ def report_errors() -> Iterator[None]:
         ChildProcessError,
         LakeVersionError,
         ModelUnavailable,
-        NoRoom,
+        DiskFull,
         StaleInput,
         UnknownId,
         duckdb.Error,
     ) as error:
-        said = str(error.strerror if isinstance(error, NoRoom) else error)
+        said = str(error.strerror if isinstance(error, DiskFull) else error)
         err.print(f"evidence: {strip_controls(said)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error
 

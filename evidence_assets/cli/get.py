@@ -11,7 +11,7 @@ from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.cli.console import out, print_table, report_errors
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.mirror import fetched_below
+from evidence_assets.lake.mirror import fetch_folder
 from evidence_assets.reproduction.cells import data_sources
 from evidence_assets.text.spelling import nearest
 
@@ -34,7 +34,7 @@ def get(
 
         known = downloads.homes()
         if not name:
-            raw = fetched_below(find_lake() / "raw")
+            raw = fetch_folder(find_lake() / "raw")
             rows = []
             for one, home in sorted(known.items()):
                 there = sum((raw / file.to).exists() for file in home.files)

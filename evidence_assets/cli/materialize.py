@@ -14,7 +14,7 @@ from evidence_assets.cli.console import LakeOption, out, print_table, report_err
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.explorer.scores import SCORES, cells
 from evidence_assets.lake.catalogue import connect
-from evidence_assets.lake.row_locations import rows_of
+from evidence_assets.lake.row_locations import query_rows
 
 if TYPE_CHECKING:
     from evidence_assets.cli.run_selection import RunSelection
@@ -111,7 +111,7 @@ def scoreboard(
 ) -> None:
     """Accuracy of every variant on every benchmark, with 95 % intervals, beside the published figure."""
     with report_errors(), connect(lake) as connection:
-        rows = [row for row in rows_of(connection, SCORES) if benchmark in (None, row["scope_id"])]
+        rows = [row for row in query_rows(connection, SCORES) if benchmark in (None, row["scope_id"])]
     headers = "benchmark/variant/reasoner/metric/value/95 %/n/supported/right of these/published/difference/printed in"
     print_table(headers.split("/"), map(cells, rows), title="Scoreboard")
     out.print(

@@ -40,7 +40,7 @@ from evidence_assets.cli.run_selection import (
     split_independent,
 )
 from evidence_assets.definitions import defs
-from evidence_assets.lake.housekeeping import sweep
+from evidence_assets.lake.housekeeping import delete_abandoned_files
 
 HOME_VARIABLE = "DAGSTER_HOME"
 
@@ -201,7 +201,7 @@ def run_all(wanted: RunSelection = EVERYTHING, processes: int = 1) -> Report:
     """
     started = time.monotonic()
     home = dagster_home()
-    sweep(LakeResource().open())
+    delete_abandoned_files(LakeResource().open())
     graph = defs().resolve_asset_graph()
     planned = list(batches(graph, wanted))
     if processes > 1:

@@ -15,7 +15,7 @@ from evidence_assets.experiment.evidence.sources import make_subgraphs
 from evidence_assets.experiment.stage import Say, Stage, StageContext, StageOutput
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.mirror import children
+from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.reasoning.tables.questions import option_chains, work_out
 from evidence_assets.reasoning.tables.table import TableView
@@ -198,4 +198,6 @@ def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Ite
 
 def assets_of_asked(lake: Lake) -> set[str]:
     """Assets that hold rows of asked questions, whether or not Dagster loads them."""
-    return {asset for table, asset in lake.assets() if BENCHMARK in children(lake.root / table / asset_folder(asset))}
+    return {
+        asset for table, asset in lake.assets() if BENCHMARK in child_names(lake.root / table / asset_folder(asset))
+    }

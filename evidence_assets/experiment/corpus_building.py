@@ -18,10 +18,10 @@ from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.experiment.evidence.sources import encoded_by
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput, progress, silent
 from evidence_assets.graphs.graph_store import encoded
-from evidence_assets.lake.array_files import give_back
+from evidence_assets.lake.array_files import release_memory
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, GENERATED
-from evidence_assets.lake.rows import typed
+from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.registry import encoder, model_key
@@ -87,8 +87,8 @@ def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOu
 
     def keep(table: pa.Table, last: bool) -> None:
         waiting.append(table)
-        if last or step.blocks.due():
-            step.blocks.keep({"chunk_embeddings": pa.concat_tables(waiting)})
+        if last or step.blocks.is_due():
+            step.blocks.store({"chunk_embeddings": pa.concat_tables(waiting)})
             waiting.clear()
 
     table, reused = embed(
@@ -119,7 +119,7 @@ def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.T
     """Lineage of vectors, each of one parent."""
     same = {"child_kind": "chunk_embedding", "relation": relation, "parent_kind": kind}
     columns = {"child_id": ids, "parent_id": parents, "parent_version": parents}
-    return typed("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in same.items()}})
+    return build_table("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in same.items()}})
 
 
 def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
@@ -139,7 +139,7 @@ def index(lake: Lake, name: str, inform: Say = silent, of: str = "") -> IndexMet
     models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
     with replacing_folder(lake.index_folder(rows.index_key(name, of))) as folder:
         count = write_corpus_files(folder, rows.corpus_shards(lake, name, of))
-        give_back()
+        release_memory()
         return index_building.write(
             folder,
             built_from=rows.corpus_version(lake, name, of),

@@ -16,7 +16,7 @@ from evidence_assets.experiment.system import OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import shard_of
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 
@@ -52,7 +52,7 @@ def prompts(system: System, variant: Variant, lake: Lake, question: str = "") ->
     for stage in asking:
         requests = []
         step = StageContext(lake, stage.table, stage.key, partition, only=question_id, shown=requests, instead=instead)
-        rows = pl.from_arrow(prepare(stage.table, stage.run(step).rows))
+        rows = pl.from_arrow(prepare_rows(stage.table, stage.run(step).rows))
         assert isinstance(rows, pl.DataFrame)
         if stage.table == "chains" and step.read_here("chains", stage.key).is_empty():
             instead[stage.key] = rows

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.lineage import edge
-from evidence_assets.lake.rows import typed
+from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.schemas import TABLES
 
 ROWS_TYPED_TOGETHER = 16_384
@@ -23,7 +23,7 @@ class _TypedRows:
 
     def __init__(self, table: str, first: pl.DataFrame) -> None:
         self._table, self._new = table, list[dict[str, Any]]()
-        schema = typed(table, []).schema
+        schema = build_table(table, []).schema
         self._typed = [first.select(schema.names).to_arrow().cast(schema)] if first.height else []
         self._seen = len(self._typed)
 
@@ -34,17 +34,17 @@ class _TypedRows:
 
     def _type_new(self) -> None:
         if self._new:
-            self._typed.append(typed(self._table, self._new))
+            self._typed.append(build_table(self._table, self._new))
             self._new = []
 
     def unseen(self) -> pa.Table:
         """Rows that came since the last call."""
         self._type_new()
         seen, self._seen = self._seen, len(self._typed)
-        return pa.concat_tables([*self._typed[seen:], typed(self._table, [])])
+        return pa.concat_tables([*self._typed[seen:], build_table(self._table, [])])
 
     def all(self) -> pa.Table:
-        return pa.concat_tables([*self._typed, typed(self._table, self._new)])
+        return pa.concat_tables([*self._typed, build_table(self._table, self._new)])
 
 
 class RowWriter:
@@ -58,7 +58,7 @@ class RowWriter:
     """
 
     def __init__(self, table: str, before: Before | None, inputs: Mapping[str, str], by: str) -> None:
-        rows, edges = (pl.DataFrame(typed(name, [])) for name in (table, "lineage_edges"))
+        rows, edges = (pl.DataFrame(build_table(name, [])) for name in (table, "lineage_edges"))
         previous, lineage, self._blocks = before or Before(rows, edges)
         self._table, self._by, self._inputs, self._schema = table, by, inputs, TABLES[table]
         # Rows of a partition and of its blocks may have the same key: those made from the present inputs are kept.
@@ -105,8 +105,8 @@ class RowWriter:
 
     def settle(self) -> None:
         """Mark a key complete; checkpoint if due."""
-        if self._blocks is not None and self._blocks.due():
-            self._blocks.keep({self._table: self._rows.unseen(), "lineage_edges": self._lineage.unseen()})
+        if self._blocks is not None and self._blocks.is_due():
+            self._blocks.store({self._table: self._rows.unseen(), "lineage_edges": self._lineage.unseen()})
 
     def finish(self, **metadata: Any) -> StageOutput:
         """All rows, old and new, with the shares of their statuses where they have any."""

@@ -149,14 +149,14 @@ class StageContext:
         """The rows of this partition's last complete write, and those of an unfinished run; without the former where
         the files that were written with them are gone or belong to another write."""
         rows = self.lake.read(self.table, self.asset, self.partition)
-        whole = rows if self.lake.is_whole(self.table, self.asset, self.partition) else rows.clear()
-        return self.blocks.added_to(self.table, whole)
+        whole = rows if self.lake.is_complete(self.table, self.asset, self.partition) else rows.clear()
+        return self.blocks.merge_into(self.table, whole)
 
     @property
     def before(self) -> Before:
         """All that a writer of rows can reuse."""
         lineage = self.lake.read("lineage_edges", self.asset, self.partition)
-        return Before(self.previous(), self.blocks.added_to("lineage_edges", lineage), self.blocks)
+        return Before(self.previous(), self.blocks.merge_into("lineage_edges", lineage), self.blocks)
 
     @cached_property
     def blocks(self) -> Blocks:

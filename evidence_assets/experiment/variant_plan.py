@@ -14,7 +14,7 @@ from evidence_assets.experiment.solvers import asking_version, pool_of, reasonin
 from evidence_assets.experiment.stage import Over, Read
 from evidence_assets.experiment.system import Method, System, answers_by_model
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.lake.ids import with_model
+from evidence_assets.lake.ids import key_for_model
 from evidence_assets.profiles import Kind
 from evidence_assets.reasoning.prompted_solver import Style
 from evidence_assets.reasoning.published_prompts import STYLES
@@ -79,7 +79,7 @@ class Plan:
         if table == "evidence":
             return variant.at(f"evidence/{variant.family}/{variant.selector}", self.picking)
         if table == "subgraphs":
-            return with_model("subgraphs/mcqa", self.vectors)
+            return key_for_model("subgraphs/mcqa", self.vectors)
         return f"{table}/{variant.place}"
 
     def reads(self, name: str, over: Over) -> list[Read]:

@@ -14,7 +14,7 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, of_family
 from evidence_assets.experiment.scores.published_figures import PrintedAs, TimedAs
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import yaml_mapping
+from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.profiles import KINDS, Kind
 from evidence_assets.reasoning.templates import Words
 from evidence_assets.text.spelling import nearest
@@ -47,7 +47,7 @@ class Preset(BaseModel):
 
 @lru_cache
 def presets(file: Path = PRESETS) -> dict[str, Preset]:
-    stated = yaml_mapping(file)
+    stated = read_yaml_mapping(file)
     try:
         return {name: Preset(name=name, **fields) for name, fields in stated.items()}
     except (TypeError, ValidationError) as error:
@@ -206,7 +206,7 @@ class Variant(BaseModel):
 
 
 def _read(system: str, file: Path) -> Iterator[Variant]:
-    stated = yaml_mapping(file)
+    stated = read_yaml_mapping(file)
     for place in stated:
         family, _, name = place.partition("/")
         if not name:

@@ -14,8 +14,8 @@ from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows
 from evidence_assets.explorer.drawing import Grid, grid_of, marked, path_picture
 from evidence_assets.explorer.pages import templates
 from evidence_assets.explorer.paths import WalkedEdge, reasons, walked, why_of
-from evidence_assets.lake.catalogue import need
-from evidence_assets.lake.row_locations import among, rows_of
+from evidence_assets.lake.catalogue import create_views
+from evidence_assets.lake.row_locations import id_condition, query_rows
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
@@ -312,11 +312,11 @@ def view_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> Answe
 
 def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[AnswerRows]) -> list[AnswerView]:
     """Answers with the sources of their evidence, each table read once."""
-    need(connection, "subgraphs", "kg_nodes", "kg_edges")
+    create_views(connection, "subgraphs", "kg_nodes", "kg_edges")
     evidence = [row for rows in answers for row in rows.evidence]
     sources = _sources(connection, evidence)
     walks = walked(connection, [row["locator"] for row in evidence if row["kind"] == "path"])
-    condition, ids = among("node_id", sorted({str(rows.prediction["answer"]) for rows in answers}))
+    condition, ids = id_condition("node_id", sorted({str(rows.prediction["answer"]) for rows in answers}))
     names = dict(connection.execute(f"SELECT node_id, name FROM kg_nodes WHERE {condition}", ids).fetchall())
     return [
         AnswerView(
@@ -345,10 +345,10 @@ def _sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> 
         schema = KINDS.get(kind)
         if schema is None or schema.name not in _SOURCE_COLUMNS:
             continue
-        need(connection, schema.name)
+        create_views(connection, schema.name)
         names = (schema.row_id, *_SOURCE_COLUMNS[schema.name])
         columns = ", ".join(f'"{name}"' for name in names)
-        condition, ids = among(
+        condition, ids = id_condition(
             f'"{schema.row_id}"', sorted({row["source_id"] for row in evidence if row["source_kind"] == kind})
         )
         for row in connection.execute(f'SELECT {columns} FROM "{schema.name}" WHERE {condition}', ids).fetchall():
@@ -361,7 +361,7 @@ def _concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> dict[s
     if not any(row["kind"] == "path" for row in rows.evidence):
         return {}
     sql = "SELECT concepts, targets FROM subgraphs WHERE question_id = $id LIMIT 1"
-    found = rows_of(connection, sql, id=rows.prediction["question_id"])
+    found = query_rows(connection, sql, id=rows.prediction["question_id"])
     return (
         {
             "": found[0]["concepts"],

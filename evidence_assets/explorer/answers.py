@@ -9,12 +9,12 @@ from typing import Any
 import duckdb
 
 from evidence_assets.lake import lineage
-from evidence_assets.lake.catalogue import need, root_of, rows_in
-from evidence_assets.lake.row_locations import Places, among, row_of_a_question, rows_of
+from evidence_assets.lake.catalogue import create_views, lake_root, scan_sql
+from evidence_assets.lake.row_locations import PartitionFiles, find_question_row, id_condition, query_rows
 from evidence_assets.lake.schemas import KINDS
 
 Row = dict[str, Any]
-_GIVEN = (lineage.USED, lineage.SHOWN)
+_GIVEN = (lineage.USED, lineage.WAS_SHOWN)
 
 
 @dataclass(frozen=True)
@@ -47,20 +47,20 @@ class AnswerRows:
 class PartitionRows:
     """Rows of one partition of questions, or of the whole lake where the partition is not known."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, near: Places | None) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, near: PartitionFiles | None) -> None:
         self.connection, self.near = connection, near
 
     def of(self, kind: str, condition: str, **parameters: Any) -> list[Row]:
         """Rows of a kind that fulfil a condition, with the asset that each belongs to."""
         table = KINDS[kind].name
         if self.near is None:
-            need(self.connection, table)
-            return rows_of(self.connection, f'SELECT * FROM "{table}" WHERE {condition}', **parameters)
+            create_views(self.connection, table)
+            return query_rows(self.connection, f'SELECT * FROM "{table}" WHERE {condition}', **parameters)
         columns = ", ".join(f'"{name}"' for name in KINDS[kind].names)
         owner = "replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset"
-        return rows_of(
+        return query_rows(
             self.connection,
-            f"SELECT {columns}, {owner} FROM {rows_in(table, self.near.rows(kind))} WHERE {condition}",
+            f"SELECT {columns}, {owner} FROM {scan_sql(table, self.near.rows(kind))} WHERE {condition}",
             **parameters,
         )
 
@@ -72,9 +72,9 @@ class PartitionRows:
         if not ids:
             return {}
         if self.near is None:
-            need(self.connection, "lineage_edges")
-        source = "lineage_edges" if self.near is None else rows_in("lineage_edges", self.near.lineage(kind))
-        condition, parameters = among("child_id", ids)
+            create_views(self.connection, "lineage_edges")
+        source = "lineage_edges" if self.near is None else scan_sql("lineage_edges", self.near.lineage(kind))
+        condition, parameters = id_condition("child_id", ids)
         rows = self.connection.execute(
             f"SELECT child_id, parent_id FROM {source} WHERE {condition} AND child_kind = $child "
             "AND parent_kind = $parent AND list_contains($relations, relation) ORDER BY child_id, rank, parent_id",
@@ -86,16 +86,16 @@ class PartitionRows:
         return found
 
 
-def located(connection: duckdb.DuckDBPyConnection, prediction: str) -> tuple[str, Places | None]:
+def located(connection: duckdb.DuckDBPyConnection, prediction: str) -> tuple[str, PartitionFiles | None]:
     """The full id of a prediction and the partition that it lies in.
 
     Raises UnknownId where no row has this id, or one that is no prediction.
     """
-    place = row_of_a_question(connection, prediction)
-    kind, identifier = place[:2] if place else lineage.find(connection, prediction)
+    place = find_question_row(connection, prediction)
+    kind, identifier = place[:2] if place else lineage.find_row(connection, prediction)
     if kind != "prediction":
         raise lineage.UnknownId(f"{prediction!r} is the id of a {kind}: give the id of a prediction")
-    place = place or row_of_a_question(connection, identifier)
+    place = place or find_question_row(connection, identifier)
     return identifier, place[2] if place else None
 
 
@@ -112,9 +112,9 @@ def question_answers(
     connection: duckdb.DuckDBPyConnection, question_id: str, partition: str
 ) -> tuple[Row | None, list[AnswerRows]]:
     """A question of a partition (the file below each asset's folder) and the answers of all variants to it."""
-    root = root_of(connection)
+    root = lake_root(connection)
     assert root is not None, "a connection of lake.connect"
-    rows = PartitionRows(connection, Places(root, partition))
+    rows = PartitionRows(connection, PartitionFiles(root, partition))
     found = rows.of("question", "question_id = $id LIMIT 1", id=question_id)
     answers = rows.of("prediction", "question_id = $id ORDER BY asset, prediction_id", id=question_id)
     question = found[0] if found else None

@@ -21,7 +21,7 @@ from evidence_assets.explorer.pages import STATIC, templates
 from evidence_assets.explorer.site import Site
 from evidence_assets.lake import lineage
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import content_id, shortened
+from evidence_assets.lake.ids import content_id, short_id
 
 _HREF = re.compile(r'(href|src)="(/[^"]*)"')
 MOST = 2_000
@@ -110,7 +110,7 @@ def _node(node: lineage.Node, shown: set[int]) -> dict[str, Any]:
     return {
         "how": f"{node.relation.replace('_', ' ')} " if node.relation else "",
         "kind": node.kind,
-        "id": shortened(node.id),
+        "id": short_id(node.id),
         "said": ", ".join(f"{name}: {value}" for name, value in node.content.items() if value is not None),
         "above": above and node.next,
         "below": [] if above else [_node(child, shown) for child in node.next],

@@ -16,8 +16,8 @@ from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as ASKED
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake.atomic import mirror_of
-from evidence_assets.lake.catalogue import connect, need, rows_in
-from evidence_assets.lake.row_locations import rows_of
+from evidence_assets.lake.catalogue import connect, create_views, scan_sql
+from evidence_assets.lake.row_locations import query_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
@@ -57,8 +57,8 @@ class Reader:
 
     def rows(self, sql: str, tables: Sequence[str] = (), **parameters: Any) -> list[Row]:
         """Rows of a query over views of the lake."""
-        need(self.connection, *tables)
-        return rows_of(self.connection, sql, **parameters)
+        create_views(self.connection, *tables)
+        return query_rows(self.connection, sql, **parameters)
 
     def ids(self, sql: str, tables: Sequence[str], **parameters: Any) -> list[str]:
         """The only column of such rows."""
@@ -95,7 +95,7 @@ class OpenLake:
         """A reader for one page."""
         with self._lock:
             self._fetch()
-        with connect(self.root, lazily=True) as connection:
+        with connect(self.root, lazy=True) as connection:
             yield Reader(self, connection)
 
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
@@ -104,7 +104,7 @@ class OpenLake:
             self._fetch()
             self._refresh()
             cursor = self._memory.cursor()
-        return rows_of(cursor, sql, **parameters)
+        return query_rows(cursor, sql, **parameters)
 
     def _fetch(self) -> None:
         """Fetch what has changed of a remote lake, every now and then."""
@@ -121,7 +121,7 @@ class OpenLake:
         }
         if stamps == self._stamps:
             return
-        sources = {table: rows_in(table, sorted(files)) for table, files in stamps.items()}
+        sources = {table: scan_sql(table, sorted(files)) for table, files in stamps.items()}
         self._memory.execute(QUESTIONS.format(questions=sources["questions"]))
         self._memory.execute(ANSWERS.format(predictions=sources["predictions"], asked=ASKED))
         self._stamps = stamps

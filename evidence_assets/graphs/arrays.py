@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from evidence_assets.lake.array_files import distinct, opened
+from evidence_assets.lake.array_files import open_asset_file, sorted_unique
 from evidence_assets.lake.errors import StaleInput
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -114,7 +114,7 @@ class GraphArrays:
     def open(cls, folder: Path) -> GraphArrays:
         """Open a saved graph memory-mapped; raises StaleInput where its files are absent, cut or of two graphs."""
         mapped = partial(np.load, mmap_mode="r", allow_pickle=False)
-        graph = cls(**{field.name: opened(folder / f"{field.name}.npy", mapped) for field in fields(cls)})
+        graph = cls(**{field.name: open_asset_file(folder / f"{field.name}.npy", mapped) for field in fields(cls)})
         edges, slots = {len(graph.heads), len(graph.tails), len(graph.relations)}, len(graph.neighbours)
         if len(edges) > 1 or {len(graph.slot_edges), len(graph.outgoing), int(graph.offsets[-1])} != {slots}:
             raise StaleInput(f"the files of graph {folder.name} do not belong together: build it again")
@@ -127,7 +127,7 @@ class GraphArrays:
 
     def neighbours_of(self, node: int) -> IntArray:
         """Distinct neighbours of a node in either direction, ascending."""
-        return distinct(self.neighbours[self.offsets[node] : self.offsets[node + 1]])
+        return sorted_unique(self.neighbours[self.offsets[node] : self.offsets[node + 1]])
 
     def slots_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """All slots of the given nodes: the position in `nodes` that owns each slot, and the slot numbers."""
@@ -158,7 +158,7 @@ class GraphArrays:
         ``score``: Relevance of nodes, ties go to the smaller node id; by default nodes with fewer edges are preferred.
         ``max_nodes``: Most nodes in all; within the hop that overflows the best by `score` stay.
         """
-        frontier: IntArray = distinct(np.asarray(seeds, dtype=np.int64))
+        frontier: IntArray = sorted_unique(np.asarray(seeds, dtype=np.int64))
         seen = np.zeros(self.n_nodes, dtype=np.bool_)
         budget = self.n_nodes if max_nodes is None else max_nodes
         levels: list[IntArray] = []
@@ -201,7 +201,7 @@ class GraphArrays:
         fresh[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
         owner, nodes = owner[fresh], nodes[fresh]
         if cap is None:
-            return distinct(nodes), NONE_DROPPED
+            return sorted_unique(nodes), NONE_DROPPED
         counts = np.bincount(owner, minlength=len(frontier))
         crowded = (counts > cap)[owner]
         small, owner, nodes = nodes[~crowded], owner[crowded], nodes[crowded]
@@ -209,11 +209,11 @@ class GraphArrays:
         owner, nodes = owner[order], nodes[order]
         cut = np.arange(len(owner)) - np.searchsorted(owner, owner) >= cap
         dropped = np.column_stack([frontier[owner[cut]], nodes[cut]])
-        return distinct(np.concatenate([small, nodes[~cut]])), dropped[np.lexsort(dropped.T[::-1])]
+        return sorted_unique(np.concatenate([small, nodes[~cut]])), dropped[np.lexsort(dropped.T[::-1])]
 
     def edges_at(self, nodes: IntArray) -> IntArray:
         """Ids of all edges that touch any of the given nodes, ascending."""
-        edges: IntArray = distinct(self.slot_edges[places_of(self.offsets, nodes)]).astype(np.int64)
+        edges: IntArray = sorted_unique(self.slot_edges[places_of(self.offsets, nodes)]).astype(np.int64)
         return edges
 
     def edges_among(self, nodes: IntArray) -> IntArray:
@@ -221,7 +221,7 @@ class GraphArrays:
         inside = np.zeros(self.n_nodes, dtype=np.bool_)
         inside[nodes] = True
         places = places_of(self.offsets, nodes)
-        return distinct(self.slot_edges[places[inside[self.neighbours[places]]]]).astype(np.int64)
+        return sorted_unique(self.slot_edges[places[inside[self.neighbours[places]]]]).astype(np.int64)
 
     def subgraph(self, nodes: IntArray, hop: IntArray, edges: IntArray, dropped: IntArray = NONE_DROPPED) -> Subgraph:
         """The part of these nodes, which ascend, with their distances and the edges among them."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence_assets.graphs.merge import EDGE, ENDS
-from evidence_assets.lake.rows import content_ids, dictionary_encoded
+from evidence_assets.lake.rows import content_ids, dictionary_encode
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.sentences import sentence_spans
 
@@ -64,7 +64,7 @@ def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") ->
 
 def _named(values: pl.Series, prefix: str) -> pa.DictionaryArray:
     """Texts as codes with a dictionary, of which each has the prefix."""
-    array = dictionary_encoded(values)
+    array = dictionary_encode(values)
     return pa.DictionaryArray.from_arrays(array.indices, pc.binary_join_element_wise(prefix, array.dictionary, ""))
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
-from evidence_assets.lake.array_files import distinct, find_keys
+from evidence_assets.lake.array_files import find_key_positions, sorted_unique
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.bm25 import term_keys
 from evidence_assets.retrieval.vector_index import VectorIndex
@@ -136,7 +136,7 @@ class EntityLinker:
         keys = [word_key(word) for word, _, _ in words]
         count, longest_name = len(keys), self._most_words
         windows = [(i, j) for i in range(count) for j in range(i + 1, min(i + longest_name, count) + 1)]
-        found = find_keys(self._hashes, term_keys([" ".join(keys[i:j]) for i, j in windows])).tolist()
+        found = find_key_positions(self._hashes, term_keys([" ".join(keys[i:j]) for i, j in windows])).tolist()
         # Windows of a word come in the order of their length.
         longest = {i: (j, key_id) for (i, j), key_id in zip(windows, found, strict=True) if key_id >= 0}
         spans, free = [], 0
@@ -168,7 +168,7 @@ class EntityLinker:
         if not key:
             return Link(concept, "none", 0.0, (), ())
         for candidate in (key, *variant_keys(concept)):
-            if (key_id := int(find_keys(self._hashes, term_keys([candidate]))[0])) >= 0:
+            if (key_id := int(find_key_positions(self._hashes, term_keys([candidate]))[0])) >= 0:
                 return self._resolve(concept, key_id)
         score, ids = self.fuzzy(concept)
         if ids:
@@ -190,7 +190,7 @@ class EntityLinker:
         return np.asarray(self._rows[self._starts[key_id] : self._starts[key_id + 1]])
 
     def _link(self, concept: str, rule: Rule, score: float, rows: NDArray[np.int64]) -> Link:
-        nodes = tuple(distinct(self._owners[rows]).tolist())
+        nodes = tuple(sorted_unique(self._owners[rows]).tolist())
         return Link(concept, rule, score, nodes, tuple(sorted({self._surfaces[row] for row in rows.tolist()})))
 
     @cached_property

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.vectors import unit_rows
 
 
@@ -119,7 +119,7 @@ def union(neighbourhoods: Sequence[Neighbourhood]) -> IntArray:
     """All nodes of the neighbourhoods, ascending."""
     if not neighbourhoods:
         return np.zeros(0, dtype=np.int64)
-    return distinct(np.concatenate([n.nodes for n in neighbourhoods]))
+    return sorted_unique(np.concatenate([n.nodes for n in neighbourhoods]))
 
 
 def attend(
@@ -162,7 +162,7 @@ def bridges(graph: GraphArrays, nodes: IntArray, *, max_length: int = 4, max_vis
     tree over the parts (Mehlhorn 1988). Growth stops when everything is joined, when no path of at most ``max_length``
     edges can be left, or after ``max_visited`` nodes.
     """
-    start = distinct(np.asarray(nodes, dtype=np.int64))
+    start = sorted_unique(np.asarray(nodes, dtype=np.int64))
     if len(start) < 2:
         return []
 

@@ -17,10 +17,10 @@ from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
 from evidence_assets.graphs.merge import ENDS
 from evidence_assets.graphs.passage_files import COLUMNS, PassageFiles, write_passage_files
-from evidence_assets.lake.array_files import open_array, open_json, opened
+from evidence_assets.lake.array_files import open_array, open_asset_file, open_json
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.ids import content_id, with_model
+from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.rows import row_blocks
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, Stamp
@@ -49,7 +49,7 @@ def _built_from(folder: Path) -> str:
 
 def tables_version(lake: Lake, name: str, *parts: str) -> str:
     """The version of a graph's tables (``nodes``, ``edges``), from what their writers recorded of their rows."""
-    return content_id([lake.written_version(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts])
+    return content_id([lake.stored_version(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts])
 
 
 def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
@@ -108,9 +108,9 @@ def build_name_vectors(
 
 def passages_version(lake: Lake, name: str, of: str = "") -> str:
     """What the files of a graph's passages are built from."""
-    asset = with_model(f"knowledge/{name}/passages", of)
-    shards = [(shard, lake.written_version("kg_passages", asset, shard)) for shard in passage_shards(lake, asset)]
-    return content_id(lake.written_version("kg_nodes", f"knowledge/{name}/nodes"), shards)
+    asset = key_for_model(f"knowledge/{name}/passages", of)
+    shards = [(shard, lake.stored_version("kg_passages", asset, shard)) for shard in passage_shards(lake, asset)]
+    return content_id(lake.stored_version("kg_nodes", f"knowledge/{name}/nodes"), shards)
 
 
 def passage_shards(lake: Lake, asset: str) -> list[str]:
@@ -125,13 +125,13 @@ def build_passage_files(
     place = f"knowledge/{name}"
 
     def batches() -> Iterator[pa.RecordBatch]:
-        asset = with_model(f"{place}/passages", of)
+        asset = key_for_model(f"{place}/passages", of)
         for shard in passage_shards(lake, asset):
             with pq.ParquetFile(lake.path("kg_passages", asset, shard)) as file:
                 yield from file.iter_batches(TEXTS_AT_ONCE, columns=COLUMNS)
 
     node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"].set_sorted()
-    with replacing_folder(lake.index_folder(with_model(f"{place}/passage_index", of))) as temporary:
+    with replacing_folder(lake.index_folder(key_for_model(f"{place}/passage_index", of))) as temporary:
         return write_passage_files(
             temporary,
             node_ids,
@@ -155,7 +155,7 @@ def open_graph(lake: Lake, name: str, encoder: Encoder, of: str = "") -> Knowled
     for table, key in tables:
         if not lake.partitions(table, key):
             raise StaleInput(f"{key} is not made: materialize it first")
-    of_encoder = [with_model(f"{place}/{part}", of) for part in ("passages", "node_vectors", "passage_index")]
+    of_encoder = [key_for_model(f"{place}/{part}", of) for part in ("passages", "node_vectors", "passage_index")]
     indexes = [("indexes", key) for key in (f"{place}/csr", *of_encoder[1:])]
     stamp = lake.stamp(*tables, ("kg_passages", of_encoder[0]), *indexes)
     return _open_graph(str(lake.root), name, cast(Hashable, encoder), of, stamp)
@@ -164,13 +164,13 @@ def open_graph(lake: Lake, name: str, encoder: Encoder, of: str = "") -> Knowled
 @lru_cache(maxsize=4)
 def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -> KnowledgeGraph:
     lake, place = Lake(root), f"knowledge/{name}"
-    name_vectors, passage_rows = with_model(f"{place}/node_vectors", of), with_model(f"{place}/passages", of)
+    name_vectors, passage_rows = key_for_model(f"{place}/node_vectors", of), key_for_model(f"{place}/passages", of)
     version, model_id = tables_version(lake, name, "nodes", "edges"), f"{encoder.model_id}@{encoder.revision}"
 
     def column(part: str, name: str) -> pl.Series:
         mapped = lake.index_folder(f"{place}/csr") / f"{part}.arrow"
         if name in MAPPED[part] and mapped.exists() and _built_from(mapped.parent) == version:
-            return opened(mapped, partial(_column, name))
+            return open_asset_file(mapped, partial(_column, name))
         return lake.read(TABLES_OF[part], f"{place}/{part}", columns=[name])[name]
 
     def shape() -> Shape:
@@ -189,7 +189,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
         return open_array(lake.index_folder(name_vectors) / "vectors.npy")
 
     def passage_files() -> PassageFiles:
-        folder = lake.index_folder(with_model(f"{place}/passage_index", of))
+        folder = lake.index_folder(key_for_model(f"{place}/passage_index", of))
         return PassageFiles(folder, _index_of(folder, passages_version(lake, name, of), model_id))
 
     def passages() -> pl.DataFrame:

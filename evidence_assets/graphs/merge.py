@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED
-from evidence_assets.lake.rows import content_ids, dictionary_encoded, plain
+from evidence_assets.lake.rows import content_ids, decode_columns, dictionary_encode
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.words import name_key
 
@@ -85,7 +85,9 @@ def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged
 
 
 def _with_ids(edges: pl.DataFrame) -> pl.DataFrame:
-    ids = plain(pa.table({"edge_id": content_ids(EDGE, *(dictionary_encoded(edges[column]) for column in ENDS))}))
+    ids = decode_columns(
+        pa.table({"edge_id": content_ids(EDGE, *(dictionary_encode(edges[column]) for column in ENDS))})
+    )
     return edges.with_columns(pl.Series("edge_id", ids["edge_id"]))
 
 

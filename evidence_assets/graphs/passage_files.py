@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, places_of
-from evidence_assets.lake.array_files import ArrayWriter, distinct, mapped_batches, open_array, opened
+from evidence_assets.lake.array_files import ArrayWriter, open_array, open_asset_file, open_batches, sorted_unique
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval import index_building
@@ -107,7 +107,7 @@ class PassageFiles:
 
     @cached_property
     def _places(self) -> pa.Table:
-        return pa.Table.from_batches(opened(self._folder / "passages.arrow", mapped_batches), PLACES)
+        return pa.Table.from_batches(open_asset_file(self._folder / "passages.arrow", open_batches), PLACES)
 
     def rows_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """Rows of some nodes, one node after another, and where those of each begin."""
@@ -133,7 +133,7 @@ class PassageFiles:
         while wanted:
             scores, rows = index.search(query[None], asked)
             nodes = rows[0].astype(np.int64) if method == "vector" else self._owners[rows[0]].astype(np.int64)
-            nodes = distinct(nodes[allowed[nodes]])
+            nodes = sorted_unique(nodes[allowed[nodes]])
             found = self.similarities(query, nodes, method)
             order = np.lexsort((nodes, -found))[:wanted]
             # Nothing that was not read can be as near as the last one, but for what rounding hides.

@@ -14,7 +14,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED
-from evidence_assets.lake.rows import typed
+from evidence_assets.lake.rows import build_table
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE, Known, vectors_of
 from evidence_assets.text.chunking import chunks
@@ -91,7 +91,7 @@ def passage_table(
     at a time; rows are put into ``blocks`` when a block is due.
     """
     known = Known.of(previous)
-    made, reused, kept, owner, ordinal = [typed("kg_passages", [])], 0, 1, ("", ""), -1
+    made, reused, kept, owner, ordinal = [build_table("kg_passages", [])], 0, 1, ("", ""), -1
     todo = iter(passages)
     while block := list(islice(todo, TEXTS_AT_ONCE)):
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)
@@ -116,9 +116,9 @@ def passage_table(
             "model_id": [model_id] * len(block),
             "input_hash": hashes.astype("U32"),
         }
-        made.append(typed("kg_passages", columns))
-        if blocks is not None and blocks.due():
-            blocks.keep({"kg_passages": pa.concat_tables(made[kept:])})
+        made.append(build_table("kg_passages", columns))
+        if blocks is not None and blocks.is_due():
+            blocks.store({"kg_passages": pa.concat_tables(made[kept:])})
             kept = len(made)
     return pa.concat_tables(made), reused
 
@@ -140,4 +140,4 @@ def lineage_of(table: pa.Table, encoded_by: str = "") -> pa.Table:
         }
         for relation, kind, parent in parents
     ]
-    return pa.concat_tables([typed("lineage_edges", columns) for columns in edges])
+    return pa.concat_tables([build_table("lineage_edges", columns) for columns in edges])

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from evidence_assets.graphs.arrays import FloatArray, GraphArrays, IntArray
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import sorted_unique
 
 UNREACHED = np.iinfo(np.int16).max
 
@@ -52,10 +52,10 @@ def shortest_paths(
     Both ends are grown towards each other, the one with fewer edges to look at first; each source walks down the
     distances to the target.
     """
-    starts = distinct(np.asarray(sources, dtype=np.int64))
+    starts = sorted_unique(np.asarray(sources, dtype=np.int64))
     found: list[Path] = []
     if len(starts):
-        for target in distinct(np.asarray(targets, dtype=np.int64)).tolist():
+        for target in sorted_unique(np.asarray(targets, dtype=np.int64)).tolist():
             distance = _distances(graph, starts, target, max_length)
             reached = starts[(distance[starts] > 0) & (distance[starts] <= max_length)]
             best = _best_completion(graph, distance, reached, relevance)
@@ -83,7 +83,7 @@ class _Ball:
         others = self.graph.neighbours[slots]
         self.edges.append((self.frontier[owner], others))
         self.depth += 1
-        fresh = distinct(others[self.distance[others] == UNREACHED])
+        fresh = sorted_unique(others[self.distance[others] == UNREACHED])
         self.distance[fresh] = self.depth
         self.frontier = fresh
 
@@ -120,7 +120,7 @@ def _best_completion(
         nodes = np.union1d(nodes, sources[distance[sources] == depth]).astype(np.int64)
         owner, others = _descents(graph, distance, nodes)
         levels.append((nodes, owner, others))
-        nodes = distinct(others)
+        nodes = sorted_unique(others)
     worth = (lambda ids: np.zeros(len(ids))) if relevance is None else (lambda ids: relevance[ids].astype(np.float64))
     best = dict(zip(nodes.tolist(), worth(nodes).tolist(), strict=True))
     below, value = nodes, worth(nodes)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evidence_assets.graphs.arrays import IntArray
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import sorted_unique
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class TypedRows:
         self.node_types = np.asarray(node_types, dtype=np.int32)
         self.n_nodes = len(self.node_types)
         self._heads, self._kinds, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
-        self.edge_types = tuple(distinct(self._kinds).tolist())
+        self.edge_types = tuple(sorted_unique(self._kinds).tolist())
         self._rows: dict[tuple[int | None, bool], Rows] = {}
 
     def rows(self, edge_type: int | None, *, outgoing: bool) -> Rows:

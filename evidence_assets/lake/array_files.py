@@ -55,7 +55,7 @@ class ArrayWriter:
         self.finish() if kind is None else self._file.close()
 
 
-def opened(path: Path, how: Callable[[Path], T], remedy: str = "materialize the asset that makes it") -> T:
+def open_asset_file(path: Path, how: Callable[[Path], T], remedy: str = "materialize the asset that makes it") -> T:
     """What ``how`` makes of a file of an asset; raises StaleInput where it is absent, cut short or damaged."""
     try:
         return how(path)
@@ -65,7 +65,7 @@ def opened(path: Path, how: Callable[[Path], T], remedy: str = "materialize the 
         raise StaleInput(f"{path} is cut short or damaged ({error}): {remedy} again") from error
 
 
-def open_stated(path: Path, version: str, built_from: str) -> dict[str, Any]:
+def open_description(path: Path, version: str, built_from: str) -> dict[str, Any]:
     """The description of files that an asset built; StaleInput where it is of another release or of other inputs."""
     stated = open_json(path)
     if stated.pop("version", "") != version or stated.get("built_from", built_from) != built_from:
@@ -78,16 +78,16 @@ def open_array(path: Path) -> Array:
     """An array, memory-mapped."""
 
     # As a plain array: slices of a ``memmap`` take ten times as long to make.
-    return opened(path, lambda path: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)))
+    return open_asset_file(path, lambda path: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)))
 
 
-def mapped_batches(path: Path) -> list[pa.RecordBatch]:
+def open_batches(path: Path) -> list[pa.RecordBatch]:
     """The batches of an Arrow file, memory-mapped."""
     reader = pa.ipc.open_file(pa.memory_map(str(path)))
     return [reader.get_batch(number) for number in range(reader.num_record_batches)]
 
 
-def distinct(values: Array) -> Array:
+def sorted_unique(values: Array) -> Array:
     """The distinct values of an array of numbers, ascending; ``np.unique`` takes ten times as long."""
     ascending = np.sort(values)
     first = np.ones(len(ascending), np.bool_)
@@ -95,7 +95,7 @@ def distinct(values: Array) -> Array:
     return ascending[first]
 
 
-def find_keys(ascending: Array, keys: Array) -> npt.NDArray[np.int64]:
+def find_key_positions(ascending: Array, keys: Array) -> npt.NDArray[np.int64]:
     """Where each key stands; −1 where it does not."""
     places = np.searchsorted(ascending, keys)
     known = places < len(ascending)
@@ -105,10 +105,10 @@ def find_keys(ascending: Array, keys: Array) -> npt.NDArray[np.int64]:
 
 def open_json(path: Path) -> dict[str, Any]:
     """A small description."""
-    return opened(path, lambda path: dict(json.loads(path.read_text(encoding="utf-8"))))
+    return open_asset_file(path, lambda path: dict(json.loads(path.read_text(encoding="utf-8"))))
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Return freed memory to the system after work that needed much once: Arrow and the C library keep it otherwise."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):

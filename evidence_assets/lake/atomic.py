@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evidence_assets.lake.errors import NoRoom
+from evidence_assets.lake.errors import DiskFull
 
 if TYPE_CHECKING:
     from evidence_assets.lake.mirror import Mirror
@@ -30,26 +30,26 @@ def mirror_of(path: Path) -> Mirror | None:
 
 
 @contextlib.contextmanager
-def replacing_file(path: Path, *, fetched: bool = False) -> Iterator[Path]:
+def replacing_file(path: Path, *, downloaded: bool = False) -> Iterator[Path]:
     """A locked temporary file that takes the place of ``path`` when the block ends well and vanishes when it does not.
 
-    A ``fetched`` file is neither uploaded nor flushed to the disk.
+    A ``downloaded`` file is neither uploaded nor flushed to the disk.
     """
     _make_folder(path.parent)
     for stale in path.parent.glob(f".{path.name}.*.tmp"):
-        if abandoned(stale):
+        if is_abandoned(stale):
             stale.unlink(missing_ok=True)
     temporary = path.parent / f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp"
     held = temporary.open("wb")
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield temporary
-        if not fetched:
+        if not downloaded:
             _flush(temporary)
             if (mirror := mirror_of(path)) is not None:
-                mirror.put(temporary, path)
+                mirror.upload(temporary, path)
         temporary.replace(path)
-        if not fetched:
+        if not downloaded:
             _flush(path.parent)
     except (OSError, RuntimeError) as error:
         _tell_no_room(error, path)
@@ -64,7 +64,7 @@ def _tell_no_room(error: OSError | RuntimeError, path: Path) -> None:
     number = error.errno if isinstance(error, OSError) else None
     if number in _FULL or any(os.strerror(full) in str(error) for full in _FULL):
         message = f"no room to write {path}; what was there before is unchanged: free some space and run again"
-        raise NoRoom(number or errno.ENOSPC, message) from error
+        raise DiskFull(number or errno.ENOSPC, message) from error
 
 
 def _flush(path: Path) -> None:
@@ -83,7 +83,7 @@ def _make_folder(folder: Path) -> None:
         _flush(new.parent)
 
 
-def abandoned(temporary: Path) -> bool:
+def is_abandoned(temporary: Path) -> bool:
     """Whether nobody writes a temporary file, or folder, any more."""
     lock = temporary.with_suffix(".lock") if temporary.is_dir() else temporary
     try:
@@ -97,10 +97,11 @@ def abandoned(temporary: Path) -> bool:
 
 
 @contextlib.contextmanager
-def replacing_folder(folder: Path, *, fetched: bool = False) -> Iterator[Path]:
-    """A temporary folder that takes the place of ``folder`` when the block ends well; ``fetched`` is as for a file."""
+def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path]:
+    """Yield a temporary folder that replaces ``folder`` when the block succeeds; see `replacing_file`."""
     _make_folder(folder.parent)
-    name = f".{folder.name}.fetched" if fetched else f".{folder.name}"  # what is fetched does not wait for what is made
+    # A download has its own lock, so that it does not wait for a writer.
+    name = f".{folder.name}.fetched" if downloaded else f".{folder.name}"
     temporary = folder.parent / f"{name}.tmp"
     lock = folder.parent / f"{name}.lock"
     with lock.open("w") as handle:
@@ -109,11 +110,11 @@ def replacing_folder(folder: Path, *, fetched: bool = False) -> Iterator[Path]:
         temporary.mkdir()
         try:
             yield temporary
-            if not fetched:
+            if not downloaded:
                 for made in [*sorted(temporary.rglob("*")), temporary]:
                     _flush(made)
                 if (mirror := mirror_of(folder)) is not None:
-                    mirror.put(temporary, folder)
+                    mirror.upload(temporary, folder)
             old = folder.parent / f"{name}.old"
             shutil.rmtree(old, ignore_errors=True)
             if folder.exists():

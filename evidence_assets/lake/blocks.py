@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from evidence_assets.lake.atomic import replacing_file
-from evidence_assets.lake.rows import Rows, prepare, read_rows, version_of, write_rows
+from evidence_assets.lake.rows import Rows, prepare_rows, read_rows, version_of, write_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
@@ -27,12 +27,12 @@ class Blocks:
         self._folder = lake.blocks_folder(asset, partition)
         self._last = time.monotonic()
 
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         return time.monotonic() - self._last >= BLOCK_SECONDS
 
-    def keep(self, tables: Mapping[str, Rows]) -> None:
+    def store(self, tables: Mapping[str, Rows]) -> None:
         """Write a block; its lineage first, so that no row is found without."""
-        prepared = {table: prepare(table, rows) for table, rows in tables.items()}
+        prepared = {table: prepare_rows(table, rows) for table, rows in tables.items()}
         self._folder.mkdir(parents=True, exist_ok=True)
         number = len(list(self._folder.glob("*.parquet")))
         name = f"{number:08d}-" + "".join(version_of(rows)[:8] for rows in prepared.values())
@@ -41,7 +41,7 @@ class Blocks:
                 write_rows(table, prepared[table], temporary)
         self._last = time.monotonic()
 
-    def added_to(self, table: str, rows: pl.DataFrame) -> pl.DataFrame:
+    def merge_into(self, table: str, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows that a partition has, and those of its blocks; of what several have, as the last one has it."""
         files = sorted(self._folder.glob(f"*.{table}.parquet"))
         if not files:

@@ -18,16 +18,16 @@ import polars as pl
 import pyarrow as pa
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.mirror import fetched_below, local_root
+from evidence_assets.lake.mirror import fetch_folder, local_root
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 LAKE_VARIABLE = "EVIDENCE_LAKE"
 ROOT_VARIABLE = "lake_root"
 """DuckDB variable of every connection: the folder whose files its views read."""
-MEMORY = "2GB"
+QUERY_MEMORY_LIMIT = "2GB"
 """What a query that someone asks may take."""
-MOST_ROWS = 1_000_000
+MAX_QUERY_ROWS = 1_000_000
 TABLE_FUNCTIONS = frozenset(
     {"duckdb_columns", "duckdb_functions", "duckdb_views", "generate_series", "json_each", "json_tree"}
     | {"pragma_table_info", "range", "summary", "unnest"}
@@ -47,35 +47,35 @@ def find_lake() -> Path:
     return Path(__file__).resolve().parents[2] / "data_lake"
 
 
-def quoted(text: str) -> str:
+def sql_literal(text: str) -> str:
     """Text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def connect(
-    root: Path | str | None = None, *, lazily: bool = False, unsafe: bool = False, memory: str | None = MEMORY
+    root: Path | str | None = None, *, lazy: bool = False, unsafe: bool = False, memory: str | None = QUERY_MEMORY_LIMIT
 ) -> duckdb.DuckDBPyConnection:
     """A connection with a view for every table of the lake; a table that nothing has written is an empty view.
 
     Each view has the table's columns and, last, ``asset``: which asset a row belongs to.
 
-    ``lazily``: Views are made when ``need`` asks for them; making one opens every file of its table.
+    ``lazy``: Views are made when ``need`` asks for them; making one opens every file of its table.
     ``unsafe``: DuckDB whole: any file, any extension, any setting.
     ``memory``: What a query may take, such as ``2GB``; beyond it the query fails. None leaves it to DuckDB.
     """
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect(config={"allow_persistent_secrets": "false"} if not unsafe else {})
-    connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {quoted(str(lake.root.resolve()))}")
+    connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {sql_literal(str(lake.root.resolve()))}")
     if not unsafe:
         _lock(connection, lake.root.resolve(), memory)
-    if not lazily:
-        need(connection, *TABLES)
+    if not lazy:
+        create_views(connection, *TABLES)
     return connection
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | None) -> None:
-    folders = ", ".join(quoted(f"{root.as_posix()}/{name}/") for name in TABLES)
-    limit = "" if memory is None else f"SET memory_limit = {quoted(memory)}; SET temp_directory = '';"
+    folders = ", ".join(sql_literal(f"{root.as_posix()}/{name}/") for name in TABLES)
+    limit = "" if memory is None else f"SET memory_limit = {sql_literal(memory)}; SET temp_directory = '';"
     connection.execute(
         f"""
         {limit}
@@ -88,37 +88,37 @@ def _lock(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | None)
     )
 
 
-def root_of(connection: duckdb.DuckDBPyConnection) -> Path | None:
+def lake_root(connection: duckdb.DuckDBPyConnection) -> Path | None:
     """The folder that the connection's views read; None for a connection that ``connect`` did not make."""
     [(value,)] = connection.execute(f"SELECT getvariable('{ROOT_VARIABLE}')").fetchall()
     return None if value is None else Path(value)
 
 
-def need(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
-    """Make the views of these tables that a connection made ``lazily`` lacks."""
-    root = root_of(connection)
+def create_views(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
+    """Make the views of these tables that a connection made ``lazy`` lacks."""
+    root = lake_root(connection)
     if root is None:
         return
     known = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
     for name in tables:
         if (name,) not in known:
             # Names beginning with a dot are files being written; the pattern does not match them.
-            folder = fetched_below(root / name).resolve()
+            folder = fetch_folder(root / name).resolve()
             files = [folder / "**/[!.]*.parquet"] if next(folder.rglob("*.parquet"), None) is not None else []
             columns = [f'"{column}"' for column in TABLES[name].names]
             if "asset" not in TABLES[name].names:
                 columns.append("replace(regexp_extract(filename, 'asset=([^/]*)', 1), '.', '/') AS asset")
-            connection.execute(f'CREATE VIEW "{name}" AS SELECT {", ".join(columns)} FROM {rows_in(name, files)}')
+            connection.execute(f'CREATE VIEW "{name}" AS SELECT {", ".join(columns)} FROM {scan_sql(name, files)}')
 
 
-def rows_in(table: str, files: Sequence[Path | str]) -> str:
+def scan_sql(table: str, files: Sequence[Path | str]) -> str:
     """SQL for the rows of a table in these files, with every declared column, empty where a file lacks it, and
     ``filename``: united with a typed source without rows, through which filters still reach the files."""
     nulls = [f'NULL::{_sql_type(field.type)} AS "{field.name}"' for field in TABLES[table].arrow]
     typed_columns = f"SELECT {', '.join(nulls)}, NULL::VARCHAR AS filename WHERE false"
     if not files:
         return f"({typed_columns})"
-    listed = ", ".join(quoted(str(path)) for path in files)
+    listed = ", ".join(sql_literal(str(path)) for path in files)
     stored = f"read_parquet([{listed}], filename = true, union_by_name = true, hive_partitioning = false)"
     return f"(SELECT * FROM {stored} UNION ALL BY NAME {typed_columns})"
 
@@ -145,12 +145,12 @@ def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
     """All rows of one table, such as ``predictions``, as a Polars frame; ``root`` as `find_lake` finds it."""
     if name not in TABLES:
         raise KeyError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
-    with connect(root, lazily=True, memory=None) as connection:
-        need(connection, name)
+    with connect(root, lazy=True, memory=None) as connection:
+        create_views(connection, name)
         return pl.DataFrame(connection.sql(f'SELECT * FROM "{name}"').to_arrow_table())
 
 
-def read_only_query(
+def run_read_only_query(
     connection: duckdb.DuckDBPyConnection, sql: str, seconds: float = 60
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
     """Names and rows of one SELECT, DESCRIBE, SUMMARIZE or SHOW of someone else, on a connection of `connect`.
@@ -162,7 +162,7 @@ def read_only_query(
     timer.start()
     try:
         cursor = connection.execute(sql)
-        rows = cursor.fetchmany(MOST_ROWS + 1)
+        rows = cursor.fetchmany(MAX_QUERY_ROWS + 1)
     except duckdb.InterruptException as error:
         if time.monotonic() - started < seconds:
             raise
@@ -170,8 +170,8 @@ def read_only_query(
         raise BadInput(message) from error
     finally:
         timer.cancel()
-    if len(rows) > MOST_ROWS:
-        raise BadInput(f"the query gives more than {MOST_ROWS:,} rows; add a LIMIT, or aggregate")
+    if len(rows) > MAX_QUERY_ROWS:
+        raise BadInput(f"the query gives more than {MAX_QUERY_ROWS:,} rows; add a LIMIT, or aggregate")
     return [description[0] for description in cursor.description or []], rows
 
 

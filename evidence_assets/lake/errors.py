@@ -18,7 +18,7 @@ class BadInput(ValueError):
         self.message, self.file, self.line, self.field = message, file, line, field
 
 
-class NoRoom(OSError):
+class DiskFull(OSError):
     """The disk is full, or a quota is; what was there before is unchanged."""
 
 
@@ -38,11 +38,11 @@ class ModelUnavailable(RuntimeError):
     """A model, its weights or its server cannot be used; the step fails and a retry resumes."""
 
 
-class TryLater(ModelUnavailable):
+class TemporarilyUnavailable(ModelUnavailable):
     """What cannot be used now but may be soon: a server is down, or a card's memory is taken."""
 
 
-class StoreUnavailable(TryLater):
+class StoreUnavailable(TemporarilyUnavailable):
     """The object store of the lake cannot be reached, or does not answer as it should; what was there is unchanged."""
 
 

@@ -24,19 +24,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def canonical(value: Any) -> bytes:
+def canonical_bytes(value: Any) -> bytes:
     """Bytes that are equal for equal content: JSON with sorted keys, no spaces, UTF-8 with lone surrogates."""
     return _ENCODER.encode(_plain(value)).encode("utf-8", errors="surrogatepass")
 
 
-def with_model(key: str, model: str) -> str:
+def key_for_model(key: str, model: str) -> str:
     """Key of an asset as this model makes it; a model that needs no naming, as the profile's first, is empty here."""
     return f"{key}/{model}" if model else key
 
 
 def content_id(*parts: Any) -> str:
     """Id of the content ``parts``, in this order."""
-    return hashlib.blake2b(canonical(parts), digest_size=16).hexdigest()
+    return hashlib.blake2b(canonical_bytes(parts), digest_size=16).hexdigest()
 
 
 def file_id(path: Path) -> str:
@@ -48,7 +48,7 @@ def file_id(path: Path) -> str:
     return digest.hexdigest()
 
 
-def shortened(identifier: str) -> str:
+def short_id(identifier: str) -> str:
     """The beginning of a hash; a source's own id, which is none, as it stands."""
     return identifier[:12] if len(identifier) == 32 and not set(identifier) - set("0123456789abcdef") else identifier
 

@@ -12,15 +12,15 @@ import yaml
 
 from evidence_assets.lake.errors import BadInput
 
-Read = TypeVar("Read")
+T = TypeVar("T")
 ADDRESS = re.compile(r"([a-z][a-z0-9]+):/+(.*)")
 """An address, or what is left of one where a path has merged its slashes."""
 SCHEMES = ("s3", "gs", "az", "abfs", "file")
-LARGEST = 16 << 20
+MAX_BYTES = 16 << 20
 """Bytes of a text that is read as a whole; larger files are read by lines, or are no declaration."""
 
 
-def address_of(place: str | Path) -> str:
+def parse_address(place: str | Path) -> str:
     """The address that a text or path is; empty where it is a local path."""
     match = ADDRESS.fullmatch(str(place))
     if match is None:
@@ -40,20 +40,20 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def file_below(folder: Path, name: str) -> Path | None:
+def find_file_below(folder: Path, name: str) -> Path | None:
     """The file that another file names; None where there is none, or where the name leads out of the folder."""
     inside = not Path(name).is_absolute() and ".." not in Path(name).parts
     return folder / name if inside and is_file(folder / name) else None
 
 
-def stays_below(name: str, field: str | None = None) -> str:
+def check_raw_name(name: str, field: str | None = None) -> str:
     """The place that a declaration names below the lake's ``raw``; refused where it leads out of it."""
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise BadInput(f"{name!r} leads out of the lake's raw folder; link or copy the files into it", field=field)
     return name
 
 
-def refuse_links_out(folder: Path) -> None:
+def reject_outside_links(folder: Path) -> None:
     """Refuse a folder in which a link leads out of it: what lies elsewhere was not given."""
     inside = os.path.realpath(folder)
     for path in sorted(folder.rglob("*")):
@@ -61,7 +61,7 @@ def refuse_links_out(folder: Path) -> None:
             raise BadInput(f"is a link that leads out of {folder}: put the file itself there", file=path)
 
 
-def refuse_what_is_no_file(path: Path) -> None:
+def require_file(path: Path) -> None:
     """Refuse what would be read for ever, or not at all: devices, pipes, folders, links to nowhere or to themselves."""
     if path.is_file():
         return
@@ -72,14 +72,14 @@ def refuse_what_is_no_file(path: Path) -> None:
     raise BadInput("is a device or a pipe and no file" if path.exists() else "there is no such file", file=path)
 
 
-def declared_text(path: Path) -> str:
+def read_declaration(path: Path) -> str:
     """A whole text of the size that people write."""
-    refuse_what_is_no_file(path)
+    require_file(path)
     try:
         with path.open("rb") as stream:
-            content = stream.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise BadInput(f"is larger than {LARGEST >> 20} MB", file=path)
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise BadInput(f"is larger than {MAX_BYTES >> 20} MB", file=path)
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
@@ -88,9 +88,9 @@ def declared_text(path: Path) -> str:
         raise BadInput(f"cannot be read ({error.strerror})", file=path) from error
 
 
-def yaml_of(path: Path, parse: Callable[[str], Read]) -> Read:
+def parse_yaml_file(path: Path, parse: Callable[[str], T]) -> T:
     """What ``parse`` makes of a YAML file; whatever it cannot read is named by file and, where it is known, line."""
-    text = declared_text(path)
+    text = read_declaration(path)
     try:
         return parse(text)
     except yaml.YAMLError as error:
@@ -105,9 +105,9 @@ def yaml_of(path: Path, parse: Callable[[str], Read]) -> Read:
         raise BadInput(f"is not valid YAML: a value cannot be read ({error})", file=path) from error
 
 
-def yaml_mapping(path: Path) -> dict[str, Any]:
+def read_yaml_mapping(path: Path) -> dict[str, Any]:
     """A YAML file that holds one mapping."""
-    stated = yaml_of(path, yaml.safe_load)
+    stated = parse_yaml_file(path, yaml.safe_load)
     if not isinstance(stated, dict) or not all(isinstance(name, str) for name in stated):
         raise BadInput("must be one YAML mapping whose keys are texts", file=path)
     return stated

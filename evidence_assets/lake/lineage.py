@@ -9,29 +9,29 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.lake.catalogue import need, rows_in
+from evidence_assets.lake.catalogue import create_views, scan_sql
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.row_locations import (
-    LAST,
-    OF_A_QUESTION,
-    Places,
-    among,
-    contents_of,
+    LAST_CHARACTER,
+    QUESTION_KINDS,
+    PartitionFiles,
+    find_question_row,
+    find_sources,
+    id_condition,
     implied_edges,
-    row_of_a_question,
-    rows_of,
-    sources_called,
+    query_rows,
+    source_contents,
 )
 from evidence_assets.lake.schemas import KINDS, TABLES
 
 Connection = duckdb.DuckDBPyConnection
 
 USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
-SHOWN, CITED = "was_shown", "cited"
+WAS_SHOWN, CITED = "was_shown", "cited"
 """What a reasoner was given, and what it names as its ground where that was found to hold."""
 
 # What people see of a row, and in which tables an id is looked for, nearest to answers first.
-_SHOWN = {
+DISPLAY_COLUMNS = {
     "predictions": ("answer", "status", "confidence", "selector", "reasoner"),
     "chains": ("hypothesis", "status", "selector", "reasoner"),
     "evidence": ("kind", "text", "locator", "rank", "score", "why"),
@@ -87,20 +87,20 @@ class UnknownId(LookupError):
     """No row of the lake has this id, or a shortened id fits several."""
 
 
-def find(connection: Connection, identifier: str) -> tuple[str, str]:
+def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
     """Kind and full id of the row that ``identifier`` names; its beginning is enough where it is unambiguous."""
-    tables = [TABLES[name] for name in _SHOWN]
-    need(connection, *_SHOWN)
+    tables = [TABLES[name] for name in DISPLAY_COLUMNS]
+    create_views(connection, *DISPLAY_COLUMNS)
     union = " UNION ".join(
         f"SELECT '{t.kind}' AS kind, {t.row_id} AS id FROM {t.name} WHERE {t.row_id} >= $low AND {t.row_id} < $high"
         for t in tables
     )
     rows = connection.execute(
-        f"SELECT DISTINCT kind, id FROM ({union}) LIMIT 50", {"low": identifier, "high": identifier + LAST}
+        f"SELECT DISTINCT kind, id FROM ({union}) LIMIT 50", {"low": identifier, "high": identifier + LAST_CHARACTER}
     ).fetchall()
     rows = [row for row in rows if row[1] == identifier] or rows
     if not rows:
-        rows = sources_called(connection, identifier, identifier + LAST)
+        rows = find_sources(connection, identifier, identifier + LAST_CHARACTER)
         rows = [row for row in rows if row[1] == identifier] or rows
     if not rows:
         raise UnknownId(f"no row of the lake has an id that begins with {identifier!r}")
@@ -112,39 +112,41 @@ def find(connection: Connection, identifier: str) -> tuple[str, str]:
     return str(kind), str(id_)
 
 
-def _contents(connection: Connection, kind: str, ids: Sequence[str], near: Places | None) -> dict[str, dict[str, Any]]:
+def _contents(
+    connection: Connection, kind: str, ids: Sequence[str], near: PartitionFiles | None
+) -> dict[str, dict[str, Any]]:
     """What people want to see of these rows."""
     schema = KINDS.get(kind)
     if schema is None:
-        return contents_of(connection, kind, sorted(ids), near)
-    if schema.name not in _SHOWN:
+        return source_contents(connection, kind, sorted(ids), near)
+    if schema.name not in DISPLAY_COLUMNS:
         return {}
-    shown = _SHOWN[schema.name]
+    shown = DISPLAY_COLUMNS[schema.name]
     columns = ", ".join(f'"{column}"' for column in (schema.row_id, *shown))
     contents: dict[str, dict[str, Any]] = {}
-    sources = [rows_in(schema.name, near.rows(kind))] if near and kind in (*OF_A_QUESTION, "question") else []
+    sources = [scan_sql(schema.name, near.rows(kind))] if near and kind in (*QUESTION_KINDS, "question") else []
     for source in [*sources, schema.name]:
         missing = sorted(identifier for identifier in ids if identifier not in contents)
         if missing:
             if source == schema.name:
-                need(connection, schema.name)
-            condition, parameters = among(f'"{schema.row_id}"', missing)
+                create_views(connection, schema.name)
+            condition, parameters = id_condition(f'"{schema.row_id}"', missing)
             rows = connection.execute(f"SELECT {columns} FROM {source} WHERE {condition}", parameters).fetchall()
             contents |= {str(row[0]): dict(zip(shown, row[1:], strict=True)) for row in rows}
     return contents
 
 
 def _edges(
-    connection: Connection, kind: str, ids: Sequence[str], near: Places | None, *, upwards: bool
+    connection: Connection, kind: str, ids: Sequence[str], near: PartitionFiles | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
     """Edges from these rows, towards the sources or towards the answers."""
     if near is None:
         rows = _stored_edges(connection, kind, ids, upwards=upwards)
     else:
-        files = rows_in("lineage_edges", near.lineage(kind))
+        files = scan_sql("lineage_edges", near.lineage(kind))
         rows = _stored_edges(connection, kind, ids, files, upwards=upwards)
         missing = sorted(set(ids) - {row[1] for row in rows})
-        if missing and kind in OF_A_QUESTION:
+        if missing and kind in QUESTION_KINDS:
             rows += _stored_edges(connection, kind, missing, upwards=upwards)
     if upwards and kind == "evidence":  # cells are where a table is, which is quicker to see
         ids = sorted({row[1] for row in rows if row[3] == "table"})
@@ -155,9 +157,9 @@ def _stored_edges(
     connection: Connection, kind: str, ids: Sequence[str], source: str = "lineage_edges", *, upwards: bool
 ) -> list[tuple[Any, ...]]:
     if source == "lineage_edges":
-        need(connection, source)
+        create_views(connection, source)
     here, there = ("child", "parent") if upwards else ("parent", "child")
-    condition, parameters = among(f"{here}_id", sorted(ids))
+    condition, parameters = id_condition(f"{here}_id", sorted(ids))
     return connection.execute(
         f"SELECT DISTINCT {here}_kind, {here}_id, relation, {there}_kind, {there}_id, parent_version, rank "
         f"FROM {source} WHERE {here}_kind = $kind AND {condition} ORDER BY ALL",
@@ -166,8 +168,8 @@ def _stored_edges(
 
 
 def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
-    place = row_of_a_question(connection, identifier) if upwards else None
-    kind, id_ = place[:2] if place else find(connection, identifier)
+    place = find_question_row(connection, identifier) if upwards else None
+    kind, id_ = place[:2] if place else find_row(connection, identifier)
     near = place[2] if place else None
     root = Node(kind, id_)
     known = {(kind, id_): root}
@@ -209,7 +211,7 @@ def impact(connection: Connection, identifier: str, limit: int = 100_000) -> Nod
     return _follow(connection, identifier, upwards=False, limit=limit)
 
 
-def distinct_rows(root: Node) -> dict[str, list[str]]:
+def distinct_ids(root: Node) -> dict[str, list[str]]:
     """Ids by kind of everything below ``root``, each once."""
     ids_by_kind: dict[str, set[str]] = {}
     stack, seen = list(root.next), set()
@@ -222,9 +224,9 @@ def distinct_rows(root: Node) -> dict[str, list[str]]:
     return {kind: sorted(ids) for kind, ids in sorted(ids_by_kind.items())}
 
 
-def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]:
+def diff_runs(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]:
     """Rows that two runs made differently: added, removed or changed, in partitions that both touched."""
-    need(connection, "history")
+    create_views(connection, "history")
     runs = {row[0] for row in connection.execute("SELECT DISTINCT run_id FROM history").fetchall()}
     names = []
     for run in (run_a, run_b):
@@ -232,7 +234,7 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
         if len(fits) != 1:
             raise UnknownId(f"{len(fits)} runs begin with {run!r}; the lake knows {len(runs)} runs")
         names.append(fits[0])
-    return rows_of(
+    return query_rows(
         connection,
         """
         WITH a AS (SELECT * FROM history WHERE run_id = $a), b AS (SELECT * FROM history WHERE run_id = $b)
@@ -250,17 +252,17 @@ def diff(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]
     )
 
 
-def dangling(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]:
+def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]:
     """Edges of one lineage file whose parent is absent from the lake, or ``present`` with another version."""
-    source = rows_in("lineage_edges", [lineage_file])
+    source = scan_sql("lineage_edges", [lineage_file])
     kinds = [row[0] for row in connection.execute(f"SELECT DISTINCT parent_kind FROM {source} ORDER BY 1").fetchall()]
     edges: list[dict[str, Any]] = []
     for kind in kinds:
         schema = KINDS.get(kind)
         if schema is None:
             raise ValueError(f"{lineage_file}: there is no kind of row named {kind!r}")
-        need(connection, schema.name)
-        edges += rows_of(
+        create_views(connection, schema.name)
+        edges += query_rows(
             connection,
             f"""
             WITH edges AS (SELECT DISTINCT child_kind, child_id, parent_kind, parent_id, parent_version

@@ -12,22 +12,22 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.lake.catalogue import need, quoted, root_of, rows_in
-from evidence_assets.lake.mirror import children, fetched_below
+from evidence_assets.lake.catalogue import create_views, lake_root, scan_sql, sql_literal
+from evidence_assets.lake.mirror import child_names, fetch_folder
 from evidence_assets.lake.schemas import KINDS
 
 Connection = duckdb.DuckDBPyConnection
 
-OF_A_QUESTION = ("prediction", "chain", "evidence", "citation")
+QUESTION_KINDS = ("prediction", "chain", "evidence", "citation")
 """Kinds of rows in the partition of their question."""
-WHOLE = 32
+ID_LENGTH = 32
 """Characters of a whole id."""
-LAST = "\U0010ffff"
+LAST_CHARACTER = "\U0010ffff"
 """The last character: texts that begin with ``x`` are at least ``x`` and less than ``x + LAST``."""
 
 
 @dataclass(frozen=True)
-class Places:
+class PartitionFiles:
     """The files of one partition of questions, such as ``obqa/0.parquet`` below each asset's folder."""
 
     root: Path
@@ -35,18 +35,18 @@ class Places:
 
     def rows(self, kind: str) -> list[Path]:
         """Files with rows of this kind in this partition, over all assets."""
-        folder = fetched_below(self.root / KINDS[kind].name, lambda name: name.endswith(f"/{self.partition}"))
+        folder = fetch_folder(self.root / KINDS[kind].name, lambda name: name.endswith(f"/{self.partition}"))
         return sorted(folder.glob(f"asset=*/{self.partition}"))
 
     def lineage(self, kind: str) -> list[Path]:
         """Files with the lineage of rows of this kind: of this partition, or all that explain no question's rows."""
-        if kind in OF_A_QUESTION:
+        if kind in QUESTION_KINDS:
             # What a chain or an answer cites is stated where its citations are checked.
             checked = self.rows("citation") if kind in ("chain", "prediction") else []
             return _explaining(self.root, [*self.rows(kind), *checked])
-        of_questions = {name for kind in OF_A_QUESTION for name in children(self.root / KINDS[kind].name)}
+        of_questions = {name for kind in QUESTION_KINDS for name in child_names(self.root / KINDS[kind].name)}
         folder = self.root / "lineage_edges"
-        others = [fetched_below(folder / name) for name in children(folder) if name not in of_questions]
+        others = [fetch_folder(folder / name) for name in child_names(folder) if name not in of_questions]
         return sorted(path for folder in others for path in folder.rglob("[!.]*.parquet"))
 
 
@@ -54,34 +54,34 @@ def _explaining(root: Path, files: Iterable[Path]) -> list[Path]:
     """The lineage files beside these files of a table."""
     beside = [root / "lineage_edges" / Path(*path.relative_to(root).parts[1:]) for path in files]
     wanted = {path.relative_to(root).as_posix() for path in beside}
-    fetched_below(root / "lineage_edges", wanted.__contains__)
+    fetch_folder(root / "lineage_edges", wanted.__contains__)
     return [path for path in beside if path.exists()]
 
 
-def row_of_a_question(connection: Connection, identifier: str) -> tuple[str, str, Places] | None:
+def find_question_row(connection: Connection, identifier: str) -> tuple[str, str, PartitionFiles] | None:
     """Kind, id and partition of the row of a question with this whole id; Bloom filters tell which files lack it."""
-    root = root_of(connection)
-    if root is None or len(identifier) != WHOLE:
+    root = lake_root(connection)
+    if root is None or len(identifier) != ID_LENGTH:
         return None
-    for kind in OF_A_QUESTION:
+    for kind in QUESTION_KINDS:
         schema = KINDS[kind]
-        files = sorted(fetched_below(root / schema.name).rglob("[!.]*.parquet"))
+        files = sorted(fetch_folder(root / schema.name).rglob("[!.]*.parquet"))
         row = connection.execute(
-            f'SELECT filename FROM {rows_in(schema.name, files)} WHERE "{schema.row_id}" = $id', {"id": identifier}
+            f'SELECT filename FROM {scan_sql(schema.name, files)} WHERE "{schema.row_id}" = $id', {"id": identifier}
         ).fetchone()
         if row is not None:
-            return kind, identifier, Places(root, Path(*Path(row[0]).relative_to(root).parts[2:]).as_posix())
+            return kind, identifier, PartitionFiles(root, Path(*Path(row[0]).relative_to(root).parts[2:]).as_posix())
     return None
 
 
-def rows_of(connection: Connection, sql: str, **parameters: Any) -> list[dict[str, Any]]:
+def query_rows(connection: Connection, sql: str, **parameters: Any) -> list[dict[str, Any]]:
     """Rows of a query as dictionaries."""
     cursor = connection.execute(sql, parameters)
     names = [description[0] for description in cursor.description or []]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def among(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
+def id_condition(column: str, ids: Sequence[str]) -> tuple[str, dict[str, str]]:
     """SQL for a column being one of these ids, and its parameters: constants, so that row groups are skipped."""
     parameters = {f"id{number}": identifier for number, identifier in enumerate(ids)}
     return f"{column} IN ({', '.join(f'${name}' for name in parameters)})", parameters
@@ -93,7 +93,7 @@ _DOCUMENT, _CELL = f"{_CORPUS}doc_id", "source_id || ':' || locator"
 
 
 @dataclass(frozen=True)
-class Implied:
+class ImpliedEdge:
     """Rows of one kind that came from a source: SQL over a table for child, parent and the parent's version."""
 
     child_kind: str
@@ -105,16 +105,16 @@ class Implied:
     where: str = "true"
 
 
-IMPLIED = (
-    Implied("chunk", "document", "chunks", "chunk_id", _DOCUMENT, "source_version"),
-    Implied("document", "file", "chunks", _DOCUMENT, f"{_CORPUS}source"),
-    Implied(
+IMPLIED_EDGES = (
+    ImpliedEdge("chunk", "document", "chunks", "chunk_id", _DOCUMENT, "source_version"),
+    ImpliedEdge("document", "file", "chunks", _DOCUMENT, f"{_CORPUS}source"),
+    ImpliedEdge(
         "triple", "file", "triples", "triple_id", "regexp_replace(source, ':[0-9]+$', '')", where="origin = 'import'"
     ),
-    Implied("edge", "file", "kg_edges", "edge_id", "unnest(sources)", where="len(triple_ids) = 0"),
-    Implied("node", "file", "kg_nodes", "node_id", "source", where="source IS NOT NULL"),
-    Implied("evidence", "cell", "evidence", "evidence_id", _CELL, where="source_kind = 'table' AND locator <> ''"),
-    Implied("cell", "table", "evidence", _CELL, "source_id", where="source_kind = 'table' AND locator <> ''"),
+    ImpliedEdge("edge", "file", "kg_edges", "edge_id", "unnest(sources)", where="len(triple_ids) = 0"),
+    ImpliedEdge("node", "file", "kg_nodes", "node_id", "source", where="source IS NOT NULL"),
+    ImpliedEdge("evidence", "cell", "evidence", "evidence_id", _CELL, where="source_kind = 'table' AND locator <> ''"),
+    ImpliedEdge("cell", "table", "evidence", _CELL, "source_id", where="source_kind = 'table' AND locator <> ''"),
 )
 _CONTENTS = {
     "document": ("chunks", _DOCUMENT, {"title": "any_value(title)", "chunks": "count(*)"}),
@@ -125,17 +125,17 @@ _ENDS = {("chunks", "document"): "doc_id", ("chunks", "file"): "source"}
 
 
 def implied_edges(
-    connection: Connection, kind: str, ids: Sequence[str], relation: str, near: Places | None, *, upwards: bool
+    connection: Connection, kind: str, ids: Sequence[str], relation: str, near: PartitionFiles | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
     """Edges from these rows to their sources, or from these sources to rows, with the columns of stored edges."""
     rows = []
-    for rule in IMPLIED:
+    for rule in IMPLIED_EDGES:
         if kind != (rule.child_kind if upwards else rule.parent_kind):
             continue
         here, there, to_kind = (
             ("child", "parent", rule.parent_kind) if upwards else ("parent", "child", rule.child_kind)
         )
-        condition, parameters = among(here, sorted(ids))
+        condition, parameters = id_condition(here, sorted(ids))
         rows += connection.execute(
             f"SELECT DISTINCT $kind, {here}, '{relation}', '{to_kind}', {there}, version, NULL FROM "
             f"(SELECT {rule.child} AS child, {rule.parent} AS parent, {rule.version} AS version "
@@ -145,11 +145,11 @@ def implied_edges(
     return rows
 
 
-def sources_called(connection: Connection, low: str, high: str) -> list[tuple[str, str]]:
+def find_sources(connection: Connection, low: str, high: str) -> list[tuple[str, str]]:
     """Kind and id of the sources whose id lies between these texts, 50 at most."""
     chosen = []
-    for rule in IMPLIED[:-1]:
-        need(connection, rule.table)
+    for rule in IMPLIED_EDGES[:-1]:
+        create_views(connection, rule.table)
         chosen.append(
             f"SELECT '{rule.parent_kind}', id FROM (SELECT {rule.parent} AS id FROM {rule.table} WHERE {rule.where}) "
             "WHERE id >= $low AND id < $high"
@@ -158,26 +158,26 @@ def sources_called(connection: Connection, low: str, high: str) -> list[tuple[st
     return connection.execute(sql, {"low": low, "high": high}).fetchall()
 
 
-def contents_of(
-    connection: Connection, kind: str, ids: Sequence[str], near: Places | None
+def source_contents(
+    connection: Connection, kind: str, ids: Sequence[str], near: PartitionFiles | None
 ) -> dict[str, dict[str, Any]]:
     """What people want to see of these sources."""
     if kind not in _CONTENTS:
         return {}
     table, identifier, shown = _CONTENTS[kind]
     source = _from(connection, table, kind, ids, near)
-    condition, parameters = among("id", ids)
+    condition, parameters = id_condition("id", ids)
     sql = f"SELECT {identifier} AS id, {', '.join(shown.values())} FROM {source} WHERE {condition} GROUP BY 1"
     rows = connection.execute(sql, parameters).fetchall()
     return {str(row[0]): dict(zip(shown, row[1:], strict=True)) for row in rows}
 
 
-def _from(connection: Connection, table: str, kind: str, ids: Sequence[str], near: Places | None) -> str:
+def _from(connection: Connection, table: str, kind: str, ids: Sequence[str], near: PartitionFiles | None) -> str:
     """What stands behind FROM to find rows of a table by ids of this kind."""
     if near is not None and table == "evidence":
-        return rows_in(table, near.rows("evidence"))
-    need(connection, table)
+        return scan_sql(table, near.rows("evidence"))
+    create_views(connection, table)
     if (column := _ENDS.get((table, kind))) is None:
         return table
-    ends = ", ".join(quoted(one.partition(":")[2]) for one in ids)
+    ends = ", ".join(sql_literal(one.partition(":")[2]) for one in ids)
     return f"(SELECT * FROM {table} WHERE {column} IN ({ends}))"

@@ -17,21 +17,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.errors import SchemaMismatch
-from evidence_assets.lake.ids import canonical, content_id
+from evidence_assets.lake.ids import canonical_bytes, content_id
 from evidence_assets.lake.schemas import TABLES, TableSchema
 
-ROW_GROUP = 65_536
-SMALL_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
+ROW_GROUP_SIZE = 65_536
+SMALL_ROW_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
 """Rows a group in tables of which a few ids at a time are read."""
-FEW_VALUES = ("child_kind", "relation", "parent_kind", "rank")
+DICTIONARY_COLUMNS = ("child_kind", "relation", "parent_kind", "rank")
 """Columns of the lineage that a dictionary shortens; the others are ids."""
-LOOKED_UP = {"evidence": ("source_id",)}
+BLOOM_FILTER_COLUMNS = {"evidence": ("source_id",)}
 """Columns besides the row's own id by which rows are looked up: what rests on a source."""
-FALSE_POSITIVES = 0.01
+BLOOM_FILTER_ERROR_RATE = 0.01
 """Share of the row groups that are read in vain for an id that they do not hold."""
-ID, LONG = pa.binary(16), pa.large_string()
-MOST_BYTES = 2**31 - 1  # of the texts that an array of the declared type can hold
-IDS_AT_ONCE = 1 << 18
+ID_TYPE, LARGE_STRING = pa.binary(16), pa.large_string()
+MAX_STRING_BYTES = 2**31 - 1  # of the texts that an array of the declared type can hold
+ID_BATCH_SIZE = 1 << 18
 """Rows whose ids are Python objects at a time."""
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
 
@@ -40,7 +40,7 @@ def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
     return SchemaMismatch(f"table {schema.name}: {message}")
 
 
-def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Table:
+def build_table(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Table:
     """Rows, or values by column, as a table of the declared columns and types; raises SchemaMismatch."""
     schema = TABLES[table]
     names = set(rows) if isinstance(rows, Mapping) else {name for row in rows for name in row}
@@ -61,7 +61,7 @@ def typed(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Tabl
         raise _mismatch(schema, str(error)) from error
 
 
-def prepare(table: str, rows: Rows) -> pa.Table:
+def prepare_rows(table: str, rows: Rows) -> pa.Table:
     """Rows as they will lie in the lake: the declared columns and types, sorted by the table's key.
 
     Columns of an Arrow table that are dictionary codes or bytes of ids stay so.
@@ -71,7 +71,7 @@ def prepare(table: str, rows: Rows) -> pa.Table:
     """
     schema = TABLES[table]
     if isinstance(rows, list):
-        rows = typed(table, rows)
+        rows = build_table(table, rows)
     names = list(rows.columns) if isinstance(rows, pl.DataFrame) else rows.column_names
     missing = [c.name for c in schema.columns if c.name not in names and not c.nullable]
     unknown = [name for name in names if name not in schema.names]
@@ -80,12 +80,12 @@ def prepare(table: str, rows: Rows) -> pa.Table:
     # One column after another, so that memory holds one of them twice and not the table.
     keys = pa.table({name: _declared(schema, rows, names, name) for name in schema.key})
     # Rows in order are sorted, too: a column that was taken is written with the same bytes, however it came to be.
-    if keys.column(0).type != ID:
-        keys = plain(keys)
+    if keys.column(0).type != ID_TYPE:
+        keys = decode_columns(keys)
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
     keys = keys.take(order)
     if (place := pc.index(_same(keys), True).as_py()) >= 0:
-        twice = plain(keys.slice(place, 1)).to_pylist()[0]
+        twice = decode_columns(keys.slice(place, 1)).to_pylist()[0]
         raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
     columns = []
     for name in schema.names:
@@ -126,22 +126,22 @@ def _held(values: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
     """A column as declared, or as it is held until it is written: codes, bytes of ids, texts that no array can hold."""
     if pa.types.is_dictionary(values.type) and values.type.value_type == declared:
         return values
-    if declared == pa.string() and values.type == ID:
+    if declared == pa.string() and values.type == ID_TYPE:
         return values
-    return values.cast(LONG if declared == pa.string() and values.nbytes > MOST_BYTES else declared)
+    return values.cast(LARGE_STRING if declared == pa.string() and values.nbytes > MAX_STRING_BYTES else declared)
 
 
-def plain(rows: pa.Table) -> pa.Table:
+def decode_columns(rows: pa.Table) -> pa.Table:
     """Rows with dictionary codes and bytes of ids as texts."""
     for place, field in enumerate(rows.schema):
         column = rows.column(place)
         if pa.types.is_dictionary(field.type):
             type_ = field.type.value_type
             column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], type_)
-        elif field.type == LONG:
+        elif field.type == LARGE_STRING:
             # Copied, because a slice keeps the offsets of the whole, which may not fit.
             type_, column = pa.string(), column.take(pa.array(np.arange(len(column)))).cast(pa.string())
-        elif field.type == ID:
+        elif field.type == ID_TYPE:
             digits = pl.Series(column, dtype=pl.Binary).bin.encode("hex")
             type_, column = pa.string(), digits.to_arrow().cast(pa.string())
         else:
@@ -153,10 +153,10 @@ def plain(rows: pa.Table) -> pa.Table:
 def _blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
     """Rows as they are written, so many at a time."""
     for first in range(0, max(1, rows.num_rows), size):
-        yield plain(rows.slice(first, size))
+        yield decode_columns(rows.slice(first, size))
 
 
-def dictionary_encoded(values: pl.Series) -> pa.DictionaryArray:
+def dictionary_encode(values: pl.Series) -> pa.DictionaryArray:
     """Texts as codes with a dictionary."""
     enum = values if values.dtype == pl.Enum else values.cast(pl.Enum(values.unique(maintain_order=True)))
     array = enum.to_arrow()
@@ -165,16 +165,16 @@ def dictionary_encoded(values: pl.Series) -> pa.DictionaryArray:
 
 def content_ids(kind: str, *columns: pa.DictionaryArray) -> pa.FixedSizeBinaryArray:
     """``content_id(kind, a, b, …)`` of each row, as 16 bytes; each value is brought into canonical form once."""
-    values = [[canonical(value) for value in column.dictionary.to_pylist()] for column in columns]
+    values = [[canonical_bytes(value) for value in column.dictionary.to_pylist()] for column in columns]
     codes = [column.indices.to_numpy() for column in columns]
-    start, ids = canonical(kind), np.empty(len(codes[0]), "V16")
-    for first in range(0, len(ids), IDS_AT_ONCE):
-        block = slice(first, first + IDS_AT_ONCE)
+    start, ids = canonical_bytes(kind), np.empty(len(codes[0]), "V16")
+    for first in range(0, len(ids), ID_BATCH_SIZE):
+        block = slice(first, first + ID_BATCH_SIZE)
         parts = [map(of.__getitem__, code[block].tolist()) for of, code in zip(values, codes, strict=True)]
         contents = (b"[%b]" % b",".join((start, *row)) for row in zip(*parts, strict=True))
         digests = [hashlib.blake2b(content, digest_size=16).digest() for content in contents]
         ids[block] = np.frombuffer(b"".join(digests), "V16")
-    return pa.FixedSizeBinaryArray.from_buffers(ID, len(ids), [None, pa.py_buffer(ids)])
+    return pa.FixedSizeBinaryArray.from_buffers(ID_TYPE, len(ids), [None, pa.py_buffer(ids)])
 
 
 def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -189,7 +189,7 @@ def version_of(rows: pa.Table) -> str:
     """Content hash of prepared rows; columns that are empty in every row do not count, so that a schema may grow."""
     rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
     digest = hashlib.blake2b(digest_size=16)
-    for block in _blocks(rows, ROW_GROUP):
+    for block in _blocks(rows, ROW_GROUP_SIZE):
         for name, column in zip(block.column_names, block.columns, strict=True):
             digest.update(f"{name} {column.type} ".encode())
             _hash_values(column.combine_chunks(), digest)
@@ -241,13 +241,13 @@ def _wanted(rows: pa.Table, wanted: pa.Schema, path: Path) -> pa.Table:
     return _with_columns(rows, wanted)
 
 
-def count_in_order(table: str, path: Path) -> tuple[int, bool]:
+def check_row_order(table: str, path: Path) -> tuple[int, bool]:
     """Rows of a file, and whether they are in the order of their key; raises SchemaMismatch where `prepare` does."""
     schema, rows, ordered, last = TABLES[table].arrow, 0, True, list[pa.Table]()
-    for block in row_blocks(path, schema, ROW_GROUP):
+    for block in row_blocks(path, schema, ROW_GROUP_SIZE):
         rows += block.num_rows
         together = pa.concat_tables([*last, block])
-        ordered &= prepare(table, together).equals(together.cast(schema))
+        ordered &= prepare_rows(table, together).equals(together.cast(schema))
         last = [block.slice(block.num_rows - 1)]
     return rows, ordered
 
@@ -255,14 +255,14 @@ def count_in_order(table: str, path: Path) -> tuple[int, bool]:
 def write_rows(table: str, rows: pa.Table, path: Path) -> None:
     """Rows as Parquet, with a Bloom filter a row group on the ids that they are looked up by: ranges of hashes say
     little."""
-    group = SMALL_GROUPS.get(table, ROW_GROUP)
-    each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": FALSE_POSITIVES}
+    group = SMALL_ROW_GROUPS.get(table, ROW_GROUP_SIZE)
+    each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": BLOOM_FILTER_ERROR_RATE}
     with pq.ParquetWriter(
         path,
-        plain(rows.slice(0, 0)).schema,
+        decode_columns(rows.slice(0, 0)).schema,
         compression="zstd",
-        use_dictionary=list(FEW_VALUES) if table == "lineage_edges" else True,
-        bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *LOOKED_UP.get(table, ())), each),
+        use_dictionary=list(DICTIONARY_COLUMNS) if table == "lineage_edges" else True,
+        bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *BLOOM_FILTER_COLUMNS.get(table, ())), each),
     ) as writer:
         for block in _blocks(rows, group):
             writer.write_table(block, row_group_size=group)

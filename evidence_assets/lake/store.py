@@ -20,24 +20,24 @@ import pyarrow.parquet as pq
 from evidence_assets.lake.atomic import mirror_of, replacing_file
 from evidence_assets.lake.errors import LakeVersionError
 from evidence_assets.lake.ids import file_id
-from evidence_assets.lake.input_files import stays_below
+from evidence_assets.lake.input_files import check_raw_name
 from evidence_assets.lake.mirror import (
-    children,
-    fetched,
-    fetched_below,
+    child_names,
+    delete_path,
+    fetch_folder,
+    fetch_path,
+    file_sizes,
     local_root,
-    removed,
-    sizes_below,
-    stamp_of,
+    object_stamp,
 )
-from evidence_assets.lake.rows import Rows, prepare, read_rows, version_of, write_rows
+from evidence_assets.lake.rows import Rows, prepare_rows, read_rows, version_of, write_rows
 from evidence_assets.lake.schemas import TABLES
 
-FORMAT = 1
+FORMAT_VERSION = 1
 """What a lake's ``format.json`` must say for this program to read and write it."""
-TOGETHER = b"evidence.together"
+WRITTEN_TABLES = b"evidence.together"
 """Metadata of a file: the tables that were written in one, each with the content hash of its rows."""
-BLOCKS = ".blocks"
+BLOCKS_FOLDER = ".blocks"
 """Folder of what partitions are made of that are not written yet."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
@@ -69,7 +69,7 @@ def _partition_file(partition: str) -> str:
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteResult:
     """What a write left behind."""
 
     path: Path
@@ -102,10 +102,10 @@ class Lake:
         """Open the lake at ``root``, making it where there is none; ``frozen`` settings may never change."""
         root = local_root(root)
         root.mkdir(parents=True, exist_ok=True)
-        path = fetched(root / "format.json")
+        path = fetch_path(root / "format.json")
         if not path.exists():
             with replacing_file(path) as temporary:
-                temporary.write_text(json.dumps({"format": FORMAT, "frozen": frozen}, indent=1) + "\n")
+                temporary.write_text(json.dumps({"format": FORMAT_VERSION, "frozen": frozen}, indent=1) + "\n")
         lake = cls(root)
         for name, value in frozen.items():
             if name in lake.frozen and lake.frozen[name] != value:
@@ -116,7 +116,7 @@ class Lake:
         return lake
 
     def _check_format(self) -> None:
-        path = fetched(self.root / "format.json")
+        path = fetch_path(self.root / "format.json")
         try:
             stated = json.loads(path.read_text())
             version = int(stated["format"])
@@ -125,10 +125,14 @@ class Lake:
             raise LakeVersionError(f"there is no lake at {self.address}: {remedy}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise LakeVersionError(f"{path} does not say the lake's format: {error}") from error
-        if version != FORMAT:
-            remedy = "upgrade evidence-assets" if version > FORMAT else "make the lake anew, or use the older release"
+        if version != FORMAT_VERSION:
+            remedy = (
+                "upgrade evidence-assets"
+                if version > FORMAT_VERSION
+                else "make the lake anew, or use the older release"
+            )
             raise LakeVersionError(
-                f"the lake at {self.address} has format {version}, this program reads {FORMAT}: {remedy}"
+                f"the lake at {self.address} has format {version}, this program reads {FORMAT_VERSION}: {remedy}"
             )
         self.frozen: dict[str, Any] = stated.get("frozen", {})
 
@@ -141,21 +145,21 @@ class Lake:
     def uri(self, path: Path) -> str:
         """Where a file of the lake is, for other programs."""
         mirror = mirror_of(path)
-        return path.resolve().as_uri() if mirror is None else f"{mirror.address}/{mirror.name(path)}"
+        return path.resolve().as_uri() if mirror is None else f"{mirror.address}/{mirror.object_name(path)}"
 
     @property
     def raw(self) -> Path:
         """Folder of all inputs."""
-        return fetched_below(self.root / "raw")
+        return fetch_folder(self.root / "raw")
 
-    def raw_place(self, name: str) -> Path:
+    def raw_path(self, name: str) -> Path:
         """A file or folder below ``raw``; a name that leads out of it is refused."""
-        return fetched_below(fetched(self.root / "raw" / stays_below(name)))
+        return fetch_folder(fetch_path(self.root / "raw" / check_raw_name(name)))
 
-    def raw_with(self, *names: str) -> Path:
+    def fetch_raw(self, *names: str) -> Path:
         """Folder of the inputs, with at least these of them."""
         for name in names:
-            self.raw_place(name)
+            self.raw_path(name)
         return self.root / "raw"
 
     @property
@@ -165,22 +169,22 @@ class Lake:
 
     def folder(self, name: str) -> Path:
         """A folder of the lake with all that lies below it."""
-        return fetched_below(self.root / name)
+        return fetch_folder(self.root / name)
 
     def index_folder(self, asset: str) -> Path:
         """Folder of an index or of another asset that is files and not rows."""
-        return fetched(self.root / "indexes" / asset_folder(asset))
+        return fetch_path(self.root / "indexes" / asset_folder(asset))
 
     def blocks_folder(self, asset: str, partition: str = "") -> Path:
         """Folder of what is made of a partition that is not written yet; see ``lake.blocks``."""
-        return fetched_below(self._blocks(asset, partition))
+        return fetch_folder(self._blocks(asset, partition))
 
     def _blocks(self, asset: str, partition: str) -> Path:
-        return self.root / BLOCKS / asset_folder(asset) / _partition_file(partition).removesuffix(".parquet")
+        return self.root / BLOCKS_FOLDER / asset_folder(asset) / _partition_file(partition).removesuffix(".parquet")
 
     def path(self, table: str, asset: str, partition: str = "") -> Path:
         """File of one asset's partition; it need not exist."""
-        return fetched(self._path(table, asset, partition))
+        return fetch_path(self._path(table, asset, partition))
 
     def _path(self, table: str, asset: str, partition: str) -> Path:
         if table not in TABLES:
@@ -189,9 +193,9 @@ class Lake:
 
     def partitions(self, table: str, asset: str) -> list[str]:
         """Last parts of the names of an asset's partitions; none is fetched."""
-        return [path.stem for path in sizes_below(self.root / table / asset_folder(asset)) if path.suffix == ".parquet"]
+        return [path.stem for path in file_sizes(self.root / table / asset_folder(asset)) if path.suffix == ".parquet"]
 
-    def has(self, table: str, asset: str, partition: str = "") -> bool:
+    def has_partition(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether an asset's partition is there; it is not fetched."""
         return _end(self._path(table, asset, partition)) is not None
 
@@ -200,7 +204,7 @@ class Lake:
         folder = self.root / table
         if asset is not None:
             folder = folder / asset_folder(asset)
-        fetched_below(folder)
+        fetch_folder(folder)
         return sorted(folder.rglob("*.parquet")) if folder.is_dir() else []
 
     def assets(self) -> list[tuple[str, str]]:
@@ -208,7 +212,7 @@ class Lake:
         return [
             (table, asset_of_folder(name))
             for table in [*TABLES, "indexes", "cache"]
-            for name in children(self.root / table)
+            for name in child_names(self.root / table)
             if name.startswith("asset=")
         ]
 
@@ -219,7 +223,7 @@ class Lake:
         for table, asset in assets:
             folder = self.root / table / asset_folder(asset)
             if mirror is not None:
-                files += [(s["path"], stamp_of(s), s["size"]) for s in mirror.listed(folder)]
+                files += [(s["path"], object_stamp(s), s["size"]) for s in mirror.list_objects(folder)]
                 continue
             for path in sorted(path for path in folder.rglob("[!.]*") if path.is_file()):
                 status = path.stat()
@@ -244,7 +248,7 @@ class Lake:
         assert isinstance(frame, pl.DataFrame)
         return frame
 
-    def written_version(self, table: str, asset: str, partition: str = "") -> str:
+    def stored_version(self, table: str, asset: str, partition: str = "") -> str:
         """The version of a partition's rows, read from its footer; empty where there is none.
 
         A file of an older release states none; its version is the hash of the footer.
@@ -255,7 +259,7 @@ class Lake:
         mark = _mark(end)
         return str(json.loads(mark)[table]) if mark is not None else hashlib.blake2b(end, digest_size=16).hexdigest()
 
-    def is_whole(self, table: str, asset: str, partition: str = "") -> bool:
+    def is_complete(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether everything that was written with these rows is there, and of the same writing."""
 
         end = _end(self._path(table, asset, partition))
@@ -273,14 +277,14 @@ class Lake:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
-    def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, Written]:
+    def write(self, asset: str, partition: str, tables: Mapping[str, Rows]) -> dict[str, WriteResult]:
         """Replace one asset's partition in one or more tables: all temporary files first, then all renames.
 
-        Files are marked with the versions of all of them, so that ``is_whole`` notices a kill between two renames.
+        Files are marked with the versions of all of them, so that ``is_complete`` notices a kill between two renames.
         """
-        prepared = {table: prepare(table, rows) for table, rows in tables.items()}
+        prepared = {table: prepare_rows(table, rows) for table, rows in tables.items()}
         versions = {table: version_of(rows) for table, rows in sorted(prepared.items())}
-        mark = {TOGETHER: json.dumps(versions).encode()}
+        mark = {WRITTEN_TABLES: json.dumps(versions).encode()}
         prepared = {table: rows.replace_schema_metadata(mark) for table, rows in prepared.items()}
         with self.lock(asset, partition), contextlib.ExitStack() as stack:
             written = {}
@@ -290,10 +294,10 @@ class Lake:
                 temporary = stack.enter_context(replacing_file(path))
                 write_rows(table, rows, temporary)
                 size = temporary.stat().st_size
-                written[table] = Written(path, rows.num_rows, size, file_id(temporary) != before)
+                written[table] = WriteResult(path, rows.num_rows, size, file_id(temporary) != before)
         if mirror := mirror_of(self.root):
-            mirror.settle([one.path for one in written.values()])
-        removed(self._blocks(asset, partition))  # only now are the files in their places
+            mirror.ensure_consistent([one.path for one in written.values()])
+        delete_path(self._blocks(asset, partition))  # only now are the files in their places
         return written
 
     def record_history(self, run_id: str, asset: str, partition: str, rows: Rows) -> None:
@@ -301,20 +305,20 @@ class Lake:
         name = asset_folder(asset).removeprefix("asset=") + "@" + _partition_file(partition).replace("/", "@")
         path = self.root / "history" / f"run={_safe(run_id, 'run id')}" / name
         with self.lock(f"history/{run_id}"), replacing_file(path) as temporary:
-            write_rows("history", prepare("history", rows), temporary)
+            write_rows("history", prepare_rows("history", rows), temporary)
 
     def delete(self, table: str, asset: str, partition: str | None = None) -> None:
         """Remove an asset's folder, or one partition of it."""
         if partition is not None:
-            removed(self._path(table, asset, partition))
+            delete_path(self._path(table, asset, partition))
         else:
-            removed(self.root / table / asset_folder(asset))
+            delete_path(self.root / table / asset_folder(asset))
 
 
 def _end(path: Path) -> bytes | None:
     """The footer of a Parquet file; of a lake in an object store only that is downloaded."""
     mirror = mirror_of(path)
-    opened = mirror.reader(path) if mirror else path.open("rb") if path.exists() else None
+    opened = mirror.open_reader(path) if mirror else path.open("rb") if path.exists() else None
     if opened is None:
         return None
     with contextlib.closing(opened) as handle:
@@ -326,4 +330,4 @@ def _end(path: Path) -> bytes | None:
 def _mark(end: bytes) -> bytes | None:
     """What a file says of the files that were written with it; None where it was alone, or of an older release."""
     file = pq.ParquetFile(pa.BufferReader(b"PAR1" + end))
-    return (file.schema_arrow.metadata or {}).get(TOGETHER)
+    return (file.schema_arrow.metadata or {}).get(WRITTEN_TABLES)

@@ -17,7 +17,7 @@ from pathlib import Path
 from evidence_assets.lake.atomic import mirror_of, replacing_file
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.lake.ids import content_id, file_id
-from evidence_assets.lake.mirror import fetched
+from evidence_assets.lake.mirror import fetch_path
 from evidence_assets.models.protocols import Completion, Request
 
 
@@ -38,7 +38,7 @@ class CompletionCache:
     def get(self, key: str) -> Completion | None:
         with self._lock:
             row = self._db.execute("SELECT value FROM completions WHERE key = ?", (key,)).fetchone()
-        if row is None and self._shared is not None and (path := fetched(self._shared / f"{key}.json")).exists():
+        if row is None and self._shared is not None and (path := fetch_path(self._shared / f"{key}.json")).exists():
             row = (path.read_text(encoding="utf-8"),)
             self._keep(key, row[0])
         return None if row is None else Completion(**json.loads(row[0]))

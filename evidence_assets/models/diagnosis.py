@@ -11,7 +11,7 @@ from pathlib import Path
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.ids import file_id
-from evidence_assets.lake.mirror import fetched
+from evidence_assets.lake.mirror import fetch_path
 from evidence_assets.lake.store import asset_folder
 from evidence_assets.models.inference import TRAINING_REPORT, check_model_folder, minilm_folder
 from evidence_assets.models.registry import SAMPLE_MASKED_LM
@@ -122,7 +122,7 @@ def diagnose(profile: Profile) -> list[Finding]:
         ),
         *(_weights("reranker", settings) for settings in profile.rerankers.values()),
         *(
-            _trained(fetched(find_lake() / "indexes" / asset_folder("models/masked_lm")))
+            _trained(fetch_path(find_lake() / "indexes" / asset_folder("models/masked_lm")))
             if settings.name == SAMPLE_MASKED_LM
             else _weights(MASKED, settings)
             for settings in profile.masked_models.values()

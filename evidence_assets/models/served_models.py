@@ -21,7 +21,7 @@ import numpy as np
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
 from tokenizers import Tokenizer
 
-from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
+from evidence_assets.lake.errors import BadInput, ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.inference import minilm_folder
 from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, FloatArray, Kept, Request, object_schema
@@ -158,7 +158,7 @@ class OpenAIServer:
             told = isinstance(cause, httpx2.DecodingError)
             reason = str(cause) if told else f"the connection failed ({type(cause).__name__}: {cause})"
         attempts = 1 + int(failed.headers["x-stainless-retry-count"])
-        raise TryLater(
+        raise TemporarilyUnavailable(
             f"the server at {self.base_url} gives no {self.asked_for} after {attempts} attempt{'s' * (attempts > 1)}: "
             f"{reason}; see that it runs, then retry: what is finished is kept"
         )

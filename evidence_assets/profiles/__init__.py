@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import is_file, yaml_mapping
+from evidence_assets.lake.input_files import is_file, read_yaml_mapping
 from evidence_assets.text.spelling import nearest
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
@@ -255,7 +255,7 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
     """A profile's settings over those that it extends, with all models below the plural of their kind."""
-    stated = yaml_mapping(path)
+    stated = read_yaml_mapping(path)
     if isinstance(stated.get("prompts"), str):
         stated["prompts"] = str((path.parent / stated["prompts"]).resolve())
     below = _extended(str(stated.pop("extends")), path, extended_by) if "extends" in stated else {}

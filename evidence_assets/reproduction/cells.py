@@ -29,7 +29,7 @@ from evidence_assets.experiment.scores.published_figures import (
 from evidence_assets.experiment.system import OwnStages, Scope, answers_by_model, crossings
 from evidence_assets.experiment.variants import Variant, presets, variants
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 
 SCORES_OF_CELLS = r"""
     WITH compared AS (
@@ -237,7 +237,7 @@ def load_scores(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) ->
         for p in ([PrintedAs("")] if v.method == RECORDED else v.published)
     ]
     connection.register("names", pa.Table.from_pylist(names))
-    connection.register("printed", prepare("published_figures", cell_rows(cells)))
+    connection.register("printed", prepare_rows("published_figures", cell_rows(cells)))
     connection.create_function("figure_key", _figure_key)
     found: dict[Key, list[MeasuredScore]] = defaultdict(list)
     for _, printed_for, *score in connection.execute(SCORES_OF_CELLS).fetchall():

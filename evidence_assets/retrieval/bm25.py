@@ -16,7 +16,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.lake.array_files import ArrayWriter, find_keys, open_array, open_stated, opened
+from evidence_assets.lake.array_files import (
+    ArrayWriter,
+    find_key_positions,
+    open_array,
+    open_asset_file,
+    open_description,
+)
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import Array
 from evidence_assets.text.words import words_of
@@ -158,7 +164,7 @@ class TermIndex:
     """An index opened for reading, memory-mapped."""
 
     def __init__(self, folder: Path) -> None:
-        stated = open_stated(folder / "meta.json", VERSION, "")
+        stated = open_description(folder / "meta.json", VERSION, "")
         self._folder, self._searchable = folder, stated["postings"]
         self.texts, self.tokens = int(stated["texts"]), int(stated["tokens"])
         self.average = self.tokens / self.texts if self.texts else 0.0
@@ -176,7 +182,7 @@ class TermIndex:
 
     @cached_property
     def _postings(self) -> Any:
-        ranker = opened(self._folder, lambda folder: _ranker().load(folder, mmap=True, load_vocab=False))
+        ranker = open_asset_file(self._folder, lambda folder: _ranker().load(folder, mmap=True, load_vocab=False))
         scores = ranker.scores
         whole = len(scores["indptr"]) == len(self._keys) + 1 and scores["num_docs"] == self.texts
         if not whole or not len(scores["data"]) == len(scores["indices"]) == scores["indptr"][-1]:
@@ -185,7 +191,7 @@ class TermIndex:
 
     def find(self, terms: Terms) -> NDArray[np.int64]:
         """The number of each term; −1 where no text holds it."""
-        return find_keys(self._keys, terms if isinstance(terms, np.ndarray) else term_keys(terms))
+        return find_key_positions(self._keys, terms if isinstance(terms, np.ndarray) else term_keys(terms))
 
     def _of(self, array: NDArray[Any], terms: Terms) -> NDArray[Any]:
         """The entry of each term; 0 where no text holds it."""

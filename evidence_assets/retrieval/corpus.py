@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.errors import StaleInput
-from evidence_assets.lake.ids import content_id, with_model
+from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.store import Lake, Stamp
 from evidence_assets.retrieval.corpus_files import BATCH, COLUMNS, CorpusFiles, Shard
 from evidence_assets.retrieval.vector_index import VectorIndex
@@ -45,12 +45,12 @@ def _ordered(lake: Lake, table: str, asset: str) -> list[str]:
 
 def embeddings_key(name: str, encoder: str = "") -> str:
     """The asset that holds the vectors of a corpus."""
-    return with_model(f"corpus/{name}/embeddings", encoder)
+    return key_for_model(f"corpus/{name}/embeddings", encoder)
 
 
 def index_key(name: str, encoder: str = "") -> str:
     """The asset that a corpus is answered from."""
-    return with_model(f"corpus/{name}/index", encoder)
+    return key_for_model(f"corpus/{name}/index", encoder)
 
 
 def partitions_of(lake: Lake, name: str, encoder: str = "") -> list[str]:
@@ -63,7 +63,7 @@ def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
     parts = (("chunks", f"corpus/{name}/chunks"), ("chunk_embeddings", embeddings_key(name, encoder)))
     return content_id(
         [
-            [shard, *(lake.written_version(table, asset, shard) for table, asset in parts)]
+            [shard, *(lake.stored_version(table, asset, shard) for table, asset in parts)]
             for shard in partitions_of(lake, name, encoder)
         ]
     )
@@ -72,7 +72,7 @@ def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
 def chunks_version(lake: Lake, name: str) -> str:
     """What chunks the lake holds of a corpus now."""
     asset = f"corpus/{name}/chunks"
-    return content_id([[s, lake.written_version("chunks", asset, s)] for s in _ordered(lake, "chunks", asset)])
+    return content_id([[s, lake.stored_version("chunks", asset, s)] for s in _ordered(lake, "chunks", asset)])
 
 
 def chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:

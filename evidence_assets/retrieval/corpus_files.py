@@ -18,7 +18,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evidence_assets.lake.array_files import ArrayWriter, find_keys, mapped_batches, open_array, open_stated, opened
+from evidence_assets.lake.array_files import (
+    ArrayWriter,
+    find_key_positions,
+    open_array,
+    open_asset_file,
+    open_batches,
+    open_description,
+)
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval.bm25 import Ints, TermIndex, TermIndexWriter, words
 
@@ -139,10 +146,10 @@ class CorpusFiles:
     """The files of a corpus, opened; safe to share between threads, as nothing of it changes."""
 
     def __init__(self, folder: Path) -> None:
-        stated = open_stated(folder / "corpus.json", VERSION, "")
+        stated = open_description(folder / "corpus.json", VERSION, "")
         self.dimensions = int(stated["dimensions"])
         self._folder, self._size = folder, int(stated["chunks"])
-        self._batches = opened(folder / "chunks.arrow", mapped_batches)
+        self._batches = open_asset_file(folder / "chunks.arrow", open_batches)
         self._starts = np.cumsum([0, *map(len, self._batches)])[:-1]
         self._keys, self._places, self._text_keys = (
             open_array(folder / f"{name}.npy") for name in ("id_keys", "id_places", "text_keys")
@@ -197,7 +204,7 @@ class CorpusFiles:
 
     def find(self, ids: Sequence[str]) -> Ints:
         """Position of each chunk id; −1 where it is unknown."""
-        found = find_keys(self._keys, keys_of(ids))
+        found = find_key_positions(self._keys, keys_of(ids))
         return np.where(found >= 0, self._places[found] if self._size else -1, -1)
 
     def word_index(self, *, titles: bool = False) -> TermIndex:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.lake.array_files import find_keys
+from evidence_assets.lake.array_files import find_key_positions
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.rows import typed
+from evidence_assets.lake.rows import build_table
 from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
 
 TOGETHER = 1024
@@ -48,7 +48,7 @@ class Known:
 
     def rows(self, hashes: npt.NDArray[np.bytes_]) -> npt.NDArray[np.int64]:
         """The row of each hash; −1 where it is unknown."""
-        rows = find_keys(self._hashes, hashes)
+        rows = find_key_positions(self._hashes, hashes)
         return np.where(rows >= 0, self._order[rows], -1) if len(self._order) else rows
 
 
@@ -147,7 +147,7 @@ def _named(chunks: pl.DataFrame, bad: Sequence[int], model_id: str) -> str:
 
 def _rows(ids: Sequence[str], vectors: Half, model_id: str, hashes: npt.NDArray[np.bytes_]) -> pa.Table:
     flat = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vectors).ravel()), vectors.shape[1])
-    return typed(
+    return build_table(
         "chunk_embeddings",
         {
             "chunk_id": list(ids),

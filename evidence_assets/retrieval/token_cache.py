@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evidence_assets.lake.array_files import find_keys, give_back, mapped_batches, opened
+from evidence_assets.lake.array_files import find_key_positions, open_asset_file, open_batches, release_memory
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
@@ -79,7 +79,7 @@ class Segment:
     def __init__(self, path: Path, model: str, dimensions: int) -> None:
         remedy = "delete it, and it is made"
         self.path = path
-        [batch] = opened(path, mapped_batches, remedy)
+        [batch] = open_asset_file(path, open_batches, remedy)
         stated = dict(batch.schema.metadata or {})
         if stated != _stated(model, dimensions):
             other = stated.get(b"model", b"another encoder").decode()
@@ -194,11 +194,11 @@ class _Index:
         self._text = np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])[order]
 
     def missing(self, keys: Keys) -> BoolArray:
-        return np.asarray(find_keys(self._keys, keys) < 0)
+        return np.asarray(find_key_positions(self._keys, keys) < 0)
 
     def texts(self, keys: Keys) -> KeptTexts:
         """The texts of these keys, all of which are there."""
-        places = find_keys(self._keys, keys)
+        places = find_key_positions(self._keys, keys)
         return KeptTexts(self.segments, self._of[places], self._text[places])
 
 
@@ -246,7 +246,7 @@ class TokenCache:
             if missing.any():
                 self._drop()
                 self._look()
-                give_back()
+                release_memory()
             places = inverse.ravel()
             return KeptTexts(texts.segments, texts.of[places], texts.text[places])
 

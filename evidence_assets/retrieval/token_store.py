@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.lake.array_files import open_json, open_stated
+from evidence_assets.lake.array_files import open_description, open_json
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -152,7 +152,7 @@ class TokenStore:
     """
 
     def __init__(self, folder: Path, *, expected: str, cache: Path, limit: int = LIMIT) -> None:
-        stated = open_stated(folder / "meta.json", VERSION, expected)
+        stated = open_description(folder / "meta.json", VERSION, expected)
         self.meta = StoreMeta(**stated)
         self.pieces, self.forms = TermIndex(folder / "pieces"), TermIndex(folder / "forms")
         self._folder, self._within, self._limit = folder, cache, limit

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.lake.array_files import open_stated, opened
+from evidence_assets.lake.array_files import open_asset_file, open_description
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 
@@ -71,7 +71,7 @@ def read(path: Path) -> Any:
 
     if not path.exists():
         raise StaleInput(f"{path} is missing: materialize the index again")
-    return opened(path, mapped, "materialize the index")
+    return open_asset_file(path, mapped, "materialize the index")
 
 
 def gpu_copy(library: Any, index: Any, kind: str) -> Any | None:
@@ -91,7 +91,7 @@ class VectorIndex:
     """An index opened for searching, by any number of threads."""
 
     def __init__(self, folder: Path, *, expected: str) -> None:
-        stated = open_stated(folder / META, VERSION, expected)
+        stated = open_description(folder / META, VERSION, expected)
         self.meta = IndexMeta(**stated)
         self._index = read(folder / INDEX)
         self._on_gpu = gpu_copy(faiss(), self._index, self.meta.kind)

@@ -88,8 +88,8 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
     graph = Graph.model_validate(stated | {"name": "small", "profiles": []})
     for files, reader in zip(graph.files, (readers.TestDiseaseDatabase, readers.TestDrugbank), strict=True):
         for place, text in zip(files.paths, reader.files, strict=True):
-            lake.raw_place(place).parent.mkdir(parents=True, exist_ok=True)
-            lake.raw_place(place).write_text(text)
+            lake.raw_path(place).parent.mkdir(parents=True, exist_ok=True)
+            lake.raw_path(place).write_text(text)
     (harvest,) = graph.harvested
     harvested(lake, harvest)
     assert materialize(lake, graph).success

@@ -13,7 +13,7 @@ from evidence_assets.assets import table_asset as table_assets
 from evidence_assets.assets.table_asset import FAIL_FAST_TAG, MAX_RETRIES, table_asset
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.stage import StageContext, StageOutput
-from evidence_assets.lake.errors import BadInput, ModelUnavailable, TryLater
+from evidence_assets.lake.errors import BadInput, ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets.small_worlds import materialize
 
@@ -56,9 +56,9 @@ class Failing:
 @pytest.mark.parametrize(
     ("error", "times", "tried", "succeeds", "tags"),
     [
-        (TryLater("the server is down"), 2, 3, True, {}),
-        (TryLater("the server is down"), 99, MAX_RETRIES + 1, False, {}),
-        (TryLater("the server is down"), 99, 1, False, {FAIL_FAST_TAG: "true"}),
+        (TemporarilyUnavailable("the server is down"), 2, 3, True, {}),
+        (TemporarilyUnavailable("the server is down"), 99, MAX_RETRIES + 1, False, {}),
+        (TemporarilyUnavailable("the server is down"), 99, 1, False, {FAIL_FAST_TAG: "true"}),
         (ModelUnavailable("no such weights"), 1, 1, False, {}),
         (BadInput("a typing error"), 1, 1, False, {}),
     ],

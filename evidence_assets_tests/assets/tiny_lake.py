@@ -247,7 +247,7 @@ def recorded_files(lake: Lake, candidates: Iterable[CellSource]) -> None:
             for q in questions_of(lake, benchmark)
             if q.split == benchmark.split
         ]
-        file = lake.raw_place(f"recorded/{benchmark.whole}/{name}.jsonl")
+        file = lake.raw_path(f"recorded/{benchmark.whole}/{name}.jsonl")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(lines(*rows))
 

@@ -89,12 +89,12 @@ def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: P
 
 def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> None:
     lake, asked = Lake.create(tmp_path / "lake"), declared()["simplequestions"]
-    lake.raw_place("simplequestions").mkdir(parents=True)
-    lake.raw_place("simplequestions/annotated_fb_data_test.txt").write_text(
+    lake.raw_path("simplequestions").mkdir(parents=True)
+    lake.raw_path("simplequestions/annotated_fb_data_test.txt").write_text(
         "www.freebase.com/m/01\twww.freebase.com/a/b\twww.freebase.com/m/02\tWhere was Ada born?\n"
     )
-    lake.raw_place(asked.names).parent.mkdir(parents=True)
-    lake.raw_place(asked.names).write_text("m.01\tAda\nm.02\tLondon\n")
+    lake.raw_path(asked.names).parent.mkdir(parents=True)
+    lake.raw_path(asked.names).write_text("m.01\tAda\nm.02\tLondon\n")
     (question,) = questions_of(lake, asked)
     assert (question.gold, question.aliases, question.topic_entities) == (("m.02",), (("London",),), ("m.01",))
     assert question.gold_evidence[0].text == "Ada a.b London"

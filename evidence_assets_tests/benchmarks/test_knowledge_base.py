@@ -11,7 +11,7 @@ from evidence_assets.benchmarks.knowledge_bases import read_knowledge_base
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.merge import edge_id
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.rows import plain, prepare
+from evidence_assets.lake.rows import decode_columns, prepare_rows
 
 NODES = [
     {"node_id": "d1", "type": "drug", "name": "aspirin", "aliases": ["ASA"], "document": "Aspirin eases pain."},
@@ -38,10 +38,12 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     assert base.edges.rows() == [("d1", "treats", "7"), ("d2", "treats", "7"), ("d2", "interacts", "d1")]
     nodes, edges = (
         node_rows(base.nodes, "mine", "folder/nodes.jsonl"),
-        plain(prepare("kg_edges", edge_rows(base.edges, "mine", "folder/edges.tsv", "CC0"))),
+        decode_columns(prepare_rows("kg_edges", edge_rows(base.edges, "mine", "folder/edges.tsv", "CC0"))),
     )
     assert nodes["node_id"].to_list() == ["mine:d1", "mine:7", "mine:d2"]
-    assert prepare("kg_nodes", nodes).num_rows == 3 and nodes["source"].unique().to_list() == ["folder/nodes.jsonl"]
+    assert prepare_rows("kg_nodes", nodes).num_rows == 3 and nodes["source"].unique().to_list() == [
+        "folder/nodes.jsonl"
+    ]
     stated = {(row["head_id"], row["relation"], row["tail_id"]): row for row in edges.to_pylist()}
     assert stated.keys() == {(f"mine:{head}", kind, f"mine:{tail}") for head, kind, tail in base.edges.rows()}
     for triple, row in stated.items():

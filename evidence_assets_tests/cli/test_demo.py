@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.lake import connect
-from evidence_assets.lake.lineage import dangling
+from evidence_assets.lake.lineage import find_dangling_edges
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World, new_world
 
@@ -89,7 +89,7 @@ def test_every_row_of_lineage_leads_somewhere(made_world: World) -> None:
     assert files
     with connect(lake.root) as connection:
         for path in files:
-            assert dangling(connection, path) == [], path
+            assert find_dangling_edges(connection, path) == [], path
 
 
 def test_questions_in_all_output_formats(made_world: World) -> None:

@@ -20,8 +20,8 @@ from evidence_assets.experiment.stages import stages
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.housekeeping import orphans
-from evidence_assets.lake.lineage import dangling, distinct_rows, impact, trace
+from evidence_assets.lake.housekeeping import find_orphans
+from evidence_assets.lake.lineage import distinct_ids, find_dangling_edges, impact, trace
 from evidence_assets.lake.store import Lake
 
 CITIES = Table("", "c.csv", "", ("City", "People"), (("Paris", "2100"), ("Rome", "2800"), ("Oslo", "700")))
@@ -64,18 +64,18 @@ def test_a_question_with_options_is_a_row_like_any_other(lake: Lake) -> None:
         text = view_answer(connection, done.prediction["prediction_id"]).as_text()
         assert "stands in “cats”: cats.txt, document cats.txt, characters 0–32" in text
         assert "cites [5] verified" in text, "evidence is numbered as on the page, the rows of option A first"
-        rows = distinct_rows(trace(connection, done.prediction["prediction_id"]))
+        rows = distinct_ids(trace(connection, done.prediction["prediction_id"]))
         chunk = next(row for row in lake.read("chunks").to_dicts() if row["doc_id"] == "cats.txt")["chunk_id"]
         assert chunk in rows["chunk"] and done.question_id in rows["question"]
-        assert done.prediction["prediction_id"] in distinct_rows(impact(connection, chunk))["prediction"]
+        assert done.prediction["prediction_id"] in distinct_ids(impact(connection, chunk))["prediction"]
         for file in lake.files("lineage_edges"):
-            assert not dangling(connection, file)
+            assert not find_dangling_edges(connection, file)
     assert "evidence/mcqa/uscrake" in asked.assets_of_asked(lake)
     kept = [
         *asked.assets_of_asked(lake),
         *(f"corpus/notes/{part}" for part in ("chunks", "embeddings", "index", "token_store")),
     ]
-    assert not orphans(lake, kept)
+    assert not find_orphans(lake, kept)
 
 
 def test_without_options_a_statement_answers_or_nothing_does(lake: Lake) -> None:

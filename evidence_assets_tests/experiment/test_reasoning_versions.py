@@ -14,7 +14,7 @@ from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.experiment.stages import stages
 from evidence_assets.experiment.variants import variants_of
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
@@ -39,7 +39,7 @@ def chains(previous: list[dict[str, object]], revision: str = "1", **parameters:
 
 def test_chains_are_written_again_for_another_revision_setting_or_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     first = chains([])
-    rows = prepare("chains", first.rows).to_pylist()
+    rows = prepare_rows("chains", first.rows).to_pylist()
     assert len(rows) == 2 and chains(rows).reused == 2
     assert chains(rows, "2").reused == 0
     assert chains(rows, constrain="none").reused == 0

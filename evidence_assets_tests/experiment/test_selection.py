@@ -9,7 +9,7 @@ import pytest
 from evidence_assets.experiment import rows as row_writers
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, evidence_rows
 from evidence_assets.experiment.stage import Before
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets_tests.lake_rows import stored
 
 QUESTIONS = [Question(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in range(5)]
@@ -39,7 +39,7 @@ def test_rows_are_the_same_in_blocks_and_in_one_piece(monkeypatch: pytest.Monkey
     assert blocks.rows.column("locator").num_chunks > 1
     for table in ("rows", "lineage"):
         name = "evidence" if table == "rows" else "lineage_edges"
-        assert prepare(name, getattr(blocks, table)).equals(prepare(name, getattr(whole, table)))
+        assert prepare_rows(name, getattr(blocks, table)).equals(prepare_rows(name, getattr(whole, table)))
     assert [row["rank"] for row in whole.rows.to_pylist() if row["question_id"] == "q4"] == [1, 1, 2, 2]
 
 

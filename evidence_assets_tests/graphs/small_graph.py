@@ -20,7 +20,7 @@ from evidence_assets.graphs.merge import Merged, merge
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.rows import Rows, plain, prepare, version_of
+from evidence_assets.lake.rows import Rows, decode_columns, prepare_rows, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets_tests.lake_rows import stored
@@ -44,7 +44,7 @@ Passages = Callable[[KnowledgeGraph, Encoder], Iterable[Passage]]
 
 def graph_of_rows(name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
     """The graph that rows of ``kg_nodes`` and ``kg_edges`` stand for, whatever their order."""
-    tables = [prepare("kg_nodes", nodes), plain(prepare("kg_edges", edges))]
+    tables = [prepare_rows("kg_nodes", nodes), decode_columns(prepare_rows("kg_edges", edges))]
     node_rows, edge_rows = (pl.DataFrame(table) for table in tables)
     version = content_id(*map(version_of, tables))
     return KnowledgeGraph(

@@ -13,9 +13,9 @@ import pytest
 
 from evidence_assets.lake import connect, table
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
-from evidence_assets.lake.rows import prepare, version_of
+from evidence_assets.lake.rows import prepare_rows, version_of
 from evidence_assets.lake.schemas import KINDS, TABLES, Column
-from evidence_assets.lake.store import FORMAT, Lake
+from evidence_assets.lake.store import FORMAT_VERSION, Lake
 
 ADDED = "added_later"
 
@@ -57,7 +57,7 @@ def queried(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
 def test_every_table_may_grow(name: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read, queried and written again: old files alone, beside new files, and old and new partitions of one asset."""
     before = lake.write("an/asset", "b|0", {name: [row(name, 1)]})[name]
-    version = version_of(prepare(name, [row(name, 1)]))
+    version = version_of(prepare_rows(name, [row(name, 1)]))
     grow(monkeypatch, name)
     old = lake.read(name, "an/asset", "b|0")
     assert old.to_dicts() == [row(name, 1) | {ADDED: None}]
@@ -68,11 +68,11 @@ def test_every_table_may_grow(name: str, lake: Lake, monkeypatch: pytest.MonkeyP
     lake.write("another/asset", "", {name: [row(name, 3) | {ADDED: None}]})
     assert lake.read(name)[ADDED].sort().to_list() == [None, None, "v2"]
     assert queried(lake, f'SELECT {ADDED} FROM "{name}" ORDER BY 1 NULLS FIRST') == [(None,), (None,), ("v2",)]
-    assert version_of(prepare(name, old)) == version, "what was made from these rows would be stale"
-    assert lake.written_version(name, "an/asset", "b|0") == version, "so would what opens the file"
+    assert version_of(prepare_rows(name, old)) == version, "what was made from these rows would be stale"
+    assert lake.stored_version(name, "an/asset", "b|0") == version, "so would what opens the file"
     assert lake.write("an/asset", "b|0", {name: old})[name].rows == before.rows
     assert pq.read_schema(before.path).names[-1] == ADDED
-    assert lake.written_version(name, "an/asset", "b|0") == version
+    assert lake.stored_version(name, "an/asset", "b|0") == version
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,13 @@ def test_a_file_without_a_required_column_is_refused(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "says"), [(FORMAT + 1, "upgrade evidence-assets"), (FORMAT - 1, "make the lake anew, or use the older")]
+    ("version", "says"),
+    [(FORMAT_VERSION + 1, "upgrade evidence-assets"), (FORMAT_VERSION - 1, "make the lake anew, or use the older")],
 )
 def test_a_lake_of_another_format_is_refused_with_what_to_do(version: int, says: str, lake: Lake) -> None:
     (lake.root / "format.json").write_text(f'{{"format": {version}}}')
     for open_it in (lambda: Lake(lake.root), lambda: Lake.create(lake.root), lambda: connect(lake.root)):
-        with pytest.raises(LakeVersionError, match=f"has format {version}, this program reads {FORMAT}: {says}"):
+        with pytest.raises(
+            LakeVersionError, match=f"has format {version}, this program reads {FORMAT_VERSION}: {says}"
+        ):
             open_it()

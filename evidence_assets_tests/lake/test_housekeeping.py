@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from evidence_assets.lake.atomic import abandoned, replacing_file, replacing_folder
-from evidence_assets.lake.housekeeping import left_behind, sweep
+from evidence_assets.lake.atomic import is_abandoned, replacing_file, replacing_folder
+from evidence_assets.lake.housekeeping import delete_abandoned_files, find_abandoned_files
 from evidence_assets.lake.store import Lake
 
 WRITES_AND_DIES = """
@@ -26,11 +26,11 @@ def test_what_a_killed_writer_left_is_swept_up_and_what_is_being_written_is_not(
     assert killed.returncode == -9
     with replacing_file(lake.root / "t" / "y.parquet") as file, replacing_folder(lake.root / "j") as folder:
         file.write_text("new"), (folder / "vectors").write_text("new")
-        assert not abandoned(file) and not abandoned(folder)
-        left = sorted(path.name.split(".")[1] for path in left_behind(lake))
+        assert not is_abandoned(file) and not is_abandoned(folder)
+        left = sorted(path.name.split(".")[1] for path in find_abandoned_files(lake))
         assert left == ["i", "x"]
-        sweep(lake)
-        assert left_behind(lake) == []
+        delete_abandoned_files(lake)
+        assert find_abandoned_files(lake) == []
     assert (lake.root / "t" / "y.parquet").read_text() == "new" and (lake.root / "j" / "vectors").read_text() == "new"
 
 

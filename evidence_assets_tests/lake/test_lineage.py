@@ -12,16 +12,16 @@ from evidence_assets.lake.lineage import (
     DERIVED,
     USED,
     UnknownId,
-    dangling,
-    diff,
-    distinct_rows,
+    diff_runs,
+    distinct_ids,
     edge,
-    find,
+    find_dangling_edges,
+    find_row,
     history_rows,
     impact,
     trace,
 )
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake.test_growing_schema import row
 from evidence_assets_tests.lake_rows import chunk, evidence
@@ -53,11 +53,11 @@ def lake(tmp_path: Path) -> Lake:
 def test_trace_leads_to_the_sources_and_impact_to_what_was_made(lake: Lake) -> None:
     with connect(lake.root) as connection:
         root = trace(connection, "triple2")
-        assert distinct_rows(root) == {"file": ["s"], "seed": ["seed1"], "triple": ["triple1"]}
+        assert distinct_ids(root) == {"file": ["s"], "seed": ["seed1"], "triple": ["triple1"]}
         used = next(node for node in root.next if node.kind == "triple")
         assert used.relation == USED
         assert next(node for node in used.next if node.kind == "seed").content["head"] == "h1"
-        assert distinct_rows(impact(connection, "seed1")) == {"triple": ["triple0", "triple1", "triple2"]}
+        assert distinct_ids(impact(connection, "seed1")) == {"triple": ["triple0", "triple1", "triple2"]}
         assert [n.id for n in trace(connection, "triple0").next] == ["s", "seed0", "seed1"]
 
 
@@ -84,44 +84,44 @@ def test_documents_files_and_cells_are_sources_to_start_from(lake: Lake) -> None
         "knowledge/base/edges", "", {"kg_edges": [{**stated, "edge_id": "x", "sources": ["bases/own/edges.tsv"]}]}
     )
     with connect(lake.root) as connection:
-        assert distinct_rows(trace(connection, "e-s-3-1")) == {
+        assert distinct_ids(trace(connection, "e-s-3-1")) == {
             "chunk": ["k1"],
             "document": ["news:d1"],
             "file": ["news:f.txt"],
         }
-        assert distinct_rows(trace(connection, "e-s-1-1")) == {"cell": ["polls:r1c2"], "table": ["polls"]}
-        assert distinct_rows(trace(connection, "base:n1")) == {"file": ["bases/own/nodes.jsonl"]}
-        assert distinct_rows(trace(connection, "base:n0")) == {}
-        assert distinct_rows(trace(connection, "x")) == {"file": ["bases/own/edges.tsv"]}
-        assert find(connection, "news:g") == ("file", "news:g.txt")
-        assert distinct_rows(impact(connection, "news:f.txt")) == {
+        assert distinct_ids(trace(connection, "e-s-1-1")) == {"cell": ["polls:r1c2"], "table": ["polls"]}
+        assert distinct_ids(trace(connection, "base:n1")) == {"file": ["bases/own/nodes.jsonl"]}
+        assert distinct_ids(trace(connection, "base:n0")) == {}
+        assert distinct_ids(trace(connection, "x")) == {"file": ["bases/own/edges.tsv"]}
+        assert find_row(connection, "news:g") == ("file", "news:g.txt")
+        assert distinct_ids(impact(connection, "news:f.txt")) == {
             "chunk": ["k1"],
             "document": ["news:d1"],
             "evidence": ["e-s-3-1"],
         }
-        assert distinct_rows(impact(connection, "news:d2")) == {"chunk": ["k2"]}
+        assert distinct_ids(impact(connection, "news:d2")) == {"chunk": ["k2"]}
         assert trace(connection, "news:d1").content["title"] == "Title 1"
         cell = impact(connection, "polls:r2c2")
-        assert (cell.kind, cell.content, distinct_rows(cell)) == ("cell", {"text": "5"}, {"evidence": ["e-s-2-1"]})
+        assert (cell.kind, cell.content, distinct_ids(cell)) == ("cell", {"text": "5"}, {"evidence": ["e-s-2-1"]})
 
 
 def test_an_id_may_be_shortened_as_long_as_it_is_unambiguous(lake: Lake) -> None:
     with connect(lake.root) as connection:
-        assert find(connection, "triple2") == ("triple", "triple2")
-        assert find(connection, "seed0") == ("seed", "seed0")
+        assert find_row(connection, "triple2") == ("triple", "triple2")
+        assert find_row(connection, "seed0") == ("seed", "seed0")
         with pytest.raises(UnknownId, match="fits 3 rows"):
-            find(connection, "trip")
+            find_row(connection, "trip")
         with pytest.raises(UnknownId, match="no row"):
-            find(connection, "zzz' OR 1=1 --")
+            find_row(connection, "zzz' OR 1=1 --")
 
 
 def test_a_parent_that_is_absent_or_has_changed_is_found(lake: Lake) -> None:
     path = lake.path("lineage_edges", "triples")
     with connect(lake.root) as connection:
-        assert dangling(connection, path) == []
+        assert find_dangling_edges(connection, path) == []
     lake.write("seeds", "", {"relation_seeds": [seed(1, "v2")]})
     with connect(lake.root) as connection:
-        lost = dangling(connection, path)
+        lost = find_dangling_edges(connection, path)
     assert [(e["child_id"], e["parent_id"], e["present"]) for e in lost] == [
         ("triple0", "seed0", False),
         ("triple0", "seed1", True),
@@ -131,7 +131,7 @@ def test_a_parent_that_is_absent_or_has_changed_is_found(lake: Lake) -> None:
 
 def test_diff_names_what_two_runs_made_differently(lake: Lake) -> None:
     def record(run: str, ids: dict[str, str], partition: str = "b|0") -> None:
-        rows = prepare(
+        rows = prepare_rows(
             "citations",
             [
                 {"citation_id": k, "chain_id": k, "step": 0, "evidence_id": "e", "quoted": "", "verdict": v}
@@ -146,8 +146,8 @@ def test_diff_names_what_two_runs_made_differently(lake: Lake) -> None:
     record("run-b", {"2": "verified", "3": "verified", "4": "absent"})
     record("run-b", {"9": "verified"}, "other|0")
     with connect(lake.root) as connection:
-        found = {row["row_id"]: row["change"] for row in diff(connection, "run-a", "run-b")}
+        found = {row["row_id"]: row["change"] for row in diff_runs(connection, "run-a", "run-b")}
         assert found == {"1": "removed", "3": "changed", "4": "added"}
-        assert diff(connection, "run-a", "run-a") == []
+        assert diff_runs(connection, "run-a", "run-a") == []
         with pytest.raises(UnknownId, match="0 runs begin with 'nope'"):
-            diff(connection, "nope", "run-a")
+            diff_runs(connection, "nope", "run-a")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.lake import connect
-from evidence_assets.lake.catalogue import MEMORY, read_only_query
+from evidence_assets.lake.catalogue import QUERY_MEMORY_LIMIT, run_read_only_query
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake.test_lineage import triple
@@ -82,7 +82,7 @@ def test_an_attempt_at_more_than_reading_the_lake_is_refused(
     before = files(tmp_path)
     sql = attempt.format(lake=str(lake.root).replace("'", "''"), elsewhere=tmp_path)
     with connect(lake.root) as connection, pytest.raises((BadInput, duckdb.Error)) as refused:
-        read_only_query(connection, sql, seconds=20)
+        run_read_only_query(connection, sql, seconds=20)
     assert not isinstance(refused.value, duckdb.InternalException)
     assert "sesame" not in str(refused.value)
     assert files(tmp_path) == before
@@ -111,13 +111,13 @@ def test_the_connection_alone_opens_no_other_file_and_keeps_its_settings(
 )
 def test_a_query_that_reads_is_answered(lake: Lake, sql: str, rows: list[tuple[object, ...]]) -> None:
     with connect(lake.root) as connection:
-        assert read_only_query(connection, sql)[1] == rows
+        assert run_read_only_query(connection, sql)[1] == rows
 
 
 def test_a_query_ends_at_its_limit_of_time(lake: Lake) -> None:
     started = time.monotonic()
     with connect(lake.root) as connection, pytest.raises(BadInput, match=r"more than 0.5 s"):
-        read_only_query(
+        run_read_only_query(
             connection, "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b", seconds=0.5
         )
     assert time.monotonic() - started < 10
@@ -128,14 +128,14 @@ def test_memory_is_limited_and_nothing_is_spilled(lake: Lake, tmp_path: Path, mo
     before = files(tmp_path)
     with connect(lake.root, memory="64MB") as connection:
         with pytest.raises(duckdb.OutOfMemoryException):
-            read_only_query(
+            run_read_only_query(
                 connection, "SELECT count(*) FROM (SELECT DISTINCT hash(range)::VARCHAR FROM range(20000000))"
             )
-        assert read_only_query(connection, "SELECT current_setting('temp_directory')")[1] == [("",)]
+        assert run_read_only_query(connection, "SELECT current_setting('temp_directory')")[1] == [("",)]
     assert files(tmp_path) == before
     with connect(lake.root) as connection:
-        [(limit,)] = read_only_query(connection, "SELECT current_setting('memory_limit')")[1]
-    assert MEMORY == "2GB" and limit == "1.8 GiB"
+        [(limit,)] = run_read_only_query(connection, "SELECT current_setting('memory_limit')")[1]
+    assert QUERY_MEMORY_LIMIT == "2GB" and limit == "1.8 GiB"
 
 
 def test_unsafe_is_duckdb_whole_and_the_help_says_so(lake: Lake, tmp_path: Path) -> None:

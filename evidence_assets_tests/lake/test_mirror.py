@@ -20,11 +20,11 @@ from evidence_assets.lake.atomic import mirrors, replacing_file, replacing_folde
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import BadInput, StoreUnavailable
-from evidence_assets.lake.housekeeping import collect, orphans
-from evidence_assets.lake.input_files import address_of
+from evidence_assets.lake.housekeeping import delete_orphans, find_orphans
+from evidence_assets.lake.input_files import parse_address
 from evidence_assets.lake.lineage import edge, trace
-from evidence_assets.lake.mirror import Mirror, children, fetched, fetched_below, removed
-from evidence_assets.lake.rows import prepare, version_of
+from evidence_assets.lake.mirror import Mirror, child_names, delete_path, fetch_folder, fetch_path
+from evidence_assets.lake.rows import prepare_rows, version_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Completion
@@ -68,7 +68,7 @@ def test_what_one_machine_writes_another_reads_and_only_what_it_asks_for(machine
     here.write("questions/mcqa", "quiz|0", {"questions": [question(1)]})
     assert there.frozen == {"question_shards": 1}
     assert answers(there) == ["A"] and not (there.root / "predictions/asset=predictions.mcqa.s/quiz/1.parquet").exists()
-    assert there.is_whole("predictions", ASSET, "quiz|0")
+    assert there.is_complete("predictions", ASSET, "quiz|0")
     write(here, "B")
     assert answers(there) == ["B"]
     write(there, "C")
@@ -85,9 +85,9 @@ def test_the_version_of_a_partition_is_read_from_its_footer_alone(machine: Machi
     write(here, "A")
     before = there.stamp(("predictions", ASSET))
     for table in ("predictions", "lineage_edges"):
-        version = version_of(prepare(table, here.read(table, ASSET, "quiz|0")))
-        assert there.written_version(table, ASSET, "quiz|0") == here.written_version(table, ASSET, "quiz|0") == version
-    assert there.is_whole("predictions", ASSET, "quiz|0") and not there.is_whole("predictions", ASSET, "quiz|1")
+        version = version_of(prepare_rows(table, here.read(table, ASSET, "quiz|0")))
+        assert there.stored_version(table, ASSET, "quiz|0") == here.stored_version(table, ASSET, "quiz|0") == version
+    assert there.is_complete("predictions", ASSET, "quiz|0") and not there.is_complete("predictions", ASSET, "quiz|1")
     write(here, "X", "quiz|1")
     assert there.partitions("predictions", ASSET) == ["0", "1"] == here.partitions("predictions", ASSET)
     assert not (there.root / "predictions").exists(), "nothing of it was fetched"
@@ -117,9 +117,9 @@ def test_a_folder_that_changes_as_one_is_always_of_one_writing(machine: Machine)
     assert seen(there) == {"ids": "1", "more": "3", "vectors": "22"}
     assert there.stamp(("indexes", "corpus/x/index")) != before
     # as `evidence gc` finds it: the folder of an asset that is no more goes with all its objects
-    assert [path.name for path, _ in orphans(there, [])] == ["asset=corpus.x.index"]
-    collect(orphans(there, []))
-    assert seen(here) == {} and mirror_at(here.root).listed(here.root / "indexes") == []
+    assert [path.name for path, _ in find_orphans(there, [])] == ["asset=corpus.x.index"]
+    delete_orphans(find_orphans(there, []))
+    assert seen(here) == {} and mirror_at(here.root).list_objects(here.root / "indexes") == []
 
 
 def test_a_folder_that_someone_else_put_leads_nowhere_else(machine: Machine, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_two_writers_of_one_partition_end_with_all_files_of_one(machine: Machine
     for writer in writers:
         writer.join()
     third = Lake(machine("c"))
-    assert third.is_whole("predictions", ASSET, "quiz|0")
+    assert third.is_complete("predictions", ASSET, "quiz|0")
     [answer] = answers(third)
     assert answer in ("a7", "b7") and third.read("lineage_edges", ASSET)["parent_version"].to_list() == [answer]
 
@@ -183,11 +183,11 @@ def test_the_clock_of_a_machine_does_not_matter(machine: Machine, monkeypatch: p
 
 def test_a_step_goes_on_elsewhere_from_its_blocks(machine: Machine) -> None:
     here, there = Lake.create(machine("a")), Lake(machine("b"))
-    Blocks(here, ASSET, "quiz|0").keep({"predictions": [prediction(1, "A")]})
+    Blocks(here, ASSET, "quiz|0").store({"predictions": [prediction(1, "A")]})
     none = there.read("predictions", ASSET, "quiz|0")
-    assert Blocks(there, ASSET, "quiz|0").added_to("predictions", none)["answer"].to_list() == ["A"]
+    assert Blocks(there, ASSET, "quiz|0").merge_into("predictions", none)["answer"].to_list() == ["A"]
     write(there, "B")
-    assert Blocks(here, ASSET, "quiz|0").added_to("predictions", none).is_empty()
+    assert Blocks(here, ASSET, "quiz|0").merge_into("predictions", none).is_empty()
 
 
 def test_a_completion_is_paid_for_once_by_all_machines(machine: Machine) -> None:
@@ -216,7 +216,7 @@ def test_machines_that_take_turns_see_what_one_folder_would_hold(
     deeds: list[Deed], machine: Machine, tmp_path: Path
 ) -> None:
     for name in "ab":
-        removed(machine(name) / "raw")
+        delete_path(machine(name) / "raw")
     folder: dict[str, str] = {}
     for deed, name, file, size in deeds:
         path = machine(name) / "raw" / file
@@ -225,12 +225,12 @@ def test_machines_that_take_turns_see_what_one_folder_would_hold(
                 temporary.write_text(file * size)
             folder[file] = file * size
         elif deed == "delete":
-            removed(path)
+            delete_path(path)
             folder.pop(file, None)
         elif deed == "read":
-            assert (path.read_text() if fetched(path).exists() else None) == folder.get(file)
+            assert (path.read_text() if fetch_path(path).exists() else None) == folder.get(file)
         else:
-            there = fetched_below(machine(name) / "raw")
+            there = fetch_folder(machine(name) / "raw")
             assert {p.name: p.read_text() for p in there.glob("[!.]*")} == folder
 
 
@@ -257,15 +257,15 @@ def test_requests_are_repeated_until_the_server_is_well_again(
         monkeypatch.setenv("AWS_ENDPOINT_URL", door.address)
         here, there = Mirror(bucket, tmp_path / "here"), Mirror(bucket, tmp_path / "there")
         for request in (
-            lambda: here.put(tmp_path / "file", here.root / "raw/file"),
-            lambda: there.fetch_below(there.root / "raw"),
+            lambda: here.upload(tmp_path / "file", here.root / "raw/file"),
+            lambda: there.fetch_folder(there.root / "raw"),
         ):
             door.failures += [failure] * 2
             request()
         assert (there.root / "raw/file").read_bytes() == content
         door.failures += [failure] * 2
         there.delete(there.root / "raw/file")
-        assert here.listed(here.root / "raw") == [] and door.failed == 6
+        assert here.list_objects(here.root / "raw") == [] and door.failed == 6
 
 
 def test_a_put_that_never_arrives_leaves_what_was_there_and_says_so(
@@ -274,8 +274,8 @@ def test_a_put_that_never_arrives_leaves_what_was_there_and_says_so(
     there = Mirror(bucket, tmp_path / "there")
     for name, content in (("before", "before"), ("after", "x" * 100_000)):
         (tmp_path / name).write_text(content)
-    there.put(tmp_path / "before", there.root / "x")
-    monkeypatch.setattr(mirror, "PATIENCE", timedelta(seconds=1))
+    there.upload(tmp_path / "before", there.root / "x")
+    monkeypatch.setattr(mirror, "RETRY_TIMEOUT", timedelta(seconds=1))
     with failing(server) as door:
         monkeypatch.setenv("AWS_ENDPOINT_URL", door.address)
         door.failures += ["cut"] * 100
@@ -293,14 +293,14 @@ def test_a_folder_holds_what_is_below_it_and_not_what_is_named_like_it(
     monkeypatch.setitem(mirrors, here.root, here)
     (tmp_path / "dot").write_text(".")
     for name in ("a/b/c", "a/b.json", "ab/c", "a/é =@+ü/x.yaml"):
-        here.put(tmp_path / "dot", here.root / name)
-    assert [stored["path"] for stored in here.listed(here.root / "a/b")] == ["a/b/c"]
-    assert children(here.root / "a") == ["b", "b.json", "é =@+ü"]
+        here.upload(tmp_path / "dot", here.root / name)
+    assert [stored["path"] for stored in here.list_objects(here.root / "a/b")] == ["a/b/c"]
+    assert child_names(here.root / "a") == ["b", "b.json", "é =@+ü"]
 
 
 def test_addresses_are_told_from_paths_even_where_a_path_has_taken_a_slash() -> None:
-    assert address_of(Path("s3://bucket/prefix/")) == "s3://bucket/prefix" == address_of("s3://bucket/prefix")
-    assert address_of(Path("file:///mnt/lake")) == "file:///mnt/lake"
-    assert [address_of(place) for place in ("data_lake", "/mnt/a:b/c", "../x", "c:/x")] == [""] * 4
+    assert parse_address(Path("s3://bucket/prefix/")) == "s3://bucket/prefix" == parse_address("s3://bucket/prefix")
+    assert parse_address(Path("file:///mnt/lake")) == "file:///mnt/lake"
+    assert [parse_address(place) for place in ("data_lake", "/mnt/a:b/c", "../x", "c:/x")] == [""] * 4
     with pytest.raises(BadInput, match="is no address"):
-        address_of("ftp://host/lake")
+        parse_address("ftp://host/lake")

@@ -8,7 +8,7 @@ import pytest
 
 from evidence_assets.lake import connect, lineage
 from evidence_assets.lake.lineage import DERIVED, USED, Node, edge, trace
-from evidence_assets.lake.row_locations import row_of_a_question
+from evidence_assets.lake.row_locations import find_question_row
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question, write_answers
 
@@ -37,7 +37,7 @@ def lake(tmp_path: Path) -> Lake:
 def everywhere(lake: Lake, identifier: str, monkeypatch: pytest.MonkeyPatch) -> Node:
     """The trace without knowing where rows lie."""
     with monkeypatch.context() as patch, connect(lake.root) as connection:
-        patch.setattr(lineage, "row_of_a_question", lambda *_: None)
+        patch.setattr(lineage, "find_question_row", lambda *_: None)
         return trace(connection, identifier)
 
 
@@ -45,8 +45,8 @@ def everywhere(lake: Lake, identifier: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_trace_by_files_is_the_trace_through_the_views(
     name: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with connect(lake.root, lazily=True) as connection:
-        assert row_of_a_question(connection, long(name)) is not None
+    with connect(lake.root, lazy=True) as connection:
+        assert find_question_row(connection, long(name)) is not None
         found = trace(connection, long(name))
     assert found.as_dict() == everywhere(lake, long(name), monkeypatch).as_dict()
     assert found.next

@@ -20,7 +20,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import LakeVersionError, SchemaMismatch
 from evidence_assets.lake.lineage import edge
-from evidence_assets.lake.rows import prepare, version_of
+from evidence_assets.lake.rows import prepare_rows, version_of
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, asset_folder, asset_of_folder
 from evidence_assets_tests.lake_rows import prediction
@@ -57,7 +57,7 @@ def test_equal_rows_make_equal_bytes_and_other_rows_other_versions(lake: Lake) -
     second = lake.write("citations/x", "b|0", {"citations": rows})["citations"]
     assert first.changed and not second.changed
     assert second.path.read_bytes() == bytes_before
-    assert version_of(prepare("citations", rows)) != version_of(prepare("citations", rows[:-1]))
+    assert version_of(prepare_rows("citations", rows)) != version_of(prepare_rows("citations", rows[:-1]))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_equal_rows_make_equal_bytes_and_other_rows_other_versions(lake: Lake) -
 )
 def test_rows_that_do_not_fit_are_refused(rows: list[dict[str, Any]], says: str) -> None:
     with pytest.raises(SchemaMismatch, match=says):
-        prepare("citations", rows)
+        prepare_rows("citations", rows)
 
 
 def test_a_version_does_not_depend_on_the_memory_around_the_rows() -> None:
@@ -187,7 +187,7 @@ def answered(lake: Lake, number: int) -> StageContext:
 def test_rows_are_taken_over_only_with_all_that_was_written_with_them(lake: Lake) -> None:
     step = answered(lake, 1)
     lineage = lake.path("lineage_edges", "predictions/x", "b|0")
-    assert step.previous().height == 1 and lake.is_whole("predictions", "predictions/x", "b|0")
+    assert step.previous().height == 1 and lake.is_complete("predictions", "predictions/x", "b|0")
     kept = lineage.read_bytes()
     answered(lake, 2)
     lineage.write_bytes(kept)  # as a process leaves it that is killed between two renames
@@ -196,4 +196,4 @@ def test_rows_are_taken_over_only_with_all_that_was_written_with_them(lake: Lake
     lineage.unlink()
     assert step.previous().is_empty() and lake.read("predictions").height == 1
     lake.delete("predictions", "predictions/x")
-    assert not lake.is_whole("predictions", "predictions/x", "b|0")
+    assert not lake.is_complete("predictions", "predictions/x", "b|0")

@@ -44,7 +44,7 @@ def test_a_benchmark_made_at_an_address_by_a_failing_network_equals_the_one_made
             monkeypatch.setenv(name, value)
         mirror, local = Mirror(address, tmp_path / "mirror"), made_world.root / "data_lake"
         for table in TABLES:
-            mirror.fetch_below(mirror.root / table)
+            mirror.fetch_folder(mirror.root / table)
         compared = 0
         for path in mirror.root.rglob("*.parquet"):
             name = path.relative_to(mirror.root)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evidence_assets.graphs.passages import node_passages
-from evidence_assets.lake.errors import BadInput, TryLater
+from evidence_assets.lake.errors import BadInput, TemporarilyUnavailable
 from evidence_assets.models.diagnosis import diagnose
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import encoder, model_key
@@ -37,7 +37,7 @@ def test_a_passing_fault_is_tried_again_and_a_lasting_one_fails_the_step(server:
     server.plan = [fault, fault]
     assert asking(server).sentences(["cab"]).shape == (1, 11) and len(server.bodies) == 3
     server.always = fault
-    with pytest.raises(TryLater, match="gives no vectors after 3 attempts"):
+    with pytest.raises(TemporarilyUnavailable, match="gives no vectors after 3 attempts"):
         asking(server).sentences(["cab"])
 
 

@@ -14,7 +14,7 @@ from evidence_assets.experiment.scores.metrics import accuracy, bare
 from evidence_assets.experiment.scores.published_figures import PrintedAs, figures
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.catalogue import connect
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import (
     Cell,
@@ -87,7 +87,7 @@ def test_printed_differences_and_averages_follow_from_printed_figures() -> None:
 
 
 def test_the_cells_are_rows_of_a_table(as_published: list[Cell]) -> None:
-    rows = prepare("published_figures", cell_rows(as_published))
+    rows = prepare_rows("published_figures", cell_rows(as_published))
     assert rows.num_rows == 1248 and rows.column("reason").null_count == 1114
 
 

@@ -13,7 +13,7 @@ import pytest
 from evidence_assets.experiment import corpus_building
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.lineage import edge
-from evidence_assets.lake.rows import typed
+from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval.corpus import chunk_texts, chunks_version, open_corpus
 from evidence_assets_tests.lake_rows import chunk
@@ -24,7 +24,7 @@ SHARDS = {"0": ["d", "b"], "2": ["c"], "10": ["a", "e"]}
 def write(lake: Lake, shard: str, ids: list[str], text: str = "Text of", *, embedded: bool = True) -> None:
     """Chunks of a shard, out of order, with vectors that follow from their ids."""
     rows = [chunk(n, f"{text} {i}.", chunk_id=i, sentence_offsets=[{"start": 0, "end": 9}]) for n, i in enumerate(ids)]
-    lake.write("corpus/c/chunks", shard, {"chunks": typed("chunks", rows)})
+    lake.write("corpus/c/chunks", shard, {"chunks": build_table("chunks", rows)})
     if embedded:
         vectors = np.random.default_rng([ord(i) for i in ids]).normal(size=(len(ids), 4))
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -25,7 +25,7 @@ def scores(root: Path, files: dict[str, list[object]]) -> dict[tuple[str, str, s
     asked = [question(i, BENCHMARK, options=["insect", "fish"], source_id=f"q{i}") for i in range(4)]
     lake.write("questions/mcqa", f"{BENCHMARK}|0", {"questions": asked})
     for name, rows in files.items():
-        file = lake.raw_place(f"recorded/{BENCHMARK}/{name}.jsonl")
+        file = lake.raw_path(f"recorded/{BENCHMARK}/{name}.jsonl")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (stage,) = recorded_stages(Variant(system="baselines", family="mcqa", name="recorded"), NoSettings())

@@ -98,13 +98,14 @@ def left(world: World) -> dict[str, list[str]]:
     import dagster as dg
 
     from evidence_assets.lake.catalogue import connect
-    from evidence_assets.lake.lineage import dangling
+    from evidence_assets.lake.lineage import find_dangling_edges
     from evidence_assets.lake.store import Lake
 
     finished = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
     unfinished = [status for status in dg.DagsterRunStatus if status not in finished]
     with connect(world.lake) as connection:
-        lost = [str(edge) for path in Lake(world.lake).files("lineage_edges") for edge in dangling(connection, path)]
+        files = Lake(world.lake).files("lineage_edges")
+        lost = [str(edge) for path in files for edge in find_dangling_edges(connection, path)]
     with dg.DagsterInstance.get() as instance:
         started = [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=unfinished))]
     temporary = [

@@ -36,7 +36,7 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     """What a reader may ask, as text that must never change."""
     from evidence_assets.explorer.answer_view import view_answer
     from evidence_assets.explorer.export import card
-    from evidence_assets.lake.catalogue import connect, read_only_query
+    from evidence_assets.lake.catalogue import connect, run_read_only_query
     from evidence_assets.lake.lineage import impact, trace
 
     with connect(lake) as connection:
@@ -45,10 +45,10 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
 
     def query(sql: str) -> str:
         with connect(lake) as connection:
-            return str(read_only_query(connection, sql, 60))
+            return str(run_read_only_query(connection, sql, 60))
 
     def walk(step: Callable[..., Any], identifier: str) -> str:
-        with connect(lake, lazily=True) as connection:
+        with connect(lake, lazy=True) as connection:
             return str(step(connection, identifier).as_dict())
 
     def text(connection: Any, identifier: str) -> str:

@@ -48,7 +48,7 @@ def main(
             near = {entity for question in questions_of(lake, declared()[around]) for entity in question.topic_entities}
             if not near:
                 raise BadInput(f"the questions of {around} name no entities")
-        folder = to or lake.raw_place(f"graphs/{format}")
+        folder = to or lake.raw_path(f"graphs/{format}")
         in_ids = folder / "triples_in_ids.tsv" if format in DUMPS else None
         count = convert(format, files, folder / "triples.tsv", in_ids, around=near, hops=hops, memory=memory)
     out.print(f"{count:,} triples in {folder}", markup=False, soft_wrap=True)

@@ -21,7 +21,7 @@ from evidence_assets.benchmarks.checks import Located
 from evidence_assets.benchmarks.dataset_info import DatasetInfo
 from evidence_assets.benchmarks.json_streams import json_at
 from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.errors import BadInput
 
 ANSWER_TYPES = {"prime": (), "mag": ("paper",), "amazon": ("product",)}
@@ -84,7 +84,7 @@ def stark_edges(folder: Path, base: str) -> pl.DataFrame:
         raise BadInput(f"names a node outside of the {n} of node_types.pt", file=folder / "edge_index.pt")
     # One number an edge sorts several times faster than a row of three.
     codes = max(len(names), 1)
-    key = distinct((ends[0] * codes + kinds) * max(n, 1) + ends[1])
+    key = sorted_unique((ends[0] * codes + kinds) * max(n, 1) + ends[1])
     del ends, kinds
     ids, relations = (
         pl.Series(said, dtype=pl.Enum(list(dict.fromkeys(said)))) for said in ([*map(str, range(n))], names)

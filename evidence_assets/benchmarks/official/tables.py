@@ -12,7 +12,7 @@ from evidence_assets.benchmarks.line_streams import Row, delimited, headed_rows
 from evidence_assets.benchmarks.official.choices import one_of
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import file_below
+from evidence_assets.lake.input_files import find_file_below
 
 Pairs: TypeAlias = Iterator[tuple[Row, QuestionRecord, Table]]
 SPELLINGS = {
@@ -113,7 +113,7 @@ def read_tabfact(files: Sequence[Path], split: str) -> Pairs:
                 line=line,
                 field=table_id,
             )
-        file = file_below(tables, table_id)
+        file = find_file_below(tables, table_id)
         if file is None:
             raise BadInput("is named by the statements but is not there", file=tables / table_id)
         table = _table_file(file, "#", "tabfact", table_id, str(entry[2]) if len(entry) > 2 else "")

@@ -12,7 +12,7 @@ from evidence_assets.experiment.evidence.selection import Question, is_sourced
 from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, SHOWN, USED, edge
+from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, USED, WAS_SHOWN, edge
 from evidence_assets.reasoning.citations import Citation, check
 from evidence_assets.reasoning.tasks import (
     Chain,
@@ -144,7 +144,7 @@ def add_chain(
     named = {identifier for step in chain.steps for identifier in step.cited}
     for rank, item in enumerate(evidence, 1):
         # Without its score: a chain is reused when only that changes, and would keep the old one.
-        relation = USED if item.evidence_id in named else SHOWN
+        relation = USED if item.evidence_id in named else WAS_SHOWN
         writer.link(chain_id, relation, "evidence", item.evidence_id, item.content_hash, rank)
     if result.reply:
         writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)

@@ -13,7 +13,7 @@ from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.lineage import GENERATED, SHOWN, USED
+from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
 from evidence_assets.reasoning.tasks import Reasoner, Reply
 
 Request = tuple[str, tuple[str, ...]]
@@ -143,7 +143,7 @@ def prediction_rows(
             writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
         for row in answer.shown:
             if (row.kind, row.id) not in used:
-                writer.link(prediction_id, SHOWN, row.kind, row.id, row.version, row.rank)
+                writer.link(prediction_id, WAS_SHOWN, row.kind, row.id, row.version, row.rank)
         if answer.reply:
             writer.link(prediction_id, GENERATED, "model", answer.reply.model, answer.reply.model)
         writer.settle()

@@ -22,7 +22,7 @@ from evidence_assets.experiment.stage import Read, StageContext, StageOutput
 from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.ids import content_id, with_model
+from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.registry import encoder, model_key
 from evidence_assets.retrieval.bm25 import words
@@ -73,14 +73,14 @@ def source_reads(family: str, sources: Sequence[Source], encoder: str = "") -> l
     if {"graph", "joined_graph", "knowledge_base"} & set(sources):
         reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
     if "graph" in sources or "joined_graph" in sources:
-        reads += [Read(with_model(f"knowledge/{name}/node_vectors", encoder)) for name in graphs]
+        reads += [Read(key_for_model(f"knowledge/{name}/node_vectors", encoder)) for name in graphs]
     if "subgraphs" in sources:
-        reads.append(Read(with_model(f"subgraphs/{family}", encoder)))
+        reads.append(Read(key_for_model(f"subgraphs/{family}", encoder)))
     if "graph_passages" in sources or "knowledge_base" in sources:
         named = sorted({b.graph for b in benchmarks if b.graph})
-        reads += [Read(with_model(f"knowledge/{name}/passages", encoder), "every") for name in named]
+        reads += [Read(key_for_model(f"knowledge/{name}/passages", encoder), "every") for name in named]
     if "knowledge_base" in sources:
-        reads += [Read(with_model(f"knowledge/{name}/passage_index", encoder)) for name in graphs]
+        reads += [Read(key_for_model(f"knowledge/{name}/passage_index", encoder)) for name in graphs]
     if "taxonomy" in sources:
         reads += [Read(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks if b.taxonomy})]
     if "tables" in sources:
@@ -146,7 +146,7 @@ class LinkedElsewhere:
     """A selector whose topic entities are those that another linker found, by a user's file."""
 
     def __init__(self, selector: Selector, context: StageContext, linker: str) -> None:
-        file = context.lake.raw_place(f"{LINKS}/{context.benchmark.whole}/{linker}.jsonl")
+        file = context.lake.raw_path(f"{LINKS}/{context.benchmark.whole}/{linker}.jsonl")
         named = {row.label("id"): row.texts("entities") for row in jsonl(file)}
         rows = context.input("questions")
         self._named: Mapping[str, tuple[str, ...]] = {

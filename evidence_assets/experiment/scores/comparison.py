@@ -14,7 +14,7 @@ from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import Estimate, mcnemar_exact, paired_bootstrap
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.row_locations import rows_of
+from evidence_assets.lake.row_locations import query_rows
 from evidence_assets.profiles import KINDS
 
 SIGNIFICANT = 0.05
@@ -80,7 +80,7 @@ def compare(
     known = variants(connection)
     predicted = []
     for variant in (variant_a, variant_b):
-        rows = rows_of(
+        rows = query_rows(
             connection,
             """
             SELECT question_id, benchmark, answer, status FROM predictions
@@ -106,7 +106,7 @@ def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> 
         WHERE benchmark IN (SELECT unnest($names)) ORDER BY question_id
     """
     questions: dict[str, list[dict[str, Any]]] = {name: [] for name in benchmarks}
-    for row in rows_of(connection, sql, names=benchmarks):
+    for row in query_rows(connection, sql, names=benchmarks):
         questions[row["benchmark"]].append(row)
     return questions
 

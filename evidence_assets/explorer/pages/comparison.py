@@ -9,7 +9,7 @@ from evidence_assets.experiment.scores.comparison import compare
 from evidence_assets.explorer.open_lake import Reader
 from evidence_assets.explorer.pages import PER_PAGE, Page, Pager, link
 from evidence_assets.explorer.pages.questions import choices
-from evidence_assets.lake.catalogue import need
+from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.errors import BadInput
 
 
@@ -27,7 +27,7 @@ def comparison(reader: Reader, asked: Mapping[str, str]) -> Page:
     if a and b:
         tests, said = [], ""
         try:
-            need(reader.connection, "predictions", "questions")
+            create_views(reader.connection, "predictions", "questions")
             tests = compare(reader.connection, a, b, benchmark or None)
         except BadInput as error:
             said = str(error)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from evidence_assets.graphs.arrays import IntArray
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.protocols import FloatArray
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
@@ -42,7 +42,7 @@ class Pattern:
         """Pattern of a graph whose edges have these ends."""
         own = np.arange(nodes, dtype=np.int64)
         a, b = (end.astype(np.int64) for end in ends)
-        pairs = distinct(np.concatenate([a * nodes + b, b * nodes + a, own * nodes + own]))
+        pairs = sorted_unique(np.concatenate([a * nodes + b, b * nodes + a, own * nodes + own]))
         row, column = np.divmod(pairs, nodes)
         back = np.searchsorted(pairs, column * nodes + row)
         block = np.arange(heads)[:, None]

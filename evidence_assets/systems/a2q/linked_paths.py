@@ -14,7 +14,7 @@ import numpy as np
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, edge_evidence, first_distinct
 from evidence_assets.graphs.arrays import BoolArray, IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.systems.a2q import VERSION
@@ -109,7 +109,7 @@ class LinkedPaths:
             if len(edges) > most:
                 edges = edges[np.lexsort((edges, -np.round(self._vectors[edges] @ query, 9)))[:most]]
             kept.append(edges)
-        return distinct(np.concatenate(kept)) if kept else np.zeros(0, np.int64)
+        return sorted_unique(np.concatenate(kept)) if kept else np.zeros(0, np.int64)
 
     def _touch(self, edges: IntArray, nodes: IntArray) -> BoolArray:
         """Which edges have an end among the nodes."""

@@ -20,7 +20,7 @@ from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.graphs.expansion import ExpansionSettings, Neighbourhood
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.systems.a2q import VERSION
@@ -204,7 +204,7 @@ class A2Q:
         by_option = [self._neighbourhoods(option, vectors) for option in options]
         if any(by_option):
             reached = [graph_expansion.union(option) for option in by_option]
-            nodes = distinct(np.concatenate([kept, *reached]))
+            nodes = sorted_unique(np.concatenate([kept, *reached]))
             weights = graph_expansion.attend(query, nodes, self._nodes, options=reached, heads=settings.heads)
             kept = self._kept(nodes, weights, [*around, *(n for option in by_option for n in option)])
         attention = dict(zip(nodes.tolist(), (weights / weights.max(initial=1e-12)).tolist(), strict=True))

@@ -54,7 +54,7 @@ def _a2q(context: StageContext, settings: A2QSettings) -> Selector:
         definitions = define_nodes(graph, context.benchmark.taxonomy_relation)
     vectors: TextVectors = encoder(context.profile.encoder)
     if settings.embedding != "text":
-        vectors = WordVectors(context.lake.raw_place(raw_files(f"embeddings/{settings.embedding}").paths[0]))
+        vectors = WordVectors(context.lake.raw_path(raw_files(f"embeddings/{settings.embedding}").paths[0]))
         nodes = vectors.sentences(graph.names.to_list())
     return A2Q(graph, vectors, _classifier(context, settings), settings, definitions, nodes)
 

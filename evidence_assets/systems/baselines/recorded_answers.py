@@ -27,7 +27,7 @@ from evidence_assets.experiment.scores.scoring import metric_rows, score_rows
 from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.models.registry import encoder
 from evidence_assets.systems.baselines import VERSION
 
@@ -41,7 +41,7 @@ def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
 
     def make(step: StageContext) -> StageOutput:
         questions = step.read_benchmark("questions", asked)
-        files = sorted(step.lake.raw_place(f"{FOLDER}/{step.benchmark.whole}").glob("*.jsonl"))
+        files = sorted(step.lake.raw_path(f"{FOLDER}/{step.benchmark.whole}").glob("*.jsonl"))
         rows = [row for file in files for row in _scores(step, file, questions)]
         return StageOutput(rows, metadata={"systems": len(files)})
 
@@ -69,7 +69,7 @@ def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
         if "answer" in row.values or (ranked and question["task"] == "skb_search"):
             answers.append(_answer(question, row.text_or_none("answer") or ranked[0], ranked))
     evidence, predictions, citations = (
-        pl.DataFrame(prepare(table, found))
+        pl.DataFrame(prepare_rows(table, found))
         for table, found in (("evidence", facts), ("predictions", answers), ("citations", []))
     )
     more = retrieval_metrics(asked, evidence, encoder(step.profile.token_encoder)) if facts else {}

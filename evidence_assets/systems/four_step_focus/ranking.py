@@ -20,7 +20,7 @@ from evidence_assets.graphs import substitution
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.substitution import Constant, Narrowed, Pattern, Variable
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.reasoning.tasks import Failure, Reply
@@ -168,7 +168,7 @@ class FourStepFocus:
             narrowed, reasons = self._substituted(query)
             notes += reasons
             if narrowed.narrowed:
-                candidates = distinct(narrowed.candidates).astype(np.int64)
+                candidates = sorted_unique(narrowed.candidates).astype(np.int64)
                 candidates = candidates[self._is_answer[candidates]]
                 order = np.lexsort((candidates, -self._vectors.similarities(vector, candidates, method)))
                 filtered = candidates[order[: self._settings.k_max]]

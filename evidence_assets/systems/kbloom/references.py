@@ -12,7 +12,7 @@ from evidence_assets.benchmarks.graphs.formats import format_named
 from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
 from evidence_assets.harvest.prompt_mining import Pair
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.input_files import yaml_mapping
+from evidence_assets.lake.input_files import read_yaml_mapping
 
 REFERENCES_FILE = Path(__file__).with_suffix(".yaml")
 LAMA = "lama"
@@ -55,6 +55,6 @@ class Reference(BaseModel):
 @cache
 def load_references(file: Path = REFERENCES_FILE) -> dict[str, Reference]:
     try:
-        return {name: Reference(name=name, **fields) for name, fields in yaml_mapping(file).items()}
+        return {name: Reference(name=name, **fields) for name, fields in read_yaml_mapping(file).items()}
     except (TypeError, ValidationError) as error:
         raise BadInput(f"a reference is not as it should be: {error}", file=file) from error

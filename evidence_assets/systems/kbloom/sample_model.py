@@ -51,7 +51,7 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     def make(step: StageContext) -> StageOutput:
         trained: dict[str, Any] = {}
         if trains:
-            graphs = [step.lake.raw_place(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
+            graphs = [step.lake.raw_path(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
             sentences = extract_sentences(step.read("chunks", "corpus/sample/chunks"))
             trained = train_model(
                 step.lake.index_folder(MASKED_LM), sentences, read_entity_names(graphs), harvesting.training_steps

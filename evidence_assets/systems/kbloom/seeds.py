@@ -27,7 +27,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAda
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.lake.input_files import yaml_of
+from evidence_assets.lake.input_files import parse_yaml_file
 from evidence_assets.text.prompt_text import missing_slot
 from evidence_assets.text.spelling import nearest
 
@@ -155,14 +155,14 @@ def locate_error(error: BadInput, text: str, relation: Relation, folders: Sequen
 
 def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
     """A seed file's relation and its YAML nodes, which know their lines. All its values are texts: no and 1999, too."""
-    root = yaml_of(path, lambda text: yaml.compose(text, yaml.BaseLoader))
+    root = parse_yaml_file(path, lambda text: yaml.compose(text, yaml.BaseLoader))
     if not isinstance(root, yaml.MappingNode):
         raise BadInput("must hold keys such as id, prompt and pairs", file=path, line=1)
     keys = [key.value for key, _ in root.value]
     if twice := [key for place, key in enumerate(keys) if key in keys[:place]]:
         line = next(key.start_mark.line + 1 for key, _ in reversed(root.value) if key.value == twice[0])
         raise BadInput("stands twice in the file", file=path, line=line, field=str(twice[0]))
-    stated = yaml_of(path, lambda text: yaml.BaseLoader(text).get_single_data())
+    stated = parse_yaml_file(path, lambda text: yaml.BaseLoader(text).get_single_data())
     try:
         return TypeAdapter(Relation).validate_python({"template": stated.get("prompt"), **stated}), root
     except ValidationError as invalid:

@@ -202,12 +202,12 @@ class _Stages:
         model = model_key(models.masked)
         key = rows.hash_harvest_inputs(relation, model, model_key(models.encoder), settings, kinds, others)
         before = step.read_here("prompts", step.asset)
-        whole = step.lake.is_whole(step.table, step.asset, step.partition)
+        whole = step.lake.is_complete(step.table, step.asset, step.partition)
         if whole and before.height and set(before["input_hash"]) == {key}:
             triples, lineage, _ = step.before
             beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, beside)
-        check_seeds(relation, models.masked, [step.lake.raw_place("seeds")])
+        check_seeds(relation, models.masked, [step.lake.raw_path("seeds")])
         check_kinds(relation, kinds)
         prompts = mine_relation_prompts(relation, models, settings[0])
         mined = [prompts, *(mine_relation_prompts(relation, models, one, prompts) for one in settings[1:])]
@@ -222,7 +222,7 @@ class _Stages:
         return StageOutput(triples, metadata={"relations": triples["relation_id"].n_unique()})
 
     def _on_the_sample(self, step: StageContext) -> StageOutput:
-        folder = step.lake.raw_place("sample")
+        folder = step.lake.raw_path("sample")
         known = read_entity_names([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")])
         stated, held_out = (read_facts(folder / f"{facts}.tsv") for facts in ("stated", "held_out"))
         return StageOutput(build_sample_rows(self._read(step), stated=stated, held_out=held_out, known=known))
@@ -231,7 +231,7 @@ class _Stages:
         return self._beside(scores.build_size_rows(self._read(step)))
 
     def _compared(self, reference: Reference, step: StageContext) -> StageOutput:
-        stated = reference.pairs(step.lake.raw_with(*reference.paths))
+        stated = reference.pairs(step.lake.fetch_raw(*reference.paths))
         encode, harvested = encoder(step.profile.encoder).sentences, self._read(step, reference.collection)
         return self._beside(scores.build_reference_rows(harvested, reference.name, stated, encode))
 

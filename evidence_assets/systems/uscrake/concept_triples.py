@@ -14,7 +14,7 @@ from evidence_assets.benchmarks.graphs.relations import Vocabulary
 from evidence_assets.graphs.entity_linking import Link
 from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.lake.array_files import distinct
+from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.bm25 import Ints
@@ -116,7 +116,7 @@ class ConceptTriples:
                     best[edge] = (score, node, link)
         ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))[: self._cap]
         chosen = [Candidate(edge, link, node) for edge, (_, node, link) in ranked]
-        return Candidates(chosen, len(distinct(np.concatenate(met))))
+        return Candidates(chosen, len(sorted_unique(np.concatenate(met))))
 
     def _word_weights(self, text: str) -> tuple[Ints, npt.NDArray[np.float64]]:
         """Nodes, ascending, whose names share words with a text, and the summed rarity of those words."""

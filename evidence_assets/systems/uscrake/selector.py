@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, edge_evidence
-from evidence_assets.lake.array_files import distinct, give_back
+from evidence_assets.lake.array_files import release_memory, sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import Array
@@ -208,11 +208,13 @@ class Uscrake:
         seen = passages.seen(
             self._view, words=settings.tokens == "words", reading=settings.weights, titles=settings.titles
         )
-        seen.texts(distinct(np.concatenate([*pools, np.zeros(0, np.int64)])))  # what is missing is encoded together
+        seen.texts(
+            sorted_unique(np.concatenate([*pools, np.zeros(0, np.int64)]))
+        )  # what is missing is encoded together
         for _, group in groupby(zip(options, pools, strict=True), lambda pair: pair[0].question.question_id):
             of_question, own = zip(*group, strict=True)
             made += self._text_items(seen, of_question, own)
-        give_back()  # else what a large pool took stays with the process, the more the larger the pool
+        release_memory()  # else what a large pool took stays with the process, the more the larger the pool
         return made
 
     def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
@@ -221,7 +223,7 @@ class Uscrake:
             return [np.zeros(0, np.int64) for _ in options]
         size = self._settings.R
         _, dense = passages.corpus.index.search(self._encoder.sentences([o.query.text for o in options]), size)
-        pools = [distinct(row[row >= 0]) for row in dense]
+        pools = [sorted_unique(row[row >= 0]) for row in dense]
         if self._settings.coarse == "hybrid":
             for i, option in enumerate(options):
                 positions, _ = passages.store.pieces.top_k(option.plain.tokens.tokens, size)
@@ -231,7 +233,7 @@ class Uscrake:
     def _text_items(self, seen: SeenPassages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
         """Text evidence of one question's options; a query without a single token has none."""
         settings = self._settings
-        union = distinct(np.concatenate(pools))
+        union = sorted_unique(np.concatenate(pools))
         able = [i for i, option in enumerate(options) if len(option.query)]
         made: list[list[Item]] = [[] for _ in options]
         if not len(union) or not able:

@@ -16,7 +16,7 @@ from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.graphs.merge import merge
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 
 
@@ -59,7 +59,7 @@ class ReaderContract:
         source = GraphSource(self.name, tuple(path.name for path in paths), "CC0")
         found = rows.triple_table([source, source], tmp_path, load())
         true = [record for record in self.records if record.label is not False]
-        assert prepare("triples", found).num_rows == len(true), "a triple that is stated twice is one row"
+        assert prepare_rows("triples", found).num_rows == len(true), "a triple that is stated twice is one row"
         assert found["source"].to_list() == [f"0.txt:{record.line}" for record in true]
         assert set(found["licence"]) == {"CC0"} and set(found["origin"]) == {"import"}
         assert rows.synonyms([source, source], tmp_path).rows() == list(self.synonyms)

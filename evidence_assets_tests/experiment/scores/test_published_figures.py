@@ -18,7 +18,7 @@ from evidence_assets.experiment.scores.published_figures import (
     printed_model,
 )
 from evidence_assets.experiment.scores.scoring import score_rows
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets_tests.lake_rows import prediction, question, stored
 
 SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
@@ -116,7 +116,7 @@ def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None
     assert by_metric["accuracy"]["published"] == pytest.approx(figure.value / 100)
     assert by_metric["accuracy"]["published_source"] == "thesis, Table 7.3"
     assert by_metric["failed_share"]["published"] is None
-    prepare("scores", rows)
+    prepare_rows("scores", rows)
 
 
 def test_hits_printed_for_background_knowledge_count_what_a_model_recalled() -> None:

@@ -14,7 +14,7 @@ from evidence_assets.experiment.evidence.selection import Question, SelectedEvid
 from evidence_assets.experiment.evidence.sources import LinkedElsewhere
 from evidence_assets.experiment.stage import Before, Read, StageContext
 from evidence_assets.lake.errors import BadInput, UnusableReply
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel
@@ -85,7 +85,7 @@ def test_both_origins_are_ranked_together_and_marked() -> None:
 def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_a_source() -> None:
     rows, _ = recalled()
     made = build_triple_rows(rows)
-    assert prepare("triples", made.rows).num_rows == 2
+    assert prepare_rows("triples", made.rows).num_rows == 2
     assert {row["origin"] for row in made.rows} == {"background"}
     assert {row["model_id"] for row in made.rows} == {"scripted@1"}
     assert all(rows["prompt_hash"][0] in row["source"] for row in made.rows)
@@ -123,7 +123,7 @@ def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
     asked = len(generator.requests)
     again = build_recall_rows(source, "background", [QUESTION, BAD], before)
     assert again.reused == 1 and all("bad" in request.user for request in generator.requests[asked:])
-    statuses = {row["question_id"]: row["status"] for row in prepare("chains", again.rows).to_pylist()}
+    statuses = {row["question_id"]: row["status"] for row in prepare_rows("chains", again.rows).to_pylist()}
     assert statuses == {"q1": "answered", "q2": "failed"}
 
 
@@ -149,7 +149,7 @@ def test_topics_are_those_that_another_linker_found(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake", question_shards=1)
     rows = [question(i, "sample_kgqa", source_id=f"s{i}", task="kgqa", options=[]) for i in (1, 2)]
     lake.write("questions/graph", "sample_kgqa|0", {"questions": rows})
-    file = lake.raw_place("links/sample_kgqa/refined.jsonl")
+    file = lake.raw_path("links/sample_kgqa/refined.jsonl")
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"id": "s1", "entities": ["Alps", "Mars"]}) + "\n")
     step = StageContext(lake, "evidence", "evidence/graph/x", "sample_kgqa|0", reads=[Read("questions/graph")])

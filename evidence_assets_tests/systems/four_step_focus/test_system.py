@@ -13,7 +13,7 @@ import pytest
 from evidence_assets.experiment.evidence.selection import Question, evidence_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import node_passages
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.retrieval.corpus import matrix
 from evidence_assets.systems.four_step_focus.grading import (
@@ -140,7 +140,7 @@ def test_what_a_grader_reads_is_the_row_of_evidence_to_the_character() -> None:
     system._grader = PromptedGrader(LanguageModel(model))
     asked = Question("q", "b", "skb_search", "Name a remedy for fever.")
     made = evidence_rows("focus", system, [asked])
-    rows = [row for row in prepare("evidence", made.rows).to_pylist() if row["source_kind"] == "node"]
+    rows = [row for row in prepare_rows("evidence", made.rows).to_pylist() if row["source_kind"] == "node"]
     prompts = [request.user for request in model.requests]
     entries = {prompt.split("<<< entry ", 1)[1].split("\n", 1)[1].rsplit("\n>>> ", 1)[0] for prompt in prompts}
     assert len(rows) == 5 and {row["text"] for row in rows} <= entries

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.systems.kbloom.references import load_references
 from evidence_assets.systems.kbloom.scores import (
     HarvestedRelations,
@@ -64,7 +64,7 @@ TRIPLES = pl.concat(
 
 
 def numbers(rows: list[dict[str, Any]], variant: str) -> dict[str, float]:
-    prepare("scores", rows)
+    prepare_rows("scores", rows)
     return {row["metric"]: row["value"] for row in rows if row["selector"] == variant}
 
 

@@ -8,7 +8,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.systems.kbloom.harvesting import EntityKinds, Harvest, KBloomSettings, harvest_relation
 from evidence_assets.systems.kbloom.rows import (
     build_harvest_rows,
@@ -54,8 +54,8 @@ def both() -> list[Harvest]:
 def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None:
     made = build_harvest_rows(relation(), both(), model="m@1", source="test", input_hash="h")
     for table, rows in {**made.beside, "triples": made.rows}.items():
-        assert prepare(table, rows).num_rows == len(rows) > 0
-    assert prepare("lineage_edges", made.lineage).num_rows == len(
+        assert prepare_rows(table, rows).num_rows == len(rows) > 0
+    assert prepare_rows("lineage_edges", made.lineage).num_rows == len(
         {(e["child_id"], e["parent_kind"], e["parent_id"], e["relation"]) for e in made.lineage}
     )
     parents: dict[str, set[tuple[str, str]]] = {}

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.lake.rows import prepare
+from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.reasoning.tasks import Failure
 from evidence_assets.systems.kbloom.sample_scores import (
@@ -66,7 +66,7 @@ def test_scores_are_those_counted_by_hand() -> None:
     for row in rows:
         if row["low"] is not None:
             assert row["low"] <= row["value"] + 1e-9 and row["value"] <= row["high"] + 1e-9
-    assert prepare("scores", rows).num_rows == len(rows)
+    assert prepare_rows("scores", rows).num_rows == len(rows)
     assert set(rows[0]) == set(TABLES["scores"].names)
 
 
@@ -161,4 +161,4 @@ def test_verdicts_become_precision_noise_and_kappa_and_seeds_count_nowhere() -> 
     [likelihood] = [row for row in rows if (row["selector"], row["metric"]) == ("own", "likelihood")]
     assert (likelihood["value"], likelihood["n"]) == (pytest.approx(np.mean(lengths)), 3)
     assert rated.before == "Fox eats hen."
-    assert prepare("scores", rows).num_rows == len(rows)
+    assert prepare_rows("scores", rows).num_rows == len(rows)
