@@ -40,8 +40,8 @@ import torch; lap("torch")
 import evidence_assets.experiment.ad_hoc_questions, evidence_assets.experiment.stages; lap("stages")
 from evidence_assets import profiles, systems
 systems.load("uscrake"); lap("system")
-from evidence_assets.models.registry import encoder
-encoder(profiles.load().encoder).sentences(["warm"]); lap("encoder")
+from evidence_assets.models.registry import get_encoder
+get_encoder(profiles.load().encoder).encode_sentences(["warm"]); lap("encoder")
 from pathlib import Path
 lake = ask._open_lake(Path(sys.argv[1]), making=False)
 warm = []

@@ -25,11 +25,11 @@ from transformers.utils import logging
 from evidence_assets.models.encoders import (
     _ROWS_PER_BATCH,
     _TOKENS_PER_BATCH,
-    EMBEDDED,
+    EMBEDDED_ENCODER,
     TransformerEncoder,
     load_encoder,
 )
-from evidence_assets.models.inference import minilm_folder
+from evidence_assets.models.inference import find_minilm_folder
 
 WORDS = (
     "the a of and in to is may treat cause patient drug disease insulin glucose metformin aspirin pain fever blood "
@@ -47,7 +47,7 @@ def texts_of(count: int, shortest: int, longest: int, seed: int = 0) -> list[str
 
 def raw_pass(encoder: TransformerEncoder, texts: list[str], dtype: str) -> Callable[[], None]:
     """The forward passes of the network alone, as transformers loads it, on batches made beforehand."""
-    network = AutoModel.from_pretrained(minilm_folder(), dtype=getattr(torch, dtype)).eval()
+    network = AutoModel.from_pretrained(find_minilm_folder(), dtype=getattr(torch, dtype)).eval()
     buckets: dict[int, list[list[int]]] = {}
     for encoding in encoder._read(texts):
         buckets.setdefault(len(encoding.ids), []).append(encoding.ids)
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()
     logging.disable_progress_bar()
-    folder = str(minilm_folder())
+    folder = str(find_minilm_folder())
     library = SentenceTransformer(folder, device="cpu")
     print(
         f"{torch.get_num_threads()} threads, {arguments.texts} texts, medians of {arguments.rounds} rounds [quartiles]"
@@ -95,15 +95,15 @@ def main() -> None:
         texts = texts_of(arguments.texts if longest < 50 else arguments.texts // 3, shortest, longest)
         expected = library.encode(texts, normalize_embeddings=True)
         for dtype in ("float32", "bfloat16"):
-            encoder = load_encoder(EMBEDDED, device="cpu", dtype=dtype)
+            encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype=dtype)
             assert isinstance(encoder, TransformerEncoder)
-            cosines = (encoder.sentences(texts) * expected).sum(axis=1)
+            cosines = (encoder.encode_sentences(texts) * expected).sum(axis=1)
             assert cosines.min() > (0.99999 if dtype == "float32" else 0.999), cosines.min()
             spent = seconds_of(
                 {
                     "raw": raw_pass(encoder, texts, dtype),
-                    "sentences": lambda encoder=encoder, texts=texts: encoder.sentences(texts),
-                    "tokens": lambda encoder=encoder, texts=texts: encoder.tokens(texts),
+                    "sentences": lambda encoder=encoder, texts=texts: encoder.encode_sentences(texts),
+                    "tokens": lambda encoder=encoder, texts=texts: encoder.encode_tokens(texts),
                     "library": lambda texts=texts: library.encode(texts, batch_size=32, show_progress_bar=False),
                 },
                 arguments.rounds,

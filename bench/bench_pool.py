@@ -43,19 +43,19 @@ class Made:
         return np.random.default_rng(list(text.encode()))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(own) for own in self.pieces(texts)]
+        return [len(own) for own in self.split_tokens(texts)]
 
-    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         lengths = [TOKENS if text.isdecimal() else ASKED_TOKENS for text in texts]
         drawn = (self._random(text).zipf(1.3, n) % 30_000 for text, n in zip(texts, lengths, strict=True))
         return [tuple(f"w{i}" for i in own) for own in drawn]
 
-    def sentences(self, texts: Sequence[str]) -> FloatArray:
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         return unit_rows(np.stack([self._random(t).normal(size=DIMENSIONS) for t in texts])).astype(np.float32)
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         made = []
-        for text, names in zip(texts, self.pieces(texts), strict=True):
+        for text, names in zip(texts, self.split_tokens(texts), strict=True):
             n = len(names)
             vectors = unit_rows(self._random(text).normal(size=(n, DIMENSIONS))).astype(np.float32)
             spans = np.zeros((n, 2), np.int32)

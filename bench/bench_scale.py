@@ -34,7 +34,7 @@ from evidence_assets.experiment import corpus_building
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.store import Lake
 from evidence_assets.models import registry
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.retrieval.corpus import open_corpus
 
 NAME = "scale"
@@ -241,11 +241,11 @@ def made_at(folder: Path, size: int, encoder: Recombined) -> dict[str, dict[str,
 
 def encoder_pace(encoder: Recombined) -> float:
     """Seconds that the real encoder takes for a chunk, on this machine's processors."""
-    real = load_encoder(EMBEDDED)
+    real = load_encoder(EMBEDDED_ENCODER)
     texts = [BETWEEN.join(encoder.texts[i : i + 4]) for i in range(0, 800, 4)]
-    real.sentences(texts[:50])
+    real.encode_sentences(texts[:50])
     start = time.perf_counter()
-    real.sentences(texts)
+    real.encode_sentences(texts)
     return (time.perf_counter() - start) / len(texts)
 
 

@@ -57,11 +57,11 @@ class Hashed:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
-    def sentences(self, texts: Sequence[str]) -> FloatArray:
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         places = [[zlib.crc32(word.encode()) % 4096 for word in text.split()] or [0] for text in texts]
         return unit_rows(np.stack([self._of_word[own].mean(axis=0) for own in places]))
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         raise NotImplementedError
 
 
@@ -123,7 +123,9 @@ def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
     def batches() -> Iterator[pa.RecordBatch]:
         for first in range(0, len(graph), TEXTS_AT_ONCE):
             ids, names = (column[first : first + TEXTS_AT_ONCE].to_list() for column in (graph.node_ids, graph.names))
-            vectors = pa.FixedSizeListArray.from_arrays(pa.array(encoder.sentences(names).ravel()), encoder.dimensions)
+            vectors = pa.FixedSizeListArray.from_arrays(
+                pa.array(encoder.encode_sentences(names).ravel()), encoder.dimensions
+            )
             same, zeros = ["node"] * len(ids), [0] * len(ids)
             yield pa.RecordBatch.from_pydict(
                 {
@@ -172,7 +174,7 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
         start = time.perf_counter()
         search = graph.vectors.of_nodes()
         took("open the search, ms", start)
-        queries = [encoder.sentences([graph.names[node]])[0] for node in some[:20]]
+        queries = [encoder.encode_sentences([graph.names[node]])[0] for node in some[:20]]
         start = time.perf_counter()
         found = [search.nearest(query, allowed, 20, "multi_vector") for query in queries]
         took("20 nearest papers, ms", start, len(queries))

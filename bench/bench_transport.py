@@ -32,10 +32,10 @@ from scipy.stats import entropy
 from token_encoding import Encoded, encode
 
 from evidence_assets.models.vectors import softmax
-from evidence_assets.transport import TokenMeasure, TokenPool, TopK, ground_cost, top_k
+from evidence_assets.transport import NearestTexts, TokenMeasure, TokenPool, find_nearest_texts, get_ground_cost
 from evidence_assets.transport.bounds import BLOCK_TOKENS
 from evidence_assets.transport.ground_cost import Workspace
-from evidence_assets.transport.search import processors
+from evidence_assets.transport.search import count_processors
 
 K, D, CHUNK = 15, 384, 130
 Array = NDArray[np.float64]
@@ -142,7 +142,7 @@ def report(
     others: list[TokenMeasure],
     device: str = "cpu",
 ) -> None:
-    top_k([query], pool, K, cost)  # page the store in and start the threads: both sides run warm
+    find_nearest_texts([query], pool, K, cost)  # page the store in and start the threads: both sides run warm
     picked = np.unique(np.linspace(0, len(pool) - 1, sample).astype(int))
     turns = np.array_split(picked, 3)
     baseline = Baseline(query)
@@ -160,7 +160,7 @@ def report(
             base_wall += time.perf_counter() - start
             base_cpu += time.process_time() - cpu
         start, cpu = time.perf_counter(), time.process_time()
-        (found,) = top_k([query], pool, K, cost)
+        (found,) = find_nearest_texts([query], pool, K, cost)
         walls.append(time.perf_counter() - start)
         cpus.append(time.process_time() - cpu)
     scale = len(pool) / len(picked)
@@ -175,7 +175,7 @@ def report(
         order = sorted(solved, key=lambda t: (solved[t], t))[:K]
         assert order == found.indices.tolist(), "the order differs from the naive loop"
     start = time.perf_counter()
-    top_k([query, *others], pool, K, cost)
+    find_nearest_texts([query, *others], pool, K, cost)
     four = time.perf_counter() - start
     wall, cpu = min(walls), min(cpus)
     print(f"\n{name}: {len(pool)} texts, {len(pool.vectors)} tokens, query of {len(query)} tokens, k = {K}")
@@ -184,7 +184,7 @@ def report(
         f"({1e3 * base_wall / len(picked):.2f} ms a pair on {len(picked)} pairs; building its measures apart: "
         f"{built * scale:.2f} s)"
     )
-    print(f"  top_k      {wall:8.2f} s wall {cpu:8.2f} s processor, {found.solved} solved, results equal")
+    print(f"  search     {wall:8.2f} s wall {cpu:8.2f} s processor, {found.n_solved} solved, results equal")
     print(f"  ratio      {base_wall * scale / wall:8.1f} wall {base_cpu * scale / cpu:8.1f} processor")
     print(f"  four queries at once {four:.2f} s wall: {4 * base_wall * scale / four:.1f} times")
     if device != "cpu":
@@ -192,18 +192,20 @@ def report(
     where(query, pool, cost, wall)
 
 
-def on_device(query: TokenMeasure, pool: TokenPool, cost: str, expected: TopK, baseline: float, device: str) -> None:
+def on_device(
+    query: TokenMeasure, pool: TokenPool, cost: str, expected: NearestTexts, baseline: float, device: str
+) -> None:
     """The same search with its pass over the pool on a device."""
-    top_k([query], pool, K, cost, device=device)
+    find_nearest_texts([query], pool, K, cost, device=device)
     walls = []
     for _ in range(3):
         start = time.perf_counter()
-        (found,) = top_k([query], pool, K, cost, device=device)
+        (found,) = find_nearest_texts([query], pool, K, cost, device=device)
         walls.append(time.perf_counter() - start)
     assert found.indices.tolist() == expected.indices.tolist(), "the device gives another order"
     assert np.abs(found.distances - expected.distances).max() < 1e-6
     print(
-        f"  {device}: {min(walls):.3f} s wall, {found.solved} solved, {baseline / min(walls):.1f} times the "
+        f"  {device}: {min(walls):.3f} s wall, {found.n_solved} solved, {baseline / min(walls):.1f} times the "
         f"baseline, results equal"
     )
 
@@ -215,7 +217,7 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
     size = rows.stop - rows.start
     kept = query.points[query.masses > 0]
     padded = np.concatenate([kept, kept[: -len(kept) % 8]])
-    ground = ground_cost(cost)
+    ground = get_ground_cost(cost)
     features = tuple(torch.from_numpy(f) for f in ground.features(padded))
     room = Workspace(len(padded), size, D, torch.device("cpu"))
     scale = ground.factors(pool.weights[rows], 1.0)
@@ -242,7 +244,7 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
             function()
             best = min(best, time.process_time() - start)
         parts.append(f"{name} {best * total:.2f} s")
-    torch.set_num_threads(processors())
+    torch.set_num_threads(count_processors())
     bytes_read = pool.vectors.nbytes
     operations = 2 * 3 * D * len(kept) * len(pool.vectors)
     print(f"  one processor's seconds: {', '.join(parts)} (exp, and half of building, are the softmax itself)")
@@ -277,14 +279,14 @@ def main() -> None:
         folder = Path(name)
         start = time.perf_counter()
         pool, counts, _average = real_pool(sentences, options.texts, folder)
-        print(f"building the real pool: {time.perf_counter() - start:.1f} s, {processors()} processors")
+        print(f"building the real pool: {time.perf_counter() - start:.1f} s, {count_processors()} processors")
         watch = AnonymousPeak()
         for cost, label in (("jsd", "published jsd"), ("jsd_unscaled", "jsd, weight left out of the softmax")):
             measures = []
             for text in chosen:
                 w = bm25(questions.pieces_of(text), counts, options.texts, 25.0)
                 z = questions.vectors[questions.rows(text)].astype(np.float64)
-                measures.append(ground_cost(cost).measure(z, w))
+                measures.append(get_ground_cost(cost).measure(z, w))
             report(label, measures[0], pool, cost, sample, measures[1:], options.device)
         del pool
         (folder / "vectors.npy").unlink()

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from evidence_assets.harvest.tuple_search import SHAPES, Query, search_tuples
+from evidence_assets.harvest.tuple_search import SHAPES, FillQuery, search_tuples
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.sample_masked_lm import _whole_word_tokenizer
 from evidence_assets.systems.kbloom.harvesting import PromptQueries
@@ -60,7 +60,7 @@ def one_call_a_node(asker: PromptQueries, words: list[str]) -> list[tuple[str, s
         ) -> None:
             values = np.zeros(len(words))
             for prompt, weight in enumerate(WEIGHTS):
-                values += weight * asker.log_probs([Query(prompt, shape, filled)])[0].astype(np.float64)
+                values += weight * asker.log_probs([FillQuery(prompt, shape, filled)])[0].astype(np.float64)
             totals = total + np.minimum(values, 0.0)
             for word in np.argsort(-totals, kind="stable"):
                 score = float(totals[word])

@@ -31,13 +31,13 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequ
 from bench.bench_encoder import texts_of
 from bench.bench_graph_attention import random_problem
 from evidence_assets.graphs.attention.scorer import AttentionSettings, train_batch
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
-from evidence_assets.models.inference import minilm_folder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.models.inference import find_minilm_folder
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.rerankers import CrossEncoderReranker
-from evidence_assets.transport.ground_cost import TokenMeasure, ground_costs
+from evidence_assets.transport.ground_cost import TokenMeasure, list_ground_costs
 from evidence_assets.transport.pool import TokenPool
-from evidence_assets.transport.search import top_k
+from evidence_assets.transport.search import find_nearest_texts
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ def transport(device: str, small: bool) -> Iterator[Twins]:
         vectors.astype(np.float16), np.concatenate([[0], np.cumsum(lengths)]), rng.gamma(1.0, size=lengths.sum())
     )
     size = f"{texts} texts, {lengths.sum()} tokens"
-    for cost in ground_costs():
+    for cost in list_ground_costs():
         found = pool.measure(7, cost)
         query = TokenMeasure(found.points[:12], found.weights[:12])
-        (expected,), here = timed(partial(top_k, [query], pool, 20, cost), "cpu", 1)
-        (there,), seconds = timed(partial(top_k, [query], pool, 20, cost, device=device), device)
+        (expected,), here = timed(partial(find_nearest_texts, [query], pool, 20, cost), "cpu", 1)
+        (there,), seconds = timed(partial(find_nearest_texts, [query], pool, 20, cost, device=device), device)
         same = there.indices.tolist() == expected.indices.tolist()
         difference = float(np.abs(there.distances - expected.distances).max()) if same else np.inf
         yield Twins(f"transport, {cost}", size, here, seconds, difference, 1e-6)
@@ -102,19 +102,19 @@ def attention(device: str, small: bool) -> Iterator[Twins]:
 def encoder(device: str, small: bool) -> Iterator[Twins]:
     """Sentence and token vectors, and whether a vector hangs on what it is encoded with."""
     texts = texts_of(50 if small else 2000, 5, 200)
-    theirs = load_encoder(EMBEDDED, device="cpu", dtype="float32")
-    expected, mine = timed(lambda: theirs.sentences(texts), "cpu", 1)
+    theirs = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
+    expected, mine = timed(lambda: theirs.encode_sentences(texts), "cpu", 1)
     for dtype, allowed in (("float32", 1e-5), ("bfloat16", 1e-3)):
-        ours = load_encoder(EMBEDDED, device=device, dtype=dtype)
-        vectors, its = timed(lambda o=ours: o.sentences(texts), device)  # type: ignore[misc]
+        ours = load_encoder(EMBEDDED_ENCODER, device=device, dtype=dtype)
+        vectors, its = timed(lambda o=ours: o.encode_sentences(texts), device)  # type: ignore[misc]
         furthest = float(1 - (vectors * expected).sum(axis=1).min())
         yield Twins(f"encoder, {dtype}, 1 − cosine", f"{len(texts)} texts", mine, its, furthest, allowed)
-        alone = np.concatenate([ours.sentences([text]) for text in texts[:200]])
+        alone = np.concatenate([ours.encode_sentences([text]) for text in texts[:200]])
         differing = float((alone != vectors[:200]).any(axis=1).sum())
         yield Twins(f"encoder, {dtype}, vectors that differ alone", f"{len(alone)} texts", mine, its, differing, 0)
         worst = max(
             float(np.abs(a.vectors - b.vectors).max())
-            for a, b in zip(theirs.tokens(texts[:50]), ours.tokens(texts[:50]), strict=True)
+            for a, b in zip(theirs.encode_tokens(texts[:50]), ours.encode_tokens(texts[:50]), strict=True)
         )
         yield Twins(f"token vectors, {dtype}", "50 texts", mine, its, worst, 1e-3 if dtype == "float32" else 0.2)
 
@@ -122,7 +122,7 @@ def encoder(device: str, small: bool) -> Iterator[Twins]:
 def saved(folder: Path, kind: type[Any], **more: Any) -> Path:
     """A model of MiniLM's size with random weights and its tokenizer."""
     set_seed(0)
-    tokenizer = AutoTokenizer.from_pretrained(minilm_folder())
+    tokenizer = AutoTokenizer.from_pretrained(find_minilm_folder())
     config = BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=384,

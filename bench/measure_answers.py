@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 from evidence_assets.experiment.scores.metrics import accuracy, by_confidence, calibration_error, paired_bootstrap
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.reasoning import extractive
 from evidence_assets.reasoning.extractive import TEXT_KINDS, length
 
@@ -45,9 +45,9 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
         for table, asset in (("chains", "chains"), ("predictions", "predictions"), ("evidence", "evidence"))
     }
     texts = sorted({text for row in asked.iter_rows(named=True) for text in (row["text"], *row["options"])})
-    encoder = load_encoder(EMBEDDED)
+    encoder = load_encoder(EMBEDDED_ENCODER)
     shown = [" ".join(text.split()[-120:]) for text in texts]
-    vectors = dict(zip(texts, encoder.sentences(shown), strict=True))
+    vectors = dict(zip(texts, encoder.encode_sentences(shown), strict=True))
     found = []
     for row in asked.filter(pl.col("gold").list.len() > 0).iter_rows(named=True):
         chains = {

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.rerankers import CrossEncoderReranker
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny_masked import word_piece
@@ -33,9 +33,9 @@ def models(folder: Path) -> dict[str, Compute]:
     """What is computed of texts, by name."""
     found: dict[str, Compute] = {}
     for dtype in ("float32", "bfloat16", "float16"):
-        encoder = load_encoder(EMBEDDED, device="cpu", dtype=dtype)
-        found[f"encoder, {dtype}, vectors"] = lambda texts, e=encoder: list(e.sentences(texts))  # type: ignore[misc]
-        found[f"encoder, {dtype}, tokens"] = lambda texts, e=encoder: [t.vectors for t in e.tokens(texts)]  # type: ignore[misc]
+        encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype=dtype)
+        found[f"encoder, {dtype}, vectors"] = lambda texts, e=encoder: list(e.encode_sentences(texts))  # type: ignore[misc]
+        found[f"encoder, {dtype}, tokens"] = lambda texts, e=encoder: [t.vectors for t in e.encode_tokens(texts)]  # type: ignore[misc]
     reranker = CrossEncoderReranker(str(make_cross_encoder(folder)), device="cpu")
     found["cross-encoder, scores"] = lambda texts: list(reranker.score([("fever", text[:80]) for text in texts]))
     masked = word_piece()

@@ -92,8 +92,8 @@ def concepts(
     known = [key for key, writers in names.items() if writers != {question.question_id}]
     ids = {uri: number for number, uri in enumerate(dict.fromkeys(uri for _, uri in known))}
     linker = EntityLinker([name for name, _ in known], [ids[uri] for _, uri in known])
-    near = NameVectors(Rows(encode.sentences([name for name, _ in known])), encode.sentences)
-    graph = SimpleNamespace(linker=linker, vectors=SimpleNamespace(encode=encode.sentences), near=near)
+    near = NameVectors(Rows(encode.encode_sentences([name for name, _ in known])), encode.encode_sentences)
+    graph = SimpleNamespace(linker=linker, vectors=SimpleNamespace(encode=encode.encode_sentences), near=near)
     asked = Question(question.question_id, "mintaka", "kgqa", question.text)
     (found,) = concepts_of([asked], cast(KnowledgeGraph, graph))
     uris = list(ids)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import TokenVectors
 
 
@@ -15,7 +15,7 @@ class MiniLm:
     """The embedded encoder in float32; each distinct text is encoded once in the life of the object."""
 
     def __init__(self) -> None:
-        self._encoder = load_encoder(EMBEDDED, device="cpu", dtype="float32")
+        self._encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
         self._known: dict[str, npt.NDArray[np.float32]] = {}
         self.model_id, self.revision = self._encoder.model_id, self._encoder.revision
         self.dimensions, self.max_tokens = self._encoder.dimensions, self._encoder.max_tokens
@@ -23,10 +23,10 @@ class MiniLm:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return self._encoder.count_tokens(texts)
 
-    def sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
-        self._known.update(zip(fresh, self._encoder.sentences(fresh), strict=True))
+        self._known.update(zip(fresh, self._encoder.encode_sentences(fresh), strict=True))
         return np.stack([self._known[text] for text in texts])
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        return self._encoder.tokens(texts)
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        return self._encoder.encode_tokens(texts)

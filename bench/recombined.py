@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.lake.atomic import replacing_folder
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.sentences import sentence_spans
@@ -58,7 +58,7 @@ class Recombined:
     """The encoder: vectors of known sentences are read, other texts (questions, titles) are encoded."""
 
     def __init__(self, folder: Path) -> None:
-        self._encoder = load_encoder(EMBEDDED)
+        self._encoder = load_encoder(EMBEDDED_ENCODER)
         self.model_id, self.revision = f"recombined-{self._encoder.model_id}", self._encoder.revision
         self.dimensions, self.max_tokens = self._encoder.dimensions, self._encoder.max_tokens
         if not folder.is_dir():
@@ -82,11 +82,11 @@ class Recombined:
             for text, count in zip(known, counts, strict=True)
             if 4 <= count <= LONGEST and len(sentence_spans(text)) == 1 and text[-1] in ".!?"
         ]
-        tokens = self._encoder.tokens(kept)
+        tokens = self._encoder.encode_tokens(kept)
         with replacing_folder(folder) as temporary:
             (temporary / "sentences.json").write_text(json.dumps(kept), encoding="utf-8")
             (temporary / "pieces.json").write_text(json.dumps([t.tokens for t in tokens]), encoding="utf-8")
-            np.save(temporary / "vectors.npy", self._encoder.sentences(kept))
+            np.save(temporary / "vectors.npy", self._encoder.encode_sentences(kept))
             np.save(temporary / "tokens.npy", np.concatenate([t.vectors for t in tokens]).astype(np.float16))
             np.save(temporary / "spans.npy", np.concatenate([t.offsets for t in tokens]))
             np.save(temporary / "words.npy", np.concatenate([t.words for t in tokens]))
@@ -106,21 +106,21 @@ class Recombined:
         others = iter(self._encoder.count_tokens([t for t, p in zip(texts, found, strict=True) if p is None]))
         return [next(others) if p is None else sum(len(self._pieces[i]) for i in p) for p in found]
 
-    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """Surface forms of the tokens of each text."""
         found = [self._places(text) for text in texts]
-        others = iter(self._encoder.pieces([t for t, p in zip(texts, found, strict=True) if p is None]))  # type: ignore[attr-defined]
+        others = iter(self._encoder.split_tokens([t for t, p in zip(texts, found, strict=True) if p is None]))  # type: ignore[attr-defined]
         return [next(others) if p is None else tuple(form for i in p for form in self._pieces[i]) for p in found]
 
-    def sentences(self, texts: Sequence[str]) -> FloatArray:
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         found = [self._places(text) for text in texts]
-        others = iter(self._encoder.sentences([t for t, p in zip(texts, found, strict=True) if p is None]))
+        others = iter(self._encoder.encode_sentences([t for t, p in zip(texts, found, strict=True) if p is None]))
         rows = [next(others) if p is None else self._vectors[p].mean(axis=0) for p in found]
         return unit_rows(np.stack(rows)).astype(np.float32)
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         found = [self._places(text) for text in texts]
-        others = iter(self._encoder.tokens([t for t, p in zip(texts, found, strict=True) if p is None]))
+        others = iter(self._encoder.encode_tokens([t for t, p in zip(texts, found, strict=True) if p is None]))
         return [next(others) if p is None else self._joined(p) for p in found]
 
     def _joined(self, places: Sequence[int]) -> TokenVectors:

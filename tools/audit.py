@@ -22,7 +22,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from evidence_assets.models.inference import MINILM_PACKAGE, MINILM_SHA256, minilm_folder
+from evidence_assets.models.inference import MINILM_PACKAGE, MINILM_SHA256, find_minilm_folder
 
 PROJECT = "evidence-assets"
 ACCEPTED = re.compile(
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bad = list(refused(packages))
     counts = Counter(licence(package) for package in packages)
     print("licences: " + ", ".join(f"{count} {name}" for name, count in counts.most_common(8)) + ", …")
-    minilm_folder()  # which refuses other weights
+    find_minilm_folder()  # which refuses other weights
     print(f"weights: {MINILM_PACKAGE} has the SHA-256 {MINILM_SHA256}")
     if options.bom:
         options.bom.parent.mkdir(parents=True, exist_ok=True)

@@ -17,8 +17,8 @@ from typing import Any
 
 from evidence_assets.benchmarks.json_streams import json_items
 from evidence_assets.experiment.scores.published_figures import Figure, PrintedAs, figure_for
-from evidence_assets.harvest.prompt_mining import Pair
-from evidence_assets.harvest.triple_metrics import diversity, extracted_facts
+from evidence_assets.harvest.prompt_mining import EntityPair
+from evidence_assets.harvest.triple_metrics import count_extracted_entities, diversity
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.seeds import PACKAGED_RELATIONS, collection_folder, list_seed_files
 
@@ -34,13 +34,13 @@ class RecordedHarvest:
     collection: str
     setting: str
     model: str
-    pairs: dict[str, list[Pair]]
+    pairs: dict[str, list[EntityPair]]
 
     @property
     def numbers(self) -> dict[str, int]:
         """The counts that are printed, under their names there."""
         pairs = [pair for own in self.pairs.values() for pair in own]
-        return {"tuples": len(pairs), "fact_count": extracted_facts(pairs), "diversity": diversity(pairs)}
+        return {"tuples": len(pairs), "fact_count": count_extracted_entities(pairs), "diversity": diversity(pairs)}
 
     def printed(self, metric: str) -> Figure | None:
         """What is printed for it, where its setting is a printed one."""
@@ -50,7 +50,7 @@ class RecordedHarvest:
 
 def read_recorded_harvests(folder: Path) -> list[RecordedHarvest]:
     """The harvests below a folder, by set, setting and model; relations that are not of the set are left out."""
-    found: dict[tuple[str, str, str], dict[str, list[Pair]]] = defaultdict(dict)
+    found: dict[tuple[str, str, str], dict[str, list[EntityPair]]] = defaultdict(dict)
     known = {
         path.name: {file.stem.casefold(): file.stem for file in list_seed_files(collection_folder(path.name))}
         for path in sorted(PACKAGED_RELATIONS.iterdir())
@@ -71,7 +71,7 @@ def read_recorded_harvests(folder: Path) -> list[RecordedHarvest]:
     return [RecordedHarvest(*key, pairs) for key, pairs in sorted(found.items())]
 
 
-def _pairs(file: Path) -> list[Pair]:
+def _pairs(file: Path) -> list[EntityPair]:
     pairs = []
     for line, _, value in json_items(file):
         if not _is_scored_pair(value):

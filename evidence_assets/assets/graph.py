@@ -43,7 +43,7 @@ from evidence_assets.graphs.passages import (
 from evidence_assets.lake.ids import content_id, key_for_model, shard_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.registry import encoder, model_key
+from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import vectors_wrong
 from evidence_assets.systems import four_step_focus
@@ -167,8 +167,8 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         key = key_for_model(f"{base}/node_vectors", name)
 
         def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-            profile = profiles.load().using({"encoder": name} if name else {})
-            model, built_from = encoder(profile.encoder), graph_store.names_version(lake, self.name)
+            profile = profiles.load().with_models({"encoder": name} if name else {})
+            model, built_from = get_encoder(profile.encoder), graph_store.names_version(lake, self.name)
             nodes, memory = lake.read("kg_nodes", f"{base}/nodes"), profile.index.bytes
             forms, reused = graph_store.build_name_vectors(
                 lake.index_folder(key), nodes, model, model_key(model), built_from, memory
@@ -215,7 +215,7 @@ def _passages_asset(
 
     def make(step: StageContext) -> StageOutput:
         step = with_encoder(step, name)
-        model, shards = encoder(step.profile.encoder), step.profile.shards.corpus
+        model, shards = get_encoder(step.profile.encoder), step.profile.shards.corpus
         passages = cut(
             open_graph(step.lake, graph, name), model, lambda own: shard_of(content_id(own), shards) == step.shard
         )
@@ -283,8 +283,8 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         )
 
         def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-            settings = profiles.load().using({"encoder": name} if name else {})
-            model, heard = encoder(settings.encoder), progress("vectors in the index", say)
+            settings = profiles.load().with_models({"encoder": name} if name else {})
+            model, heard = get_encoder(settings.encoder), progress("vectors in the index", say)
             meta = graph_store.build_passage_files(
                 lake, self.name, model, model_key(model), settings.index.bytes, heard, name
             )

@@ -42,7 +42,7 @@ MODEL_TAG = "model/"
 
 def encoders_of(key: str) -> list[str]:
     """The encoders whose vectors of this asset are made: "" for the profile's first, and those loaded variants read."""
-    names = profiles.load().names("encoder")[1:]
+    names = profiles.load().model_names("encoder")[1:]
     if not names:
         return [""]
     crossed = [

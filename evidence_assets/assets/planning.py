@@ -16,7 +16,7 @@ from evidence_assets.experiment.system import OwnStages, crossings
 from evidence_assets.experiment.variants import Variant, known, presets, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.profiles import KINDS
+from evidence_assets.profiles import MODEL_KINDS
 from evidence_assets.reproduction.cells import CellSource, MeasuredScore
 from evidence_assets.text.spelling import nearest
 
@@ -45,16 +45,16 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
     """
     known([name], "preset")
     profile = profiles.load()
-    kinds = [kind for kind in KINDS if model in profile.names(kind)]
+    kinds = [kind for kind in MODEL_KINDS if model in profile.model_names(kind)]
     if model and not kinds:
-        names = [known_name for kind in KINDS for known_name in profile.names(kind)]
+        names = [known_name for kind in MODEL_KINDS for known_name in profile.model_names(kind)]
         raise BadInput(f"profile {profile.name} has no model {model!r}; did you mean {nearest(model, names)!r}?")
     chosen = [
         crossed
         for variant in variants()
         if name in variant.presets
         for crossed in crossings(systems.load(variant.system), variant, frozenset([name]))
-        if not model or any(crossed.profile.names(kind)[0] == model for kind in kinds)
+        if not model or any(crossed.profile.model_names(kind)[0] == model for kind in kinds)
     ]
     return plan_variants(chosen, presets()[name].benchmarks, lake, instance, presets()[name].relations)
 

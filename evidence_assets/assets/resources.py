@@ -13,7 +13,7 @@ from evidence_assets import profiles
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.profiles import Needs
+from evidence_assets.profiles import StepResources
 from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
 
 MAX_STEP_RESTARTS = 2
@@ -31,14 +31,14 @@ def _is_job() -> bool:
     return _on_ray() and STEP_VARIABLE in os.environ
 
 
-def _needs(pool: str | None) -> Needs:
+def _needs(pool: str | None) -> StepResources:
     needs = profiles.load().needs
     return {"gpu": needs.gpu, "llm": needs.llm}.get(pool or "", needs.other)
 
 
-def _ray_options(needs: Needs) -> dict[str, float | int]:
+def _ray_options(needs: StepResources) -> dict[str, float | int]:
     """What is asked of Ray, in the words of a task or an actor."""
-    return {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": profiles.in_bytes(needs.memory)}
+    return {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": profiles.parse_bytes(needs.memory)}
 
 
 class StepOptions(TypedDict, total=False):

@@ -229,10 +229,10 @@ def doctor(
         findings = diagnose(profiles.load(profile))
     shown = Table("", "what", "found", "what to do", show_header=False)
     for finding in findings:
-        sign = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[finding.fine]
-        shown.add_row(sign, format_cell(finding.what), format_cell(finding.found), format_cell(finding.remedy))
+        sign = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[finding.is_ok]
+        shown.add_row(sign, format_cell(finding.requirement), format_cell(finding.status), format_cell(finding.remedy))
     out.print(shown)
-    if any(finding.fine is False for finding in findings):
+    if any(finding.is_ok is False for finding in findings):
         raise typer.Exit(1)
 
 

@@ -253,4 +253,4 @@ def prompts(
         for role, text in (("system", asked.system), ("user", asked.user)):
             out.print(f"{role}:", style="bold")
             out.print(text, markup=False, soft_wrap=True)
-        out.print(f"reply: {shape}, at most {asked.most_tokens} tokens", style="dim", markup=False)
+        out.print(f"reply: {shape}, at most {asked.max_reply_tokens} tokens", style="dim", markup=False)

@@ -29,9 +29,9 @@ def demo() -> None:
     with report_errors():
         from evidence_assets import profiles
         from evidence_assets.cli.runner import run_all
-        from evidence_assets.transport.search import processors
+        from evidence_assets.transport.search import count_processors
 
-        report = run_all(processes=min(2, processors(), profiles.load().pools.gpu))
+        report = run_all(processes=min(2, count_processors(), profiles.load().pools.gpu))
     scoreboard()
     _examples()
     print_report(report, "evidence demo")

@@ -24,7 +24,7 @@ from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.models.protocols import FloatArray
-from evidence_assets.models.registry import encoder, model_key
+from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.profiles import ModelSettings
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import index_building, token_store
@@ -48,7 +48,7 @@ def parts_of(lake: Lake, name: str) -> Parts:
 def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent) -> tuple[Parts, int]:
     """The chunks of all shards by portion, and how many portions were cut anew because they changed."""
     profile = profiles.load()
-    model = encoder(profile.encoder)
+    model = get_encoder(profile.encoder)
     parts = parts_of(lake, name)
     with lake.lock(f"corpus/{name}/parts"):
         count = parts.bring_up_to_date(
@@ -64,7 +64,7 @@ def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent
 
 def kept_tokens(parts: Parts) -> Tokens:
     """Whether the token vectors of all chunks are kept, as of a small corpus, or made on demand."""
-    dimensions = encoder(profiles.load().token_encoder).dimensions
+    dimensions = get_encoder(profiles.load().token_encoder).dimensions
     return "stored" if parts.tokens * (2 * dimensions + TOKEN_BYTES) <= STORED_UP_TO else "on_demand"
 
 
@@ -80,7 +80,7 @@ def chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> StageO
 def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOutput:
     """One vector a chunk of the step's shard; of a chunk that is too long for the encoder, its pieces are encoded."""
     settings = on_a_card(step.profile.encoder, step.shard)
-    model = encoder(settings)
+    model = get_encoder(settings)
     columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
     texts = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
     waiting: list[pa.Table] = []
@@ -111,8 +111,8 @@ def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOu
 def _vectors(settings: ModelSettings, in_pieces: bool, texts: Sequence[str]) -> FloatArray:
     """Vectors of texts by the encoder of these settings, in whatever process."""
     # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
-    inner = encoder(settings).inner
-    return encoded(inner, texts) if in_pieces else inner.sentences(texts)
+    inner = get_encoder(settings).inner
+    return encoded(inner, texts) if in_pieces else inner.encode_sentences(texts)
 
 
 def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.Table:
@@ -162,14 +162,14 @@ def _questions(lake: Lake, name: str, of: str) -> npt.NDArray[np.float32] | None
             )
             own = asked.filter(asked["benchmark"] == benchmark.name).sort("question_id")
             texts += own["text"][: index_building.QUERIES].to_list()
-    profile = profiles.load().using({"encoder": of} if of else {})
-    return encoder(profile.encoder).sentences(texts[: index_building.QUERIES]) if texts else None
+    profile = profiles.load().with_models({"encoder": of} if of else {})
+    return get_encoder(profile.encoder).encode_sentences(texts[: index_building.QUERIES]) if texts else None
 
 
 def tokens_of(lake: Lake, name: str, kept: Tokens, over: OverBlocks = map) -> tuple[token_store.StoreMeta, int]:
     """The token store over all shards, and how many chunks were taken over."""
     settings = profiles.load().token_encoder
-    model = encoder(settings).inner
+    model = get_encoder(settings).inner
     place, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.chunk_texts(lake, name)
     version = rows.chunks_version(lake, name)
     return token_store.build(
@@ -186,7 +186,7 @@ def tokens_of(lake: Lake, name: str, kept: Tokens, over: OverBlocks = map) -> tu
 
 def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
     """Tokens of texts by the encoder of these settings, in whatever process."""
-    return token_store.encoded(encoder(settings).inner, texts)
+    return token_store.encoded(get_encoder(settings).inner, texts)
 
 
 def make_corpus(

@@ -9,8 +9,8 @@ from typing import Any
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
-from evidence_assets.models.protocols import AsksRevision, Generator
-from evidence_assets.models.registry import encoder, load_generator
+from evidence_assets.models.protocols import Generator, HasServedRevision
+from evidence_assets.models.registry import get_encoder, load_generator
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reasoning.extractive import DIRECT_VERSION, BestFound, ExtractiveSolver
 from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
@@ -41,8 +41,8 @@ def language_model(step: StageContext, settings: GeneratorSettings) -> LanguageM
     if step.shown is not None:
         return ShowingModel(step.shown, step.words)
     asked, cache = generator(settings), CompletionCache(step.lake.cache)
-    if isinstance(asked, AsksRevision):
-        asked.settle_revision(cache)
+    if isinstance(asked, HasServedRevision):
+        asked.resolve_revision(cache)
     model = LanguageModel(asked, cache, step.progress("requests"), step.words)
     step.asked.append(model)
     return model
@@ -101,7 +101,7 @@ def solver_of(family: str, context: StageContext, style: Style = OURS) -> Solver
         return PromptedSolver(model, style)
     if family == "table":
         return TableSolver()
-    return ExtractiveSolver(encoder(context.profile.encoder), documents=lambda chunks: _documents(context, chunks))
+    return ExtractiveSolver(get_encoder(context.profile.encoder), documents=lambda chunks: _documents(context, chunks))
 
 
 def chooser(family: str, context: StageContext, style: Style = OURS, *, explained: bool) -> Solver:
@@ -121,4 +121,4 @@ def reader_of_profile(step: StageContext) -> LanguageModel | None:
 def short_answers(step: StageContext) -> ShortAnswerSolver:
     """Who answers in a few words: the profile's language model, else the extractive solver."""
     model = reader_of_profile(step)
-    return ExtractiveShortAnswers(encoder(step.profile.encoder)) if model is None else PromptedShortAnswers(model)
+    return ExtractiveShortAnswers(get_encoder(step.profile.encoder)) if model is None else PromptedShortAnswers(model)

@@ -16,7 +16,7 @@ from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.rows import Rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
-from evidence_assets.profiles import Kind
+from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.templates import PACKAGED, Words
 
@@ -75,7 +75,7 @@ class StageContext:
     warn: Say = silent
     reads: Sequence[Read] = ()
     """The declared inputs of its stage."""
-    models: Mapping[Kind, str] = field(default_factory=dict)
+    models: Mapping[ModelKind, str] = field(default_factory=dict)
     """The models that it works with, where they are not the profile's first, by their kind."""
     words: Words = PACKAGED
     """What prompts say."""
@@ -93,7 +93,7 @@ class StageContext:
     @property
     def profile(self) -> profiles.Profile:
         """The profile in use, with the models of this stage first."""
-        return profiles.load().using(self.models)
+        return profiles.load().with_models(self.models)
 
     @property
     def encoder(self) -> str:
@@ -193,7 +193,7 @@ class Stage:
     kinds: tuple[str, ...] = ("parquet",)
     check: Callable[[pl.DataFrame], list[str]] | None = None
     against: Callable[[pl.DataFrame, Lake], list[str]] | None = None
-    models: Mapping[Kind, str] = field(default_factory=dict)
+    models: Mapping[ModelKind, str] = field(default_factory=dict)
     words: Words = PACKAGED
 
     def prepared(self, context: StageContext) -> StageContext:

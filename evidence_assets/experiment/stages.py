@@ -28,7 +28,7 @@ from evidence_assets.experiment.system import OwnStages, System, answers_by_mode
 from evidence_assets.experiment.variant_plan import Plan
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.models.registry import encoder
+from evidence_assets.models.registry import get_encoder
 
 FAILED_SHARE_LIMIT = 0.05
 
@@ -139,7 +139,7 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
         tables,
         variant.published,
         more,
-        encoder(context.profile.token_encoder) if variant.bertscore else None,
+        get_encoder(context.profile.token_encoder) if variant.bertscore else None,
     )
     return StageOutput(rows, metadata=shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy"))
 
@@ -151,7 +151,7 @@ def _triple_metrics(
     of_graph = plan.variant.family == "graph"
     if not of_graph and not plan.variant.retrieval:
         return {}
-    tokens = encoder(context.profile.token_encoder) if of_graph else None
+    tokens = get_encoder(context.profile.token_encoder) if of_graph else None
     recalled = of_graph and bool(plan.method.more_reads(plan.variant, plan.settings))
     ordered = questions.sort("question_id").to_dicts()
     return retrieval_scores.retrieval_metrics(ordered, evidence, tokens, recalled=recalled)

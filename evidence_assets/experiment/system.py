@@ -19,7 +19,7 @@ from evidence_assets.experiment.stage import Read, Stage, StageContext
 from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant, crossed_with, opted_in
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.profiles import KINDS, Kind
+from evidence_assets.profiles import MODEL_KINDS, ModelKind
 from evidence_assets.reasoning.model_calls import PromptedTask
 from evidence_assets.text.spelling import nearest
 
@@ -59,9 +59,9 @@ class _Parametrised(Generic[S]):
 
     settings: type[S]
     defaults: Callable[[profiles.Profile], Mapping[str, Any]] = lambda profile: {}
-    uses: Sequence[Kind] | Callable[[S], Sequence[Kind]] = ()
+    uses: Sequence[ModelKind] | Callable[[S], Sequence[ModelKind]] = ()
 
-    def models(self, settings: S) -> Sequence[Kind]:
+    def models(self, settings: S) -> Sequence[ModelKind]:
         """Kinds of models that it works with under these settings."""
         return self.uses(settings) if callable(self.uses) else self.uses
 
@@ -165,11 +165,13 @@ def crossings(system: System, variant: Variant, opted: frozenset[str] | None = N
     if isinstance(method, Method) and answers_by_model(variant):
         kinds.add("generator")
     crossed = crossed_with(variant.models, variant.presets, opted_in() if opted is None else opted)
-    axes = {kind: crossed[kind] for kind in KINDS if kind in kinds & crossed.keys()}
+    axes = {kind: crossed[kind] for kind in MODEL_KINDS if kind in kinds & crossed.keys()}
     profile = profiles.load()
     return [
         variant.model_copy(
-            update={"using": {k: name for k, name in zip(axes, names, strict=True) if name != profile.names(k)[0]}}
+            update={
+                "using": {k: name for k, name in zip(axes, names, strict=True) if name != profile.model_names(k)[0]}
+            }
         )
         for names in product(*axes.values())
     ]

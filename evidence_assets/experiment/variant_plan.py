@@ -15,7 +15,7 @@ from evidence_assets.experiment.stage import Over, Read
 from evidence_assets.experiment.system import Method, System, answers_by_model
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.ids import key_for_model
-from evidence_assets.profiles import Kind
+from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.prompted_solver import Style
 from evidence_assets.reasoning.published_prompts import STYLES
 
@@ -56,7 +56,7 @@ class Plan:
     # Names and inputs -----------------------------------------------------------------------------------------------
 
     @cached_property
-    def picking(self) -> dict[Kind, str]:
+    def picking(self) -> dict[ModelKind, str]:
         """The models that pick evidence, where they are not the profile's first."""
         kinds = self.method.models(self.settings)
         return {kind: name for kind, name in self.variant.using.items() if kind in kinds}
@@ -151,5 +151,5 @@ class Plan:
             return self._pool_of(["generator"] if variant.family == "table" else ["generator", "encoder"])
         return self._pool_of(picking if self.method.answerer else ["encoder"])
 
-    def _pool_of(self, kinds: Sequence[Kind]) -> str | None:
+    def _pool_of(self, kinds: Sequence[ModelKind]) -> str | None:
         return pool_of(self.variant.profile.generator, kinds)

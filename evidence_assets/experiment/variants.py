@@ -15,13 +15,13 @@ from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, of_family
 from evidence_assets.experiment.scores.published_figures import PrintedAs, TimedAs
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
-from evidence_assets.profiles import KINDS, Kind
+from evidence_assets.profiles import MODEL_KINDS, ModelKind
 from evidence_assets.reasoning.templates import Words
 from evidence_assets.text.spelling import nearest
 
 VARIABLE = "EVIDENCE_PRESETS"
 ALL = "all"
-Models = dict[Kind, Literal["all"] | tuple[str, ...]]
+Models = dict[ModelKind, Literal["all"] | tuple[str, ...]]
 """Which models of each kind: all that the profile names, or some of them."""
 PRESETS = Path(__file__).with_name("presets.yaml")
 
@@ -75,7 +75,7 @@ def opted_in() -> frozenset[str]:
     return found
 
 
-def crossed_with(own: Models, named: Sequence[str], opted: frozenset[str]) -> dict[Kind, list[str]]:
+def crossed_with(own: Models, named: Sequence[str], opted: frozenset[str]) -> dict[ModelKind, list[str]]:
     """The models by kind that a variant of these presets is crossed with: its own, else those of its opted-in presets.
 
     One that another packaged profile names and this one does not is left out: the paper's encoder on a laptop.
@@ -83,14 +83,16 @@ def crossed_with(own: Models, named: Sequence[str], opted: frozenset[str]) -> di
     stated = {k: v for name in reversed(named) if name in opted for k, v in presets()[name].models.items()} | own
     profile = profiles.load()
     return {
-        kind: profile.names(kind) if names == "all" else _there(profile, kind, names) or profile.names(kind)[:1]
+        kind: profile.model_names(kind)
+        if names == "all"
+        else _there(profile, kind, names) or profile.model_names(kind)[:1]
         for kind, names in stated.items()
     }
 
 
-def _there(profile: profiles.Profile, kind: Kind, names: Sequence[str]) -> list[str]:
-    elsewhere = {name for other in profiles.available() for name in profiles.load(other).names(kind)}
-    return [profile.known(kind, n) for n in names if n in profile.names(kind) or n not in elsewhere]
+def _there(profile: profiles.Profile, kind: ModelKind, names: Sequence[str]) -> list[str]:
+    elsewhere = {name for other in profiles.available() for name in profiles.load(other).model_names(kind)}
+    return [profile.check_name(kind, n) for n in names if n in profile.model_names(kind) or n not in elsewhere]
 
 
 def is_loaded(named: Iterable[str], always: bool = False) -> bool:
@@ -149,7 +151,7 @@ class Variant(BaseModel):
     """Presets that it belongs to; without any it is always loaded."""
     models: Models = Field(default_factory=dict)
     """Models that it is crossed with, by kind, whichever presets say; see ``experiment.system.crossings``."""
-    using: dict[Kind, str] = Field(default_factory=dict)
+    using: dict[ModelKind, str] = Field(default_factory=dict)
     """Of a crossing, the models that are not the profile's first, by kind; stated in no file."""
     always: bool = False
     """Loaded whichever presets are opted in; for what belongs to a published table and to the default graph, too."""
@@ -158,7 +160,7 @@ class Variant(BaseModel):
     asked: bool = False
     """Answers single questions (``evidence ask``) alone and is never part of the graph."""
 
-    def at(self, key: str, kinds: Collection[Kind] = tuple(KINDS), by: str = "/") -> str:
+    def at(self, key: str, kinds: Collection[ModelKind] = tuple(MODEL_KINDS), by: str = "/") -> str:
         """A key or a name with the models after it that it uses of these kinds, but for the profile's first."""
         return by.join([key, *(name for kind, name in self.using.items() if kind in kinds)])
 
@@ -187,7 +189,7 @@ class Variant(BaseModel):
     @property
     def profile(self) -> profiles.Profile:
         """The profile in use, with its models first."""
-        return profiles.load().using(self.using)
+        return profiles.load().with_models(self.using)
 
     @property
     def selector(self) -> str:

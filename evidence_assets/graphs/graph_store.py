@@ -24,7 +24,7 @@ from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.rows import row_blocks
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, Stamp
-from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
+from evidence_assets.models.protocols import Encoder, FloatArray, NonFiniteVectors
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE, Known, vectors_of
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
@@ -248,6 +248,6 @@ def encoded(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
         return unit
 
     try:
-        return joined(encoder.sentences(pieces))
-    except NotNumbers as error:
-        raise NotNumbers(str(error), joined(error.vectors)) from error
+        return joined(encoder.encode_sentences(pieces))
+    except NonFiniteVectors as error:
+        raise NonFiniteVectors(str(error), joined(error.vectors)) from error

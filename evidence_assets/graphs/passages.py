@@ -95,7 +95,7 @@ def passage_table(
     todo = iter(passages)
     while block := list(islice(todo, TEXTS_AT_ONCE)):
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)
-        hashes, taken_over = vectors_of([p.text for p in block], model_id, known, encoder.sentences, vectors)
+        hashes, taken_over = vectors_of([p.text for p in block], model_id, known, encoder.encode_sentences, vectors)
         reused += taken_over
         ordinals = []
         for p in block:

@@ -30,10 +30,10 @@ from evidence_assets.text.prompt_text import (
 )
 from evidence_assets.text.words import STOP_WORDS, is_word, words_of
 
-Pair = tuple[str, str]
-Sentences = Callable[[Sequence[str]], Sequence[Sequence[str]]]
+EntityPair = tuple[str, str]
+SentenceGenerator = Callable[[Sequence[str]], Sequence[Sequence[str]]]
 """Texts to sentences written of each: of keywords, or in other words."""
-KEPT_PROMPTS, MOST_LAYOUTS = 60, 1200
+MAX_PROMPTS, MAX_LAYOUTS = 60, 1200
 """Prompts that are kept, and layouts that are tried, those with the fewest gap words first."""
 _SMOOTHING = 0.01
 _LOWEST_ENTROPY = 1e-6
@@ -97,24 +97,24 @@ def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
     return Counter(tuple(words[start : start + size]) for start in range(len(words) - size + 1))
 
 
-Choice = Literal["printed", "probable"]
-Setting = Literal["initial", "top1", "multi"]
-KEYWORDS, SUBSTITUTES = 2, 4
+CertaintyForm = Literal["printed", "probable"]
+PromptSetting = Literal["initial", "top1", "multi"]
+KEYWORDS_PER_PROMPT, SUBSTITUTES_PER_KEYWORD = 2, 4
 """Keywords of a prompt, and substitutes of each, that prompts are written with."""
 WRITER_PAIRS = 2
 """Seed pairs that the masked model writes prompts for."""
-PROPOSALS, SIMILARITY = 20, 0.6
+MAX_PROPOSALS, MIN_SIMILARITY = 20, 0.6
 """Words that are looked at as substitutes, and the least cosine of what they make of the sentence with the original."""
 _LEAST_PROBABLE = 0.5
 
 
-class Proposer(Protocol):
+class SubstituteModel(Protocol):
     """What proposes substitutes for a word: by what fits its place, and by ``likeness``, both as log-probabilities."""
 
     @property
     def vocabulary(self) -> Sequence[str]: ...
     def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.floating]: ...
-    def likeness(self, word: str) -> npt.NDArray[np.floating]: ...
+    def log_similarities(self, word: str) -> npt.NDArray[np.floating]: ...
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,9 @@ class MiningModels:
 
     masked: MaskedLM
     encoder: Encoder
-    write: Sentences | None = None
-    propose: Proposer | None = None
-    paraphrase: Sentences | None = None
+    write: SentenceGenerator | None = None
+    propose: SubstituteModel | None = None
+    paraphrase: SentenceGenerator | None = None
 
 
 @dataclass(frozen=True)
@@ -150,12 +150,12 @@ class MinedPrompt:
 
 def mine_prompts(
     prompt: str,
-    pairs: Sequence[Pair],
+    pairs: Sequence[EntityPair],
     models: MiningModels,
     *,
-    setting: Setting = "multi",
+    setting: PromptSetting = "multi",
     n: int = 20,
-    choice: Choice = "printed",
+    choice: CertaintyForm = "printed",
 ) -> list[MinedPrompt]:
     """Candidate prompts, best first; those kept carry weights that sum to 1.
 
@@ -168,7 +168,7 @@ def mine_prompts(
     """
     candidates = [prompt]
     if setting != "initial":
-        candidates += paraphrases(prompt, pairs, models)
+        candidates += write_paraphrases(prompt, pairs, models)
     scored = score_prompts(prompt, candidates, pairs, models, choice)
     eligible = scored
     if choice == "probable":
@@ -186,21 +186,21 @@ def mine_prompts(
     ]
 
 
-def paraphrases(prompt: str, pairs: Sequence[Pair], models: MiningModels) -> list[str]:
+def write_paraphrases(prompt: str, pairs: Sequence[EntityPair], models: MiningModels) -> list[str]:
     """Prompts that say the same in other words; duplicates up to case and punctuation are one."""
-    keywords = extract_keywords(prompt, pairs, models.encoder, KEYWORDS)
+    keywords = extract_keywords(prompt, pairs, models.encoder, KEYWORDS_PER_PROMPT)
     found: list[str] = []
     keyword_sets = [list(keywords)]
     for position, keyword in enumerate(keywords):
-        for word in substitutes(prompt, keyword, pairs, models, SUBSTITUTES):
+        for word in find_substitutes(prompt, keyword, pairs, models, SUBSTITUTES_PER_KEYWORD):
             found.append(_replace_word(prompt, keyword, word))
             keyword_sets.append([*keywords[:position], word, *keywords[position + 1 :]])
     orders = [order for items in keyword_sets for order in itertools.permutations((HEAD, *items, TAIL))]
     if models.write is not None:
-        written = written_sentences(orders, pairs, models.write)
+        written = write_sentences(orders, pairs, models.write)
     else:
         written = infill_prompts(orders, pairs[:WRITER_PAIRS], models.masked)
-    found += filter(None, (to_prompt(text, *pairs[0]) for text in written))
+    found += filter(None, (restore_slots(text, *pairs[0]) for text in written))
     unique: dict[str, str] = {}
     for text in found:
         unique.setdefault(same_prompt_key(text), text)
@@ -208,7 +208,7 @@ def paraphrases(prompt: str, pairs: Sequence[Pair], models: MiningModels) -> lis
     return list(unique.values())
 
 
-def extract_keywords(prompt: str, pairs: Sequence[Pair], encoder: Encoder, count: int) -> list[str]:
+def extract_keywords(prompt: str, pairs: Sequence[EntityPair], encoder: Encoder, count: int) -> list[str]:
     """The prompt's own words that say most of what the filled prompt says, in their order there.
 
     A word counts by the mean cosine of its vector with that of the filled sentences; stop words are passed over. The
@@ -220,24 +220,25 @@ def extract_keywords(prompt: str, pairs: Sequence[Pair], encoder: Encoder, count
     if not words:
         return []
     sentences = [as_sentence(fill(prompt, *pair)) for pair in pairs]
-    vectors = unit_rows(np.asarray(encoder.sentences([*words, *sentences]), dtype=np.float64))
+    vectors = unit_rows(np.asarray(encoder.encode_sentences([*words, *sentences]), dtype=np.float64))
     closeness = (vectors[: len(words)] @ vectors[len(words) :].T).mean(axis=1)
     best = sorted(range(len(words)), key=lambda index: (-closeness[index], index))[:count]
     return [words[index] for index in sorted(best)]
 
 
-def substitutes(prompt: str, keyword: str, pairs: Sequence[Pair], models: MiningModels, count: int) -> list[str]:
-    """Words that can stand for ``keyword``: the model's likeliest there, kept where the sentence still means the same.
+def find_substitutes(
+    prompt: str, keyword: str, pairs: Sequence[EntityPair], models: MiningModels, count: int
+) -> list[str]:
+    """Words that can replace ``keyword``, the likeliest first.
 
-    The sentence with the substitute must have a mean cosine of at least ``SIMILARITY`` with the original; the likeliest
-    come first.
+    The sentence with the substitute must have a mean cosine of at least ``MIN_SIMILARITY`` with the original.
     """
     masked = _replace_word(prompt, keyword, SLOT)
     proposer = models.propose or models.masked
     rows = proposer.slot_log_probs([as_sentence(fill(masked, *pair)) for pair in pairs], [0] * len(pairs))
     mean = rows.mean(axis=0, dtype=np.float64)
     if models.propose is not None:
-        mean = mean + models.propose.likeness(keyword)
+        mean = mean + models.propose.log_similarities(keyword)
     own = {word.casefold() for word in prompt_words(prompt)}
     own |= {word.casefold() for pair in pairs for entity in pair for word in words_of(entity)}
     proposed: list[str] = []
@@ -245,7 +246,7 @@ def substitutes(prompt: str, keyword: str, pairs: Sequence[Pair], models: Mining
         word = proposer.vocabulary[position]
         if is_word(word) and word.casefold() not in STOP_WORDS and word.casefold() not in own:
             proposed.append(word)
-        if len(proposed) == PROPOSALS:
+        if len(proposed) == MAX_PROPOSALS:
             break
     if not proposed:
         return []
@@ -254,13 +255,13 @@ def substitutes(prompt: str, keyword: str, pairs: Sequence[Pair], models: Mining
         for pair in pairs
         for text in (prompt, *(_replace_word(prompt, keyword, word) for word in proposed))
     ]
-    vectors = unit_rows(np.asarray(models.encoder.sentences(texts), dtype=np.float64))
+    vectors = unit_rows(np.asarray(models.encoder.encode_sentences(texts), dtype=np.float64))
     vectors = vectors.reshape(len(pairs), 1 + len(proposed), -1)
     cosine = np.einsum("pd,pwd->pw", vectors[:, 0], vectors[:, 1:]).mean(axis=0)
-    return [word for word, close in zip(proposed, cosine, strict=True) if close >= SIMILARITY][:count]
+    return [word for word, close in zip(proposed, cosine, strict=True) if close >= MIN_SIMILARITY][:count]
 
 
-def to_prompt(sentence: str, head: str, tail: str) -> str | None:
+def restore_slots(sentence: str, head: str, tail: str) -> str | None:
     """Put the entities of a written sentence back to slots; None where a slot is lost or stands twice."""
     prompt = sentence
     for slot, entity in sorted(((HEAD, head), (TAIL, tail)), key=lambda item: -len(item[1])):
@@ -270,7 +271,7 @@ def to_prompt(sentence: str, head: str, tail: str) -> str | None:
 
 
 def score_prompts(
-    initial: str, candidates: Sequence[str], pairs: Sequence[Pair], models: MiningModels, choice: Choice
+    initial: str, candidates: Sequence[str], pairs: Sequence[EntityPair], models: MiningModels, choice: CertaintyForm
 ) -> list[MinedPrompt]:
     """Score candidates against the initial prompt, means over the pairs; best first, ties by text."""
     prompts = list(dict.fromkeys([initial, *candidates]))
@@ -297,7 +298,9 @@ def _replace_word(prompt: str, word: str, other: str) -> str:
 # Writing ------------------------------------------------------------------------------------------------------------
 
 
-def written_sentences(orders: Sequence[Sequence[str]], pairs: Sequence[Pair], write: Sentences) -> list[str]:
+def write_sentences(
+    orders: Sequence[Sequence[str]], pairs: Sequence[EntityPair], write: SentenceGenerator
+) -> list[str]:
     """What a keyword-to-sentence model writes of each order with the first pair's entities in it.
 
     A sentence that lost a keyword, or the order of them, is dropped.
@@ -318,7 +321,7 @@ def _in_order(text: str, items: Sequence[str]) -> bool:
 
 
 def infill_prompts(
-    orders: Sequence[Sequence[str]], pairs: Sequence[Pair], model: MaskedLM, keep: int = KEPT_PROMPTS
+    orders: Sequence[Sequence[str]], pairs: Sequence[EntityPair], model: MaskedLM, keep: int = MAX_PROMPTS
 ) -> list[str]:
     """Prompts that hold all items of an order, in that order, with gaps filled by the model.
 
@@ -365,4 +368,4 @@ def _layouts(orders: Sequence[Sequence[str]]) -> list[list[str]]:
             if abs(layout.index(HEAD) - layout.index(TAIL)) > 1:
                 found.append((layout.count(SLOT), rank, layout))
     found.sort(key=lambda item: item[:2])
-    return [layout for _, _, layout in found[:MOST_LAYOUTS]]
+    return [layout for _, _, layout in found[:MAX_LAYOUTS]]

@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.harvest.prompt_mining import Pair
+from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.models.vectors import unit_rows
 
-Rule = Literal["share", "maximum"]
+MatchRule = Literal["share", "maximum"]
 _ALIKE, _REQUIRED, _ROUNDS, _DRAWN = 0.75, 0.5, 200, 100
 
 
@@ -25,28 +25,28 @@ class Spread:
     deviation: float
 
 
-def entities(pairs: Iterable[Pair]) -> set[str]:
+def list_entities(pairs: Iterable[EntityPair]) -> set[str]:
     return {entity for pair in pairs for entity in pair}
 
 
-def diversity(pairs: Iterable[Pair]) -> int:
+def diversity(pairs: Iterable[EntityPair]) -> int:
     """Number of distinct entity strings, case kept, heads and tails together."""
-    return len(entities(pairs))
+    return len(list_entities(pairs))
 
 
-def extracted_facts(pairs: Sequence[Pair]) -> int:
+def count_extracted_entities(pairs: Sequence[EntityPair]) -> int:
     """Entities extracted, each occurrence counted: twice the number of tuples."""
     return 2 * len(pairs)
 
 
-def novelty(pairs: Iterable[Pair], reference: Collection[str]) -> float:
+def novelty(pairs: Iterable[EntityPair], reference: Collection[str]) -> float:
     """100 × share of the distinct entities that are no entity of the reference (exact string); NaN for no entity."""
-    found = entities(pairs)
+    found = list_entities(pairs)
     return 100 * len(found - set(reference)) / len(found) if found else float("nan")
 
 
 def reference_accuracy(
-    generated: npt.NDArray[np.floating], reference: npt.NDArray[np.floating], rule: Rule = "share"
+    generated: npt.NDArray[np.floating], reference: npt.NDArray[np.floating], rule: MatchRule = "share"
 ) -> Spread:
     """Percentage of generated tuples that are like the reference's tuples of the relation.
 
@@ -67,7 +67,7 @@ def reference_accuracy(
     return Spread(float(values.mean()), float(values.std()))
 
 
-def novel_only(pairs: Sequence[Pair], baseline: Iterable[Pair]) -> list[int]:
+def find_novel_pairs(pairs: Sequence[EntityPair], baseline: Iterable[EntityPair]) -> list[int]:
     """Positions of the tuples that the baseline did not find."""
     known = set(baseline)
     return [position for position, pair in enumerate(pairs) if pair not in known]
@@ -85,7 +85,9 @@ def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float
     return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
 
 
-def ranked_agreement(log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable]) -> list[tuple[int, ...]]:
+def find_supporting_prompts(
+    log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable]
+) -> list[tuple[int, ...]]:
     """Which prompts would find each candidate by themselves.
 
     A prompt finds a candidate that is in the likelier half of its shape under that prompt alone; likelihoods of
@@ -103,7 +105,7 @@ def ranked_agreement(log_likelihoods: npt.NDArray[np.floating], shapes: Sequence
     return [tuple(int(prompt) for prompt in np.flatnonzero(row)) for row in finds]
 
 
-def contradictions(pairs: Sequence[Pair]) -> list[bool]:
+def flag_contradictions(pairs: Sequence[EntityPair]) -> list[bool]:
     """For a functional relation: whether the pair's head was given more than one tail (case ignored)."""
     tails: defaultdict[str, set[str]] = defaultdict(set)
     for head, tail in pairs:
@@ -119,11 +121,11 @@ class Direction:
     inverse: str | None = None
 
 
-Fact = tuple[str, str, str]
+Triple = tuple[str, str, str]
 """Head, relation, tail."""
 
 
-def canonical_fact(fact: Fact, directions: Mapping[str, Direction]) -> Fact:
+def canonical_triple(fact: Triple, directions: Mapping[str, Direction]) -> Triple:
     """One form for a fact that can be said in two: the sides of a symmetric relation in order, case ignored, and of a
     relation and its inverse the one whose name comes first."""
     head, relation, tail = fact[0].casefold(), fact[1], fact[2].casefold()
@@ -137,11 +139,11 @@ def canonical_fact(fact: Fact, directions: Mapping[str, Direction]) -> Fact:
     return head, relation, tail
 
 
-def relevance(
-    ranked: Sequence[Fact],
-    truth: Iterable[Fact],
+def judge_relevance(
+    ranked: Sequence[Triple],
+    truth: Iterable[Triple],
     *,
-    exclude: Iterable[Fact] = (),
+    exclude: Iterable[Triple] = (),
     directions: Mapping[str, Direction] | None = None,
 ) -> tuple[list[bool], int]:
     """Which ranked facts are true, and how many truths there are to find.
@@ -150,12 +152,12 @@ def relevance(
     counts once, at its best rank.
     """
     known = directions or {}
-    left_out = {canonical_fact(fact, known) for fact in exclude}
-    true = {canonical_fact(fact, known) for fact in truth} - left_out
-    seen: set[Fact] = set()
+    left_out = {canonical_triple(fact, known) for fact in exclude}
+    true = {canonical_triple(fact, known) for fact in truth} - left_out
+    seen: set[Triple] = set()
     hits = []
     for fact in ranked:
-        form = canonical_fact(fact, known)
+        form = canonical_triple(fact, known)
         if form not in left_out and form not in seen:
             seen.add(form)
             hits.append(form in true)

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from evidence_assets.models.vectors import Array, unit_rows
 
-Ground = Literal["cosine", "euclidean"]
+GroundDistance = Literal["cosine", "euclidean"]
 FluencyForm = Literal["printed", "corrected", "probability"]
 FinalForm = Literal["printed", "distance", "rank_normalised", "fluency"]
-Idf = Callable[[str], float]
+IdfFunction = Callable[[str], float]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ScoredSentence:
     vectors: npt.NDArray[np.floating]
 
 
-def sentence_idf(sentences: Iterable[Sequence[str]]) -> Idf:
+def fit_sentence_idf(sentences: Iterable[Sequence[str]]) -> IdfFunction:
     """max(0, ln((N − n(w) + 0.5) / (n(w) + 0.5))) of a word, case ignored.
 
     A word that most sentences hold must not count against one; one that none holds is as rare as the rarest.
@@ -45,7 +45,7 @@ def sentence_idf(sentences: Iterable[Sequence[str]]) -> Idf:
 
 
 def semantic_distances(
-    candidates: Sequence[ScoredSentence], seeds: Sequence[ScoredSentence], *, ground: Ground = "cosine"
+    candidates: Sequence[ScoredSentence], seeds: Sequence[ScoredSentence], *, ground: GroundDistance = "cosine"
 ) -> Array:
     """Σ over the seeds of the transport cost between each candidate's sentence and the seed's.
 
@@ -104,7 +104,7 @@ def fluency(
     return float(np.sum(np.maximum(idf, 0.0))) / math.exp(mean if form == "printed" else -mean)
 
 
-def nearness(distances: Array, seeds: int, ground: Ground = "cosine") -> Array:
+def nearness(distances: Array, seeds: int, ground: GroundDistance = "cosine") -> Array:
     """The semantic distance turned round, so that larger is nearer.
 
     For the cosine cost Σ over seeds of (1 − cost): above −1.28, where x·σ(x) still grows with x, unless words point
@@ -135,7 +135,7 @@ def final_scores(near: Array, fluent: Array, form: FinalForm = "printed", distan
     return np.asarray(_swish(near) + _swish(fluent))
 
 
-def _support(sentence: ScoredSentence, ground: Ground) -> tuple[Array, Array]:
+def _support(sentence: ScoredSentence, ground: GroundDistance) -> tuple[Array, Array]:
     """The words that carry mass: normalised masses and the vectors that the ground cost reads."""
     weights = np.asarray(sentence.weights, dtype=np.float64)
     vectors = np.asarray(sentence.vectors, dtype=np.float64)
@@ -148,7 +148,7 @@ def _support(sentence: ScoredSentence, ground: Ground) -> tuple[Array, Array]:
     return weights / weights.sum(), unit_rows(vectors)
 
 
-def _ground_costs(vectors: Array, other: Array, ground: Ground) -> Array:
+def _ground_costs(vectors: Array, other: Array, ground: GroundDistance) -> Array:
     if ground == "cosine":
         return np.maximum(0.0, 1 - vectors @ other.T)
     return np.asarray(np.linalg.norm(vectors[:, :, None, :] - other[None, None, :, :], axis=-1))

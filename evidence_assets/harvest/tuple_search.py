@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 Shape = tuple[int, int]
-Variant = Literal["kbloom", "bertnet"]
+ScoreForm = Literal["kbloom", "bertnet"]
 SHAPES: tuple[Shape, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 
 _CHILDREN_KEPT = 4096
@@ -33,7 +33,7 @@ _CHILDREN_KEPT = 4096
 
 
 @dataclass(frozen=True)
-class Query:
+class FillQuery:
     """One question to the model: which word comes next in this partly filled prompt?
 
     ``filled`` are positions in the vocabulary, the head's words first; the word asked is number ``len(filled)``.
@@ -44,12 +44,12 @@ class Query:
     filled: tuple[int, ...]
 
 
-LogProbs = Callable[[Sequence[Query]], npt.NDArray[np.floating]]
+LogProbModel = Callable[[Sequence[FillQuery]], npt.NDArray[np.floating]]
 """Answers queries with one row of log-probabilities over the vocabulary each."""
 
 
 @dataclass(frozen=True)
-class FoundPair:
+class ScoredPair:
     """An entity pair, its score, and the prompt-weighted log-probability of each of its words, the head's first."""
 
     head: str
@@ -117,16 +117,16 @@ class _Heap:
 
 
 def search_tuples(
-    log_probs: LogProbs,
+    log_probs: LogProbModel,
     vocabulary: Sequence[str],
     weights: Sequence[float],
     *,
     n: int = 1000,
     shapes: Sequence[Shape] = SHAPES,
     max_occurrences: int | None = 10,
-    variant: Variant = "kbloom",
+    variant: ScoreForm = "kbloom",
     batch_size: int = 64,
-) -> list[FoundPair]:
+) -> list[ScoredPair]:
     """The best ``n`` pairs of each heap, all together by descending score, ties by text.
 
     Pairs of an entity with itself and entities that repeat a word are never formed.
@@ -153,7 +153,7 @@ def search_tuples(
 
 class _Search:
     def __init__(
-        self, log_probs: LogProbs, vocabulary: Sequence[str], weights: npt.NDArray[np.float64], variant: Variant
+        self, log_probs: LogProbModel, vocabulary: Sequence[str], weights: npt.NDArray[np.float64], variant: ScoreForm
     ) -> None:
         self._ask, self._vocabulary, self._weights, self._variant = log_probs, vocabulary, weights, variant
         self._order = itertools.count()
@@ -171,7 +171,7 @@ class _Search:
             batch = [(heap, *opened) for heap in open_heaps for opened in self._next(heap, quota)]
             self._expand(batch)
 
-    def pairs(self, heap: _Heap) -> list[FoundPair]:
+    def pairs(self, heap: _Heap) -> list[ScoredPair]:
         """The pairs of a finished heap at or above its threshold."""
         found = []
         threshold = heap.threshold
@@ -180,7 +180,7 @@ class _Search:
                 node, size = leaf.node(index), leaf.parent.shape[0]
                 words = [self._vocabulary[word] for word in node.filled]
                 head, tail = " ".join(words[:size]), " ".join(words[size:])
-                found.append(FoundPair(head, tail, node.shape, float(leaf.bounds[index]), node.log_probs))
+                found.append(ScoredPair(head, tail, node.shape, float(leaf.bounds[index]), node.log_probs))
         return found
 
     def _push(self, heap: _Heap, bound: float, item: _Siblings | _Node, index: int) -> None:
@@ -201,7 +201,7 @@ class _Search:
 
     def _expand(self, batch: Sequence[tuple[_Heap, _Node, int]]) -> None:
         prompts = range(len(self._weights))
-        queries = [Query(prompt, node.shape, node.filled) for _, node, _ in batch for prompt in prompts]
+        queries = [FillQuery(prompt, node.shape, node.filled) for _, node, _ in batch for prompt in prompts]
         answers = np.asarray(self._ask(queries))
         if np.isnan(answers).any():
             raise ValueError("the model answered NaN as a log-probability")
@@ -242,7 +242,7 @@ def bertnet_score(head: Sequence[float], tail: Sequence[float]) -> float:
     return (sum((*head, *tail)) / (len(head) + len(tail)) + entities + min(*head, *tail)) / 3
 
 
-def _bound(node: _Node, row: npt.NDArray[np.float64], variant: Variant) -> npt.NDArray[np.float64]:
+def _bound(node: _Node, row: npt.NDArray[np.float64], variant: ScoreForm) -> npt.NDArray[np.float64]:
     """Best score that each child of ``node`` can reach: words still missing count as certain."""
     total: npt.NDArray[np.float64] = sum(node.log_probs) + row
     if variant == "kbloom":
@@ -269,8 +269,8 @@ def _banned(node: _Node) -> list[int]:
 
 
 def _greedy(
-    heaps: Sequence[_Heap], pairs: Callable[[_Heap], list[FoundPair]], n: int, max_occurrences: int | None
-) -> tuple[list[FoundPair], list[_Heap]]:
+    heaps: Sequence[_Heap], pairs: Callable[[_Heap], list[ScoredPair]], n: int, max_occurrences: int | None
+) -> tuple[list[ScoredPair], list[_Heap]]:
     """Take pairs of all heaps in order, ``n`` of each at most, while their entities may still occur.
 
     The second result names the heaps that lack pairs although there are more under their threshold: they must be
@@ -280,7 +280,7 @@ def _greedy(
     known.sort(key=lambda item: (-item[0].score, item[0].head, item[0].tail))
     lacking = dict.fromkeys(range(len(heaps)), n)
     occurrences: Counter[str] = Counter()
-    kept: list[FoundPair] = []
+    kept: list[ScoredPair] = []
     for pair, number in known:
         if not lacking[number]:
             continue

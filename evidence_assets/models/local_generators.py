@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.inference import device_of, folder_revision, hub_revision, loading, pinned_files
-from evidence_assets.models.protocols import REFUSED, Completion, Request
+from evidence_assets.models.inference import (
+    explain_load_errors,
+    find_hub_revision,
+    hash_model_folder,
+    pretrained_options,
+    resolve_device,
+)
+from evidence_assets.models.protocols import REFUSED_PREFIX, Completion, Request
 
 
 class TransformersGenerator:
@@ -34,11 +40,11 @@ class TransformersGenerator:
         four_bit: bool = False,
         constrained: bool = True,
     ) -> None:
-        options, revision = pinned_files(model_id, revision)
+        options, revision = pretrained_options(model_id, revision)
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 
-        self._device = device_of(device)
+        self._device = resolve_device(device)
         how: dict[str, Any] = {}
         if four_bit:
             if importlib.util.find_spec("bitsandbytes") is None or not self._device.startswith("cuda"):
@@ -48,13 +54,13 @@ class TransformersGenerator:
                 )
             quantized = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
             how = {"quantization_config": quantized, "device_map": {"": self._device}}
-        with loading(f"the language model {model_id!r}"):
+        with explain_load_errors(f"the language model {model_id!r}"):
             self._tokenizer = AutoTokenizer.from_pretrained(model_id, **options)
             self._model = AutoModelForCausalLM.from_pretrained(model_id, dtype="auto", **how, **options).eval()
         if not four_bit:
             self._model.to(self._device)
         self.model_id = model_id
-        self.revision = revision or hub_revision(model_id) or "unknown"
+        self.revision = revision or find_hub_revision(model_id) or "unknown"
         self.parameters: dict[str, object] = {
             "temperature": 0,
             "dtype": str(self._model.dtype).removeprefix("torch."),
@@ -91,7 +97,7 @@ class TransformersGenerator:
 
         ids = self.prompt(request)
         started = time.perf_counter()
-        if len(ids) + request.most_tokens > self._longest:
+        if len(ids) + request.max_reply_tokens > self._longest:
             return _too_long(len(ids), request, f"the {self._longest} that {self.model_id} reads")
         constraint: dict[str, Any] = {}
         if request.choices and self._constrained:
@@ -103,7 +109,7 @@ class TransformersGenerator:
             output = self._model.generate(
                 given,
                 attention_mask=torch.ones_like(given),
-                max_new_tokens=request.most_tokens,
+                max_new_tokens=request.max_reply_tokens,
                 do_sample=bool(request.temperature),
                 temperature=request.temperature or None,
                 top_p=None,
@@ -146,11 +152,11 @@ def _next(trie: dict[int, Any], so_far: list[int]) -> list[int]:
 
 
 def _too_long(prompt: int, request: Request, most: str) -> Completion:
-    reason = f"a prompt of {prompt} tokens and a reply of {request.most_tokens} exceed {most}"
-    return Completion("", prompt, 0, 0.0, f"{REFUSED}: {reason}")
+    reason = f"a prompt of {prompt} tokens and a reply of {request.max_reply_tokens} exceed {most}"
+    return Completion("", prompt, 0, 0.0, f"{REFUSED_PREFIX}: {reason}")
 
 
-LONGEST = 16384
+MAX_MODEL_TOKENS = 16384
 """Tokens of the longest prompt and reply together; longer ones are refused."""
 
 
@@ -180,7 +186,7 @@ class VLLMGenerator:
             "seed": 0,
             "dtype": "auto",
             "four_bit": four_bit,
-            "max_model_len": LONGEST,
+            "max_model_len": MAX_MODEL_TOKENS,
             "tensor_parallel": 1,
             "constrained": constrained,
             # with it set, the engine gives the same reply whatever else is in its batch
@@ -192,13 +198,15 @@ class VLLMGenerator:
             revision=revision,
             tokenizer_revision=revision,
             quantization="bitsandbytes" if four_bit else None,
-            max_model_len=LONGEST,
+            max_model_len=MAX_MODEL_TOKENS,
             gpu_memory_utilization=0.9,
             enable_prefix_caching=True,
             seed=0,
         )
         local = Path(model_id)
-        self.revision = folder_revision(local) if local.is_dir() else revision or hub_revision(model_id) or "newest"
+        self.revision = (
+            hash_model_folder(local) if local.is_dir() else revision or find_hub_revision(model_id) or "newest"
+        )
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Completions in the order asked; ``seconds`` is the batch's time shared evenly."""
@@ -206,10 +214,10 @@ class VLLMGenerator:
         fits: dict[int, list[int]] = {}
         for number, request in enumerate(requests):
             ids = self.prompt(request)
-            if len(ids) + request.most_tokens <= LONGEST:
+            if len(ids) + request.max_reply_tokens <= MAX_MODEL_TOKENS:
                 fits[number] = ids
             else:
-                found[number] = _too_long(len(ids), request, f"max_model_len {LONGEST}")
+                found[number] = _too_long(len(ids), request, f"max_model_len {MAX_MODEL_TOKENS}")
         started = time.perf_counter()
         prompts = [{"prompt_token_ids": ids} for ids in fits.values()]
         samplings = [self.sampling(requests[number]) for number in fits]
@@ -236,5 +244,5 @@ class VLLMGenerator:
             # without blanks, as a weak model writes nothing else until it is cut off
             structured = self._structured(json=json.loads(request.json_schema), disable_any_whitespace=True)
         return self._sampling(
-            temperature=request.temperature, seed=0, max_tokens=request.most_tokens, structured_outputs=structured
+            temperature=request.temperature, seed=0, max_tokens=request.max_reply_tokens, structured_outputs=structured
         )

@@ -15,13 +15,13 @@ import torch
 
 from evidence_assets.lake.ids import file_id
 from evidence_assets.models.inference import (
-    device_of,
-    each_on_one_thread,
     equal_length_batches,
-    fingerprint,
-    hub_revision,
+    find_hub_revision,
+    kernel_fingerprint,
+    map_single_threaded,
+    resolve_device,
 )
-from evidence_assets.models.protocols import Context, FloatArray, WordLogProbs, WordVectors
+from evidence_assets.models.protocols import FloatArray, WordContext, WordLogProbs, WordVectors
 from evidence_assets.text.prompt_text import SLOT
 from evidence_assets.text.words import is_word
 
@@ -70,13 +70,13 @@ class HFMaskedLM:
         if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
             self._max_tokens -= 2  # these reserve two positions for padding
         self.model_id, self.revision = model_id, revision
-        marker = word_start_marker(tokenizer)
+        marker = find_word_marker(tokenizer)
         self._prefix = " " if marker else ""
-        self.vocabulary, self._pieces = whole_words(tokenizer, marker)
+        self.vocabulary, self._pieces = list_whole_words(tokenizer, marker)
         if not self.vocabulary:
             raise UnusableModel(f"{model_id}: no piece of the vocabulary is a whole word")
         [probe] = self.word_vectors([f"{self.vocabulary[0]} {self.vocabulary[-1]}"])
-        self.revision = f"{revision}-{fingerprint(probe.vectors, self._device.type)}"
+        self.revision = f"{revision}-{kernel_fingerprint(probe.vectors, self._device.type)}"
 
     @classmethod
     def load(
@@ -96,8 +96,8 @@ class HFMaskedLM:
         if weights.is_file():
             revision = file_id(weights)
         elif not folder.is_dir():
-            revision = hub_revision(str(name), revision) or revision
-        return cls(model, tokenizer, model_id=known_as, revision=revision or "", device=device_of(device))
+            revision = find_hub_revision(str(name), revision) or revision
+        return cls(model, tokenizer, model_id=known_as, revision=revision or "", device=resolve_device(device))
 
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
@@ -158,7 +158,7 @@ class HFMaskedLM:
             results |= {i: _pool_words(encoded[i], hidden[row]) for row, i in enumerate(group)}
         return [results[i] for i in range(len(texts))]
 
-    def word_log_probs(self, texts: Sequence[str], context: Context = "both") -> list[WordLogProbs]:
+    def word_log_probs(self, texts: Sequence[str], context: WordContext = "both") -> list[WordLogProbs]:
         encoded = self._encode(texts)
         mask_id = self._tokenizer.mask_token_id
         rows: list[list[int]] = []
@@ -183,7 +183,7 @@ class HFMaskedLM:
             for item, total in zip(encoded, sums, strict=True)
         ]
 
-    def unrepresentable(self, text: str) -> tuple[str, ...]:
+    def find_unknown_words(self, text: str) -> tuple[str, ...]:
         unknown = self._tokenizer.unk_token_id
         [read] = self._encode([text])
         words = {word for piece, word in zip(read.ids, read.word_of, strict=True) if piece == unknown}
@@ -214,7 +214,7 @@ class HFMaskedLM:
     ) -> Iterator[tuple[list[int], FloatArray]]:
         """What ``ask`` gives for each group of equally long rows."""
         groups = list(equal_length_batches([len(row) for row in rows], lambda _: self._batch_size))
-        return zip(groups, each_on_one_thread(ask, groups, self._device.type), strict=True)
+        return zip(groups, map_single_threaded(ask, groups, self._device.type), strict=True)
 
     def _ask(
         self,
@@ -286,7 +286,7 @@ def require_mask(tokenizer: Any, model_id: str) -> None:
         raise UnusableModel(f"{model_id} has no mask token; K-Bloom needs a masked language model such as BERT")
 
 
-def word_start_marker(tokenizer: Any) -> str:
+def find_word_marker(tokenizer: Any) -> str:
     """What a piece that starts a word begins with: nothing for WordPiece and whole words."""
     kind = json.loads(tokenizer.backend_tokenizer.to_str())["model"]["type"]
     if kind in {"WordPiece", "WordLevel"}:
@@ -294,7 +294,7 @@ def word_start_marker(tokenizer: Any) -> str:
     return "Ġ" if any(piece.startswith("Ġ") for piece in tokenizer.get_vocab()) else "▁"
 
 
-def whole_words(tokenizer: Any, marker: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
+def list_whole_words(tokenizer: Any, marker: str) -> tuple[tuple[str, ...], npt.NDArray[np.intp]]:
     special = set(tokenizer.all_special_tokens)
     words: list[str] = []
     pieces: list[int] = []

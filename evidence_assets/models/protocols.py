@@ -14,9 +14,9 @@ from evidence_assets.lake.errors import ModelUnavailable
 
 FloatArray = npt.NDArray[np.float32]
 
-REFUSED = "refused"
+REFUSED_PREFIX = "refused"
 """How the finish reason begins where the model cannot take the request, such as a prompt that is too long for it."""
-ANSWER = "answer"
+ANSWER_FIELD = "answer"
 """The only field of the JSON object that holds a choice where a server knows no other way to hold a model to one."""
 
 
@@ -34,7 +34,7 @@ class TokenVectors:
     """Surface forms."""
 
 
-class NotNumbers(ModelUnavailable):
+class NonFiniteVectors(ModelUnavailable):
     """An encoder gave vectors that are not numbers for some texts; ``vectors`` are those of all."""
 
     def __init__(self, message: str, vectors: FloatArray) -> None:
@@ -43,7 +43,7 @@ class NotNumbers(ModelUnavailable):
 
 
 @runtime_checkable
-class Named(Protocol):
+class NamedModel(Protocol):
     """A model by its name and revision."""
 
     @property
@@ -53,7 +53,7 @@ class Named(Protocol):
 
 
 @runtime_checkable
-class Encoder(Named, Protocol):
+class Encoder(NamedModel, Protocol):
     """Texts in, vectors out; a vector never depends on the other texts of the call."""
 
     @property
@@ -64,18 +64,18 @@ class Encoder(Named, Protocol):
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]: ...
-    def sentences(self, texts: Sequence[str]) -> FloatArray:
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         """Pooled, L2-normalised vectors, n × d."""
         ...
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]: ...
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]: ...
 
 
 @runtime_checkable
 class Tokenizer(Protocol):
     """Says what the tokens of a text are without computing their vectors."""
 
-    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The same surface forms as ``Encoder.tokens`` gives."""
         ...
 
@@ -120,12 +120,12 @@ class Request:
         return [*system, {"role": "user", "content": self.user}]
 
     @property
-    def most_tokens(self) -> int:
+    def max_reply_tokens(self) -> int:
         """Tokens that the reply may take: ``max_tokens``, or what the longest choice as a JSON object takes at most.
 
         A token holds at least one byte; one more ends the reply.
         """
-        longest = max((len(json.dumps({ANSWER: choice})) for choice in self.choices), default=0)
+        longest = max((len(json.dumps({ANSWER_FIELD: choice})) for choice in self.choices), default=0)
         return max(self.max_tokens, longest + 1)
 
 
@@ -145,13 +145,13 @@ class Completion:
     finish_reason: str
 
     @property
-    def refused(self) -> bool:
+    def is_refused(self) -> bool:
         """Whether this is no reply but the reason why there is none."""
-        return self.finish_reason.startswith(REFUSED)
+        return self.finish_reason.startswith(REFUSED_PREFIX)
 
 
 @runtime_checkable
-class Generator(Named, Protocol):
+class Generator(NamedModel, Protocol):
     """A generative language model: batch in, batch out, in the order asked."""
 
     @property
@@ -162,7 +162,7 @@ class Generator(Named, Protocol):
     def generate(self, requests: Sequence[Request]) -> list[Completion]: ...
 
 
-class Kept(Protocol):
+class CompletionStore(Protocol):
     """Completions by key."""
 
     def get(self, key: str) -> Completion | None: ...
@@ -170,20 +170,20 @@ class Kept(Protocol):
 
 
 @runtime_checkable
-class AsksRevision(Protocol):
+class HasServedRevision(Protocol):
     """A generator that has to ask, once, which revision it is; ``kept`` remembers what was said."""
 
-    def settle_revision(self, kept: Kept) -> None: ...
+    def resolve_revision(self, kept: CompletionStore) -> None: ...
 
 
 @runtime_checkable
-class Reranker(Named, Protocol):
+class Reranker(NamedModel, Protocol):
     """Scores how well each text answers to its query; larger is better."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray: ...
 
 
-Context = Literal["both", "left"]
+WordContext = Literal["both", "left"]
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class WordLogProbs:
 
 
 @runtime_checkable
-class MaskedLM(Named, Protocol):
+class MaskedLM(NamedModel, Protocol):
     """A model that fills masked words. No result depends on the other texts of the call."""
 
     @property
@@ -228,12 +228,12 @@ class MaskedLM(Named, Protocol):
         ...
 
     def word_vectors(self, texts: Sequence[str]) -> list[WordVectors]: ...
-    def word_log_probs(self, texts: Sequence[str], context: Context = "both") -> list[WordLogProbs]:
+    def word_log_probs(self, texts: Sequence[str], context: WordContext = "both") -> list[WordLogProbs]:
         """Log-probability of every word of unmasked texts: ``both`` masks the word alone (pseudo-log-likelihood),
         ``left`` all that follows, too, as a left-to-right model would see it.
         """
         ...
 
-    def unrepresentable(self, text: str) -> tuple[str, ...]:
+    def find_unknown_words(self, text: str) -> tuple[str, ...]:
         """The words of ``text`` that the tokenizer only knows as unknown."""
         ...

@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.encoders import EMBEDDED
+from evidence_assets.models.encoders import EMBEDDED_ENCODER
 from evidence_assets.models.inference import (
-    device_of,
-    each_on_one_thread,
     equal_length_batches,
-    fingerprint,
-    hub_revision,
-    loading,
-    minilm_folder,
-    pinned_files,
+    explain_load_errors,
+    find_hub_revision,
+    find_minilm_folder,
+    kernel_fingerprint,
+    map_single_threaded,
+    pretrained_options,
+    resolve_device,
 )
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.models.vectors import unit_rows
 
 MAXSIM = "maxsim"
-TEXTS_AT_ONCE = 4096
+PAIRS_PER_BLOCK = 4096
 """Texts whose token vectors are held in memory together."""
 _LEAST_PAIRS = 8
 
@@ -48,13 +48,15 @@ class MaxSimReranker:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """One score a pair; every distinct text is encoded once for each block of pairs."""
-        blocks = [self._block(pairs[start : start + TEXTS_AT_ONCE]) for start in range(0, len(pairs), TEXTS_AT_ONCE)]
+        blocks = [
+            self._block(pairs[start : start + PAIRS_PER_BLOCK]) for start in range(0, len(pairs), PAIRS_PER_BLOCK)
+        ]
         return np.concatenate([np.empty(0, dtype=np.float32), *blocks])
 
     def _block(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         queries = dict.fromkeys(query for query, _ in pairs)
         texts = list(dict.fromkeys([*queries, *(text for _, text in pairs)]))
-        found = dict(zip(texts, self._encoder.tokens(texts), strict=True))
+        found = dict(zip(texts, self._encoder.encode_tokens(texts), strict=True))
         unit = {text: unit_rows(tokens.vectors) for text, tokens in found.items()}
         telling = {
             query: unit[query][[any(char.isalnum() for char in query[a:b]) for a, b in found[query].offsets]]
@@ -81,8 +83,8 @@ class CrossEncoderReranker:
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        options, revision = pinned_files(name, revision)
-        with loading(f"the reranker {name!r}"):
+        options, revision = pretrained_options(name, revision)
+        with explain_load_errors(f"the reranker {name!r}"):
             self._tokenizer = AutoTokenizer.from_pretrained(name, **options)
             self._model = AutoModelForSequenceClassification.from_pretrained(name, dtype=torch.float32, **options)
         config = self._model.config
@@ -91,13 +93,13 @@ class CrossEncoderReranker:
                 f"{name!r} is no reranker: it has {config.num_labels} outputs and a reranker has one; name a "
                 f"cross-encoder"
             )
-        self._device = device_of(device)
+        self._device = resolve_device(device)
         self._model.to(self._device).eval()
         self._longest = min(int(self._tokenizer.model_max_length), int(getattr(config, "max_position_embeddings", 512)))
         self.model_id = name
-        self.revision = f"{revision or hub_revision(name) or 'unknown'}-float32"
+        self.revision = f"{revision or find_hub_revision(name) or 'unknown'}-float32"
         probe = self.score([("fever", "pain"), ("fever", "what it treats is not said here")])
-        self.revision += f"-{fingerprint(probe, self._device)}"
+        self.revision += f"-{kernel_fingerprint(probe, self._device)}"
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         import torch
@@ -128,7 +130,7 @@ class CrossEncoderReranker:
             return logits
 
         batches = list(equal_length_batches(lengths, lambda length: max(1, min(most, tokens // length))))
-        for rows, found in zip(batches, each_on_one_thread(run, batches, self._device), strict=True):
+        for rows, found in zip(batches, map_single_threaded(run, batches, self._device), strict=True):
             scores[rows] = found
         if not np.isfinite(scores).all():
             raise ModelUnavailable(f"{self.model_id} gives scores that are not numbers; fetch its weights again")
@@ -147,7 +149,7 @@ class TuningSettings:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledPair:
     """A query and a text, and whether the text answers to it."""
 
     query: str
@@ -156,7 +158,7 @@ class Labelled:
 
 
 def tune_reranker(
-    base: str, pairs: Sequence[Labelled], folder: Path, settings: TuningSettings = TuningSettings()
+    base: str, pairs: Sequence[LabelledPair], folder: Path, settings: TuningSettings = TuningSettings()
 ) -> list[float]:
     """Train the cross-encoder ``base`` on ``pairs``, save it to ``folder``, and return the mean loss of each epoch.
 
@@ -171,12 +173,12 @@ def tune_reranker(
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    place = str(minilm_folder()) if base == EMBEDDED else base
+    place = str(find_minilm_folder()) if base == EMBEDDED_ENCODER else base
     torch.manual_seed(settings.seed)
-    with loading(f"the cross-encoder {base!r}"):
+    with explain_load_errors(f"the cross-encoder {base!r}"):
         tokenizer = AutoTokenizer.from_pretrained(place)
         model = AutoModelForSequenceClassification.from_pretrained(place, num_labels=1, ignore_mismatched_sizes=True)
-    device = device_of("auto")
+    device = resolve_device("auto")
     model.to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate)
     weight = torch.tensor((len(pairs) - relevant) / relevant, device=device)

@@ -10,15 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from evidence_assets.models.inference import device_of, equal_length_batches, hub_revision, loading, pinned_files
-from evidence_assets.models.masked import UnusableModel, require_mask, whole_words, word_start_marker
+from evidence_assets.models.inference import (
+    equal_length_batches,
+    explain_load_errors,
+    find_hub_revision,
+    pretrained_options,
+    resolve_device,
+)
+from evidence_assets.models.masked import UnusableModel, find_word_marker, list_whole_words, require_mask
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.text.prompt_text import SLOT
 
-PAIRS_AT_ONCE = 64
+PAIRS_PER_BATCH = 64
 
 
-class Pretrained:
+class SequenceModel:
     """A model that writes text, with its tokenizer, on a device, under the name and revision it was loaded by."""
 
     def __init__(self, model: Any, tokenizer: Any, *, model_id: str, revision: str = "", device: str = "cpu") -> None:
@@ -30,9 +36,9 @@ class Pretrained:
         """Load from a folder or a hub name; reads only safetensors weights. ``auto`` takes CUDA if there is one."""
         from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-        options, known = pinned_files(str(name), revision)
+        options, known = pretrained_options(str(name), revision)
         known_as = Path(name).name if options["local_files_only"] else str(name)
-        with loading(f"the language model {str(name)!r}"):
+        with explain_load_errors(f"the language model {str(name)!r}"):
             config = AutoConfig.from_pretrained(str(name), **options)
             if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
                 raise ValueError("it writes no text; name an encoder-decoder such as BART or a causal language model")
@@ -40,11 +46,11 @@ class Pretrained:
             tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
             model = kind.from_pretrained(str(name), use_safetensors=True, dtype=torch.float32, **options)
         if not options["local_files_only"]:
-            known = hub_revision(str(name), revision) or known
-        return cls(model, tokenizer, model_id=known_as, revision=known or "", device=device_of(device))
+            known = find_hub_revision(str(name), revision) or known
+        return cls(model, tokenizer, model_id=known_as, revision=known or "", device=resolve_device(device))
 
 
-class TextLikelihood(Pretrained):
+class TextLikelihood(SequenceModel):
     """An encoder-decoder such as BART, or a causal language model such as GPT, that rates given texts.
 
     ``score(x, y) = 1/m · Σ_t log p(y_t | y_<t, x)`` over the m tokens of y (Yuan et al. 2021, uniform weights). A
@@ -61,7 +67,7 @@ class TextLikelihood(Pretrained):
         rows = [self._row(*pair) for pair in pairs]
         lengths = [(len(source), len(target)) for source, target in rows]
         scores = np.zeros(len(rows), dtype=np.float32)
-        for batch in equal_length_batches(lengths, lambda _: PAIRS_AT_ONCE):
+        for batch in equal_length_batches(lengths, lambda _: PAIRS_PER_BATCH):
             scores[batch] = self._means([rows[i][0] for i in batch], [rows[i][1] for i in batch])
         if np.isnan(scores).any():
             raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
@@ -96,12 +102,12 @@ class TextLikelihood(Pretrained):
         return means
 
 
-class SentenceWriter(Pretrained):
+class SentenceWriter(SequenceModel):
     """An encoder-decoder such as T5 that writes sentences, by beam search: the same ones whenever it is asked."""
 
-    sentences = 3
+    n_sentences = 3
     """Beams, all of which are sentences that come back."""
-    most_tokens = 48
+    max_tokens = 48
     """Tokens of a sentence at most."""
 
     def __init__(self, model: Any, tokenizer: Any, **known: str) -> None:
@@ -121,19 +127,19 @@ class SentenceWriter(Pretrained):
                 written = self._model.generate(
                     input_ids=given,
                     attention_mask=torch.ones_like(given),
-                    num_beams=self.sentences,
+                    num_beams=self.n_sentences,
                     do_sample=False,
-                    num_return_sequences=self.sentences,
-                    max_new_tokens=self.most_tokens,
+                    num_return_sequences=self.n_sentences,
+                    max_new_tokens=self.max_tokens,
                 )
             said = self._tokenizer.batch_decode(written, skip_special_tokens=True)
             for place, index in enumerate(batch):
-                own = said[place * self.sentences : (place + 1) * self.sentences]
+                own = said[place * self.n_sentences : (place + 1) * self.n_sentences]
                 made[index] = list(dict.fromkeys(text.strip() for text in own if text.strip()))
         return made
 
 
-class PermutedLM(Pretrained):
+class PermutedLM(SequenceModel):
     """An XLNet that says which words fit a place that it does not see, all others seen."""
 
     def __init__(self, model: Any, tokenizer: Any, **known: str) -> None:
@@ -143,7 +149,7 @@ class PermutedLM(Pretrained):
             raise UnusableModel(
                 f"{self.model_id} is no XLNet: name one to propose substitutes, or none for the masked model's"
             )
-        self.vocabulary, self._pieces = whole_words(tokenizer, word_start_marker(tokenizer))
+        self.vocabulary, self._pieces = list_whole_words(tokenizer, find_word_marker(tokenizer))
 
     def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> FloatArray:
         """Log-probabilities of the vocabulary's words at one slot of each text; other slots are not seen either."""
@@ -164,7 +170,7 @@ class PermutedLM(Pretrained):
             out[batch] = torch.log_softmax(logits, dim=-1)[:, self._pieces].cpu().numpy()
         return out
 
-    def likeness(self, word: str) -> npt.NDArray[np.float64]:
+    def log_similarities(self, word: str) -> npt.NDArray[np.float64]:
         """Log-softmax, over the vocabulary, of the inner products of input embeddings with that of a word.
 
         A word of several pieces has their mean.

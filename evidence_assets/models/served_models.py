@@ -23,15 +23,23 @@ from tokenizers import Tokenizer
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.inference import minilm_folder
-from evidence_assets.models.protocols import ANSWER, REFUSED, Completion, FloatArray, Kept, Request, object_schema
+from evidence_assets.models.inference import find_minilm_folder
+from evidence_assets.models.protocols import (
+    ANSWER_FIELD,
+    REFUSED_PREFIX,
+    Completion,
+    CompletionStore,
+    FloatArray,
+    Request,
+    object_schema,
+)
 from evidence_assets.models.vectors import unit_rows
 
-LARGEST_REPLY = 8 << 20
+MAX_REPLY_BYTES = 8 << 20
 """Bytes of a reply that are read; whatever sends more is no server of models."""
-TOGETHER = 64
+TEXTS_PER_REQUEST = 64
 """Texts of one request for vectors."""
-OPTIONAL = ("seed", "structured_outputs")
+OPTIONAL_FIELDS = ("seed", "structured_outputs")
 """Fields of a request that not every server takes; what a model at a server rejected is sent to it no more."""
 _REJECTED: dict[tuple[str, str], set[str]] = defaultdict(set)
 _UNSAID = "served"
@@ -124,7 +132,7 @@ class OpenAIServer:
             reply = self.read(await self._call(client.post(self.path, cast_to=httpx2.Response, body=body)))
         except APIStatusError as error:
             reply = f"({error.status_code}): {self._said(error)}"
-            if named := {name for name in OPTIONAL if name in body and name in reply}:
+            if named := {name for name in OPTIONAL_FIELDS if name in body and name in reply}:
                 rejected |= named
                 return await self._ask(client, number, payload)
         return number, reply, time.perf_counter() - started
@@ -187,8 +195,8 @@ class _WholeReplies(DefaultAsyncHttpxClient):
                 response = await super().send(request, **{**options, "stream": True})
                 async for block in response.aiter_bytes():
                     body += block
-                    if len(body) > LARGEST_REPLY:
-                        most = f"{LARGEST_REPLY >> 20} MiB"
+                    if len(body) > MAX_REPLY_BYTES:
+                        most = f"{MAX_REPLY_BYTES >> 20} MiB"
                         raise server._unusable(f"sends over {most} for one reply; it is no such server, check base_url")
         except TimeoutError:
             late = f"no whole reply within {server.timeout_seconds:g} s"
@@ -219,7 +227,7 @@ class OpenAIGenerator(OpenAIServer):
     def parameters(self) -> dict[str, object]:
         return {"temperature": 0, "seed": 0, "constrain": self.constrain}
 
-    def settle_revision(self, kept: Kept) -> None:
+    def resolve_revision(self, kept: CompletionStore) -> None:
         """Find out the revision, once: what the server's list of models says, else the pinned one. A server that cannot
         be reached is taken at its last word.
         """
@@ -246,7 +254,7 @@ class OpenAIGenerator(OpenAIServer):
         """(number of the request, completion) as they arrive, so that what is paid for can be kept at once."""
         for number, reply, seconds in self.ask_each([self.payload(request) for request in requests]):
             if isinstance(reply, str):
-                reply = Completion("", 0, 0, 0.0, f"{REFUSED} by the server {reply}")
+                reply = Completion("", 0, 0, 0.0, f"{REFUSED_PREFIX} by the server {reply}")
             elif requests[number].choices and self.constrain == "json_schema":
                 reply = replace(reply, text=_bare(reply.text))
             yield number, replace(reply, seconds=seconds)
@@ -254,7 +262,7 @@ class OpenAIGenerator(OpenAIServer):
     def payload(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "messages": request.messages,
-            "max_tokens": request.most_tokens,
+            "max_tokens": request.max_reply_tokens,
             "temperature": request.temperature,
             "seed": 0,
         }
@@ -265,7 +273,7 @@ class OpenAIGenerator(OpenAIServer):
             body["structured_outputs"] = {"json": schema, "disable_any_whitespace": True}
         elif self.constrain == "json_schema" and (schema or request.choices):
             # a bare label is no JSON document to most servers
-            schema = schema or object_schema(**{ANSWER: {"type": "string", "enum": list(request.choices)}})
+            schema = schema or object_schema(**{ANSWER_FIELD: {"type": "string", "enum": list(request.choices)}})
             held = {"name": "reply", "strict": True, "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": held}
         return body
@@ -277,7 +285,7 @@ class OpenAIGenerator(OpenAIServer):
             raise TypeError("the content is no text")
         reason = str(choice.get("finish_reason") or "unknown")
         if refusal and not text:
-            reason = f"{REFUSED} by the model: {' '.join(str(refusal).split())[:300]}"
+            reason = f"{REFUSED_PREFIX} by the model: {' '.join(str(refusal).split())[:300]}"
         usage = reply.get("usage") or {}
         tokens_in, tokens_out = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
         return Completion(text, tokens_in, tokens_out, 0.0, reason)
@@ -289,7 +297,7 @@ def _bare(text: str) -> str:
         [(name, answer)] = json.loads(text).items()
     except (ValueError, AttributeError, RecursionError):
         return text
-    return answer if name == ANSWER and isinstance(answer, str) else text
+    return answer if name == ANSWER_FIELD and isinstance(answer, str) else text
 
 
 @dataclass(eq=False)
@@ -308,11 +316,11 @@ class ServedEncoder(OpenAIServer):
 
     @cached_property
     def dimensions(self) -> int:
-        return int(self.sentences(["fever"]).shape[1])
+        return int(self.encode_sentences(["fever"]).shape[1])
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
-        tokenizer = Tokenizer.from_file(str(minilm_folder() / "tokenizer.json"))
+        tokenizer = Tokenizer.from_file(str(find_minilm_folder() / "tokenizer.json"))
         tokenizer.no_truncation()
         tokenizer.no_padding()
         return tokenizer
@@ -322,7 +330,7 @@ class ServedEncoder(OpenAIServer):
         read = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [max(len(pieces), math.ceil(len(text.encode()) / 4)) for pieces, text in zip(read, texts, strict=True)]
 
-    def sentences(self, texts: Sequence[str]) -> FloatArray:
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         """Vectors of unit length, n × d."""
         for text, count in zip(texts, self.count_tokens(texts), strict=True):
             if count > self.max_tokens:
@@ -332,7 +340,7 @@ class ServedEncoder(OpenAIServer):
                 )
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
-        blocks = [list(texts[start : start + TOGETHER]) for start in range(0, len(texts), TOGETHER)]
+        blocks = [list(texts[start : start + TEXTS_PER_REQUEST]) for start in range(0, len(texts), TEXTS_PER_REQUEST)]
         vectors = [np.empty((0, 0))] * len(blocks)
         payloads = [{"input": block, "encoding_format": "float"} for block in blocks]
         for number, reply, _ in self.ask_each(payloads):
@@ -344,7 +352,7 @@ class ServedEncoder(OpenAIServer):
             raise self._unusable("gives vectors of several lengths, or not one a text: is it one model?")
         return np.asarray(unit_rows(np.concatenate(vectors)), dtype=np.float32)
 
-    def tokens(self, texts: Sequence[str]) -> NoReturn:
+    def encode_tokens(self, texts: Sequence[str]) -> NoReturn:
         raise BadInput(f"{self.model_id} is served and gives no vectors of tokens: name another token_encoder")
 
     def read(self, reply: Any) -> np.ndarray[Any, Any]:

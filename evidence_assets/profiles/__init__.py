@@ -19,17 +19,17 @@ from evidence_assets.lake.input_files import is_file, read_yaml_mapping
 from evidence_assets.text.spelling import nearest
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
-Kind = Literal["generator", "encoder", "reranker", "masked_model"]
+ModelKind = Literal["generator", "encoder", "reranker", "masked_model"]
 """A kind of model that a profile may name several of."""
-KINDS: dict[Kind, str] = {kind: f"{kind}s" for kind in get_args(Kind)}
+MODEL_KINDS: dict[ModelKind, str] = {kind: f"{kind}s" for kind in get_args(ModelKind)}
 """Kinds of models, each with the field of a profile that names those of its kind."""
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
+ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
 """How a profile calls a model; it stands in asset keys, groups and tags."""
-MEMORY = r"^\d+(\.\d+)? ?[MG]B$"
+MEMORY_PATTERN = r"^\d+(\.\d+)? ?[MG]B$"
 _HERE = Path(__file__).parent
 
 
-def in_bytes(memory: str) -> int:
+def parse_bytes(memory: str) -> int:
     """A size such as 500MB in bytes."""
     return int(float(memory[:-2]) * {"M": 10**6, "G": 10**9}[memory[-2]])
 
@@ -89,11 +89,11 @@ class Chunking(_Strict):
 
 class IndexSettings(_Strict):
     kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto chooses by size and memory.")
-    memory: str = Field("8GB", pattern=MEMORY, description="What an index may take, such as 500MB.")
+    memory: str = Field("8GB", pattern=MEMORY_PATTERN, description="What an index may take, such as 500MB.")
 
     @property
     def bytes(self) -> int:
-        return in_bytes(self.memory)
+        return parse_bytes(self.memory)
 
 
 class Retrieval(_Strict):
@@ -151,20 +151,20 @@ class Pools(_Strict):
     llm: int = Field(4, ge=1, description="Steps that ask a served language model.")
 
 
-class Needs(_Strict):
+class StepResources(_Strict):
     """What a step takes of a machine, where Ray chooses one for it."""
 
     cpus: float = Field(1, ge=0)
     gpus: float = Field(0, ge=0)
-    memory: str = Field("2GB", pattern=MEMORY)
+    memory: str = Field("2GB", pattern=MEMORY_PATTERN)
 
 
-class NeedsByPool(_Strict):
+class PoolResources(_Strict):
     """What steps take of a machine by the pool that they wait for."""
 
-    gpu: Needs = Needs(memory="4GB")
-    llm: Needs = Needs()
-    other: Needs = Needs()
+    gpu: StepResources = StepResources(memory="4GB")
+    llm: StepResources = StepResources()
+    other: StepResources = StepResources()
 
 
 class Calibration(_Strict):
@@ -181,11 +181,11 @@ class Profile(_Strict):
     extended: tuple[str, ...] = Field((), description="Profiles that it extends, nearest first; found out on reading.")
     description: str
     shards: Shards
-    generators: dict[Name, GeneratorSettings] = Field(min_length=1)
-    encoders: dict[Name, EncoderSettings] = Field(min_length=1)
+    generators: dict[ModelName, GeneratorSettings] = Field(min_length=1)
+    encoders: dict[ModelName, EncoderSettings] = Field(min_length=1)
     token_encoder: EncoderSettings
-    rerankers: dict[Name, ModelSettings] = Field(min_length=1)
-    masked_models: dict[Name, ModelSettings] = Field(min_length=1)
+    rerankers: dict[ModelName, ModelSettings] = Field(min_length=1)
+    masked_models: dict[ModelName, ModelSettings] = Field(min_length=1)
     chunking: Chunking
     index: IndexSettings = Field(default_factory=lambda: IndexSettings(kind="auto"))
     retrieval: Retrieval
@@ -200,7 +200,7 @@ class Profile(_Strict):
     executor: Literal["processes", "ray"] = Field(
         "processes", description="ray has steps work as jobs of the Ray cluster at RAY_ADDRESS."
     )
-    needs: NeedsByPool = Field(default_factory=NeedsByPool, description="What Ray sets aside for a step.")
+    needs: PoolResources = Field(default_factory=PoolResources, description="What Ray sets aside for a step.")
     prompts: str = Field("", description="Folder with prompts in words of one's own, beside this file or absolute.")
     presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
@@ -226,23 +226,25 @@ class Profile(_Strict):
     def masked_model(self) -> ModelSettings:
         return next(iter(self.masked_models.values()))
 
-    def names(self, kind: Kind) -> list[str]:
+    def model_names(self, kind: ModelKind) -> list[str]:
         """What the models of a kind are called, the one in use first."""
-        return list(getattr(self, KINDS[kind]))
+        return list(getattr(self, MODEL_KINDS[kind]))
 
-    def known(self, kind: Kind, name: str) -> str:
+    def check_name(self, kind: ModelKind, name: str) -> str:
         """The name, if a model of the kind is called so; raises BadInput with the nearest name otherwise."""
-        if name not in self.names(kind):
-            near = nearest(name, self.names(kind))
-            raise BadInput(f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}?", field=KINDS[kind])
+        if name not in self.model_names(kind):
+            near = nearest(name, self.model_names(kind))
+            raise BadInput(
+                f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}?", field=MODEL_KINDS[kind]
+            )
         return name
 
-    def using(self, models: Mapping[Kind, str]) -> Profile:
+    def with_models(self, models: Mapping[ModelKind, str]) -> Profile:
         """The same profile with these models, named by their kind, in use."""
         update = {}
         for kind, name in models.items():
-            several = getattr(self, KINDS[kind])
-            update[KINDS[kind]] = {self.known(kind, name): several[name], **several}
+            several = getattr(self, MODEL_KINDS[kind])
+            update[MODEL_KINDS[kind]] = {self.check_name(kind, name): several[name], **several}
         return self.model_copy(update=update) if update else self
 
 
@@ -259,7 +261,7 @@ def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
     if isinstance(stated.get("prompts"), str):
         stated["prompts"] = str((path.parent / stated["prompts"]).resolve())
     below = _extended(str(stated.pop("extends")), path, extended_by) if "extends" in stated else {}
-    for one, several in KINDS.items():
+    for one, several in MODEL_KINDS.items():
         if one in stated and several in stated:
             raise BadInput(f"state {one} or {several}, not both", file=path, field=one)
         if one in stated:
@@ -324,7 +326,7 @@ def _load(name: str) -> Profile:
         if first["type"] == "extra_forbidden":
             schema = Profile.model_json_schema()
             parts = [schema, *schema["$defs"].values()]
-            names = {*KINDS, *(name for part in parts for name in part["properties"])}
+            names = {*MODEL_KINDS, *(name for part in parts for name in part["properties"])}
             near = nearest(str(first["loc"][-1]), sorted(names))
             raise BadInput(f"there is no such setting; did you mean {near!r}?", file=path, field=field) from error
         raise BadInput(str(first["msg"]), file=path, field=field) from error

@@ -198,7 +198,7 @@ class ExtractiveSolver:
         read = [text if count <= limit else self._end_of(text) for text, count in zip(distinct, counts, strict=True)]
         if not distinct:
             return {}
-        return dict(zip(distinct, unit_rows(self.encoder.sentences(read)), strict=True))
+        return dict(zip(distinct, unit_rows(self.encoder.encode_sentences(read)), strict=True))
 
     def _end_of(self, text: str) -> str:
         """The last sentences that the encoder reads, else the last words: what is asked stands at the end."""

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Completion, Generator, Kept, Request
+from evidence_assets.models.protocols import Completion, CompletionStore, Generator, Request
 from evidence_assets.reasoning.tasks import Failure, Reply
 from evidence_assets.reasoning.templates import PACKAGED, Template, Words, fenced
 
@@ -92,7 +92,7 @@ class LanguageModel:
     def __init__(
         self,
         generator: Generator,
-        cache: Kept | None = None,
+        cache: CompletionStore | None = None,
         on_progress: Progress | None = None,
         words: Words = PACKAGED,
     ) -> None:
@@ -177,7 +177,7 @@ class _Tasks(Generic[T]):
         tokens = completion.prompt_tokens, completion.completion_tokens
         cost = Reply(self.model_id, *tokens, completion.finish_reason, content_id(asked.system, asked.user))
         self.spent[number] = self.spent[number].and_then(cost) if number in self.spent else cost
-        if completion.refused:
+        if completion.is_refused:
             self.results[number] = Failure(completion.finish_reason)
             return False
         try:

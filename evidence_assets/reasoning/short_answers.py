@@ -141,7 +141,7 @@ class ExtractiveShortAnswers:
         )
         counts = self._encoder.count_tokens(list(texts)) if texts else []
         short = [text for text, count in zip(texts, counts, strict=True) if count <= self._encoder.max_tokens]
-        vectors = dict(zip(short, self._encoder.sentences(short), strict=True)) if short else {}
+        vectors = dict(zip(short, self._encoder.encode_sentences(short), strict=True)) if short else {}
         answers: list[ShortAnswer | Failure] = []
         for task, own, read in zip(tasks, paths, said, strict=True):
             if denies(task.question):

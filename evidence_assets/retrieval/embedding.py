@@ -15,7 +15,7 @@ from evidence_assets.lake.array_files import find_key_positions
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import build_table
-from evidence_assets.models.protocols import Encoder, FloatArray, NotNumbers
+from evidence_assets.models.protocols import Encoder, FloatArray, NonFiniteVectors
 
 TOGETHER = 1024
 """Chunks that are encoded in one call. They are of nearly equal length, so that few batches of the model are small."""
@@ -106,7 +106,7 @@ def embed(
     done = 0
     blocks = [todo[start : start + TOGETHER] for start in range(0, len(todo), TOGETHER)]
     texts = ([chunks["text"][i] for i in block] for block in blocks)
-    encoded_blocks = over(partial(_encoded, encode or encoder.sentences), texts)
+    encoded_blocks = over(partial(_encoded, encode or encoder.encode_sentences), texts)
     for block, (encoded, wrong) in zip(blocks, encoded_blocks, strict=True):
         vectors[block] = encoded
         bad += [block[i] for i in wrong]
@@ -124,7 +124,7 @@ def _encoded(encode: Encode, texts: Sequence[str]) -> Encoded:
     """Vectors, and the places of those that are no numbers."""
     try:
         vectors: npt.NDArray[Any] = encode(texts)
-    except NotNumbers as error:
+    except NonFiniteVectors as error:
         if not np.isfinite(error.vectors).all(axis=1).any():
             raise  # it is not the texts
         vectors = error.vectors

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from evidence_assets.models.inference import each_on_one_thread
+from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.vectors import Array
-from evidence_assets.transport import Texts, TokenPool
+from evidence_assets.transport import TextCollection, TokenPool
 
 Cosines = NDArray[np.float32]
 BLOCK_TOKENS = 4096
@@ -24,7 +24,7 @@ def _unit(rows: torch.Tensor) -> torch.Tensor:
     return rows / torch.where(norms > 0, norms, torch.ones_like(norms))
 
 
-def maxsim_texts(query: ArrayLike, pool: Texts, weights: ArrayLike | None = None) -> Array:
+def maxsim_texts(query: ArrayLike, pool: TextCollection, weights: ArrayLike | None = None) -> Array:
     r"""Weighted mean over query tokens of the best cosine with a token of the text.
 
     .. math:: S(q, y) = \frac{\sum_i w_i \max_j \cos(q_i, y_j)}{\sum_i w_i}
@@ -39,12 +39,12 @@ def maxsim_texts(query: ArrayLike, pool: Texts, weights: ArrayLike | None = None
     return np.asarray(w @ nearest)
 
 
-def nearest_tokens(query: ArrayLike, texts: Texts) -> Cosines:
+def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
     """Cosine of each query token (rows) with the nearest token of each text (columns)."""
     return nearest_of([query], texts)[0]
 
 
-def nearest_of(queries: Sequence[ArrayLike], texts: Texts) -> list[Cosines]:
+def nearest_of(queries: Sequence[ArrayLike], texts: TextCollection) -> list[Cosines]:
     """The same for several queries, which are compared with a text in one product.
 
     In the precision of the product: of a pool of some ten thousand texts it is what takes most memory.
@@ -69,6 +69,6 @@ def nearest_of(queries: Sequence[ArrayLike], texts: Texts) -> list[Cosines]:
 
     for start, pool in texts.tiles():
         # A product that several threads share has other last digits than one of one thread.
-        deque(each_on_one_thread(partial(compare, pool, start), list(pool.blocks(BLOCK_TOKENS))), maxlen=0)
+        deque(map_single_threaded(partial(compare, pool, start), list(pool.blocks(BLOCK_TOKENS))), maxlen=0)
         del pool  # before the next one is read
     return np.split(found, np.cumsum([len(q) for q in units])[:-1])

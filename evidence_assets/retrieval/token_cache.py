@@ -262,7 +262,7 @@ class TokenCache:
         for start in range(0, len(keys), SEGMENT_TEXTS):
             texts = read(places[start : start + SEGMENT_TEXTS])
             for part in in_segments(texts):
-                tokens = [TextTokens.of(t, self._dimensions) for t in self._encoder.tokens(texts[part])]
+                tokens = [TextTokens.of(t, self._dimensions) for t in self._encoder.encode_tokens(texts[part])]
                 own = keys[start + part.start : start + part.stop]
                 path = write_segment(self._folder, own, tokens, self._model, self._dimensions)
                 self._open[path] = Segment(path, self._model, self._dimensions)

@@ -27,7 +27,7 @@ from evidence_assets.retrieval.corpus_files import keys_of
 from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
 from evidence_assets.retrieval.token_cache import KeptTexts, Keys, TextTokens, TokenCache, in_segments, write_segment
 from evidence_assets.transport import TokenPool
-from evidence_assets.transport.pool import Texts
+from evidence_assets.transport.pool import TextCollection
 
 VERSION = "3"
 TEXTS_AT_ONCE = 2048
@@ -88,7 +88,7 @@ def build(
             nonlocal chunks
             flat = chain.from_iterable(texts)
             while block := list(islice(flat, TEXTS_AT_ONCE)):
-                pieces.add([own or ("",) for own in encoder.pieces(block)])
+                pieces.add([own or ("",) for own in encoder.split_tokens(block)])
                 forms.add([word_forms(text) for text in block])
                 chunks += len(block)
                 yield block
@@ -109,7 +109,7 @@ def build(
 
 def encoded(encoder: Encoder, texts: Sequence[str]) -> list[TextTokens]:
     """The tokens of a block of texts, as they are kept."""
-    return [TextTokens.of(tokens, encoder.dimensions) for tokens in encoder.tokens(texts)] if texts else []
+    return [TextTokens.of(tokens, encoder.dimensions) for tokens in encoder.encode_tokens(texts)] if texts else []
 
 
 def _write_segments(
@@ -177,7 +177,7 @@ TILE = 1 << 16
 """Tokens of a tile: what is in memory of a pool at a time."""
 
 
-class TokenTexts(Texts):
+class TokenTexts(TextCollection):
     """Texts; the ``i``-th is made of the kept texts ``members[bounds[i] : bounds[i + 1]]``, at least one, end to end.
 
     ``terms``, ``reading``: What the corpus says of the tokens' forms, and how they are weighed by it.
@@ -207,7 +207,7 @@ class TokenTexts(Texts):
             self._values[segment] = self._terms.values(self._kept.segments[segment].terms, self._reading)
         return self._values[segment]
 
-    def some(self, chosen: Sequence[int] | Ints) -> TokenPool:
+    def select(self, chosen: Sequence[int] | Ints) -> TokenPool:
         """Some of the texts, in the order asked, in memory."""
         kept, places, lengths = self._kept, list[tuple[int, slice]](), list[int]()
         for text in chosen:
@@ -235,4 +235,4 @@ class TokenTexts(Texts):
         of_tile = np.cumsum(np.add.reduceat(lengths, self._bounds[:-1])) // TILE
         starts = np.flatnonzero(np.concatenate([[True], of_tile[1:] != of_tile[:-1]]))
         for start, end in pairwise([*starts.tolist(), len(self)]):
-            yield start, self.some(range(start, end))
+            yield start, self.select(range(start, end))

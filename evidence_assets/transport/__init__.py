@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from . import costs as costs
-from .exact import Pair, strongest_pairs
-from .ground_cost import Cost, GroundCost, ground_cost, ground_costs
+from .exact import TokenPair, find_strongest_pairs
+from .ground_cost import CostLike, GroundCost, get_ground_cost, list_ground_costs
 from .measure import TokenMeasure
-from .pool import Texts, TokenPool
-from .search import TopK, top_k
+from .pool import TextCollection, TokenPool
+from .search import NearestTexts, find_nearest_texts
 
 __all__ = [
-    "Cost",
+    "CostLike",
     "GroundCost",
-    "Pair",
-    "Texts",
+    "NearestTexts",
+    "TextCollection",
     "TokenMeasure",
+    "TokenPair",
     "TokenPool",
-    "TopK",
-    "ground_cost",
-    "ground_costs",
-    "strongest_pairs",
-    "top_k",
+    "find_nearest_texts",
+    "find_strongest_pairs",
+    "get_ground_cost",
+    "list_ground_costs",
 ]

@@ -21,17 +21,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evidence_assets.models.inference import thread_pools
+from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import Array
 
-from .ground_cost import UNIT, GroundCost, Workspace
-from .pool import Texts, TokenPool
+from .ground_cost import ROUNDING_UNIT, GroundCost, Workspace
+from .pool import TextCollection, TokenPool
 
 BLOCK_TOKENS = 768
 """Rows of a block on a processor: what is computed of them stays in the second-level cache."""
 DEVICE_TOKENS = 1 << 16
 """Rows of a block on a device."""
-REGISTER = 8
+REGISTER_WIDTH = 8
 """Query tokens are filled up to whole vector registers: 24 are multiplied a third faster than 22."""
 
 
@@ -45,7 +45,7 @@ def dual_bound(a: Array, b: Array, costs: Array, potentials: Array) -> float:
     return float((potentials @ a + reduced @ b).max())
 
 
-def text_bounds(
+def bound_texts(
     costs: torch.Tensor, a: Array, masses: torch.Tensor, owner: torch.Tensor, texts: int, potential: Array
 ) -> torch.Tensor:
     """Dual bounds of the texts of a block, ``owner`` that of each row; minus infinity where float32 gave up."""
@@ -53,13 +53,13 @@ def text_bounds(
     reduced = (costs - u[:, None]).amin(dim=0).double()
     # Any u bounds, so its own rounding costs nothing. Rounding keeps order, so that the least difference as computed is
     # the least one rounded, which is off by at most one unit of its own size.
-    reduced.sub_(reduced.abs(), alpha=2 * UNIT).mul_(masses)
+    reduced.sub_(reduced.abs(), alpha=2 * ROUNDING_UNIT).mul_(masses)
     values = torch.zeros(texts, dtype=torch.float64, device=costs.device).index_add_(0, owner, reduced)
     values += float(a @ u.double().cpu().numpy())
     return values.masked_fill_(~values.isfinite(), -torch.inf)
 
 
-class Pass:
+class BoundPass:
     """One reading of a pool that bounds every text from below, for all queries at once.
 
     ``points``, ``masses``, ``potentials``: Of each query: its tokens with mass, their masses, and dual potentials that
@@ -79,7 +79,7 @@ class Pass:
         self._cost, self._masses, self._potentials = cost, masses, potentials
         self._device, self._by_numpy = torch.device(device), by_numpy
         self._edges = np.cumsum([0, *map(len, points)]).tolist()
-        self._tokens = -(-self._edges[-1] // REGISTER) * REGISTER
+        self._tokens = -(-self._edges[-1] // REGISTER_WIDTH) * REGISTER_WIDTH
         self._features = tuple(self._padded(f) for f in cost.features(np.concatenate(points)))
 
     def _padded(self, feature: NDArray[np.float32]) -> torch.Tensor:
@@ -87,7 +87,7 @@ class Pass:
         rows[: len(feature)] = feature
         return torch.from_numpy(rows).to(self._device)
 
-    def run(self, texts: Texts, temperature: float, threads: int) -> list[Array]:
+    def run(self, texts: TextCollection, temperature: float, threads: int) -> list[Array]:
         """Bounds of all texts for each query."""
         bounds = torch.empty((len(self._masses), len(texts)), dtype=torch.float64, device=self._device)
         precision = torch.get_float32_matmul_precision()
@@ -109,7 +109,7 @@ class Pass:
 
         def work(share: list[tuple[int, int]]) -> None:
             # Blocks are the unit of parallel work, so libraries must not start threads of their own inside one.
-            with thread_pools().limit(limits=1, user_api="openmp"):
+            with native_thread_pools().limit(limits=1, user_api="openmp"):
                 room = Workspace(self._tokens, most, pool.vectors.shape[1], self._device, self._by_numpy)
                 for first, last in share:
                     bounds[:, first:last] = self._block(pool, weights, factors, room, first, last)
@@ -131,7 +131,7 @@ class Pass:
         weight = self._moved(masses[low:high][kept])
         owner = self._moved(np.repeat(np.arange(last - first), np.diff(pool.offsets[first : last + 1]))[kept])
         parts = [
-            text_bounds(costs[a:b], self._masses[q], weight, owner, last - first, self._potentials[q])
+            bound_texts(costs[a:b], self._masses[q], weight, owner, last - first, self._potentials[q])
             for q, (a, b) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True))
         ]
         return torch.stack(parts)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evidence_assets.models.inference import one_product_thread
+from evidence_assets.models.inference import single_threaded_blas
 from evidence_assets.models.vectors import Array
 
-from .ground_cost import Cost, ground_cost
+from .ground_cost import CostLike, get_ground_cost
 from .measure import TokenMeasure
 
 # POT stops early past this many pivots and only warns; problems here need a few thousand.
@@ -26,7 +26,7 @@ class Solution:
 
 
 @dataclass(frozen=True)
-class Pair:
+class TokenPair:
     """One cell of a plan: which tokens, how much mass moves between them and at what cost a unit."""
 
     source: int
@@ -35,7 +35,7 @@ class Pair:
     cost: float
 
 
-def solve(a: Array, b: Array, costs: Array) -> Solution:
+def solve_transport(a: Array, b: Array, costs: Array) -> Solution:
     r"""Solve :math:`\min_{T \ge 0} \langle C, T \rangle,\ T\mathbf 1 = a,\ T^\top \mathbf 1 = b` by network simplex.
 
     Tokens without mass are left out of the problem, which does not change its value.
@@ -61,13 +61,13 @@ def solve(a: Array, b: Array, costs: Array) -> Solution:
     return Solution(float(log["cost"]), transport, potential)
 
 
-def strongest_pairs(x: TokenMeasure, y: TokenMeasure, cost: Cost = "jsd", limit: int = 10) -> list[Pair]:
+def find_strongest_pairs(x: TokenMeasure, y: TokenMeasure, cost: CostLike = "jsd", limit: int = 10) -> list[TokenPair]:
     """The cells of the optimal plan that move mass, most mass first, then by cost and by position."""
-    with one_product_thread():
-        costs = ground_cost(cost).matrix(x.points, y.points)
-    moved = solve(x.masses, y.masses, costs).plan
+    with single_threaded_blas():
+        costs = get_ground_cost(cost).matrix(x.points, y.points)
+    moved = solve_transport(x.masses, y.masses, costs).plan
     sources, targets = np.nonzero(moved > 0)
     mass, price = moved[sources, targets], costs[sources, targets]
     # Twelve digits: two masses that differ by the solver's rounding alone are equal and fall back on cost.
     order = np.lexsort((targets, sources, price.round(12), -mass.round(12)))[:limit]
-    return [Pair(int(sources[i]), int(targets[i]), float(mass[i]), float(price[i])) for i in order]
+    return [TokenPair(int(sources[i]), int(targets[i]), float(mass[i]), float(price[i])) for i in order]

@@ -15,13 +15,13 @@ from evidence_assets.text.spelling import nearest
 from .measure import TokenMeasure
 
 Array32 = NDArray[np.float32]
-UNIT = 2.0**-24
+ROUNDING_UNIT = 2.0**-24
 """Greatest relative error of one rounding to float32."""
 
 
-def gamma(terms: int) -> float:
+def sum_error(terms: int) -> float:
     """Greatest relative error of a float32 sum of so many products."""
-    return terms * UNIT / (1 - terms * UNIT)
+    return terms * ROUNDING_UNIT / (1 - terms * ROUNDING_UNIT)
 
 
 class Workspace:
@@ -124,22 +124,22 @@ class GroundCost(ABC):
         return work.products(len(x))[0].fill_(-torch.inf)
 
 
-Cost = str | GroundCost
+CostLike = str | GroundCost
 _REGISTERED: dict[str, GroundCost] = {}
 
 
-def register(cost: type[GroundCost]) -> type[GroundCost]:
+def register_cost(cost: type[GroundCost]) -> type[GroundCost]:
     """Make a cost known by its name; a decorator of its class."""
     _REGISTERED[cost.name] = cost()
     return cost
 
 
-def ground_costs() -> dict[str, GroundCost]:
+def list_ground_costs() -> dict[str, GroundCost]:
     """All costs by their names, in the order of these."""
     return dict(sorted(_REGISTERED.items()))
 
 
-def ground_cost(cost: Cost) -> GroundCost:
+def get_ground_cost(cost: CostLike) -> GroundCost:
     """The cost of that name; a cost itself is handed through.
 
     Raises ValueError where there is none: it names the one whose name is most like it.
@@ -148,5 +148,5 @@ def ground_cost(cost: Cost) -> GroundCost:
         return cost
     if cost not in _REGISTERED:
         near = nearest(cost, _REGISTERED)
-        raise ValueError(f"there is no cost {cost!r}; known: {', '.join(ground_costs())}; did you mean {near!r}?")
+        raise ValueError(f"there is no cost {cost!r}; known: {', '.join(list_ground_costs())}; did you mean {near!r}?")
     return _REGISTERED[cost]

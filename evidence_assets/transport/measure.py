@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from evidence_assets.models.vectors import Array
 
 
-def check_numbers(values: NDArray[Any], what: str, non_negative: bool = False) -> None:
+def check_finite(values: NDArray[Any], what: str, non_negative: bool = False) -> None:
     """Raise a ValueError that names the first position that is not finite (or is negative where that is barred)."""
     wrong = ~np.isfinite(values)
     if non_negative:
@@ -24,7 +24,7 @@ def check_numbers(values: NDArray[Any], what: str, non_negative: bool = False) -
         raise ValueError(f"{what}[{place}] is {value}: every number must be {rule}")
 
 
-def normalised(weights: ArrayLike) -> Array:
+def normalise_masses(weights: ArrayLike) -> Array:
     """Masses that sum to 1; weights that are all zero fall back to uniform."""
     w = np.asarray(weights, dtype=np.float64)
     top = w.max()
@@ -56,8 +56,8 @@ class TokenMeasure:
             raise ValueError(f"points have shape {p.shape}: give at least one token as a row of at least one number")
         if w.shape != (len(p),):
             raise ValueError(f"weights have shape {w.shape}: give one number for each of the {len(p)} tokens")
-        check_numbers(p, "points")
-        check_numbers(w, "weights", non_negative=True)
+        check_finite(p, "points")
+        check_finite(w, "weights", non_negative=True)
         object.__setattr__(self, "points", p)
         object.__setattr__(self, "weights", w)
 
@@ -67,4 +67,4 @@ class TokenMeasure:
     @property
     def masses(self) -> Array:
         """The weights, normalised to 1."""
-        return normalised(self.weights)
+        return normalise_masses(self.weights)

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.vectors import Array
 
-from .ground_cost import Cost, ground_cost
+from .ground_cost import CostLike, get_ground_cost
 from .measure import TokenMeasure
 
 
-class Texts(ABC):
+class TextCollection(ABC):
     """Texts with their tokens, of which a few at a time are read."""
 
     @abstractmethod
@@ -27,19 +27,19 @@ class Texts(ABC):
         """Numbers of a token's vector."""
 
     @abstractmethod
-    def some(self, chosen: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
+    def select(self, chosen: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
         """Some of the texts, in the order asked, in memory."""
 
     @abstractmethod
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
         """All texts in order, each part with the number of its first."""
 
-    def measure(self, text: int, cost: Cost, temperature: float = 1.0) -> TokenMeasure:
+    def measure(self, text: int, cost: CostLike, temperature: float = 1.0) -> TokenMeasure:
         """One text as a measure under a cost, in float64: what every exact distance is computed from."""
-        return self.some([text]).measure(0, cost, temperature)
+        return self.select([text]).measure(0, cost, temperature)
 
 
-class TokenPool(Texts):
+class TokenPool(TextCollection):
     r"""Texts as token measures, stored end to end.
 
     A store is three plain arrays, each of which ``np.save`` writes and ``np.load(..., mmap_mode="r")`` opens:
@@ -79,7 +79,7 @@ class TokenPool(Texts):
     def dimensions(self) -> int:
         return int(self.vectors.shape[1])
 
-    def some(self, chosen: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
+    def select(self, chosen: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
         """Some of the texts, in the order asked."""
         rows = [slice(int(self.offsets[text]), int(self.offsets[text + 1])) for text in chosen]
         offsets = np.concatenate([[0], np.cumsum([own.stop - own.start for own in rows])]).astype(np.int64)
@@ -91,9 +91,9 @@ class TokenPool(Texts):
         if len(self):
             yield 0, self
 
-    def measure(self, text: int, cost: Cost, temperature: float = 1.0) -> TokenMeasure:
+    def measure(self, text: int, cost: CostLike, temperature: float = 1.0) -> TokenMeasure:
         rows = slice(int(self.offsets[text]), int(self.offsets[text + 1]))
-        return ground_cost(cost).measure(self.vectors[rows], self.weights[rows], temperature)
+        return get_ground_cost(cost).measure(self.vectors[rows], self.weights[rows], temperature)
 
     def masses(self) -> Array:
         """Weights normalised to 1 within each text; uniform where all of a text are zero."""

@@ -18,27 +18,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.models.inference import one_product_thread
+from evidence_assets.models.inference import single_threaded_blas
 from evidence_assets.models.vectors import Array
 
-from .bounds import Pass, dual_bound
-from .exact import solve
-from .ground_cost import Cost, GroundCost, ground_cost
+from .bounds import BoundPass, dual_bound
+from .exact import solve_transport
+from .ground_cost import CostLike, GroundCost, get_ground_cost
 from .measure import TokenMeasure
-from .pool import Texts
+from .pool import TextCollection
 
-SEEDS = 16  # texts solved before the pass; more sharpen the bounds little
-KEPT_POTENTIALS = 24  # potentials tried on a text before it is solved
+SEED_TEXTS = 16  # texts solved before the pass; more sharpen the bounds little
+MAX_POTENTIALS = 24  # potentials tried on a text before it is solved
 SLACK = 1e-10  # what float64 may lose in a bound; distances are equal to 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class TopK:
+class NearestTexts:
     """The nearest texts, ascending by distance, ties by position, and how many needed an exact solve."""
 
     indices: NDArray[np.int64]
     distances: Array
-    solved: int
+    n_solved: int
 
 
 class _Query:
@@ -60,16 +60,16 @@ class _Query:
         b, points = b[kept], other.points[kept]
         costs = self.cost.matrix(self.points, points)
         if not always and np.isfinite(self.reach):
-            tried = np.stack(self.potentials[-KEPT_POTENTIALS:])
+            tried = np.stack(self.potentials[-MAX_POTENTIALS:])
             if dual_bound(self.masses, b, costs, tried) > self.reach + SLACK * (1 + abs(self.reach)):
                 return
-        solution = solve(self.masses, b, costs)
+        solution = solve_transport(self.masses, b, costs)
         self.found[text] = solution.value
         self.potentials.append(solution.potential)
         if len(self.found) >= self.k:
             self.reach = float(np.partition(list(self.found.values()), self.k - 1)[self.k - 1])
 
-    def finish(self, bounds: Array, pool: Texts, temperature: float) -> TopK:
+    def finish(self, bounds: Array, pool: TextCollection, temperature: float) -> NearestTexts:
         for text in np.argsort(bounds, kind="stable"):
             if bounds[text] > self.reach + SLACK * (1 + abs(self.reach)):
                 break
@@ -77,25 +77,25 @@ class _Query:
                 self.visit(int(text), pool.measure(int(text), self.cost, temperature))
         ranked = sorted(self.found.items(), key=lambda item: (item[1], item[0]))[: self.k]
         indices = np.array([i for i, _ in ranked], dtype=np.int64)
-        return TopK(indices, np.array([d for _, d in ranked], dtype=np.float64), len(self.found))
+        return NearestTexts(indices, np.array([d for _, d in ranked], dtype=np.float64), len(self.found))
 
 
-def processors() -> int:
+def count_processors() -> int:
     """Processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def top_k(
+def find_nearest_texts(
     asked: Sequence[TokenMeasure],
-    pool: Texts,
+    pool: TextCollection,
     k: int,
-    cost: Cost = "jsd",
+    cost: CostLike = "jsd",
     temperature: float = 1.0,
     threads: int | None = None,
     device: str = "cpu",
-) -> list[TopK]:
+) -> list[NearestTexts]:
     """Exact k nearest texts of a pool for each query, under the optimal transport cost.
 
     ``asked``: Queries as measures under the cost, which share the work on the pool (the options of a question).
@@ -107,29 +107,29 @@ def top_k(
 
     >>> from evidence_assets.transport import TokenPool
     >>> pool = TokenPool([[5.0], [0.0]], [0, 1, 2], [1, 1])
-    >>> (nearest,) = top_k([TokenMeasure([[1.0]], [1])], pool, 1, cost="euclidean")
+    >>> (nearest,) = find_nearest_texts([TokenMeasure([[1.0]], [1])], pool, 1, cost="euclidean")
     >>> nearest.indices.tolist(), nearest.distances.tolist()
     ([1], [1.0])
     """
     if k < 1:
         raise ValueError(f"k is {k}: ask for at least one text")
-    ground = ground_cost(cost)
+    ground = get_ground_cost(cost)
     queries = [_Query(m, k, ground) for m in asked]
     if not queries:
         return []
     if not len(pool):
-        return [TopK(np.empty(0, dtype=np.int64), np.empty(0), 0) for _ in queries]
+        return [NearestTexts(np.empty(0, dtype=np.int64), np.empty(0), 0) for _ in queries]
     for q in queries:
         if q.points.shape[1] != pool.dimensions:
             raise ValueError(f"the query's points have {q.points.shape[1]} dimensions, the pool's {pool.dimensions}")
-    with one_product_thread():
-        return _solve_nearest(queries, pool, ground, temperature, threads or processors(), device)
+    with single_threaded_blas():
+        return _solve_nearest(queries, pool, ground, temperature, threads or count_processors(), device)
 
 
 def _solve_nearest(
-    queries: Sequence[_Query], pool: Texts, ground: GroundCost, temperature: float, threads: int, device: str
-) -> list[TopK]:
-    seeds = np.unique(np.linspace(0, len(pool) - 1, min(SEEDS, len(pool))).astype(np.int64))
+    queries: Sequence[_Query], pool: TextCollection, ground: GroundCost, temperature: float, threads: int, device: str
+) -> list[NearestTexts]:
+    seeds = np.unique(np.linspace(0, len(pool) - 1, min(SEED_TEXTS, len(pool))).astype(np.int64))
     for text in seeds:
         measure = pool.measure(int(text), ground, temperature)
         for q in queries:
@@ -138,6 +138,6 @@ def _solve_nearest(
         bounds = [np.full(len(pool), -np.inf) for _ in queries]
     else:
         potentials = [np.mean(q.potentials, axis=0) for q in queries]
-        reading = Pass(ground, [q.points for q in queries], [q.masses for q in queries], potentials, device)
+        reading = BoundPass(ground, [q.points for q in queries], [q.masses for q in queries], potentials, device)
         bounds = reading.run(pool, temperature, threads)
     return [q.finish(b, pool, temperature) for q, b in zip(queries, bounds, strict=True)]

@@ -65,8 +65,10 @@ def miniature(
         patch.setenv(VARIABLE, opted)
         patch.setattr(solvers, "generator", lambda settings: Model(settings.name))
         for module in (kbloom, sample_model):
-            patch.setattr(module, "masked_lm", lambda lake, settings: masked(settings.name))
-        patch.setattr("evidence_assets.systems.a2q.classifier_tuning.EMBEDDED", str(make_cross_encoder(root / "tiny")))
+            patch.setattr(module, "get_masked_lm", lambda lake, settings: masked(settings.name))
+        patch.setattr(
+            "evidence_assets.systems.a2q.classifier_tuning.EMBEDDED_ENCODER", str(make_cross_encoder(root / "tiny"))
+        )
         with small_world(root / "world", lines, patch) as world:
             official_files(world.lake.raw)
             chosen = [c for cell in claimed(cells(), profile, table) for c in cell.sources]

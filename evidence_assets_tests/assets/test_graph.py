@@ -31,7 +31,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     write_triples(made.raw, [("aspirin", "may_treat", "fever"), ("aspirin", "may_treat", "headache")], "other.tsv")
     model = WordEncoder()
     for module in (component, inputs):
-        monkeypatch.setattr(module, "encoder", lambda settings: model)
+        monkeypatch.setattr(module, "get_encoder", lambda settings: model)
     return made
 
 

@@ -18,7 +18,7 @@ from evidence_assets.assets.resources import STEP_VARIABLE, block_mapper, execut
 from evidence_assets.definitions import defs
 from evidence_assets.experiment import corpus_building
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.registry import encoder, model_key
+from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.retrieval import embedding
 from evidence_assets.retrieval.embedding import embed
 
@@ -81,7 +81,7 @@ def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(STEP_VARIABLE, "a_step")
     monkeypatch.setattr(resources, "_stated", lambda needs: {"num_cpus": 1})
     settings = profiles.load().encoder
-    model, texts = encoder(settings), [f"Sentence {i} says " + "that " * (i % 9) + "much." for i in range(60)]
+    model, texts = get_encoder(settings), [f"Sentence {i} says " + "that " * (i % 9) + "much." for i in range(60)]
     chunks = pl.DataFrame(
         {
             "chunk_id": [f"{i:04d}" for i in range(60)],

@@ -13,7 +13,7 @@ from evidence_assets.experiment.evidence.selection import build_questions
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import impact, trace
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.registry import encoder
+from evidence_assets.models.registry import get_encoder
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.models.tiny import make_encoder
 
@@ -86,8 +86,8 @@ def test_the_second_encoder_ranks_otherwise_and_overwrites_nothing(world: SmallW
     (question,) = build_questions(
         world.rows("questions", "questions/mcqa").filter(pl.col("question_id") == best["question_id"])
     )
-    model = encoder(profiles.load().using({"encoder": "tiny_b"}).encoder)
-    query = model.sentences([question.query(dict(question.hypotheses)[best["option"]])])[0]
+    model = get_encoder(profiles.load().with_models({"encoder": "tiny_b"}).encoder)
+    query = model.encode_sentences([question.query(dict(question.hypotheses)[best["option"]])])[0]
     kept = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
     vector = kept.filter(pl.col("chunk_id") == best["source_id"])["vector"][0].to_numpy().astype(np.float32)
     assert best["score"] == pytest.approx(float(vector @ query), abs=1e-3), "its vectors are compared with each other"

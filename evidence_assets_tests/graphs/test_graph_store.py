@@ -19,11 +19,11 @@ from evidence_assets_tests.systems.small_models import WordEncoder
 
 def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
     graph, encoder = small_graph(tmp_path), WordEncoder()
-    names = encoder.sentences(graph.names.to_list())
+    names = encoder.encode_sentences(graph.names.to_list())
     for vectors in (graph.node_vectors, graph.passage_vectors("node")):
         np.testing.assert_allclose(vectors, names, atol=1e-6)
     sentences = [graph.sentence(edge) for edge in range(graph.arrays.n_edges)]
-    np.testing.assert_allclose(graph.passage_vectors("edge"), encoder.sentences(sentences), atol=1e-6)
+    np.testing.assert_allclose(graph.passage_vectors("edge"), encoder.encode_sentences(sentences), atol=1e-6)
     with pytest.raises(StaleInput, match="open it with an encoder"):
         _ = graph_of_rows("plain", *merged(tmp_path)).node_vectors
 
@@ -37,7 +37,7 @@ def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
     assert build_name_vectors(tmp_path / "v", more, model, "m", "2", 10**9) == (3, 2)
     assert model.asked == ["a", "c", "b", "d"]
     np.testing.assert_array_equal(
-        np.load(tmp_path / "v" / "vectors.npy"), model.sentences(["a", "d", "b"]).astype(np.float16)
+        np.load(tmp_path / "v" / "vectors.npy"), model.encode_sentences(["a", "d", "b"]).astype(np.float16)
     )
     assert build_name_vectors(tmp_path / "v", more, model, "other model", "2", 10**9) == (3, 0)
 
@@ -46,6 +46,6 @@ def test_texts_longer_than_the_encoder_reads_are_the_mean_of_their_chunks() -> N
     model = WordEncoder()
     long = " ".join(f"Sentence number {i} speaks of things." for i in range(40))
     short, whole = encoded(model, ["One.", long])
-    np.testing.assert_allclose(short, model.sentences(["One."])[0], atol=1e-6)
+    np.testing.assert_allclose(short, model.encode_sentences(["One."])[0], atol=1e-6)
     assert abs(np.linalg.norm(whole) - 1) < 1e-5
     assert encoded(model, []).shape == (0, model.dimensions)

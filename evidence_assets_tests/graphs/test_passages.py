@@ -50,10 +50,10 @@ def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.Monke
     whole, _, _ = passages(BASE)
 
     class Breaks(WordEncoder):
-        def sentences(self, texts: Sequence[str]) -> FloatArray:
+        def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
             if len(self.asked) >= 6:
                 raise OSError("the card fell off the bus")
-            return super().sentences(texts)
+            return super().encode_sentences(texts)
 
     encoder = Breaks()
     with pytest.raises(OSError, match="fell off"):

@@ -13,24 +13,24 @@ import numpy.typing as npt
 import pytest
 
 from evidence_assets.harvest.bertnet_prompts import (
-    fits,
     mine_bertnet_prompts,
-    reworded,
-    weights,
+    reword_prompt,
+    score_prompt_fit,
+    weigh_prompts,
 )
 from evidence_assets.harvest.prompt_mining import (
+    EntityPair,
     MiningModels,
-    Pair,
     bert_score,
     bleu,
     certainty,
     extract_keywords,
+    find_substitutes,
     infill_prompts,
     mean_probability,
     mine_prompts,
-    substitutes,
-    to_prompt,
-    written_sentences,
+    restore_slots,
+    write_sentences,
 )
 from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, missing_slot
 from evidence_assets.text.words import words_of
@@ -54,7 +54,7 @@ def vector(word: str) -> npt.NDArray[np.float64]:
 class Meanings:
     """An encoder whose sentences are the sums of their words."""
 
-    def sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+    def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         return np.stack([np.sum([vector(word) for word in words_of(text)], axis=0) for text in texts])
 
 
@@ -97,16 +97,19 @@ def test_keywords_are_the_words_nearest_to_the_sentence() -> None:
 
 
 def test_substitutes_are_likely_and_mean_the_same() -> None:
-    assert substitutes(PROMPT, "capital", PAIRS, models(), 5) == ["seat", "city"]  # banana is likelier, Paris an entity
-    assert substitutes(PROMPT, "capital", PAIRS, models(), 1) == ["seat"]
+    assert find_substitutes(PROMPT, "capital", PAIRS, models(), 5) == [
+        "seat",
+        "city",
+    ]  # banana is likelier, Paris an entity
+    assert find_substitutes(PROMPT, "capital", PAIRS, models(), 1) == ["seat"]
 
 
 def test_entities_go_back_to_slots() -> None:
-    assert to_prompt("The capital of France is Paris.", "Paris", "France") == "The capital of <TAIL> is <HEAD>."
-    assert to_prompt("egg white is in egg", "egg white", "egg") == "<HEAD> is in <TAIL>"
-    assert to_prompt("Paris is a capital", "Paris", "France") is None
-    assert to_prompt("Parisian France", "Paris", "France") is None
-    assert to_prompt("Paris, Paris in France", "Paris", "France") is None
+    assert restore_slots("The capital of France is Paris.", "Paris", "France") == "The capital of <TAIL> is <HEAD>."
+    assert restore_slots("egg white is in egg", "egg white", "egg") == "<HEAD> is in <TAIL>"
+    assert restore_slots("Paris is a capital", "Paris", "France") is None
+    assert restore_slots("Parisian France", "Paris", "France") is None
+    assert restore_slots("Paris, Paris in France", "Paris", "France") is None
 
 
 def test_mining_keeps_the_best_and_normalises() -> None:
@@ -191,7 +194,7 @@ def test_certainty_is_floored_and_as_printed() -> None:
 SEAT, GOVERNED, RUN = "the seat of <TAIL> is <HEAD>", "<TAIL> is governed out of <HEAD>", "from <HEAD> one runs <TAIL>"
 
 
-def by_seeds(asked: Sequence[tuple[str, Pair]]) -> list[float]:
+def by_seeds(asked: Sequence[tuple[str, EntityPair]]) -> list[float]:
     """A seed pair fits by how long the prompt is, a mixed one hardly; the last prompt cannot tell them apart."""
     return [-len(prompt) / 10 if pair in PAIRS or prompt == RUN else -9.0 for prompt, pair in asked]
 
@@ -212,28 +215,28 @@ def test_what_is_reworded_is_reworded_again_until_nothing_is_new() -> None:
         asked.extend(sentences)
         return [told.get(sentence, []) for sentence in sentences]
 
-    found = reworded(PROMPT, PAIRS[:1], paraphrase)
+    found = reword_prompt(PROMPT, PAIRS[:1], paraphrase)
     assert [text.lower() for text in found] == [SEAT.lower(), GOVERNED.lower()]
     assert asked.count("Paris is the capital of France.") == 3, "two rounds that bring something, and one that does not"
-    assert reworded(PROMPT, PAIRS, lambda sentences: [["no slot"] for _ in sentences]) == []
+    assert reword_prompt(PROMPT, PAIRS, lambda sentences: [["no slot"] for _ in sentences]) == []
 
 
 def test_a_prompt_is_as_good_as_it_tells_seeds_from_mixed_pairs() -> None:
-    asked: list[Pair] = []
+    asked: list[EntityPair] = []
 
-    def score(rows: Sequence[tuple[str, Pair]]) -> list[float]:
+    def score(rows: Sequence[tuple[str, EntityPair]]) -> list[float]:
         asked.extend(pair for _, pair in rows)
         return by_seeds(rows)
 
-    [seat, run] = fits([SEAT, RUN], PAIRS, score)
+    [seat, run] = score_prompt_fit([SEAT, RUN], PAIRS, score)
     mixed = {("Paris", "Italy"), ("Rome", "France")}
     assert set(asked) == {*PAIRS, *mixed}
     assert seat == pytest.approx(-len(SEAT) / 10 + 4.5) and run == pytest.approx(-len(RUN) / 20)
-    assert fits([SEAT], PAIRS[:1], by_seeds) == [-len(SEAT) / 10], "one pair cannot be mixed"
+    assert score_prompt_fit([SEAT], PAIRS[:1], by_seeds) == [-len(SEAT) / 10], "one pair cannot be mixed"
 
 
 def test_weights_are_a_softmax_without_its_tail() -> None:
-    share = weights([0.0, -1.0, -9.0])
+    share = weigh_prompts([0.0, -1.0, -9.0])
     assert share[2] == 0 and share[0] / share[1] == pytest.approx(math.e)
 
 
@@ -254,5 +257,5 @@ def test_written_sentences_keep_all_keywords_in_their_order() -> None:
         "France capital Paris": ["France has the capital Paris."],
     }
     orders = [(HEAD, "capital", TAIL), (TAIL, "capital", HEAD)]
-    found = written_sentences(orders, PAIRS, lambda texts: [said[text] for text in texts])
+    found = write_sentences(orders, PAIRS, lambda texts: [said[text] for text in texts])
     assert found == ["Paris is the capital of France.", "France has the capital Paris."]

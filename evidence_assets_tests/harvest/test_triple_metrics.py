@@ -13,34 +13,34 @@ from sklearn.metrics import cohen_kappa_score
 
 from evidence_assets.harvest.triple_metrics import (
     Direction,
-    canonical_fact,
+    canonical_triple,
     cohens_kappa,
+    count_extracted_entities,
     diversity,
-    entities,
-    extracted_facts,
+    find_supporting_prompts,
+    judge_relevance,
+    list_entities,
     novelty,
-    ranked_agreement,
-    relevance,
 )
 from evidence_assets.harvest.triple_scoring import (
-    Ground,
+    GroundDistance,
     ScoredSentence,
     final_scores,
+    fit_sentence_idf,
     fluency,
     nearness,
     semantic_distances,
-    sentence_idf,
 )
 
 PAIRS = [("Egg", "hen"), ("egg", "hen"), ("milk", "cow"), ("cow", "grass")]
 
 
 def test_size_diversity_novelty() -> None:
-    assert extracted_facts(PAIRS) == 8
-    assert entities(PAIRS) == {"Egg", "egg", "hen", "milk", "cow", "grass"}
+    assert count_extracted_entities(PAIRS) == 8
+    assert list_entities(PAIRS) == {"Egg", "egg", "hen", "milk", "cow", "grass"}
     assert diversity(PAIRS) == 6
     assert novelty(PAIRS, ["egg", "cow", "hen"]) == pytest.approx(50)
-    assert novelty(PAIRS, entities(PAIRS)) == 0 and math.isnan(novelty([], {"x"}))
+    assert novelty(PAIRS, list_entities(PAIRS)) == 0 and math.isnan(novelty([], {"x"}))
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=2, max_size=30))
@@ -53,24 +53,24 @@ def test_kappa_equals_scikit_learn(verdicts: list[tuple[str, str]]) -> None:
 
 def test_agreement() -> None:
     values = np.asarray([[-1.0, -9.0], [-2.0, -1.0], [-30.0, -40.0], [-31.0, -30.0]])
-    assert ranked_agreement(values, ["1-1", "1-1", "2-2", "2-2"]) == [(0,), (1,), (0,), (1,)]
-    assert ranked_agreement(values[:1], ["1-1"]) == [(0, 1)]
+    assert find_supporting_prompts(values, ["1-1", "1-1", "2-2", "2-2"]) == [(0,), (1,), (0,), (1,)]
+    assert find_supporting_prompts(values[:1], ["1-1"]) == [(0, 1)]
 
 
 def test_symmetric_and_inverse_relations_are_one_fact() -> None:
     directions = {"borders": Direction(symmetric=True), "capital_of": Direction(inverse="has_capital")}
-    assert canonical_fact(("B", "borders", "a"), directions) == canonical_fact(("A", "borders", "b"), directions)
-    assert canonical_fact(("Oslo", "capital_of", "Norway"), directions) == canonical_fact(
+    assert canonical_triple(("B", "borders", "a"), directions) == canonical_triple(("A", "borders", "b"), directions)
+    assert canonical_triple(("Oslo", "capital_of", "Norway"), directions) == canonical_triple(
         ("Norway", "has_capital", "Oslo"), directions
     )
-    assert canonical_fact(("a", "eats", "b"), directions) != canonical_fact(("b", "eats", "a"), directions)
+    assert canonical_triple(("a", "eats", "b"), directions) != canonical_triple(("b", "eats", "a"), directions)
 
 
 def test_relevance_leaves_out_seeds_and_repeats() -> None:
     directions = {"borders": Direction(symmetric=True)}
     truth = [("a", "borders", "b"), ("c", "borders", "d"), ("e", "borders", "f")]
     ranked = [("a", "borders", "b"), ("D", "borders", "c"), ("c", "borders", "d"), ("x", "borders", "y")]
-    hits, truths = relevance(ranked, truth, exclude=[("b", "borders", "a")], directions=directions)
+    hits, truths = judge_relevance(ranked, truth, exclude=[("b", "borders", "a")], directions=directions)
     assert (hits, truths) == ([True, False], 2)
 
 
@@ -83,7 +83,7 @@ def sentence(random: np.random.Generator, words: int, *, silent: int = 0) -> Sco
     return ScoredSentence(weights, random.normal(size=(words, 6)))
 
 
-def reference_distance(one: ScoredSentence, other: ScoredSentence, ground: Ground) -> float:
+def reference_distance(one: ScoredSentence, other: ScoredSentence, ground: GroundDistance) -> float:
     """Everything spelled out, with POT's solver and no shortcut."""
     a, b = one.weights / one.weights.sum(), other.weights / other.weights.sum()
     if ground == "cosine":
@@ -96,7 +96,7 @@ def reference_distance(one: ScoredSentence, other: ScoredSentence, ground: Groun
 
 @pytest.mark.parametrize("ground", ["cosine", "euclidean"])
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 3), (3, 1), (2, 2), (2, 3), (5, 4)])
-def test_distances_equal_pot(ground: Ground, sizes: tuple[int, int]) -> None:
+def test_distances_equal_pot(ground: GroundDistance, sizes: tuple[int, int]) -> None:
     random = np.random.default_rng(hash(sizes) % 1000)
     candidates = [sentence(random, sizes[0] + 2, silent=2) for _ in range(7)]
     seeds = [sentence(random, sizes[1] + 3, silent=3) for _ in range(3)]
@@ -116,7 +116,7 @@ def test_scaling_vectors_changes_the_euclidean_distance_only() -> None:
 
 def test_template_words_weigh_nothing() -> None:
     sentences = [["Rome", "lies", "in", "Italy"], ["Oslo", "lies", "in", "Norway"], ["Rome", "lies", "in", "Lazio"]]
-    idf = sentence_idf(sentences)
+    idf = fit_sentence_idf(sentences)
     assert idf("Oslo") == idf("never-seen") == pytest.approx(math.log(2.5 / 1.5))
     assert idf("Lies") == 0
 
@@ -133,7 +133,7 @@ def test_fluency_forms() -> None:
 
 
 @pytest.mark.parametrize("ground", ["cosine", "euclidean"])
-def test_to_the_letter_far_pairs_come_first(ground: Ground) -> None:
+def test_to_the_letter_far_pairs_come_first(ground: GroundDistance) -> None:
     distances, fluent = np.linspace(0, 5.0, 30), np.ones(30)
     assert (np.diff(final_scores(nearness(distances, 5, ground), fluent)) < 0).all()
     literal = final_scores(nearness(distances, 5, "cosine"), fluent, "distance", distances)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.harvest import tuple_search
-from evidence_assets.harvest.tuple_search import SHAPES, FoundPair, Query, Shape, Variant, search_tuples
+from evidence_assets.harvest.tuple_search import SHAPES, FillQuery, ScoredPair, ScoreForm, Shape, search_tuples
 
 WORDS = ("ash", "birch", "cedar", "elm", "fir")
 
@@ -25,7 +25,7 @@ class TableModel:
         self.seed, self.words, self.grain = seed, words, grain
         self.queries = self.calls = 0
 
-    def row(self, query: Query) -> npt.NDArray[np.float64]:
+    def row(self, query: FillQuery) -> npt.NDArray[np.float64]:
         entropy = [self.seed, query.prompt, *query.shape, len(query.filled), *query.filled]
         logits = np.random.default_rng(entropy).normal(scale=2.0, size=self.words + 1)
         log_probs = logits - np.log(np.exp(logits).sum())
@@ -33,15 +33,15 @@ class TableModel:
             log_probs = np.round(log_probs / self.grain) * self.grain
         return log_probs[: self.words]
 
-    def __call__(self, queries: Sequence[Query]) -> npt.NDArray[np.float64]:
+    def __call__(self, queries: Sequence[FillQuery]) -> npt.NDArray[np.float64]:
         self.calls += 1
         self.queries += len(queries)
         return np.stack([self.row(query) for query in queries])
 
 
 def every_pair(
-    model: TableModel, words: Sequence[str], weights: Sequence[float], shapes: Sequence[Shape], variant: Variant
-) -> list[FoundPair]:
+    model: TableModel, words: Sequence[str], weights: Sequence[float], shapes: Sequence[Shape], variant: ScoreForm
+) -> list[ScoredPair]:
     share = np.asarray(weights) / np.sum(weights)
     pairs = []
     for shape in shapes:
@@ -54,14 +54,14 @@ def every_pair(
                 value = 0.0
                 for prompt, weight in enumerate(share):
                     if weight > 0:
-                        value += weight * model.row(Query(prompt, shape, choice[:position]))[choice[position]]
+                        value += weight * model.row(FillQuery(prompt, shape, choice[:position]))[choice[position]]
                 values.append(min(value, 0.0))
             names = " ".join(words[w] for w in head), " ".join(words[w] for w in tail)
-            pairs.append(FoundPair(*names, shape, scored(values, shape, variant), tuple(values)))
+            pairs.append(ScoredPair(*names, shape, scored(values, shape, variant), tuple(values)))
     return sorted(pairs, key=lambda pair: (-pair.score, pair.head, pair.tail))
 
 
-def scored(values: Sequence[float], shape: Shape, variant: Variant) -> float:
+def scored(values: Sequence[float], shape: Shape, variant: ScoreForm) -> float:
     """The published scores, written out."""
     if variant == "kbloom":
         return sum(values)
@@ -70,7 +70,7 @@ def scored(values: Sequence[float], shape: Shape, variant: Variant) -> float:
     return (sum(values) / len(values) + entities + min(values)) / 3
 
 
-def best_of_each(pairs: Sequence[FoundPair], n: int, variant: Variant) -> list[FoundPair]:
+def best_of_each(pairs: Sequence[ScoredPair], n: int, variant: ScoreForm) -> list[ScoredPair]:
     taken: Counter[Shape | str] = Counter()
     kept = []
     for pair in pairs:
@@ -81,7 +81,7 @@ def best_of_each(pairs: Sequence[FoundPair], n: int, variant: Variant) -> list[F
     return kept
 
 
-def assert_same(found: Sequence[FoundPair], expected: Sequence[FoundPair]) -> None:
+def assert_same(found: Sequence[ScoredPair], expected: Sequence[ScoredPair]) -> None:
     assert [(pair.head, pair.tail, pair.shape) for pair in found] == [
         (pair.head, pair.tail, pair.shape) for pair in expected
     ]
@@ -92,7 +92,7 @@ def assert_same(found: Sequence[FoundPair], expected: Sequence[FoundPair]) -> No
 @pytest.mark.parametrize("weights", [(1.0,), (0.5, 0.2, 0.3)])
 @pytest.mark.parametrize("shapes", [((2, 1),), SHAPES])
 def test_top_n_equals_exhaustive_enumeration(
-    variant: Variant, weights: tuple[float, ...], shapes: tuple[Shape, ...]
+    variant: ScoreForm, weights: tuple[float, ...], shapes: tuple[Shape, ...]
 ) -> None:
     model = TableModel(3, len(WORDS))
     everything = every_pair(model, WORDS, weights, shapes, variant)
@@ -103,7 +103,7 @@ def test_top_n_equals_exhaustive_enumeration(
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from(["kbloom", "bertnet"]), st.sampled_from([0.0, 1.0]))
-def test_batches_change_nothing(seed: int, n: int, variant: Variant, grain: float) -> None:
+def test_batches_change_nothing(seed: int, n: int, variant: ScoreForm, grain: float) -> None:
     weights = (0.7, 0.3)
     results = [
         search_tuples(
@@ -122,7 +122,7 @@ def test_batches_change_nothing(seed: int, n: int, variant: Variant, grain: floa
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 8), st.integers(1, 5), st.sampled_from(["kbloom", "bertnet"]))
-def test_occurrence_cap_is_greedy_over_everything(seed: int, n: int, cap: int, variant: Variant) -> None:
+def test_occurrence_cap_is_greedy_over_everything(seed: int, n: int, cap: int, variant: ScoreForm) -> None:
     model, words = TableModel(seed, 4), WORDS[:4]
     occurrences: Counter[str] = Counter()
     taken: Counter[Shape | str] = Counter()

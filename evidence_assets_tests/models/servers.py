@@ -254,7 +254,7 @@ def model_server(generator: Generator) -> Starlette:
         asked = Request("".join(system), body["messages"][-1]["content"], body["max_tokens"], choices, schema)
         with lock:
             (found,) = generator.generate([asked])
-        if found.refused:
+        if found.is_refused:
             return JSONResponse({"error": {"message": found.finish_reason}}, 400)
         text = json.dumps({"answer": found.text}) if wrapped else found.text
         reply = chat_body(text, found.finish_reason)

@@ -13,8 +13,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
-from evidence_assets.models.inference import each_on_one_thread, fingerprint
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.models.inference import kernel_fingerprint, map_single_threaded
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.rerankers import CrossEncoderReranker
 from evidence_assets.text.prompt_text import SLOT
@@ -47,7 +47,7 @@ def texts_of(lengths: Sequence[int], seed: int) -> list[str]:
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     if request.param == "bfloat16" and torch.cpu.get_capabilities().get("amx_bf16"):
         pytest.skip("never taken by itself on a CPU with AMX")
-    return load_encoder(EMBEDDED, device="cpu", dtype=request.param)
+    return load_encoder(EMBEDDED_ENCODER, device="cpu", dtype=request.param)
 
 
 @few
@@ -58,12 +58,12 @@ def test_vectors_of_an_encoder(
     texts = texts_of([*lengths, *[lengths[0]] * 9], len(lengths))
     some = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=1, max_size=5, unique=True))
     with threads(first):
-        together, tokens = encoder.sentences(texts), encoder.tokens([texts[i] for i in some])
+        together, tokens = encoder.encode_sentences(texts), encoder.encode_tokens([texts[i] for i in some])
     with threads(second):
-        assert np.array_equal(encoder.sentences([texts[i] for i in some]), together[some])
+        assert np.array_equal(encoder.encode_sentences([texts[i] for i in some]), together[some])
         for i, found in zip(some, tokens, strict=True):
-            assert np.array_equal(encoder.sentences([texts[i]])[0], together[i])
-            assert np.array_equal(encoder.tokens([texts[i]])[0].vectors, found.vectors)
+            assert np.array_equal(encoder.encode_sentences([texts[i]])[0], together[i])
+            assert np.array_equal(encoder.encode_tokens([texts[i]])[0].vectors, found.vectors)
 
 
 @pytest.fixture(scope="module")
@@ -106,17 +106,17 @@ def test_work_runs_on_one_thread_each_in_order_and_fails_with_its_error(count: i
         return item, torch.get_num_threads()
 
     with threads(count):
-        assert list(each_on_one_thread(work, range(8))) == [(item, 1) for item in range(8)]
-        assert list(each_on_one_thread(work, [3])) == [(3, 1)]
+        assert list(map_single_threaded(work, range(8))) == [(item, 1) for item in range(8)]
+        assert list(map_single_threaded(work, [3])) == [(3, 1)]
         for items in ([9], range(12)):
             with pytest.raises(ValueError, match="nine"):
-                list(each_on_one_thread(work, items))
+                list(map_single_threaded(work, items))
 
 
 def test_vectors_of_two_kinds_of_kernels_have_two_revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    here = load_encoder(EMBEDDED, device="cpu", dtype="float32")
-    assert load_encoder(EMBEDDED, device="cpu", dtype="float32").revision == here.revision
+    here = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
+    assert load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32").revision == here.revision
     probe = np.ones((2, 3), np.float32)
-    assert fingerprint(probe) != fingerprint(np.nextafter(probe, np.float32(2)))
+    assert kernel_fingerprint(probe) != kernel_fingerprint(np.nextafter(probe, np.float32(2)))
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    assert load_encoder(EMBEDDED, device="cpu", dtype="float32").revision != here.revision
+    assert load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32").revision != here.revision

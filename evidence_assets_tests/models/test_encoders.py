@@ -14,10 +14,10 @@ import torch
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models import encoders, inference
 from evidence_assets.models import registry as models_in_use
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
-from evidence_assets.models.inference import minilm_folder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.models.inference import find_minilm_folder
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.registry import RememberingEncoder
+from evidence_assets.models.registry import CachingEncoder
 from evidence_assets_tests.models.tiny import make_encoder
 
 SAMPLE = [
@@ -42,14 +42,14 @@ class EncoderContract:
 
     def test_shapes_and_norms(self, encoder: Encoder) -> None:
         assert isinstance(encoder, Encoder) and encoder.model_id and encoder.revision
-        vectors = encoder.sentences(SAMPLE)
+        vectors = encoder.encode_sentences(SAMPLE)
         assert vectors.shape == (len(SAMPLE), encoder.dimensions) and vectors.dtype == np.float32
         assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-        assert encoder.sentences([]).shape == (0, encoder.dimensions)
-        assert encoder.tokens([]) == []
+        assert encoder.encode_sentences([]).shape == (0, encoder.dimensions)
+        assert encoder.encode_tokens([]) == []
 
     def test_offsets_point_to_the_words(self, encoder: Encoder) -> None:
-        for text, found, count in zip(SAMPLE, encoder.tokens(SAMPLE), encoder.count_tokens(SAMPLE), strict=True):
+        for text, found, count in zip(SAMPLE, encoder.encode_tokens(SAMPLE), encoder.count_tokens(SAMPLE), strict=True):
             assert found.vectors.shape == (count, encoder.dimensions) and found.vectors.dtype == np.float32
             assert found.offsets.shape == (count, 2) and found.words.shape == (count,) and len(found.tokens) == count
             assert all(0 <= a <= b <= len(text) for a, b in found.offsets)
@@ -61,16 +61,16 @@ class EncoderContract:
     def test_longer_text_is_refused_not_cut(self, encoder: Encoder) -> None:
         longest = " ".join(["a"] * encoder.max_tokens)
         assert encoder.count_tokens([longest, longest + " a"]) == [encoder.max_tokens, encoder.max_tokens + 1]
-        assert np.isfinite(encoder.sentences([longest])).all()
+        assert np.isfinite(encoder.encode_sentences([longest])).all()
         with pytest.raises(BadInput, match="cut it into chunks first"):
-            encoder.sentences([longest + " a"])
+            encoder.encode_sentences([longest + " a"])
 
 
 class TestMiniLM(EncoderContract):
     @pytest.fixture(scope="class")
     @classmethod
     def encoder(cls) -> Encoder:
-        return load_encoder(EMBEDDED, device="cpu", dtype="float32")
+        return load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
 
 
 class TestLocalFolder(EncoderContract):
@@ -84,19 +84,19 @@ def test_equals_sentence_transformers_and_the_raw_network() -> None:
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel, AutoTokenizer
 
-    folder = str(minilm_folder())
-    encoder = load_encoder(EMBEDDED, device="cpu", dtype="float32")
+    folder = str(find_minilm_folder())
+    encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
     texts = [text for text in SAMPLE if "[SEP]" not in text and "\ud800" not in text]
     expected = SentenceTransformer(folder, device="cpu").encode(texts, normalize_embeddings=True)
-    assert np.abs(encoder.sentences(texts) - expected).max() < 1e-5
+    assert np.abs(encoder.encode_sentences(texts) - expected).max() < 1e-5
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     with torch.inference_mode():
         raw = model(**tokenizer(texts[1], return_tensors="pt")).last_hidden_state[0, 1:-1].numpy()
-    found = encoder.tokens([texts[1]])[0]
+    found = encoder.encode_tokens([texts[1]])[0]
     assert np.abs(found.vectors - raw).max() < 1e-4
     assert [texts[1][a:b] for a, b in found.offsets][2:6] == ["the", "glucose", "-", "6"]
     assert found.tokens[found.words.tolist().index(10)] == "naive"
-    odd = encoder.tokens(["a [SEP] b", "x \ud800 y"])
+    odd = encoder.encode_tokens(["a [SEP] b", "x \ud800 y"])
     assert odd[0].tokens == ("a", "[", "sep", "]", "b"), "control tokens in a text are text"
     assert odd[1].offsets[-1].tolist() == [4, 5]
 
@@ -109,7 +109,7 @@ def test_a_model_that_pools_its_first_token_does_so_here(tiny: Path, tmp_path: P
     modules = [models.Transformer(str(tiny)), models.Pooling(32, pooling_mode="cls"), models.Normalize()]
     SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "bge"))
     texts = ["the pain", "aspirin may treat a fever"]
-    found = load_encoder(str(tmp_path / "bge"), device="cpu").sentences(texts)
+    found = load_encoder(str(tmp_path / "bge"), device="cpu").encode_sentences(texts)
     model, tokenizer = AutoModel.from_pretrained(tiny).eval(), AutoTokenizer.from_pretrained(tiny)
     for text, vector in zip(texts, found, strict=True):
         with torch.inference_mode():
@@ -120,7 +120,7 @@ def test_a_model_that_pools_its_first_token_does_so_here(tiny: Path, tmp_path: P
 def test_auto_dtype_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     for native, dtype in ((True, "bfloat16"), (False, "float32")):
         monkeypatch.setattr(encoders, "_native_bfloat16", lambda native=native: native)
-        assert f"-{dtype}-" in load_encoder(EMBEDDED, device="cpu").revision
+        assert f"-{dtype}-" in load_encoder(EMBEDDED_ENCODER, device="cpu").revision
 
 
 def test_revision_of_a_folder_follows_its_content(tiny: Path, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_revision_of_a_folder_follows_its_content(tiny: Path, tmp_path: Path) ->
 def test_embedded_weights_are_checked_on_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inference, "MINILM_SHA256", "0" * 64)
     with pytest.raises(ModelUnavailable, match=r"fail their checksum.*pip install --force-reinstall"):
-        load_encoder(EMBEDDED)
+        load_encoder(EMBEDDED_ENCODER)
 
 
 class Counting:
@@ -149,28 +149,28 @@ class Counting:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text) for text in texts]
 
-    def tokens(self, texts: Sequence[str]) -> list[Any]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[Any]:
         return []
 
-    def sentences(self, texts: Sequence[str]) -> Any:
+    def encode_sentences(self, texts: Sequence[str]) -> Any:
         self.asked += texts
         return np.array([[len(text), ord(text[0])] for text in texts], np.float32)
 
 
 def test_each_text_is_encoded_once_and_given_in_the_order_asked() -> None:
     inner = Counting()
-    encoder = RememberingEncoder(inner)
+    encoder = CachingEncoder(inner)
     texts = ["a", "bb", "a", "ccc"]
-    assert np.array_equal(encoder.sentences(texts), Counting().sentences(texts))
-    assert np.array_equal(encoder.sentences(["ccc", "d"]), Counting().sentences(["ccc", "d"]))
+    assert np.array_equal(encoder.encode_sentences(texts), Counting().encode_sentences(texts))
+    assert np.array_equal(encoder.encode_sentences(["ccc", "d"]), Counting().encode_sentences(["ccc", "d"]))
     assert inner.asked == ["a", "bb", "ccc", "d"]
-    assert encoder.sentences([]).shape == (0, 2)
+    assert encoder.encode_sentences([]).shape == (0, 2)
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models_in_use, "REMEMBERED", 3)
-    encoder = RememberingEncoder(Counting())
+    monkeypatch.setattr(models_in_use, "MAX_CACHED_VECTORS", 3)
+    encoder = CachingEncoder(Counting())
     for text in "abcdefg":
-        encoder.sentences([text])
+        encoder.encode_sentences([text])
     assert len(encoder._known) == 3
-    assert np.array_equal(encoder.sentences(["a", "g"]), Counting().sentences(["a", "g"]))
+    assert np.array_equal(encoder.encode_sentences(["a", "g"]), Counting().encode_sentences(["a", "g"]))

@@ -116,7 +116,7 @@ def nan_vectors(scene: Scene) -> object:
     encoder = load_encoder(str(scene.encoder), device="cpu")
     with torch.no_grad():
         encoder._model[0].auto_model.encoder.layer[-1].output.LayerNorm.bias[3] = float("nan")
-    return encoder.sentences(["the pain"])
+    return encoder.encode_sentences(["the pain"])
 
 
 def nan_logits(scene: Scene) -> object:
@@ -187,7 +187,7 @@ FAULTS = (
     Fault("NaN in a language model", nan_logits, STEP, "values that are not numbers.*fetch the weights again"),
     Fault(
         "text longer than the encoder reads",
-        lambda scene: load_encoder(str(scene.encoder), device="cpu").sentences(["pain " * 999]),
+        lambda scene: load_encoder(str(scene.encoder), device="cpu").encode_sentences(["pain " * 999]),
         STEP,
         "cut it into chunks first",
     ),

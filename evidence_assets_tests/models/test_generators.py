@@ -80,7 +80,7 @@ class GeneratorContract:
 
     def test_too_long_a_prompt_is_refused_alone(self, generator: Generator) -> None:
         fine, refused = generator.generate([PLAIN[0], LONG])
-        assert not fine.refused and refused.refused and refused.text == ""
+        assert not fine.is_refused and refused.is_refused and refused.text == ""
 
     def test_typed_tasks_end_in_an_answer_or_a_reason(self, generator: Generator) -> None:
         solver = PromptedSolver(LanguageModel(generator, Kept()))
@@ -212,7 +212,7 @@ def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
     }
     found = generator.generate([PLAIN[1], LONG, PLAIN[0]])
     assert [each.text for each in found] == [str(9 + 14), "", str(9 + 13)]
-    assert found[1].refused and "max_model_len" in found[1].finish_reason
+    assert found[1].is_refused and "max_model_len" in found[1].finish_reason
 
 
 def test_backends_by_name(causal: Path, tmp_path: Path) -> None:

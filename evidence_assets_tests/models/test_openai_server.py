@@ -50,7 +50,7 @@ def test_retry_after_is_honoured(server: FaultyServer) -> None:
 def test_refused_request_is_one_failed_row(server: FaultyServer) -> None:
     server.plan = ["400"]
     found = asking(server, concurrency=1).generate(ASKED[:2])
-    assert found[0].refused and found[0].finish_reason == "refused by the server (400): the 400 you asked for"
+    assert found[0].is_refused and found[0].finish_reason == "refused by the server (400): the 400 you asked for"
     assert found[1].text == "B"
     server.always = "400"
     cache = Kept()
@@ -140,7 +140,7 @@ def test_who_stops_reading_stops_the_asking(server: FaultyServer) -> None:
 
 def settled(url: str, cache: Kept, **settings: object) -> str:
     generator = OpenAIGenerator(MODEL, base_url=url, **{"attempts": 1, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
-    generator.settle_revision(cache)
+    generator.resolve_revision(cache)
     return generator.revision
 
 

@@ -68,4 +68,4 @@ def test_likeness_is_of_input_embeddings(xlnet: PermutedLM) -> None:
     table = xlnet._model.get_input_embeddings().weight.detach().numpy()
     word = table[[PIECES.index("▁har"), PIECES.index("bour")]].mean(axis=0)
     products = np.array([table[PIECES.index(f"▁{one}")] @ word for one in xlnet.vocabulary])
-    np.testing.assert_allclose(xlnet.likeness("harbour"), products - np.log(np.exp(products).sum()), atol=1e-5)
+    np.testing.assert_allclose(xlnet.log_similarities("harbour"), products - np.log(np.exp(products).sum()), atol=1e-5)

@@ -10,11 +10,11 @@ import pytest
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, set_seed
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.rerankers import (
     CrossEncoderReranker,
-    Labelled,
+    LabelledPair,
     MaxSimReranker,
     TuningSettings,
     tune_reranker,
@@ -33,7 +33,7 @@ PAIRS = [(query, text) for query in (QUERY, "driving nails", "pain") for text in
 
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
-    return load_encoder(EMBEDDED, device="cpu", dtype="float32")
+    return load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
 
 
 def make_cross_encoder(folder: Path, outputs: int = 1) -> Path:
@@ -65,7 +65,7 @@ class TestMaxSim(RerankerContract):
         return MaxSimReranker(encoder)
 
     def test_is_the_formula(self, reranker: Reranker, encoder: Encoder) -> None:
-        query, text = encoder.tokens([QUERY, TEXTS[2]])
+        query, text = encoder.encode_tokens([QUERY, TEXTS[2]])
         total = []
         for vector, token in zip(query.vectors, query.tokens, strict=True):
             if token == "?":
@@ -107,7 +107,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 QUERIES = ("what treats fever", "what treats pain", "what lowers glucose")
 LABELLED = [
-    Labelled(query, text, "aspirin" in text)
+    LabelledPair(query, text, "aspirin" in text)
     for query in QUERIES
     for text in ("aspirin may treat it", "aspirin lowers it", "insulin may treat it", "choose one of the letters")
 ]

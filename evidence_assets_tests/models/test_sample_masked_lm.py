@@ -54,5 +54,5 @@ def test_vocabulary_is_every_word_of_the_sentences(tmp_path: Path) -> None:
     )
     model = HFMaskedLM.load(tmp_path)
     assert set(model.vocabulary) == {"élan", "vital", "eats", "moss", "well"}
-    assert model.unrepresentable("ÉLAN eats stones") == ("stones",)
+    assert model.find_unknown_words("ÉLAN eats stones") == ("stones",)
     assert report["sentences"] == 2 and report["held_out_accuracy"] is None

@@ -45,7 +45,7 @@ def make_t5(folder: Path) -> Path:
 
 def test_one_beam_takes_the_likeliest_piece_each_time(tmp_path: Path) -> None:
     one = SentenceWriter.load(make_t5(tmp_path / "tiny-t5"), device="cpu")
-    one.sentences, one.most_tokens = 1, 6
+    one.n_sentences, one.max_tokens = 1, 6
     model, tokenizer = one._model, one._tokenizer
     texts = ["river sea", "iron near copper", "town harbour"]
     together = one.write(texts)

@@ -9,13 +9,13 @@ from evidence_assets.graphs.passages import node_passages
 from evidence_assets.lake.errors import BadInput, TemporarilyUnavailable
 from evidence_assets.models.diagnosis import diagnose
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.registry import encoder, model_key
-from evidence_assets.models.served_models import TOGETHER, ServedEncoder
+from evidence_assets.models.registry import get_encoder, model_key
+from evidence_assets.models.served_models import TEXTS_PER_REQUEST, ServedEncoder
 from evidence_assets.profiles import EncoderSettings, load
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, embedded
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, DOCUMENTS, base_of
 
-TEXTS = [f"{'abcdefghij'[n % 10] * (1 + n % 7)} and text {n}" for n in range(3 * TOGETHER + 1)]
+TEXTS = [f"{'abcdefghij'[n % 10] * (1 + n % 7)} and text {n}" for n in range(3 * TEXTS_PER_REQUEST + 1)]
 
 
 def asking(server: FaultyServer, **settings: object) -> ServedEncoder:
@@ -26,30 +26,35 @@ def test_vectors_are_the_servers_in_order_and_of_unit_length(server: FaultyServe
     model = asking(server, concurrency=2)
     expected = np.array([embedded(text) for text in TEXTS])
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    np.testing.assert_allclose(model.sentences(TEXTS), expected, rtol=1e-6)
-    assert sorted(len(body["input"]) for body in server.bodies) == [1, TOGETHER, TOGETHER, TOGETHER]
+    np.testing.assert_allclose(model.encode_sentences(TEXTS), expected, rtol=1e-6)
+    assert sorted(len(body["input"]) for body in server.bodies) == [
+        1,
+        TEXTS_PER_REQUEST,
+        TEXTS_PER_REQUEST,
+        TEXTS_PER_REQUEST,
+    ]
     assert {body["model"] for body in server.bodies} == {MODEL} and 1 < server.most_under_way <= 2
-    assert isinstance(model, Encoder) and model.dimensions == 11 and model.sentences([]).shape == (0, 11)
+    assert isinstance(model, Encoder) and model.dimensions == 11 and model.encode_sentences([]).shape == (0, 11)
 
 
 @pytest.mark.parametrize("fault", ["429", "other body"])
 def test_a_passing_fault_is_tried_again_and_a_lasting_one_fails_the_step(server: FaultyServer, fault: str) -> None:
     server.plan = [fault, fault]
-    assert asking(server).sentences(["cab"]).shape == (1, 11) and len(server.bodies) == 3
+    assert asking(server).encode_sentences(["cab"]).shape == (1, 11) and len(server.bodies) == 3
     server.always = fault
     with pytest.raises(TemporarilyUnavailable, match="gives no vectors after 3 attempts"):
-        asking(server).sentences(["cab"])
+        asking(server).encode_sentences(["cab"])
 
 
 def test_what_cannot_be_encoded_is_named_and_nothing_is_cut(server: FaultyServer) -> None:
     model = asking(server, max_tokens=20)
     with pytest.raises(BadInput, match=r"longer than the 20 that test-model reads.*it begins 'cab cab"):
-        model.sentences(["cab " * 30])
+        model.encode_sentences(["cab " * 30])
     assert model.count_tokens(["กขคงจฉช" * 40]) >= [210], "no lower than one for four bytes"
     assert server.bodies == []
     server.always = "400"
     with pytest.raises(BadInput, match="the 400 you asked for; one begins 'cabbage'"):
-        model.sentences(["cab", "cabbage"])
+        model.encode_sentences(["cab", "cabbage"])
 
 
 def test_the_revision_is_what_the_server_says_of_the_model_else_the_stated_one(server: FaultyServer) -> None:
@@ -60,10 +65,10 @@ def test_the_revision_is_what_the_server_says_of_the_model_else_the_stated_one(s
 
 def test_a_profile_names_it_as_any_other_and_passages_are_as_long_as_it_reads(server: FaultyServer) -> None:
     settings = EncoderSettings(name=MODEL, base_url=server.url, max_tokens=8191)
-    model = encoder(settings)
+    model = get_encoder(settings)
     assert model_key(model) == f"{MODEL}@served" and model.max_tokens == 8191
-    model.sentences(["cab"])
-    model.sentences(["cab"])  # remembered
+    model.encode_sentences(["cab"])
+    model.encode_sentences(["cab"])  # remembered
     assert len([body for body in server.bodies if body["input"] == ["cab"]]) == 1
     long = "It thins blood, slowly. " * 300
     base = base_of(documents=[long, *DOCUMENTS[1:]])
@@ -73,5 +78,7 @@ def test_a_profile_names_it_as_any_other_and_passages_are_as_long_as_it_reads(se
     cut = [p for p in node_passages(base, model, tokens=128) if p.owner_id == "n0" and p.start >= 0]
     assert len(cut) > 10 and max(model.count_tokens([p.text for p in cut])) <= 128
     profile = load().model_copy(update={"encoders": {"ada": settings}})
-    assert [f.found for f in diagnose(profile) if f.what == "encoder server"] == [f"{server.url}/models serves {MODEL}"]
+    assert [f.status for f in diagnose(profile) if f.requirement == "encoder server"] == [
+        f"{server.url}/models serves {MODEL}"
+    ]
     assert len(BASE) == len(base)

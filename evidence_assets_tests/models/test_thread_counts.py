@@ -20,10 +20,10 @@ chance, hashes = random.Random(1), {}
 words = "the fever aspirin insulin pain of may treat glucose lowers river copper near a in cell".split()
 texts = [" ".join(chance.choices(words, k=chance.choice((1, 2, 3, 5, 7, 24, 60)))) for _ in range(160)]
 for dtype in ("float32", "bfloat16"):
-    encoder = encoders.load_encoder(encoders.EMBEDDED, device="cpu", dtype=dtype)
-    whole, some = encoder.sentences(texts), encoder.sentences(texts[::2])
-    tokens = encoder.tokens(texts[:20])
-    alone = np.concatenate([encoder.sentences([text]) for text in texts[:20]])
+    encoder = encoders.load_encoder(encoders.EMBEDDED_ENCODER, device="cpu", dtype=dtype)
+    whole, some = encoder.encode_sentences(texts), encoder.encode_sentences(texts[::2])
+    tokens = encoder.encode_tokens(texts[:20])
+    alone = np.concatenate([encoder.encode_sentences([text]) for text in texts[:20]])
     hashes[dtype] = {
         "whole": [hashlib.sha256(row.tobytes()).hexdigest()[:8] for row in whole],
         "moved": int((some != whole[::2]).any(1).sum() + (alone != whole[:20]).any(1).sum()),

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.registry import RememberingEncoder
+from evidence_assets.models.registry import CachingEncoder
 from evidence_assets.reasoning.citations import check
 from evidence_assets.reasoning.extractive import (
     ASSOCIATION,
@@ -82,7 +82,7 @@ def test_support_is_the_cosine_of_the_nearest_statement_and_weights_add_the_leng
     options = ("a lasting excess of sugar in the blood", *OPTIONS[1:])
     evidence = rows("Metformin belongs to the biguanides.", "The moon orbits the earth.")
     chains, choice = answer(solver, options=options, evidence=evidence)
-    vectors = solver.encoder.sentences([f"{QUESTION} {options[0]}", *(item.text for item in evidence)])
+    vectors = solver.encoder.encode_sentences([f"{QUESTION} {options[0]}", *(item.text for item in evidence)])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     assert chains[0].support == pytest.approx(max(unit[1:] @ unit[0]), abs=1e-5)
     assert choice.weights["A"] == pytest.approx(NEAREST * (chains[0].support or 0) + LENGTH * (38 - 20) / 40)
@@ -138,7 +138,7 @@ def test_a_path_that_few_options_have_decides(solver: ExtractiveSolver) -> None:
     chains = tuple(chain for chain in solver.explain(tasks) if isinstance(chain, Chain))
     (choice,) = solver.choose([ChooseAnswer(question, ("A", "B"), options, chains, shown)])
     assert isinstance(choice, Choice) and choice.answer == "A" and chains[0].steps[0].cited == ("e0",)
-    (vectors,) = (solver.encoder.sentences([question, *options]),)
+    (vectors,) = (solver.encoder.encode_sentences([question, *options]),)
     cosines = vectors[1:] @ vectors[0]
     expected = ASSOCIATION * cosines[0] + NEAREST_FACT / 2 * (chains[0].support or 0)
     assert choice.weights["A"] == pytest.approx(expected, abs=1e-4)
@@ -160,7 +160,7 @@ def ordered(solver: ExtractiveSolver, folder: Path) -> list[str]:
 
 
 def test_no_order_moves_any_chain_or_choice_of_the_sample() -> None:
-    encoder = RememberingEncoder(minilm())
+    encoder = CachingEncoder(minilm())
     assert ordered(ExtractiveSolver(encoder), SMALL_SAMPLE) == []
 
 

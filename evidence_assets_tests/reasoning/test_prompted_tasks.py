@@ -223,8 +223,8 @@ def test_the_shape_asked_is_valid_and_its_smallest_reply_is_within_the_limit(nam
     if request.json_schema:
         schema = json.loads(request.json_schema)
         assert strict_faults(schema) == []
-        assert len(json.dumps(smallest(schema)).encode()) < request.most_tokens, "a token holds at least a byte"
-    assert all(len(json.dumps({"answer": choice}).encode()) < request.most_tokens for choice in request.choices)
+        assert len(json.dumps(smallest(schema)).encode()) < request.max_reply_tokens, "a token holds at least a byte"
+    assert all(len(json.dumps({"answer": choice}).encode()) < request.max_reply_tokens for choice in request.choices)
 
 
 def smallest(schema: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.protocols import FloatArray, NotNumbers
+from evidence_assets.models.protocols import FloatArray, NonFiniteVectors
 from evidence_assets.retrieval import embedding
 from evidence_assets.retrieval.embedding import embed
 
@@ -24,7 +24,7 @@ class Letters:
         self.asked: list[str] = []
         self.stops_at, self.bad = stops_at, bad
 
-    def sentences(self, texts: Sequence[str]) -> FloatArray:
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         if self.stops_at in texts:
             raise KeyboardInterrupt
         self.asked += texts
@@ -33,7 +33,7 @@ class Letters:
         wrong = [self.bad in text for text in texts]
         vectors[wrong] = np.nan
         if any(wrong):
-            raise NotNumbers("not numbers", vectors)
+            raise NonFiniteVectors("not numbers", vectors)
         return np.asarray(vectors, np.float32)
 
 
@@ -69,7 +69,9 @@ def test_vectors_are_half_precision_and_each_its_texts_own() -> None:
     table, reused = made(Letters())
     assert table["vector"].type == pa.list_(pa.float16()) and reused == 0
     for row, text in zip(table.to_pylist(), chunks()["text"], strict=True):
-        assert np.array_equal(np.array(row["vector"], np.float16), Letters().sentences([text])[0].astype(np.float16))
+        assert np.array_equal(
+            np.array(row["vector"], np.float16), Letters().encode_sentences([text])[0].astype(np.float16)
+        )
 
 
 def test_what_a_killed_step_kept_is_not_encoded_again() -> None:

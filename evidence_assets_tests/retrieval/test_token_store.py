@@ -28,7 +28,7 @@ from evidence_assets.retrieval.corpus_files import keys_of
 from evidence_assets.retrieval.maxsim import nearest_tokens
 from evidence_assets.retrieval.token_cache import KeptTexts, TokenCache
 from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build, source_version
-from evidence_assets.transport import TokenPool, ground_cost, top_k
+from evidence_assets.transport import TokenPool, find_nearest_texts, get_ground_cost
 from evidence_assets_tests.retrieval import plain_bm25
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
@@ -57,7 +57,7 @@ def test_every_row_is_the_token_that_its_span_says(tmp_path: Path, vectors: bool
     assert len(store) == len(TEXTS)
     found = kept(store.tokens(encoder), TEXTS)
     assert store.meta.tokens == found.lengths.sum()
-    for i, (text, tokens) in enumerate(zip(TEXTS, PieceEncoder().tokens(TEXTS), strict=True)):
+    for i, (text, tokens) in enumerate(zip(TEXTS, PieceEncoder().encode_tokens(TEXTS), strict=True)):
         own = found.tokens(i)
         if not text.strip():
             assert own.vectors.shape == (1, encoder.dimensions) and not own.vectors.any()
@@ -73,14 +73,14 @@ def test_every_row_is_the_token_that_its_span_says(tmp_path: Path, vectors: bool
 def test_statistics_and_weights_are_those_of_bm25_over_pieces_and_words(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     store = made(tmp_path, encoder)
-    pieces = [list(own) or [""] for own in encoder.pieces(TEXTS)]
+    pieces = [list(own) or [""] for own in encoder.split_tokens(TEXTS)]
     words = [re.findall(r"\w+|[^\w\s]", text.lower()) for text in TEXTS]
     for index, texts in ((store.pieces, pieces), (store.forms, words)):
         known = sorted({token for text in texts for token in text})
         assert index.holding([*known, "unknown"]).tolist() == [*(sum(t in x for x in texts) for t in known), 0]
     weighed = TokenTexts.each(kept(store.tokens(encoder), TEXTS), store.pieces, "text", encoder.dimensions)
     expected = [w for i in (3, 0) for w in plain_bm25.token_weights(pieces[i], pieces)]
-    assert weighed.some([3, 0]).weights == pytest.approx(expected, abs=1e-12)
+    assert weighed.select([3, 0]).weights == pytest.approx(expected, abs=1e-12)
 
 
 def test_what_is_kept_is_not_encoded_again_and_the_bytes_are_those_of_a_fresh_build(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_whatever_is_asked_in_whatever_order_each_text_is_encoded_once(
         caches = [cache_at(folder, encoder), cache_at(folder, encoder)]  # as two processes
         for texts in asked:
             found = kept(caches[data.draw(st.integers(0, 1))], texts)
-            for i, tokens in enumerate(other.tokens(texts)):
+            for i, tokens in enumerate(other.encode_tokens(texts)):
                 expected = token_cache.TextTokens.of(tokens, other.dimensions)
                 np.testing.assert_array_equal(found.tokens(i).vectors, expected.vectors)
                 np.testing.assert_array_equal(found.tokens(i).terms, expected.terms)
@@ -208,7 +208,7 @@ rng = random.Random(int(sys.argv[4]))
 for _ in range(20):
     texts = [f"word{n} other{n % 9}" for n in rng.sample(range(150), 30)]
     found = kept(cache, texts)
-    for i, tokens in enumerate(PieceEncoder().tokens(texts)):
+    for i, tokens in enumerate(PieceEncoder().encode_tokens(texts)):
         np.testing.assert_array_equal(found.tokens(i).vectors, tokens.vectors.astype(np.float16))
 """
 
@@ -253,14 +253,14 @@ def test_the_exact_best_of_tiles_are_those_of_the_whole(
     texts = [" ".join(rng.choice(list(names), rng.integers(1, 9))) for _ in range(30)]
     store = made(tmp_path_factory.mktemp("s"), encoder, texts)
     each = TokenTexts.each(kept(store.tokens(encoder), texts), store.pieces, "idf", encoder.dimensions)
-    whole = each.some(range(len(texts)))
-    vectors = [tokens.vectors for tokens in encoder.tokens(texts[:2])]
-    asked = [ground_cost(cost).measure(own, np.ones(len(own))) for own in vectors]
-    expected = top_k(asked, whole, k, cost)
+    whole = each.select(range(len(texts)))
+    vectors = [tokens.vectors for tokens in encoder.encode_tokens(texts[:2])]
+    asked = [get_ground_cost(cost).measure(own, np.ones(len(own))) for own in vectors]
+    expected = find_nearest_texts(asked, whole, k, cost)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(token_store, "TILE", tile)
         tiles = list(each.tiles())
-        found = top_k(asked, each, k, cost)
+        found = find_nearest_texts(asked, each, k, cost)
         nearest = nearest_tokens(vectors[0], each)
     assert len(tiles) > 1 or tile >= len(whole.vectors)
     joined = [np.concatenate([getattr(p, name) for _, p in tiles]) for name in ("vectors", "weights")]
@@ -276,7 +276,7 @@ def test_texts_may_be_made_of_several_kept_ones(tmp_path: Path) -> None:
     store = made(tmp_path, encoder)
     found = kept(store.tokens(encoder), TEXTS).joined(kept(store.tokens(encoder), ["Title"]))
     both = TokenTexts(found, store.pieces, "text", encoder.dimensions, np.array([5, 0, 3]), np.array([0, 2, 3]))
-    pool = both.some([0, 1])
+    pool = both.select([0, 1])
     assert isinstance(pool, TokenPool) and len(both) == 2
     expected = [*found.tokens(5).vectors, *found.tokens(0).vectors, *found.tokens(3).vectors]
     np.testing.assert_array_equal(pool.vectors, np.array(expected))

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Completion, Encoder, Request, TokenVectors
 from evidence_assets.text.words import word_key, words_with_offsets
 
@@ -15,7 +15,7 @@ from evidence_assets.text.words import word_key, words_with_offsets
 @cache
 def minilm() -> Encoder:
     """The embedded encoder, loaded once for all tests of a process that only ask it."""
-    return load_encoder(EMBEDDED, device="cpu")
+    return load_encoder(EMBEDDED_ENCODER, device="cpu")
 
 
 class WordEncoder:
@@ -29,12 +29,12 @@ class WordEncoder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(words_with_offsets(text)) for text in texts]
 
-    def sentences(self, texts: Sequence[str]) -> np.ndarray:
+    def encode_sentences(self, texts: Sequence[str]) -> np.ndarray:
         assert all(count <= self.max_tokens for count in self.count_tokens(texts))
         self.asked += texts
         return np.stack([self._vector(text) for text in texts])
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         raise NotImplementedError
 
     def _vector(self, text: str) -> np.ndarray:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.transport import GroundCost, TokenMeasure, TokenPool, ground_cost
-from evidence_assets.transport.exact import solve
+from evidence_assets.transport import GroundCost, TokenMeasure, TokenPool, get_ground_cost
+from evidence_assets.transport.exact import solve_transport
 
 SPREADS = {"flat": 0.05, "peaky": 12.0, "mixed": 2.0}
 
 
 def distance(x: TokenMeasure, y: TokenMeasure, cost: str | GroundCost = "jsd") -> float:
     """The exact transport cost of two measures."""
-    return solve(x.masses, y.masses, ground_cost(cost).matrix(x.points, y.points)).value
+    return solve_transport(x.masses, y.masses, get_ground_cost(cost).matrix(x.points, y.points)).value
 
 
 def random_pool(rng: np.random.Generator, count: int, d: int, most: int = 8, kind: str = "mixed") -> TokenPool:
@@ -39,7 +39,7 @@ def random_measures(
     rng: np.random.Generator, count: int, d: int, most: int, cost: str | GroundCost
 ) -> list[TokenMeasure]:
     pool = random_pool(rng, count, d, most)
-    return [pool.measure(text, ground_cost(cost)) for text in range(count)]
+    return [pool.measure(text, get_ground_cost(cost)) for text in range(count)]
 
 
 def half_store(rng: np.random.Generator, texts: int, d: int) -> TokenPool:

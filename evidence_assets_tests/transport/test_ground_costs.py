@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from evidence_assets.transport import (
     GroundCost,
+    NearestTexts,
     TokenMeasure,
     TokenPool,
-    TopK,
-    ground_cost,
-    ground_costs,
-    top_k,
+    find_nearest_texts,
+    get_ground_cost,
+    list_ground_costs,
 )
-from evidence_assets.transport.bounds import Pass, dual_bound
+from evidence_assets.transport.bounds import BoundPass, dual_bound
 from evidence_assets.transport.costs.jsd import COEFFICIENTS
 from evidence_assets.transport.ground_cost import Workspace
 from evidence_assets_tests.transport.random_texts import distance, half_store, random_pool
@@ -74,7 +74,7 @@ def naive_distances(cost: GroundCost, query: TokenMeasure, pool: list[TokenMeasu
     return np.array([ot.emd2(masses(query), masses(y), c, numItermax=10**6) for y, c in zip(pool, costs, strict=True)])
 
 
-def assert_nearest(found: TopK, truth: Array, k: int) -> None:
+def assert_nearest(found: NearestTexts, truth: Array, k: int) -> None:
     order = np.argsort(truth, kind="stable")[:k]
     assert len(set(found.indices.tolist())) == len(found.indices) == min(k, len(truth))
     assert found.distances == pytest.approx(truth[order], abs=1e-6, rel=1e-6)
@@ -127,7 +127,9 @@ class GroundCostContract:
         usable = ~np.isnan(lower)
         assert (lower[usable] <= exact[usable]).all()
         for potential in (rng.normal(size=6) * exact.std(), exact.min(axis=1)):
-            (bounds,) = Pass(cost, [query.points], [query.masses], [potential], by_numpy=by_numpy).run(pool, 1.0, 1)
+            (bounds,) = BoundPass(cost, [query.points], [query.masses], [potential], by_numpy=by_numpy).run(
+                pool, 1.0, 1
+            )
             for i, text in enumerate(texts):
                 true = distance(query, text, cost)
                 assert bounds[i] <= true + 1e-12
@@ -150,7 +152,7 @@ class GroundCostContract:
         pool, asked = random_pool(rng, count, d, 8, kind), random_pool(rng, 2, d, 8, kind)
         texts = [pool.measure(i, cost) for i in range(count)]
         queries = [asked.measure(i, cost) for i in range(2)]
-        for query, found in zip(queries, top_k(queries, pool, k, cost, threads=2), strict=True):
+        for query, found in zip(queries, find_nearest_texts(queries, pool, k, cost, threads=2), strict=True):
             assert_nearest(found, naive_distances(cost, query, texts), k)
 
     def test_a_memory_mapped_half_precision_store_is_searched_with_few_texts_solved(
@@ -165,11 +167,11 @@ class GroundCostContract:
             rows = slice(store.offsets[text], store.offsets[text + 1])
             queries.append(cost.measure(store.vectors[rows].astype(float) + 0.1, store.weights[rows] + 0.01, 0.7))
         texts = [pool.measure(i, cost, 0.7) for i in range(len(pool))]
-        for query, found in zip(queries, top_k(queries, pool, 7, cost, 0.7), strict=True):
+        for query, found in zip(queries, find_nearest_texts(queries, pool, 7, cost, 0.7), strict=True):
             truth = np.array([distance(query, text, cost) for text in texts])
             assert_nearest(found, truth, 7)
-            assert found.solved < 200, "the bounds should spare most of the 300 texts"
-            alone = top_k([query], pool, 7, cost, 0.7, threads=1)[0]
+            assert found.n_solved < 200, "the bounds should spare most of the 300 texts"
+            alone = find_nearest_texts([query], pool, 7, cost, 0.7, threads=1)[0]
             assert alone.indices.tolist() == found.indices.tolist()
             assert alone.distances.tolist() == found.distances.tolist()
 
@@ -181,19 +183,19 @@ class GroundCostContract:
         texts = [pool.measure(i, cost) for i in range(len(pool))]
         queries = [TokenMeasure(t.points[t.masses > 0], t.weights[t.masses > 0]) for t in (texts[3], texts[50])]
         asked = [q.points for q in queries], [q.masses for q in queries], [np.full(len(q), 0.1) for q in queries]
-        expected = Pass(cost, *asked).run(pool, 1.0, 1)
-        native = Pass(cost, *asked, device, by_numpy=False)
+        expected = BoundPass(cost, *asked).run(pool, 1.0, 1)
+        native = BoundPass(cost, *asked, device, by_numpy=False)
         bounds = native.run(pool, 1.0, 1)
         assert np.allclose(expected, bounds, rtol=1e-4, atol=1e-4)
         for query, lower in zip(queries, bounds, strict=True):
             true = np.array([distance(query, text, cost) for text in texts])
             assert (lower <= true + 1e-12).all()
             assert np.median(lower[true > 0] / true[true > 0]) > 0.2, "a bound that says nothing prunes nothing"
-            found = top_k([query], pool, 5, cost, device=device)[0]
+            found = find_nearest_texts([query], pool, 5, cost, device=device)[0]
             assert found.indices.tolist() == np.argsort(true, kind="stable")[:5].tolist()
 
 
-@pytest.mark.parametrize("cost", ground_costs().values(), ids=ground_costs())
+@pytest.mark.parametrize("cost", list_ground_costs().values(), ids=list_ground_costs())
 class TestRegisteredCosts(GroundCostContract):
     """The contract, kept by each of them."""
 
@@ -212,31 +214,31 @@ def test_a_cost_of_ones_own_without_a_bound_is_searched_exactly() -> None:
     rng = np.random.default_rng(1)
     pool = random_pool(rng, 60, 3)
     query = TokenMeasure(rng.normal(size=(3, 3)), rng.random(3))
-    found = top_k([query], pool, 4, Inner())[0]
+    found = find_nearest_texts([query], pool, 4, Inner())[0]
     assert_nearest(found, naive_distances(Inner(), query, [pool.measure(i, Inner()) for i in range(60)]), 4)
 
 
 def test_the_points_are_those_of_the_published_formulas() -> None:
     rng = np.random.default_rng(0)
     vectors, weights = rng.normal(size=(4, 6)), np.array([0.0, 1.0, 2.0, 5.0])
-    published = ground_cost("jsd").measure(vectors, weights, temperature=2.0)
+    published = get_ground_cost("jsd").measure(vectors, weights, temperature=2.0)
     z = np.exp(vectors * weights[:, None] / 2.0)
     assert published.points == pytest.approx(z / z.sum(axis=1, keepdims=True))
     assert published.masses == pytest.approx(weights / 8)
     assert published.points[0] == pytest.approx(np.full(6, 1 / 6))  # a weight of 0 forgets the word
     plain = np.exp(vectors / 2.0)
-    unscaled = ground_cost("jsd_unscaled").measure(vectors, weights, 2.0)
+    unscaled = get_ground_cost("jsd_unscaled").measure(vectors, weights, 2.0)
     assert unscaled.points == pytest.approx(plain / plain.sum(axis=1, keepdims=True))
-    scaled = ground_cost("euclidean").measure(vectors, weights, 2.0)
+    scaled = get_ground_cost("euclidean").measure(vectors, weights, 2.0)
     assert scaled.points.tolist() == (vectors * weights[:, None]).tolist()
     for name in ("cosine", "euclidean_unscaled", "squared_euclidean", "moverscore"):
-        assert ground_cost(name).measure(vectors, weights, 2.0).points.tolist() == vectors.tolist()
+        assert get_ground_cost(name).measure(vectors, weights, 2.0).points.tolist() == vectors.tolist()
     layers = rng.normal(size=(3, 5, 4))
     joined = np.concatenate([layers.mean(1), layers.max(1), layers.min(1)], axis=1)
-    made = ground_cost("moverscore").vectors(layers)
+    made = get_ground_cost("moverscore").vectors(layers)
     assert made == pytest.approx(joined / np.linalg.norm(joined, axis=1, keepdims=True))
     with pytest.raises(ValueError, match="tokens × layers"):
-        ground_cost("moverscore").vectors(layers[0])
+        get_ground_cost("moverscore").vectors(layers[0])
 
 
 def test_coefficients_stay_below_the_generator_on_the_grid_of_the_proof() -> None:

@@ -9,31 +9,31 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.spatial.distance import jensenshannon
 
-from evidence_assets.models.inference import thread_pools
+from evidence_assets.models.inference import native_thread_pools
 from evidence_assets.models.vectors import softmax
 from evidence_assets.transport import (
     TokenMeasure,
     TokenPool,
-    ground_cost,
-    ground_costs,
-    strongest_pairs,
-    top_k,
+    find_nearest_texts,
+    find_strongest_pairs,
+    get_ground_cost,
+    list_ground_costs,
 )
 from evidence_assets.transport.divergence import jensen_shannon, jensen_shannon_matrix
-from evidence_assets.transport.exact import solve
+from evidence_assets.transport.exact import solve_transport
 from evidence_assets_tests.transport.random_texts import distance, half_store, random_measures
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(sorted(ground_costs())))
+@given(st.integers(0, 10**6), st.sampled_from(sorted(list_ground_costs())))
 def test_distance_equals_a_linear_program(seed: int, cost: str) -> None:
     rng = np.random.default_rng(seed)
     x, y = random_measures(rng, 2, 6, 6, cost)
-    costs, n, m = ground_cost(cost).matrix(x.points, y.points), len(x), len(y)
+    costs, n, m = get_ground_cost(cost).matrix(x.points, y.points), len(x), len(y)
     equal = np.concatenate([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))])
     best = linprog(costs.ravel(), A_eq=equal, b_eq=np.concatenate([x.masses, y.masses]), method="highs")
     assert distance(x, y, cost) == pytest.approx(best.fun, abs=1e-8)
-    moved = solve(x.masses, y.masses, costs).plan
+    moved = solve_transport(x.masses, y.masses, costs).plan
     assert moved.sum(axis=1) == pytest.approx(x.masses, abs=1e-9)
     assert moved.sum(axis=0) == pytest.approx(y.masses, abs=1e-9)
     assert (moved * costs).sum() == pytest.approx(best.fun, abs=1e-8)
@@ -55,9 +55,9 @@ def test_divergences_of_rows_pairwise_and_all_against_all_are_those_of_scipy(see
 def test_strongest_pairs_name_the_words_that_aligned() -> None:
     x = TokenMeasure([[0.0], [10.0]], [1, 3])
     y = TokenMeasure([[11.0], [0.5]], [3, 1])
-    pairs = strongest_pairs(x, y, "euclidean")
+    pairs = find_strongest_pairs(x, y, "euclidean")
     assert [(p.source, p.target, p.mass, p.cost) for p in pairs] == [(1, 0, 0.75, 1.0), (0, 1, 0.25, 0.5)]
-    assert len(strongest_pairs(x, y, "euclidean", limit=1)) == 1
+    assert len(find_strongest_pairs(x, y, "euclidean", limit=1)) == 1
 
 
 def test_bad_and_extreme_input_has_a_defined_result() -> None:
@@ -66,15 +66,15 @@ def test_bad_and_extreme_input_has_a_defined_result() -> None:
     uniform, zero = TokenMeasure([[1.0, 0], [0, 1]], [1, 1]), TokenMeasure([[1.0, 0], [0, 1]], [0, 0])
     assert distance(zero, one) == distance(uniform, one)
     single = TokenPool([[0.2, 0.8]], [0, 1], [0])
-    assert top_k([zero], single, 3, "cosine")[0].distances.tolist() == [distance(uniform, one, "cosine")]
-    empty = top_k([one], TokenPool(np.empty((0, 2)), [0], []), 3)[0]
-    assert (len(empty.indices), len(empty.distances), empty.solved) == (0, 0, 0)
-    assert top_k([], single, 3) == []
+    assert find_nearest_texts([zero], single, 3, "cosine")[0].distances.tolist() == [distance(uniform, one, "cosine")]
+    empty = find_nearest_texts([one], TokenPool(np.empty((0, 2)), [0], []), 3)[0]
+    assert (len(empty.indices), len(empty.distances), empty.n_solved) == (0, 0, 0)
+    assert find_nearest_texts([], single, 3) == []
     assert TokenMeasure([[1.0, 0], [0, 1]], [1e308, 1e308]).masses.tolist() == [0.5, 0.5]
     assert TokenPool([[1.0], [2.0]], [0, 2], [1e308, 1e308]).masses().tolist() == [0.5, 0.5]
     assert distance(TokenMeasure([[0.0, 0.0]], [1]), one, "cosine") == 1.0
     far = TokenPool([[1e30 * i, 1e300] for i in range(30)], range(31), np.ones(30))  # beyond float32: no bound
-    assert top_k([far.measure(7, "euclidean")], far, 2, "euclidean")[0].indices.tolist()[0] == 7
+    assert find_nearest_texts([far.measure(7, "euclidean")], far, 2, "euclidean")[0].indices.tolist()[0] == 7
 
 
 WIDE = half_store(np.random.default_rng(0), 2, 2)
@@ -91,14 +91,14 @@ WIDE = half_store(np.random.default_rng(0), 2, 2)
         (lambda: TokenPool([[1.0]], [0, 2], [1]), "offsets must run from 0 to the 1 rows"),
         (lambda: TokenPool([[1.0]], [0, 1], [1]).measure(0, "jsd", 0.0), "temperature is 0"),
         (
-            lambda: top_k([TokenMeasure([[1.0]], [1])], WIDE, 0),
+            lambda: find_nearest_texts([TokenMeasure([[1.0]], [1])], WIDE, 0),
             "at least one text",
         ),
         (
-            lambda: top_k([TokenMeasure([[1.0]], [1])], WIDE, 1),
+            lambda: find_nearest_texts([TokenMeasure([[1.0]], [1])], WIDE, 1),
             "1 dimensions, the pool's 2",
         ),
-        (lambda: ground_cost("euclidian"), r"no cost 'euclidian'.*did you mean 'euclidean'"),
+        (lambda: get_ground_cost("euclidian"), r"no cost 'euclidian'.*did you mean 'euclidean'"),
         (lambda: distance(TokenMeasure([[-1.0, 2]], [1]), TokenMeasure([[1.0, 2]], [1])), "compares distributions"),
         (lambda: distance(TokenMeasure([[0.0, 0]], [1]), TokenMeasure([[1.0, 2]], [1])), r"points\[0\] sums to 0"),
     ],
@@ -119,9 +119,9 @@ def test_the_same_distances_however_many_threads_multiply_and_as_many_afterwards
     query = TokenMeasure(chance.standard_normal((33, 384)), np.ones(33))
     found = set()
     for threads in (1, 2):
-        with thread_pools().limit(limits=threads, user_api="blas"):
+        with native_thread_pools().limit(limits=threads, user_api="blas"):
             for _ in range(6):
-                found.add(top_k([query], pool, 10, cost="cosine", threads=2)[0].distances.tobytes())
-            counts = {one["num_threads"] for one in thread_pools().info() if one["user_api"] == "blas"}
+                found.add(find_nearest_texts([query], pool, 10, cost="cosine", threads=2)[0].distances.tobytes())
+            counts = {one["num_threads"] for one in native_thread_pools().info() if one["user_api"] == "blas"}
         assert counts == {threads}
     assert len(found) == 1

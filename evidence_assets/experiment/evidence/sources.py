@@ -24,7 +24,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.registry import encoder, model_key
+from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.retrieval.bm25 import words
 from evidence_assets.retrieval.corpus import OpenCorpus, index_key, open_corpus
 
@@ -93,8 +93,8 @@ def source_reads(family: str, sources: Sequence[Source], encoder: str = "") -> l
 
 def open_graph(lake: Lake, name: str, of: str = "") -> KnowledgeGraph:
     """The graph of this name, with vectors of the encoder that the profile calls ``of``, else of its first."""
-    profile = profiles.load().using({"encoder": of} if of else {})
-    return graph_store.open_graph(lake, name, encoder(profile.encoder), of)
+    profile = profiles.load().with_models({"encoder": of} if of else {})
+    return graph_store.open_graph(lake, name, get_encoder(profile.encoder), of)
 
 
 def graph_of(context: StageContext) -> KnowledgeGraph:
@@ -115,7 +115,7 @@ def encoded_by(context: StageContext) -> str:
     """Name and revision of the stage's encoder where it is not the profile's first, which then has a row of its own."""
     if not context.encoder:
         return ""
-    model = encoder(context.profile.encoder)
+    model = get_encoder(context.profile.encoder)
     key = model_key(model)
     row = {"model_id": key, "name": model.model_id, "revision": model.revision, "task": "encoder"}
     context.encoded_by.append(row | {"input_hash": content_id("encoder", key)})

@@ -15,7 +15,7 @@ from evidence_assets.experiment.scores.metrics import Estimate, mcnemar_exact, p
 from evidence_assets.experiment.scores.scoring import correct
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.row_locations import query_rows
-from evidence_assets.profiles import KINDS
+from evidence_assets.profiles import MODEL_KINDS
 
 SIGNIFICANT = 0.05
 Answers = dict[str, dict[str, Any]]
@@ -65,7 +65,7 @@ def _assets(variant: str, known: list[str]) -> list[str]:
     the profile's first."""
     name, *models = variant.split("@")
     profile = profiles.load()
-    first = {profile.names(kind)[0] for kind in KINDS}
+    first = {profile.model_names(kind)[0] for kind in MODEL_KINDS}
     wanted = "/".join([name, *(model for model in models if model not in first)])
     found = [v for v in known if wanted in (v, v.partition("/")[2])]
     if not found:

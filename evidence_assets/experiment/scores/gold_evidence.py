@@ -199,7 +199,7 @@ def matched_tokens(questions: Sequence[Mapping[str, Any]], texts: Texts, encoder
     ``1/|q| · Σ_t max_i max_j cos(q_t, e_ij)``; a question without evidence has 0.
     """
     each = dict.fromkeys(text for q in questions for text in (q["text"], *texts.get(q["question_id"], ())))
-    vectors = dict(zip(each, (t.vectors for t in encoder.tokens(list(each))), strict=True)) if each else {}
+    vectors = dict(zip(each, (t.vectors for t in encoder.encode_tokens(list(each))), strict=True)) if each else {}
     return [
         best_fact_score(vectors[q["text"]], [vectors[text] for text in texts.get(q["question_id"], ())])
         for q in questions

@@ -19,7 +19,7 @@ from torch.nn.functional import normalize
 
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
-from evidence_assets.models.inference import each_on_one_thread
+from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import Array
 
@@ -135,7 +135,7 @@ def train_batch(
         relevant, spread, rule = relevant_nodes(scores, chosen)
         return NodeScores(scores, spread, relevant, rule, attention)
 
-    return list(each_on_one_thread(score, list(zip(graphs, queries, strict=True)), place.type))
+    return list(map_single_threaded(score, list(zip(graphs, queries, strict=True)), place.type))
 
 
 def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[IntArray, float, Rule]:

@@ -18,10 +18,10 @@ from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOut
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.encoders import EMBEDDED
-from evidence_assets.models.inference import folder_revision, trained_once
-from evidence_assets.models.registry import RELEVANCE_CLASSIFIER, encoder
-from evidence_assets.models.rerankers import MAXSIM, Labelled, TuningSettings, tune_reranker
+from evidence_assets.models.encoders import EMBEDDED_ENCODER
+from evidence_assets.models.inference import hash_model_folder, train_if_changed
+from evidence_assets.models.registry import RELEVANCE_CLASSIFIER_ASSET, get_encoder
+from evidence_assets.models.rerankers import MAXSIM, LabelledPair, TuningSettings, tune_reranker
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.selection import A2Q, A2QSettings
 
@@ -58,14 +58,14 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         asked = source.model_copy(update={"split": settings.split})
         questions = [q for q in questions_of(context.lake, asked) if q.split == settings.split][: settings.questions]
         graph, attention_alone = open_graph(context.lake, source.graph), A2QSettings(top_n=settings.triples)
-        picker = A2Q(graph, encoder(context.profile.encoder), None, attention_alone)
+        picker = A2Q(graph, get_encoder(context.profile.encoder), None, attention_alone)
         picks = picker.select([Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
         pairs = label_triples(questions, picks)
         if not pairs:
             raise BadInput(f"no triple of the split {settings.split!r} of {source.name} holds an answer to tune on")
         name = context.profile.rerankers.get(settings.base, context.profile.reranker).name
-        base = EMBEDDED if name == MAXSIM else name
-        folder = context.lake.index_folder(RELEVANCE_CLASSIFIER)
+        base = EMBEDDED_ENCODER if name == MAXSIM else name
+        folder = context.lake.index_folder(RELEVANCE_CLASSIFIER_ASSET)
         report = tune_classifier(folder, base, pairs, TuningSettings(epochs=settings.epochs, rate=settings.rate))
         row = build_model_row(folder, f"relevance-classifier-of-{base.replace('/', '-')}", report)
         return StageOutput([row], metadata={"tuned_from": base, **report})
@@ -76,7 +76,9 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
     return [Stage(variant.place, "models", make, about, reads, version, partitions="", pool="gpu", kinds=("pytorch",))]
 
 
-def label_triples(questions: Sequence[QuestionRecord], picks: Sequence[Sequence[SelectedEvidence]]) -> list[Labelled]:
+def label_triples(
+    questions: Sequence[QuestionRecord], picks: Sequence[Sequence[SelectedEvidence]]
+) -> list[LabelledPair]:
     """Each question with each of its triples; relevant are those that a right answer is an end of.
 
     Questions of which no triple or every triple is relevant teach nothing about ranking and are left out.
@@ -90,13 +92,13 @@ def label_triples(questions: Sequence[QuestionRecord], picks: Sequence[Sequence[
         for pick in own:
             head, _, tail = json.loads(pick.why or "{}")["triple"]
             relevant = bool({normalise_answer(head), normalise_answer(tail)} & wanted)
-            made.append(Labelled(question.text, pick.text, relevant))
+            made.append(LabelledPair(question.text, pick.text, relevant))
         if len({pair.relevant for pair in made}) == 2:
             pairs += made
     return pairs
 
 
-def tune_classifier(folder: Path, base: str, pairs: Sequence[Labelled], settings: TuningSettings) -> dict[str, Any]:
+def tune_classifier(folder: Path, base: str, pairs: Sequence[LabelledPair], settings: TuningSettings) -> dict[str, Any]:
     """Tune into ``folder``, unless what lies there was tuned on the same; returns what is to say of it."""
 
     def into(temporary: Path) -> dict[str, Any]:
@@ -104,12 +106,12 @@ def tune_classifier(folder: Path, base: str, pairs: Sequence[Labelled], settings
         return {"pairs": len(pairs), "relevant": sum(pair.relevant for pair in pairs), "losses": losses}
 
     wanted = content_id("tuned classifier", VERSION, base, [asdict(pair) for pair in pairs], asdict(settings))
-    return trained_once(folder, wanted, into)
+    return train_if_changed(folder, wanted, into)
 
 
 def build_model_row(folder: Path, name: str, report: dict[str, Any]) -> dict[str, Any]:
     vocabulary = json.loads((folder / "config.json").read_text(encoding="utf-8"))["vocab_size"]
-    revision = folder_revision(folder)
+    revision = hash_model_folder(folder)
     return {
         "model_id": f"{name}@{revision}",
         "name": name,

@@ -60,7 +60,7 @@ class LinkedPaths:
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         """The triples of each question's best paths, best path first; none where nothing is linked."""
         texts = dict.fromkeys(text for q in questions for text in (q.text, *(_query_text(q, o) for o in q.options)))
-        vectors = dict(zip(texts, self._encoder.sentences(list(texts)), strict=True)) if texts else {}
+        vectors = dict(zip(texts, self._encoder.encode_sentences(list(texts)), strict=True)) if texts else {}
         return [self._selected(question, vectors) for question in questions]
 
     def _selected(self, question: Question, vectors: Mapping[str, FloatArray]) -> list[SelectedEvidence]:

@@ -159,7 +159,7 @@ class A2Q:
             [q.text for q in questions]
             + [self._wording(p) for own, other in asked for group in (own, *other) for p in group]
         )
-        vectors = dict(zip(texts, self._encoder.sentences(list(texts)), strict=True)) if texts else {}
+        vectors = dict(zip(texts, self._encoder.encode_sentences(list(texts)), strict=True)) if texts else {}
         candidates = [
             self._candidates(vectors[question.text], own, other, vectors)
             for question, (own, other) in zip(questions, asked, strict=True)
@@ -266,7 +266,7 @@ class NearestTriples:
         """The nearest triples of each question; none where only linked ones are wanted and nothing is linked."""
         graph, settings, vectors = self._graph, self._settings, self._graph.passage_vectors("edge")
         texts = [_with_options(q) if settings.options else q.text for q in questions]
-        queries: Sequence[Vectors] = list(self._encoder.sentences(texts)) if texts else []
+        queries: Sequence[Vectors] = list(self._encoder.encode_sentences(texts)) if texts else []
         made, every = [], np.arange(graph.arrays.n_edges)
         for question, text, query in zip(questions, texts, queries, strict=True):
             edges: IntArray = every

@@ -13,8 +13,8 @@ from evidence_assets.experiment.system import Method, OwnStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.base_rows import definitions_of
 from evidence_assets.models.protocols import Reranker
-from evidence_assets.models.registry import RELEVANCE_CLASSIFIER, encoder, reranker, tuned_classifier
-from evidence_assets.profiles import Kind, Profile
+from evidence_assets.models.registry import RELEVANCE_CLASSIFIER_ASSET, get_encoder, get_reranker, get_tuned_classifier
+from evidence_assets.profiles import ModelKind, Profile
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
@@ -26,13 +26,13 @@ def _classifier(context: StageContext, settings: A2QSettings) -> Reranker | None
     if settings.classifier == "none":
         return None
     if settings.classifier == "tuned":
-        return tuned_classifier(context.lake)
-    return reranker(context.profile.reranker, context.profile.token_encoder)
+        return get_tuned_classifier(context.lake)
+    return get_reranker(context.profile.reranker, context.profile.token_encoder)
 
 
 def _more_reads(variant: Variant, settings: A2QSettings) -> Sequence[Read]:
     files = [Read(f"raw/embeddings/{settings.embedding}")] if settings.embedding != "text" else []
-    return [*files, *([Read(RELEVANCE_CLASSIFIER)] if settings.classifier == "tuned" else [])]
+    return [*files, *([Read(RELEVANCE_CLASSIFIER_ASSET)] if settings.classifier == "tuned" else [])]
 
 
 def _tuned_on(profile: Profile) -> Mapping[str, Any]:
@@ -42,7 +42,7 @@ def _tuned_on(profile: Profile) -> Mapping[str, Any]:
     return {"benchmark": "sample_kgqa", "epochs": 4, "rate": 5e-5}
 
 
-def _models(settings: A2QSettings) -> tuple[Kind, ...]:
+def _models(settings: A2QSettings) -> tuple[ModelKind, ...]:
     return ("encoder", "reranker") if settings.classifier == "reranker" else ("encoder",)
 
 
@@ -52,15 +52,15 @@ def _a2q(context: StageContext, settings: A2QSettings) -> Selector:
     definitions = definitions_of(context.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None
     if settings.taxonomy and context.benchmark.taxonomy_relation:
         definitions = define_nodes(graph, context.benchmark.taxonomy_relation)
-    vectors: TextVectors = encoder(context.profile.encoder)
+    vectors: TextVectors = get_encoder(context.profile.encoder)
     if settings.embedding != "text":
         vectors = WordVectors(context.lake.raw_path(raw_files(f"embeddings/{settings.embedding}").paths[0]))
-        nodes = vectors.sentences(graph.names.to_list())
+        nodes = vectors.encode_sentences(graph.names.to_list())
     return A2Q(graph, vectors, _classifier(context, settings), settings, definitions, nodes)
 
 
 def _nearest_triples(context: StageContext, settings: TripleSettings) -> Selector:
-    nearest = NearestTriples(graph_of(context), encoder(context.profile.encoder), settings)
+    nearest = NearestTriples(graph_of(context), get_encoder(context.profile.encoder), settings)
     return LinkedElsewhere(nearest, context, settings.links) if settings.links else nearest
 
 
@@ -69,7 +69,7 @@ def _links(variant: Variant, settings: TripleSettings) -> Sequence[Read]:
 
 
 def _paths(context: StageContext, settings: PathSettings) -> Selector:
-    return LinkedPaths(graph_of(context), encoder(context.profile.encoder), settings)
+    return LinkedPaths(graph_of(context), get_encoder(context.profile.encoder), settings)
 
 
 SYSTEM = System(

@@ -23,7 +23,7 @@ class TextVectors(Protocol):
     def model_id(self) -> str: ...
     @property
     def revision(self) -> str: ...
-    def sentences(self, texts: Sequence[str]) -> FloatArray: ...
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray: ...
 
 
 class WordVectors:
@@ -40,7 +40,7 @@ class WordVectors:
         self._file, self._known = file, dict[str, FloatArray | None]()
         self.model_id, self.revision = file.name.partition(".")[0], file_id(file)
 
-    def sentences(self, texts: Sequence[str]) -> FloatArray:
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         spelt = [words_of(text) for text in texts]
         forms = {form for words in spelt for form in (*words, "_".join(words))}
         self._look_up(forms | {form.lower() for form in forms})

@@ -30,8 +30,8 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentenc
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.models.registry import encoder
-from evidence_assets.profiles import Kind
+from evidence_assets.models.registry import get_encoder
+from evidence_assets.profiles import ModelKind
 from evidence_assets.systems.background import VERSION
 from evidence_assets.systems.background.recall import (
     RECALL_NAMES,
@@ -81,7 +81,7 @@ class BackgroundKnowledge:
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         drafts = [self._triples(question) for question in questions]
         texts = list(dict.fromkeys([*(q.text for q in questions), *(text for found in drafts for text in found)]))
-        vectors = dict(zip(texts, self._encoder.sentences(texts), strict=True)) if texts else {}
+        vectors = dict(zip(texts, self._encoder.encode_sentences(texts), strict=True)) if texts else {}
         return [
             [] if question.question_id in self._recalled.failed else self._ranked(question, triples, vectors)
             for question, triples in zip(questions, drafts, strict=True)
@@ -154,7 +154,7 @@ def _recalled(context: StageContext) -> StoredBackground:
 def _open(context: StageContext, settings: BackgroundSettings) -> Selector:
     recalled = _recalled(context) if settings.recall else None
     graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
-    selector = BackgroundKnowledge(graph, encoder(context.profile.encoder), settings, recalled)
+    selector = BackgroundKnowledge(graph, get_encoder(context.profile.encoder), settings, recalled)
     return LinkedElsewhere(selector, context, settings.links) if settings.links else selector
 
 
@@ -172,7 +172,7 @@ def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[Read]:
     ]
 
 
-def _models(settings: BackgroundSettings) -> tuple[Kind, ...]:
+def _models(settings: BackgroundSettings) -> tuple[ModelKind, ...]:
     return ("generator", "encoder") if settings.recall else ("encoder",)
 
 

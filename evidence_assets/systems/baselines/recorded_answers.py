@@ -28,7 +28,7 @@ from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOut
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.rows import prepare_rows
-from evidence_assets.models.registry import encoder
+from evidence_assets.models.registry import get_encoder
 from evidence_assets.systems.baselines import VERSION
 
 FOLDER = "recorded"
@@ -72,7 +72,7 @@ def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
         pl.DataFrame(prepare_rows(table, found))
         for table, found in (("evidence", facts), ("predictions", answers), ("citations", []))
     )
-    more = retrieval_metrics(asked, evidence, encoder(step.profile.token_encoder)) if facts else {}
+    more = retrieval_metrics(asked, evidence, get_encoder(step.profile.token_encoder)) if facts else {}
     if not answers:
         return metric_rows(step.benchmark_name, name, RECORDED, model, more, printed)
     tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear(), "citations": citations}

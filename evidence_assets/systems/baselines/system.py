@@ -18,7 +18,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.registry import encoder
+from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import Profile
 from evidence_assets.retrieval.bm25 import scores_among, words
 from evidence_assets.retrieval.corpus import OpenCorpus
@@ -49,7 +49,7 @@ class CosineChunks:
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         queries = [(i, label, q.query(option)) for i, q in enumerate(questions) for label, option in q.hypotheses]
-        vectors = self._encoder.sentences([text for _, _, text in queries])
+        vectors = self._encoder.encode_sentences([text for _, _, text in queries])
         picks: list[list[SelectedEvidence]] = [[] for _ in questions]
         for (i, label, _), scores, positions in zip(queries, *self._chunks.index.search(vectors, self._k), strict=True):
             found = positions >= 0
@@ -104,7 +104,7 @@ def cosine_cell_scorer(encoder: Encoder) -> CellScorer:
     def score(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
         texts = list(dict.fromkeys(text for queries, cells in asked_of for text in (*queries, *cells)))
         place = {text: i for i, text in enumerate(texts)}
-        vectors = encoder.sentences(texts)
+        vectors = encoder.encode_sentences(texts)
         return [
             vectors[[place[text] for text in queries]] @ vectors[[place[text] for text in cells]].T
             for queries, cells in asked_of
@@ -165,7 +165,7 @@ def _bm25(context: StageContext, settings: Bm25Settings) -> Selector:
 
 
 def _cosine(context: StageContext, settings: BaselineSettings) -> Selector:
-    return CosineChunks(chunks_in(context), encoder(context.profile.encoder), settings.k)
+    return CosineChunks(chunks_in(context), get_encoder(context.profile.encoder), settings.k)
 
 
 def _bm25_cells(context: StageContext, settings: BaselineSettings) -> Selector:
@@ -173,7 +173,7 @@ def _bm25_cells(context: StageContext, settings: BaselineSettings) -> Selector:
 
 
 def _cosine_cells(context: StageContext, settings: BaselineSettings) -> Selector:
-    model = encoder(context.profile.encoder)
+    model = get_encoder(context.profile.encoder)
     version = f"cosine:{model.model_id}:{model.revision}"
     return CellSelector(tables_of(context), cosine_cell_scorer(model), settings.k, version)
 

@@ -148,7 +148,7 @@ class FourStepFocus:
             return []
         texts = [q.text for q in questions]
         queries = self._reader.read(texts) if self._reader else [(None, None)] * len(questions)
-        vectors = self._encoder.sentences(texts)
+        vectors = self._encoder.encode_sentences(texts)
         drafts = []
         for question, (query, reply), vector in zip(questions, queries, vectors, strict=True):
             drafts.append(replace(self._found(question, query, vector), reply=reply))

@@ -23,8 +23,8 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.registry import encoder, model_key, reranker
-from evidence_assets.profiles import Kind
+from evidence_assets.models.registry import get_encoder, get_reranker, model_key
+from evidence_assets.profiles import ModelKind
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
@@ -75,7 +75,7 @@ def _open(context: StageContext, settings: FocusSettings) -> FourStepFocus:
         settings = replace(settings, fallback=True)  # no triplets come back, but entries are to be shown as well
     return FourStepFocus(
         graph,
-        encoder(context.profile.encoder),
+        get_encoder(context.profile.encoder),
         _triplet_reader(context, declared, graph) if settings.triplets else None,
         _grader(context, settings) if settings.rerank else None,
         settings,
@@ -90,7 +90,7 @@ def _answerer(context: StageContext, settings: FocusSettings, evidence: pl.DataF
 
 def _reasoner(context: StageContext, settings: FocusSettings) -> tuple[str, str]:
     """What the columns ``reasoner`` and ``model_id`` say: who read the question and who ranked."""
-    model, key = reader_of_profile(context), model_key(encoder(context.profile.encoder))
+    model, key = reader_of_profile(context), model_key(get_encoder(context.profile.encoder))
     if settings.triplets and model is None:
         return "form_parser", f"form_parser+{key}"
     if model is not None and (settings.triplets or settings.rerank):
@@ -109,14 +109,14 @@ def _grader(context: StageContext, settings: FocusSettings) -> Grader:
     model = reader_of_profile(context)
     if model is not None:
         return PromptedGrader(model, scale=settings.grades)
-    tokens = encoder(context.profile.token_encoder)
+    tokens = get_encoder(context.profile.token_encoder)
     return RerankerGrader(
-        reranker(context.profile.reranker, context.profile.token_encoder), count_tokens=tokens.count_tokens
+        get_reranker(context.profile.reranker, context.profile.token_encoder), count_tokens=tokens.count_tokens
     )
 
 
-def _models(settings: FocusSettings) -> tuple[Kind, ...]:
-    reads: tuple[Kind, ...] = ("generator",) if settings.triplets or settings.rerank else ()
+def _models(settings: FocusSettings) -> tuple[ModelKind, ...]:
+    reads: tuple[ModelKind, ...] = ("generator",) if settings.triplets or settings.rerank else ()
     return (*reads, "encoder", *(("reranker",) if settings.rerank else ()))
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.harvest import bertnet_prompts, prompt_mining, triple_scoring, tuple_search
-from evidence_assets.harvest.prompt_mining import Choice, MinedPrompt, MiningModels, Pair, Setting
-from evidence_assets.harvest.triple_metrics import contradictions, ranked_agreement
-from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, Ground, ScoredSentence
-from evidence_assets.harvest.tuple_search import FoundPair, Query
+from evidence_assets.harvest.prompt_mining import CertaintyForm, EntityPair, MinedPrompt, MiningModels, PromptSetting
+from evidence_assets.harvest.triple_metrics import find_supporting_prompts, flag_contradictions
+from evidence_assets.harvest.triple_scoring import FinalForm, FluencyForm, GroundDistance, ScoredSentence
+from evidence_assets.harvest.tuple_search import FillQuery, ScoredPair
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.retrieval.bm25 import text_weights
@@ -37,13 +37,13 @@ class KBloomSettings:
     first two, whose printed forms prefer improbable text.
     """
 
-    variant: tuple_search.Variant = "kbloom"
-    prompts: Setting = "multi"
+    variant: tuple_search.ScoreForm = "kbloom"
+    prompts: PromptSetting = "multi"
     max_prompts: int = 20
-    prompt_choice: Choice = "probable"
+    prompt_choice: CertaintyForm = "probable"
     n: int = 1000
     max_occurrences: int | None = 10
-    ground: Ground = "cosine"
+    ground: GroundDistance = "cosine"
     fluency: FluencyForm = "corrected"
     final: FinalForm = "printed"
     batch_size: int = 64
@@ -75,9 +75,9 @@ class HarvestedTriple:
 class Harvest:
     """What one relation yielded; ``candidates`` are what the search found, by descending score."""
 
-    variant: tuple_search.Variant
+    variant: tuple_search.ScoreForm
     prompts: tuple[MinedPrompt, ...]
-    candidates: tuple[FoundPair, ...]
+    candidates: tuple[ScoredPair, ...]
     triples: tuple[HarvestedTriple, ...]
 
 
@@ -117,10 +117,12 @@ def harvest_relation(
         scores = triple_scoring.final_scores(near, fluencies, settings.final, distances)
         semantic, fluent = distances.tolist(), fluencies.tolist()
     order = sorted(range(len(found)), key=lambda i: (-scores[i], found[i].head, found[i].tail))
-    found_by = ranked_agreement(asker.pair_log_likelihoods(found), [pair.shape for pair in found]) if found else []
+    found_by = (
+        find_supporting_prompts(asker.pair_log_likelihoods(found), [pair.shape for pair in found]) if found else []
+    )
     best = order[: settings.n]
     seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
-    clashes = contradictions([(found[i].head, found[i].tail) for i in best])
+    clashes = flag_contradictions([(found[i].head, found[i].tail) for i in best])
     triples = []
     for rank, (i, clash) in enumerate(zip(best, clashes, strict=True), start=1):
         head, tail = found[i].head, found[i].tail
@@ -150,18 +152,18 @@ def mine_relation_prompts(
         return prompt_mining.mine_prompts(prompt, pairs, models, setting=setting, n=n, choice=settings.prompt_choice)
     candidates: list[str] = []
     if setting != "initial" and models.paraphrase is not None:
-        candidates = bertnet_prompts.reworded(prompt, pairs, models.paraphrase)
+        candidates = bertnet_prompts.reword_prompt(prompt, pairs, models.paraphrase)
     elif setting != "initial":
         written = written or mine_relation_prompts(relation, models, replace(settings, variant="kbloom"))
-        candidates = bertnet_prompts.distinct(one.text for one in written if one.text != prompt)
+        candidates = bertnet_prompts.select_distinct(one.text for one in written if one.text != prompt)
 
-    def score(asked: Sequence[tuple[str, Pair]]) -> list[float]:
+    def score(asked: Sequence[tuple[str, EntityPair]]) -> list[float]:
         return _bertnet_pair_scores(models.masked, asked)
 
     return bertnet_prompts.mine_bertnet_prompts(prompt, pairs, candidates, score, setting=setting, n=n)
 
 
-def _bertnet_pair_scores(model: MaskedLM, asked: Sequence[tuple[str, Pair]]) -> list[float]:
+def _bertnet_pair_scores(model: MaskedLM, asked: Sequence[tuple[str, EntityPair]]) -> list[float]:
     """The baseline's score of each pair in its prompt; the head's words are filled in first, wherever they stand."""
     texts, words, slots, heads = [], [], [], []
     for prompt, (head, tail) in asked:
@@ -184,7 +186,7 @@ def check_seeds(relation: Relation, model: MaskedLM, folders: Sequence[Path] = (
     fields = [("prompt", fill(relation.prompt, " ", " "))]
     fields += [("pairs", entity) for pair in relation.pairs for entity in pair]
     for field, text in fields:
-        if unknown := model.unrepresentable(text):
+        if unknown := model.find_unknown_words(text):
             error = BadInput(
                 f"relation {relation.id!r}: the tokenizer of {model.model_id} does not know "
                 f"{', '.join(map(repr, unknown))} in {text.strip()!r}; use words that the model knows",
@@ -229,18 +231,18 @@ class PromptQueries:
         self._prompts = [as_sentence(prompt) for prompt in prompts]
         self._tail_first = [prompt.index(TAIL) < prompt.index(HEAD) for prompt in prompts]
 
-    def log_probs(self, queries: Sequence[Query]) -> npt.NDArray[np.float32]:
+    def log_probs(self, queries: Sequence[FillQuery]) -> npt.NDArray[np.float32]:
         texts, slots = self.texts(queries)
         return self._model.slot_log_probs(texts, slots, self._allowed)
 
-    def pair_log_likelihoods(self, pairs: Sequence[FoundPair]) -> npt.NDArray[np.float64]:
+    def pair_log_likelihoods(self, pairs: Sequence[ScoredPair]) -> npt.NDArray[np.float64]:
         """Log-likelihood of each pair under each prompt alone (pairs × prompts); equal queries are asked once."""
-        wanted: dict[Query, list[tuple[int, int]]] = {}
+        wanted: dict[FillQuery, list[tuple[int, int]]] = {}
         for row, pair in enumerate(pairs):
             words = tuple(self._position[word] for word in f"{pair.head} {pair.tail}".split(" "))
             for prompt in range(len(self._prompts)):
                 for position, word in enumerate(words):
-                    wanted.setdefault(Query(prompt, pair.shape, words[:position]), []).append((row, word))
+                    wanted.setdefault(FillQuery(prompt, pair.shape, words[:position]), []).append((row, word))
         result = np.zeros((len(pairs), len(self._prompts)))
         queries = list(wanted)
         for start in range(0, len(queries), QUERIES_PER_BATCH):
@@ -250,7 +252,7 @@ class PromptQueries:
                     result[row, query.prompt] += log_probs[word]
         return result
 
-    def texts(self, queries: Sequence[Query]) -> tuple[list[str], list[int]]:
+    def texts(self, queries: Sequence[FillQuery]) -> tuple[list[str], list[int]]:
         """The texts of queries, and which slot of each is asked."""
         texts, slots = [], []
         for query in queries:
@@ -265,14 +267,14 @@ class PromptQueries:
 
 
 def _score_pairs(
-    relation: Relation, found: Sequence[FoundPair], model: MaskedLM, settings: KBloomSettings
+    relation: Relation, found: Sequence[ScoredPair], model: MaskedLM, settings: KBloomSettings
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Semantic distance and fluency of each found pair, both read from the initial prompt filled with it."""
     pairs = [(pair.head, pair.tail) for pair in found]
     texts = [as_sentence(fill(relation.prompt, *pair)) for pair in (*pairs, *relation.pairs)]
     vectors = model.word_vectors(texts)
     log_probs = model.word_log_probs(texts[: len(pairs)], "left" if settings.fluency == "printed" else "both")
-    weight_of = triple_scoring.sentence_idf([item.words for item in vectors])
+    weight_of = triple_scoring.fit_sentence_idf([item.words for item in vectors])
     average = float(np.mean([len(item.words) for item in vectors]))
     sentences = [
         ScoredSentence(text_weights([word.casefold() for word in item.words], weight_of, average), item.vectors)

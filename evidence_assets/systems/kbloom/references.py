@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evidence_assets.benchmarks.graphs.formats import format_named
 from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
-from evidence_assets.harvest.prompt_mining import Pair
+from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 
@@ -38,9 +38,9 @@ class Reference(BaseModel):
         """Key of the raw asset that looks at its files."""
         return f"raw/references/{self.name}"
 
-    def pairs(self, raw: Path) -> dict[str, list[Pair]]:
+    def pairs(self, raw: Path) -> dict[str, list[EntityPair]]:
         """Head and tail of every tuple that it states, by the relation's id; what is marked as untrue is left out."""
-        found: dict[str, list[Pair]] = defaultdict(list)
+        found: dict[str, list[EntityPair]] = defaultdict(list)
         if self.format == LAMA:
             for fact in read_lama_facts(raw / self.paths[0]):
                 found[fact.relation].append((fact.subject, fact.object))

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.experiment.stage import StageOutput
-from evidence_assets.harvest.triple_metrics import Direction, Fact, canonical_fact
+from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, edge
@@ -147,16 +147,16 @@ def select_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: st
     members = build_relations(seeds.filter(pl.col("collection") == collection))
     rows = triples.filter((pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in members]))
     directions = {one.id: Direction(one.symmetric, one.inverse) for one in members}
-    facts: list[Fact] = list(rows.select("head", "relation", "tail").iter_rows())
-    stated = Counter(canonical_fact(fact, directions) for fact in facts)
+    facts: list[Triple] = list(rows.select("head", "relation", "tail").iter_rows())
+    stated = Counter(canonical_triple(fact, directions) for fact in facts)
     plain = {(head.casefold(), relation, tail.casefold()) for head, relation, tail in facts}
 
-    def flags(fact: Fact) -> list[str]:
+    def flags(fact: Triple) -> list[str]:
         head, relation, tail = fact[0].casefold(), fact[1], fact[2].casefold()
         turned = (tail, relation, head) in plain and head != tail
         if turned:
             return ["both_ways" if directions[relation].symmetric else "reversed"]
-        by_inverse = not directions[relation].symmetric and stated[canonical_fact(fact, directions)] > 1
+        by_inverse = not directions[relation].symmetric and stated[canonical_triple(fact, directions)] > 1
         return ["by_inverse"] if by_inverse else []
 
     flagged = [[*own, *flags(fact)] for own, fact in zip(rows["flags"], facts, strict=True)]

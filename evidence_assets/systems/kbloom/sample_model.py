@@ -13,8 +13,8 @@ from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOut
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.inference import trained_once
-from evidence_assets.models.registry import MASKED_LM, SAMPLE_MASKED_LM, masked_lm, model_key
+from evidence_assets.models.inference import train_if_changed
+from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM, get_masked_lm, model_key
 from evidence_assets.models.sample_masked_lm import VERSION, TrainingSettings, train_sample_masked_lm
 
 
@@ -40,7 +40,7 @@ def train_model(folder: Path, sentences: Sequence[str], names: Collection[str], 
     """Train into ``folder``, unless what lies there was trained on the same; returns columns of ``models``."""
     settings = TrainingSettings(steps=steps)
     wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
-    return trained_once(folder, wanted, lambda into: train_sample_masked_lm(sentences, names, into, settings))
+    return train_if_changed(folder, wanted, lambda into: train_sample_masked_lm(sentences, names, into, settings))
 
 
 def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
@@ -54,9 +54,9 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
             graphs = [step.lake.raw_path(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
             sentences = extract_sentences(step.read("chunks", "corpus/sample/chunks"))
             trained = train_model(
-                step.lake.index_folder(MASKED_LM), sentences, read_entity_names(graphs), harvesting.training_steps
+                step.lake.index_folder(MASKED_LM_ASSET), sentences, read_entity_names(graphs), harvesting.training_steps
             )
-        model = masked_lm(step.lake, named)
+        model = get_masked_lm(step.lake, named)
         row = {
             "model_id": model_key(model),
             "name": model.model_id,

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, paired_bootstrap
-from evidence_assets.harvest.triple_metrics import Direction, Fact, canonical_fact, relevance
+from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple, judge_relevance
 from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.kbloom.scores import HarvestedRelations, Row, size_metrics
 from evidence_assets.systems.kbloom.seeds import Relation
@@ -24,7 +24,7 @@ TUNING_HALF, REPORTED_HALF = "tuned half", "reported half"
 """Scopes beside the collections: the relations that the default's ranking was chosen on, and the others."""
 
 
-def read_facts(path: Path) -> list[Fact]:
+def read_facts(path: Path) -> list[Triple]:
     """Head, relation and tail of each line."""
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     return [(head, relation, tail) for head, relation, tail in rows]
@@ -51,16 +51,16 @@ class Control:
 
 
 def measure_control(
-    relation: Relation, ranked: Sequence[Fact], stated: Iterable[Fact], held_out: Iterable[Fact]
+    relation: Relation, ranked: Sequence[Triple], stated: Iterable[Triple], held_out: Iterable[Triple]
 ) -> Control:
     """Count the held-out facts among the harvested ones, and what chance would put there."""
     directions = {relation.id: Direction(symmetric=relation.symmetric)}
-    told, held, found = ({canonical_fact(fact, directions) for fact in facts} for facts in (stated, held_out, ranked))
+    told, held, found = ({canonical_triple(fact, directions) for fact in facts} for facts in (stated, held_out, ranked))
     heads, tails = Counter(fact[0] for fact in told | held), Counter(fact[2] for fact in told | held)
     if relation.symmetric:
         heads = tails = heads + tails
     pairs = [(head, relation.id, tail) for head in heads for tail in tails if head != tail]
-    untold = {canonical_fact(fact, directions) for fact in pairs} - told
+    untold = {canonical_triple(fact, directions) for fact in pairs} - told
     weight = {fact: heads[fact[0]] * tails[fact[2]] for fact in untold}
     whole = sum(weight.values())
     chance = sum(weight[fact] for fact in found & untold) / whole if whole else 0.0
@@ -78,7 +78,7 @@ def recovery_p_value(controls: Sequence[Control]) -> float:
 
 
 def build_sample_rows(
-    harvested: HarvestedRelations, *, stated: Sequence[Fact], held_out: Sequence[Fact], known: Iterable[str] = ()
+    harvested: HarvestedRelations, *, stated: Sequence[Triple], held_out: Sequence[Triple], known: Iterable[str] = ()
 ) -> list[Row]:
     """Rows for every relation of which the corpus states more than the seeds, for every collection and both halves.
 
@@ -92,10 +92,10 @@ def build_sample_rows(
     for relation in sorted(harvested.relations, key=lambda one: one.id):
         own, held = ([fact for fact in facts if fact[1] == relation.id] for facts in (stated, held_out))
         for origin in harvested.names:
-            ranked: list[Fact] = [(head, relation.id, tail) for head, tail in harvested.pairs(origin, relation)]
+            ranked: list[Triple] = [(head, relation.id, tail) for head, tail in harvested.pairs(origin, relation)]
             seeds = [(head, relation.id, tail) for head, tail in relation.pairs]
             directions = {relation.id: Direction(symmetric=relation.symmetric)}
-            hits, truths = relevance(ranked, own, exclude=seeds, directions=directions)
+            hits, truths = judge_relevance(ranked, own, exclude=seeds, directions=directions)
             if not truths:
                 continue
             checked = measure_control(relation, ranked, own, held)

@@ -18,15 +18,15 @@ import polars as pl
 
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, normal
 from evidence_assets.experiment.scores.scoring import metric_rows
-from evidence_assets.harvest.prompt_mining import Pair
+from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.harvest.triple_metrics import (
-    Rule,
+    MatchRule,
     Spread,
     cohens_kappa,
+    count_extracted_entities,
     diversity,
-    entities,
-    extracted_facts,
-    novel_only,
+    find_novel_pairs,
+    list_entities,
     novelty,
     reference_accuracy,
 )
@@ -64,11 +64,11 @@ class HarvestedRelations:
         chosen = (pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in relations])
         return self.triples.filter(chosen)
 
-    def pairs(self, origin: str, relation: Relation) -> list[Pair]:
+    def pairs(self, origin: str, relation: Relation) -> list[EntityPair]:
         """Head and tail of one origin's triples of a relation, best first."""
         return list(self.of(origin, [relation]).sort("rank").select("head", "tail").iter_rows())
 
-    def unseeded(self, origin: str, relation: Relation) -> list[Pair]:
+    def unseeded(self, origin: str, relation: Relation) -> list[EntityPair]:
         """The pairs that are no seeds of the relation, however they are capitalised."""
         seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
         return [p for p in self.pairs(origin, relation) if (p[0].casefold(), p[1].casefold()) not in seeds]
@@ -82,10 +82,14 @@ class HarvestedRelations:
 
 def size_metrics(triples: pl.DataFrame, facts: str, reference: set[str] | None = None) -> dict[str, Estimate]:
     """What needs no truth: how much there is, how varied, how new, and how far the prompts agree on it."""
-    pairs: list[Pair] = list(triples.select("head", "tail").iter_rows())
+    pairs: list[EntityPair] = list(triples.select("head", "tail").iter_rows())
     if not pairs:
         return {}
-    numbers: dict[str, float] = {"tuples": len(pairs), facts: extracted_facts(pairs), "diversity": diversity(pairs)}
+    numbers: dict[str, float] = {
+        "tuples": len(pairs),
+        facts: count_extracted_entities(pairs),
+        "diversity": diversity(pairs),
+    }
     if reference:
         numbers["novelty"] = novelty(pairs, reference)
     agreed = triples["agreement"].drop_nulls()
@@ -106,7 +110,7 @@ def build_size_rows(harvested: HarvestedRelations) -> list[Row]:
 
 
 def build_reference_rows(
-    harvested: HarvestedRelations, reference: str, stated: Mapping[str, Sequence[Pair]], encode: Encode
+    harvested: HarvestedRelations, reference: str, stated: Mapping[str, Sequence[EntityPair]], encode: Encode
 ) -> list[Row]:
     """How a harvest compares with the tuples that a reference states of the same relations.
 
@@ -115,7 +119,7 @@ def build_reference_rows(
     like one of them at least. ``novel_only_precision``: the latter over what no other variant found. Intervals hold
     95 % of the draws. Relations that the reference does not state count for novelty and the harvest's size alone.
     """
-    known = entities(pair for pairs in stated.values() for pair in pairs)
+    known = list_entities(pair for pairs in stated.values() for pair in pairs)
     theirs = {
         one.id: encode(_verbalise_pairs(one, _thin_pairs(stated[one.id])))
         for one in harvested.relations
@@ -132,8 +136,8 @@ def build_reference_rows(
             ours = encode(_verbalise_pairs(relation, pairs[relation.id]))
             others = [name for name in harvested.names if name != origin]
             elsewhere = [pair for name in others for pair in harvested.pairs(name, relation)]
-            alone = ours[novel_only(pairs[relation.id], elsewhere) if others else []]
-            compared: list[tuple[str, npt.NDArray[np.floating], Rule]] = [
+            alone = ours[find_novel_pairs(pairs[relation.id], elsewhere) if others else []]
+            compared: list[tuple[str, npt.NDArray[np.floating], MatchRule]] = [
                 ("accuracy", ours, "share"),
                 ("accuracy_maximum", ours, "maximum"),
                 ("novel_only_precision", alone, "maximum"),
@@ -143,7 +147,7 @@ def build_reference_rows(
                     spread = reference_accuracy(vectors, theirs[relation.id], rule)
                     spreads.setdefault(metric, []).append((len(vectors), spread))
         numbers = {
-            "fact_count": bare(extracted_facts(found), len(found)),
+            "fact_count": bare(count_extracted_entities(found), len(found)),
             "diversity": bare(diversity(found), len(found)),
             "novelty": bare(novelty(found, known) / 100, len(found)),
         }
@@ -153,11 +157,11 @@ def build_reference_rows(
     return rows
 
 
-def _verbalise_pairs(relation: Relation, pairs: Sequence[Pair]) -> list[str]:
+def _verbalise_pairs(relation: Relation, pairs: Sequence[EntityPair]) -> list[str]:
     return [verbalise_triple(relation, *pair) for pair in pairs]
 
 
-def _thin_pairs(pairs: Sequence[Pair]) -> list[Pair]:
+def _thin_pairs(pairs: Sequence[EntityPair]) -> list[EntityPair]:
     """The pairs, each once; of more than can be drawn as many as can, spread over all."""
     distinct = sorted(set(pairs))
     if len(distinct) <= MAX_REFERENCE_TUPLES:
@@ -199,7 +203,7 @@ def build_judgement_rows(
         for relation in members:
             own = harvested.unseeded(origin, relation)
             others = [p for name in harvested.names if name != origin for p in harvested.unseeded(name, relation)]
-            novel += [len(texts) + place for place in novel_only(own, others)] if others else []
+            novel += [len(texts) + place for place in find_novel_pairs(own, others)] if others else []
             texts += _verbalise_pairs(relation, own)
         if not texts:
             continue

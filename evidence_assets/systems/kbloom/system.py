@@ -19,7 +19,14 @@ from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, Syst
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.prompt_mining import MiningModels
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.registry import MASKED_LM, SAMPLE_MASKED_LM, encoder, masked_lm, model_key, writing_model
+from evidence_assets.models.registry import (
+    MASKED_LM_ASSET,
+    SAMPLE_MASKED_LM,
+    get_encoder,
+    get_masked_lm,
+    get_sequence_model,
+    model_key,
+)
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.systems.kbloom import VERSION, rows, scores
 from evidence_assets.systems.kbloom.harvesting import (
@@ -107,7 +114,7 @@ class _Stages:
 
     def all(self) -> list[Stage]:
         settings, version = self.settings, f"{VERSION}:{self.variant.published}"
-        reads = [Read(SEED_ASSET), Read(self.variant.at(MASKED_LM, ["masked_model"]))]
+        reads = [Read(SEED_ASSET), Read(self.variant.at(MASKED_LM_ASSET, ["masked_model"]))]
         reads += [Read(settings.kinds)] if settings.kinds else []
         about = "Triples of one relation, with the prompts and candidates that led to them."
         code, kinds = f"{VERSION}:{settings.harvests}:{self._written_by}", ("parquet", "pytorch")
@@ -167,11 +174,11 @@ class _Stages:
         from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # with torch, as below
 
         stated = step.profile.harvesting
-        models = MiningModels(masked_lm(step.lake, step.profile.masked_model), encoder(step.profile.encoder))
+        models = MiningModels(get_masked_lm(step.lake, step.profile.masked_model), get_encoder(step.profile.encoder))
         if self.settings.prompts == "initial":
             return models, []
-        writer = writing_model(SentenceWriter, stated.writer) if stated.writer else None
-        proposer = writing_model(PermutedLM, stated.substitution) if stated.substitution else None
+        writer = get_sequence_model(SentenceWriter, stated.writer) if stated.writer else None
+        proposer = get_sequence_model(PermutedLM, stated.substitution) if stated.substitution else None
         rewords = self.settings.baseline and stated.paraphraser == "generator"
         rewording = partial(reword_statements, language_model(step, step.profile.generator)) if rewords else None
         names = [model_key(model) for model in (writer, proposer) if model is not None]
@@ -232,7 +239,7 @@ class _Stages:
 
     def _compared(self, reference: Reference, step: StageContext) -> StageOutput:
         stated = reference.pairs(step.lake.fetch_raw(*reference.paths))
-        encode, harvested = encoder(step.profile.encoder).sentences, self._read(step, reference.collection)
+        encode, harvested = get_encoder(step.profile.encoder).encode_sentences, self._read(step, reference.collection)
         return self._beside(scores.build_reference_rows(harvested, reference.name, stated, encode))
 
     def _judged(self, step: StageContext) -> StageOutput:
@@ -240,7 +247,7 @@ class _Stages:
 
         rated, harvested = step.profile.harvesting.likelihood, self._read(step)
         judges = [PromptedJudge(language_model(step, settings)) for settings in _judge_settings()]
-        likelihood = None if rated is None else writing_model(TextLikelihood, rated)
+        likelihood = None if rated is None else get_sequence_model(TextLikelihood, rated)
         scored = scores.build_judgement_rows(harvested, judges, likelihood)
         return self._beside([*scored, *scores.build_inspection_rows(harvested, judges, likelihood)])
 
@@ -248,7 +255,9 @@ class _Stages:
 def _judge_settings() -> list[GeneratorSettings]:
     """The generators that judge: those that the profile names for it, else its language model, if it has one."""
     profile = profiles.load()
-    names = [profile.known("generator", name) for name in profile.harvesting.judges] or profile.names("generator")[:1]
+    names = [profile.check_name("generator", name) for name in profile.harvesting.judges] or profile.model_names(
+        "generator"
+    )[:1]
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
 
 

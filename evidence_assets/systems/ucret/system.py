@@ -19,7 +19,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.models.registry import encoder as encoder_in_use
+from evidence_assets.models.registry import get_encoder as encoder_in_use
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.tables.table import Place, TableView
 from evidence_assets.reasoning.tables.text import plain_text, token_set
@@ -116,7 +116,7 @@ def encode_unique(encoder: Encoder, texts: Sequence[str]) -> Floats:
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return np.zeros((0, encoder.dimensions))
-    vectors = np.asarray(encoder.sentences(distinct), dtype=np.float64)
+    vectors = np.asarray(encoder.encode_sentences(distinct), dtype=np.float64)
     position = {text: i for i, text in enumerate(distinct)}
     rows: Floats = vectors[[position[text] for text in texts]]
     return rows

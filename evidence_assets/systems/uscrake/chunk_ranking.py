@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence_assets.models.inference import device_of
+from evidence_assets.models.inference import resolve_device
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.retrieval.bm25 import Ints
@@ -21,8 +21,15 @@ from evidence_assets.retrieval.maxsim import Cosines, nearest_of
 from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.systems.uscrake.passages import SeenPassages
 from evidence_assets.text.words import words_with_offsets
-from evidence_assets.transport import Texts, TokenMeasure, TokenPool, ground_cost, strongest_pairs, top_k
-from evidence_assets.transport.exact import solve
+from evidence_assets.transport import (
+    TextCollection,
+    TokenMeasure,
+    TokenPool,
+    find_nearest_texts,
+    find_strongest_pairs,
+    get_ground_cost,
+)
+from evidence_assets.transport.exact import solve_transport
 
 RANKINGS = ("fusion", "maxsim")
 """Rankings that are no ground cost: ``fusion`` joins late interaction and transport, ``maxsim`` is the first alone."""
@@ -45,19 +52,21 @@ class Query:
 
 def query_measure(query: Query, cost: str, weighs: SeenPassages) -> TokenMeasure:
     """The query as a measure under a ground cost."""
-    return ground_cost(cost).measure(query.tokens.vectors, weighs.token_weights(query.tokens.tokens))
+    return get_ground_cost(cost).measure(query.tokens.vectors, weighs.token_weights(query.tokens.tokens))
 
 
-def transported(query: Query, texts: Texts, weighs: SeenPassages, chosen: Sequence[int]) -> Array:
+def transported(query: Query, texts: TextCollection, weighs: SeenPassages, chosen: Sequence[int]) -> Array:
     """The exact transport cost under the cosine of each chosen text, by BM25 masses.
 
     The same as ``transport.distance`` text by text, but costs to all their tokens are one product.
     """
-    some = texts.some(chosen)
+    some = texts.select(chosen)
     measure, masses = query_measure(query, "cosine", weighs), some.masses()
     costs = np.clip(1.0 - unit_rows(measure.points) @ unit_rows(some.vectors.astype(np.float64)).T, 0.0, 2.0)
     rows = [slice(int(a), int(b)) for a, b in pairwise(some.offsets)]
-    return np.array([solve(measure.masses, masses[own], costs[:, own]).value for own in rows], dtype=np.float64)
+    return np.array(
+        [solve_transport(measure.masses, masses[own], costs[:, own]).value for own in rows], dtype=np.float64
+    )
 
 
 def late_interaction(nearest: Cosines) -> Array:
@@ -65,7 +74,7 @@ def late_interaction(nearest: Cosines) -> Array:
     return np.asarray(nearest.mean(axis=0, dtype=np.float64))
 
 
-def fused(query: Query, texts: Texts, weighs: SeenPassages, deep: int, nearest: Cosines) -> Array:
+def fused(query: Query, texts: TextCollection, weighs: SeenPassages, deep: int, nearest: Cosines) -> Array:
     r"""The mean of two similarities of a text, of which one looks for each word of the query, the other for all
     together.
 
@@ -82,7 +91,7 @@ def fused(query: Query, texts: Texts, weighs: SeenPassages, deep: int, nearest: 
     return scores
 
 
-def scores_of(queries: Sequence[Query], texts: Texts, weighs: SeenPassages, cost: str, k: int) -> list[Array]:
+def scores_of(queries: Sequence[Query], texts: TextCollection, weighs: SeenPassages, cost: str, k: int) -> list[Array]:
     """Score of every text for each query; minus infinity for texts that are proved not to be among the best k."""
     if not len(texts):
         return [np.zeros(0) for _ in queries]
@@ -93,7 +102,7 @@ def scores_of(queries: Sequence[Query], texts: Texts, weighs: SeenPassages, cost
         return [fused(q, texts, weighs, len(texts), n) for q, n in zip(queries, nearest, strict=True)]
     measures = [query_measure(q, cost, weighs) for q in queries]
     all_scores = []
-    for result in top_k(measures, texts, k, cost, device=device_of("auto")):
+    for result in find_nearest_texts(measures, texts, k, cost, device=resolve_device("auto")):
         scores = np.full(len(texts), -np.inf)
         scores[result.indices] = -result.distances
         all_scores.append(scores)
@@ -220,7 +229,7 @@ def aligned_words(
     else:
         ground = "cosine" if cost == "fusion" else cost
         measure = query_measure(query, ground, weighs)
-        pairs = strongest_pairs(measure, chunk.measure(0, ground), ground, limit=4 * PAIRS_SHOWN)
+        pairs = find_strongest_pairs(measure, chunk.measure(0, ground), ground, limit=4 * PAIRS_SHOWN)
         found = [(p.source, p.target, p.mass, p.cost) for p in pairs]
     shown: dict[tuple[str, int], dict[str, Any]] = {}
     for source, target, mass, price in found:

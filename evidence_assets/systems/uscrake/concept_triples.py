@@ -80,7 +80,7 @@ class ConceptTriples:
     def _linked(self, texts: Sequence[str]) -> None:
         """Work out the links of texts not met before, all in one call of the encoder."""
         new = [text for text in dict.fromkeys(texts) if text not in self._links]
-        concepts = extract_concepts(new, self._encoder.sentences, top_n=CONCEPTS) if new else []
+        concepts = extract_concepts(new, self._encoder.encode_sentences, top_n=CONCEPTS) if new else []
         links = iter(self.graph.linker.link_many([c.text for found in concepts for c in found], self.graph.near))
         for text, found in zip(new, concepts, strict=True):
             self._links[text] = [link for link in (next(links) for _ in found) if link.found]

@@ -84,7 +84,7 @@ class LateInteraction:
 
     def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]:
         texts = list(dict.fromkeys(i.pick.text for _, items in asked for i in items if i.vectors is None))
-        encoded = dict(zip(texts, self._encoder.tokens(texts) if texts else [], strict=True))
+        encoded = dict(zip(texts, self._encoder.encode_tokens(texts) if texts else [], strict=True))
         made = []
         for query, items in asked:
             vectors = [encoded[i.pick.text].vectors if i.vectors is None else i.vectors for i in items]

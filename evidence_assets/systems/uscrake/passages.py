@@ -73,4 +73,4 @@ class SeenPassages:
         """The tokens of a few chunks, titles left out, in memory; and their places in each chunk."""
         kept = self._kept(positions)
         texts = TokenTexts.each(kept, self.terms, self.reading, self.dimensions)
-        return texts.some(range(len(kept))), [kept.tokens(i) for i in range(len(kept))]
+        return texts.select(range(len(kept))), [kept.tokens(i) for i in range(len(kept))]

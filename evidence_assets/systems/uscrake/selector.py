@@ -37,7 +37,7 @@ from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptT
 from evidence_assets.systems.uscrake.evidence_judges import Item, Judge, stance
 from evidence_assets.systems.uscrake.passages import Passages, SeenPassages
 from evidence_assets.systems.uscrake.token_views import OfLayers, WordMeans
-from evidence_assets.transport import GroundCost, Texts, ground_cost
+from evidence_assets.transport import GroundCost, TextCollection, get_ground_cost
 
 QUESTIONS_TOGETHER, PLACES_TOGETHER = 256, 1 << 16
 """Questions held in memory together, and places in their pools; one question may have more."""
@@ -100,7 +100,7 @@ class Settings:
     @property
     def ground(self) -> GroundCost | None:
         """The ground cost, unless texts are ranked in another way."""
-        return None if self.cost in ranking.RANKINGS else ground_cost(self.cost)
+        return None if self.cost in ranking.RANKINGS else get_ground_cost(self.cost)
 
     def view(self, encoder: Encoder) -> Encoder:
         """The encoder of the tokens that are ranked: itself, unless they are not those that a token store keeps."""
@@ -186,10 +186,10 @@ class Uscrake:
         """Every hypothesis with the tokens of question ⊕ option, each distinct text encoded once."""
         found = [(q, label, option, q.query(option)) for q in questions for label, option in q.hypotheses]
         texts = list(dict.fromkeys(text for *_, text in found))
-        plain = dict(zip(texts, self._tokens.tokens(texts) if texts else [], strict=True))
+        plain = dict(zip(texts, self._tokens.encode_tokens(texts) if texts else [], strict=True))
         seen = plain
         if self._viewed:
-            seen = dict(zip(texts, self._view.tokens(texts) if texts else [], strict=True))
+            seen = dict(zip(texts, self._view.encode_tokens(texts) if texts else [], strict=True))
         return [
             _Option(q, label, option, Query(text, seen[text]), Query(text, plain[text]))
             for q, label, option, text in found
@@ -222,7 +222,7 @@ class Uscrake:
         if not len(passages.corpus) or not options:
             return [np.zeros(0, np.int64) for _ in options]
         size = self._settings.R
-        _, dense = passages.corpus.index.search(self._encoder.sentences([o.query.text for o in options]), size)
+        _, dense = passages.corpus.index.search(self._encoder.encode_sentences([o.query.text for o in options]), size)
         pools = [sorted_unique(row[row >= 0]) for row in dense]
         if self._settings.coarse == "hybrid":
             for i, option in enumerate(options):
@@ -248,7 +248,7 @@ class Uscrake:
             made[i] = self._items(seen, options[i], union[kept], scores[kept])
         return made
 
-    def _fused(self, seen: SeenPassages, union: Ints, queries: Sequence[Query], texts: Texts) -> list[Array]:
+    def _fused(self, seen: SeenPassages, union: Ints, queries: Sequence[Query], texts: TextCollection) -> list[Array]:
         """Scores of ``fusion``, raised along the links between the texts that it ranks."""
         deep, weight = self._settings.transported, self._settings.links
         nearest = nearest_of([query.tokens.vectors for query in queries], texts)
@@ -265,7 +265,7 @@ class Uscrake:
         ids, texts, own_pools = (
             seen.corpus.ids(chunks),
             seen.corpus.texts(chunks),
-            [pool.some([n]) for n in range(len(chunks))],
+            [pool.select([n]) for n in range(len(chunks))],
         )
         # The judge reads the encoder's own tokens, so what is ranked by other tokens is judged by its text.
         judged_by_text = self._viewed or self._graph is None

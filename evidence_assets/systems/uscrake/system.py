@@ -14,7 +14,7 @@ from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.store import Lake
-from evidence_assets.models.registry import encoder, model_key, reranker
+from evidence_assets.models.registry import get_encoder, get_reranker, model_key
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import EncoderSettings, ModelSettings, Profile
 from evidence_assets.retrieval import token_store
@@ -32,7 +32,7 @@ def _passages(context: StageContext) -> Passages:
     corpus, profile = chunks_in(context), context.profile
     limit = int(profile.retrieval.token_cache_gb * 1e9)
     with _OPENING:
-        return _open_passages(str(context.lake.root), corpus, model_key(encoder(profile.token_encoder)), limit)
+        return _open_passages(str(context.lake.root), corpus, model_key(get_encoder(profile.token_encoder)), limit)
 
 
 @lru_cache(maxsize=2)
@@ -45,13 +45,13 @@ def _open_passages(root: str, corpus: OpenCorpus, token_model: str, limit: int) 
 
 @lru_cache(maxsize=2)
 def _triples(graph: KnowledgeGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
-    return ConceptTriples(graph, relations.load(), encoder(settings), cap=cap)
+    return ConceptTriples(graph, relations.load(), get_encoder(settings), cap=cap)
 
 
 def _judge(settings: ModelSettings, token_encoder: EncoderSettings) -> Judge:
     if settings.name == MAXSIM:
-        return LateInteraction(encoder(token_encoder))
-    return PairJudge(reranker(settings, token_encoder))
+        return LateInteraction(get_encoder(token_encoder))
+    return PairJudge(get_reranker(settings, token_encoder))
 
 
 def _defaults(profile: Profile) -> Mapping[str, Any]:
@@ -66,7 +66,7 @@ def _open(context: StageContext, settings: Settings) -> Selector:
         joined = open_graph(context.lake, declared.joined_graph, context.encoder)
         graph = _triples(joined, settings.triples_judged * settings.s, profile.encoder)
     judge = _judge(profile.reranker, profile.token_encoder)
-    models = encoder(profile.encoder), encoder(profile.token_encoder).inner
+    models = get_encoder(profile.encoder), get_encoder(profile.token_encoder).inner
     return Uscrake(settings, passages, *models, judge, graph)
 
 

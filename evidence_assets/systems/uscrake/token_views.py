@@ -29,9 +29,9 @@ class _View:
         self.model_id, self.revision = f"{encoder.model_id}+{name}", encoder.revision
         self.dimensions, self.max_tokens = encoder.dimensions, encoder.max_tokens
 
-    def sentences(self, texts: Sequence[str]) -> FloatArray:
+    def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         """The encoder's own pooled vectors."""
-        return self._encoder.sentences(texts)
+        return self._encoder.encode_sentences(texts)
 
 
 class WordMeans(_View):
@@ -43,9 +43,9 @@ class WordMeans(_View):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return self._layered.count_words(texts)
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Words with the characters from their first piece to their last."""
-        return [_words(text, tokens) for text, tokens in zip(texts, self._encoder.tokens(texts), strict=True)]
+        return [_words(text, tokens) for text, tokens in zip(texts, self._encoder.encode_tokens(texts), strict=True)]
 
 
 def _words(text: str, tokens: TokenVectors) -> TokenVectors:
@@ -80,7 +80,7 @@ class OfLayers(_View):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return self._encoder.count_tokens(texts)
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Pieces with the numbers that the cost compares."""
         return [
             replace(tokens, vectors=self._vectors(tokens))

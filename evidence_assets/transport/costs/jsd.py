@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from evidence_assets.models.vectors import Array, softmax
 
 from ..divergence import jensen_shannon_matrix
-from ..ground_cost import UNIT, GroundCost, Workspace, gamma, register
+from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, sum_error
 
 # (c0, c1, c2), each c0 lowered by 2e-5 so that (1) holds with room for the grid of its proof.
 COEFFICIENTS: tuple[tuple[float, float, float], ...] = (
@@ -48,7 +48,7 @@ COEFFICIENTS: tuple[tuple[float, float, float], ...] = (
 LOWEST_ANGLE = -60.0  # e^-60 stands in for the root of 0: all of its products together are under 1e-20
 
 
-def distributions(points: Array) -> Array:
+def normalise_rows(points: Array) -> Array:
     """Rows divided by their sums, after a check that each can be a distribution."""
     negative = points < 0
     if negative.any():
@@ -63,7 +63,7 @@ def distributions(points: Array) -> Array:
     return np.asarray(points / sums)
 
 
-@register
+@register_cost
 class JensenShannon(GroundCost):
     r"""Divergence of softmax(BM25 · w / T), as published.
 
@@ -84,10 +84,10 @@ class JensenShannon(GroundCost):
         return softmax(scaled)
 
     def matrix(self, x: Array, y: Array) -> Array:
-        return jensen_shannon_matrix(distributions(x), distributions(y))
+        return jensen_shannon_matrix(normalise_rows(x), normalise_rows(y))
 
     def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
-        p = distributions(points)
+        p = normalise_rows(points)
         with np.errstate(divide="ignore"):
             theta = np.maximum(0.5 * np.log(p), LOWEST_ANGLE)
         root = np.exp(theta)
@@ -121,13 +121,13 @@ class JensenShannon(GroundCost):
         turned *= shrink
         # A feature vector has norm 1 and is off by twice the angle error (its size and its turn) and a few units of
         # exp, log, cos and sin; |c1| + |c2| < 0.72 bounds what that and the sums do to c0 + c1 A + c2 B.
-        margin = 0.72 * (3 * angle_error + 36 * UNIT + gamma(d) + gamma(2 * d)) + 8 * UNIT
+        margin = 0.72 * (3 * angle_error + 36 * ROUNDING_UNIT + sum_error(d) + sum_error(2 * d)) + 8 * ROUNDING_UNIT
         bounds = (affinity.mul(c1).add_(c0).add_(turned, alpha=c2) for c0, c1, c2 in COEFFICIENTS)
         # torch.maximum passes on NaN, which marks a row that float32 could not hold.
         return reduce(torch.maximum, bounds).sub_(margin)
 
 
-@register
+@register_cost
 class JensenShannonUnscaled(JensenShannon):
     r"""Divergence of softmax(w / T): a word's weight is its mass alone and does not move its point.
 

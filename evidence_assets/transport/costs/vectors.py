@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import Array, unit_rows
 
-from ..ground_cost import UNIT, GroundCost, Workspace, gamma, register
+from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, sum_error
 
 
 def _unit(points: Array) -> Array:
@@ -16,7 +16,7 @@ def _unit(points: Array) -> Array:
     return unit_rows(points / np.where(top > 0, top, 1.0))  # first, so that squares neither overflow nor vanish
 
 
-@register
+@register_cost
 class Cosine(GroundCost):
     r"""One minus the cosine of the tokens' vectors, between 0 and 2; a zero vector is at cost 1 from every vector.
 
@@ -42,10 +42,10 @@ class Cosine(GroundCost):
         length = torch.linalg.vector_norm(x, dim=1, keepdim=True)
         x.div_(length.masked_fill_(length == 0, 1))
         bound = work.product(features[0], x, work.products(len(x))[0])
-        return bound.neg_().add_(1 - 2 * gamma(x.shape[1]) - 20 * UNIT)
+        return bound.neg_().add_(1 - 2 * sum_error(x.shape[1]) - 20 * ROUNDING_UNIT)
 
 
-@register
+@register_cost
 class Euclidean(GroundCost):
     r"""Distance of the tokens' vectors, each scaled by the weight of its word, as printed.
 
@@ -83,11 +83,11 @@ class Euclidean(GroundCost):
         bound, sizes, _ = work.products(len(x))
         work.product(points, x, bound)
         torch.add(squares[:, None], torch.linalg.vector_norm(x, dim=1).square_()[None, :], out=sizes)
-        bound.mul_(-2).add_(sizes, alpha=1 - 2 * gamma(x.shape[1]) - 16 * UNIT)
-        return bound.clamp_(min=0).sqrt_().mul_(1 - 4 * UNIT)
+        bound.mul_(-2).add_(sizes, alpha=1 - 2 * sum_error(x.shape[1]) - 16 * ROUNDING_UNIT)
+        return bound.clamp_(min=0).sqrt_().mul_(1 - 4 * ROUNDING_UNIT)
 
 
-@register
+@register_cost
 class EuclideanUnscaled(Euclidean):
     r"""Distance of the tokens' vectors: a word's weight is its mass alone and does not move its point.
 
@@ -103,7 +103,7 @@ class EuclideanUnscaled(Euclidean):
         return None
 
 
-@register
+@register_cost
 class SquaredEuclidean(EuclideanUnscaled):
     r"""Squared distance of the tokens' vectors: its transport cost is the square of the 2-Wasserstein distance.
 
@@ -122,10 +122,10 @@ class SquaredEuclidean(EuclideanUnscaled):
     def lower(
         self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
     ) -> torch.Tensor:
-        return super().lower(features, x, factors, work).square_().mul_(1 - 4 * UNIT)
+        return super().lower(features, x, factors, work).square_().mul_(1 - 4 * ROUNDING_UNIT)
 
 
-@register
+@register_cost
 class MoverScore(EuclideanUnscaled):
     r"""Euclidean distance of unit power means of a token's last five layers, its tokens weighted by idf.
 

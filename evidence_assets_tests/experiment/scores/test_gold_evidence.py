@@ -125,7 +125,7 @@ def test_each_token_takes_its_nearest_of_any_text() -> None:
     found = matched_tokens(ASKED[:2], TEXTS, encoder)
 
     def vectors(text: str) -> np.ndarray:
-        (made,) = encoder.tokens([text])
+        (made,) = encoder.encode_tokens([text])
         return np.asarray(made.vectors, dtype=float)
 
     for asked, value in zip(ASKED[:2], found, strict=True):

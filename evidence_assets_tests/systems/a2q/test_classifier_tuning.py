@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.experiment.evidence.selection import SelectedEvidence
-from evidence_assets.models.rerankers import Labelled, TuningSettings
+from evidence_assets.models.rerankers import LabelledPair, TuningSettings
 from evidence_assets.systems.a2q.classifier_tuning import build_model_row, label_triples, tune_classifier
 from evidence_assets_tests.models.tiny import make_encoder
 
@@ -30,8 +30,8 @@ def question(
 def test_triples_with_a_right_answer_at_an_end_are_relevant() -> None:
     by_name = label_triples([question("What treats fever?", "aspirin")], [[TREATS, SHOWS]])
     assert by_name == [
-        Labelled("What treats fever?", "Aspirin treats fever", True),
-        Labelled("What treats fever?", "fever shows heat", False),
+        LabelledPair("What treats fever?", "Aspirin treats fever", True),
+        LabelledPair("What treats fever?", "fever shows heat", False),
     ]
     by_alias = label_triples([question("What treats fever?", "ASA", aliases=(("the aspirin",),))], [[TREATS, SHOWS]])
     assert [pair.relevant for pair in by_alias] == [True, False]

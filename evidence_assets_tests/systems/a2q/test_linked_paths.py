@@ -25,7 +25,7 @@ def graph_over(edges: list[tuple[int, int, int]]) -> KnowledgeGraph:
 
 
 GRAPH = graph_over(EDGES)
-VECTORS = ENCODER.sentences([GRAPH.sentence(edge) for edge in range(len(EDGES))])
+VECTORS = ENCODER.encode_sentences([GRAPH.sentence(edge) for edge in range(len(EDGES))])
 
 
 def paths(settings: PathSettings | None = None, graph: KnowledgeGraph = GRAPH) -> LinkedPaths:
@@ -42,7 +42,7 @@ def triples(picks: list[SelectedEvidence]) -> list[tuple[str, str, str]]:
 
 def slow(question: str, starts: set[int], settings: PathSettings) -> list[tuple[str, str, str]]:
     """All paths from the starts, each weighed by the formula, their triples in order."""
-    query = ENCODER.sentences([question])[0]
+    query = ENCODER.encode_sentences([question])[0]
     weighed = []
     for first in range(len(EDGES)):
         ends = {EDGES[first][0], EDGES[first][2]}

@@ -105,9 +105,9 @@ def test_a_grade_is_of_its_triple_alone() -> None:
 
 def test_baselines_equal_slow_versions() -> None:
     sentences = [GRAPH.sentence(edge) for edge in range(len(EDGES))]
-    vectors = ENCODER.sentences(sentences)
+    vectors = ENCODER.encode_sentences(sentences)
     question = asked("pizzeria in the food court")
-    cosine = vectors @ ENCODER.sentences([question.text])[0]
+    cosine = vectors @ ENCODER.encode_sentences([question.text])[0]
     nearest = NearestTriples(GRAPH, ENCODER, TripleSettings(top_n=3)).select([question])[0]
     assert [p.text for p in nearest] == [sentences[i] for i in np.argsort(-cosine, kind="stable")[:3]]
     linked = NearestTriples(GRAPH, ENCODER, TripleSettings(linked=True)).select([question, asked("?")])

@@ -31,22 +31,22 @@ def binary(folder: Path) -> Path:
 @pytest.mark.parametrize("write", [text, binary])
 def test_a_text_is_its_phrase_or_the_mean_of_its_words(tmp_path: Path, write: object) -> None:
     vectors = WordVectors(write(tmp_path))  # type: ignore[operator]
-    found = vectors.sentences(["Ice cream", "ice, cold!", "Paris", "nothing known", "cold"])
+    found = vectors.encode_sentences(["Ice cream", "ice, cold!", "Paris", "nothing known", "cold"])
     expected = np.array([[0, 0, 1], [1, 3, 0], [1, 1, 0], [0, 0, 0], [0, 1, 0]], float)
     expected /= np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), 1e-9)
     np.testing.assert_allclose(found, expected, atol=1e-6)
-    np.testing.assert_allclose(vectors.sentences(["cold ice"])[0], expected[1], atol=1e-6)
+    np.testing.assert_allclose(vectors.encode_sentences(["cold ice"])[0], expected[1], atol=1e-6)
     assert vectors.model_id == "vectors" and vectors.revision
-    assert WordVectors(text(tmp_path, head="")).sentences(["ice"]).tolist() == [[1, 0, 0]]
+    assert WordVectors(text(tmp_path, head="")).encode_sentences(["ice"]).tolist() == [[1, 0, 0]]
 
 
 def test_a_short_line_and_a_cut_file_are_named(tmp_path: Path) -> None:
     path = tmp_path / "short.txt"
     path.write_text("ice 1 2 3\ncold 1 2\n")
     with pytest.raises(BadInput, match="2 numbers, expected 3") as caught:
-        WordVectors(path).sentences(["ice"])
+        WordVectors(path).encode_sentences(["ice"])
     assert (caught.value.line, caught.value.field) == (2, "cold")
     cut = binary(tmp_path)
     cut.write_bytes(cut.read_bytes()[:-4])
     with pytest.raises(BadInput, match="ends within word 4 of 4"):
-        WordVectors(cut).sentences(["ice"])
+        WordVectors(cut).encode_sentences(["ice"])

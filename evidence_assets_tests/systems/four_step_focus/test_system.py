@@ -223,7 +223,7 @@ def test_an_empty_base_has_no_answer() -> None:
 @pytest.mark.parametrize("method", ["vector", "multi_vector"])
 def test_search_equals_a_slow_version(method: Literal["vector", "multi_vector"]) -> None:
     base = base_of(tokens=9)
-    rows, query = base.vectors.passages(), WordEncoder().sentences(["blood and willow"])[0]
+    rows, query = base.vectors.passages(), WordEncoder().encode_sentences(["blood and willow"])[0]
     slow = []
     for node in base.node_ids:
         own = matrix(rows.filter(pl.col("owner_id") == node)["vector"])

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pytest
 
 from evidence_assets.harvest.prompt_mining import MinedPrompt, MiningModels
-from evidence_assets.harvest.triple_metrics import relevance
+from evidence_assets.harvest.triple_metrics import judge_relevance
 from evidence_assets.harvest.triple_scoring import final_scores, nearness
-from evidence_assets.harvest.tuple_search import Query, search_tuples
+from evidence_assets.harvest.tuple_search import FillQuery, search_tuples
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems.kbloom.harvesting import (
     Harvest,
@@ -37,7 +37,7 @@ SMALL = KBloomSettings(n=40, max_prompts=4)
 class LetterEncoder:
     """Sentence vectors from letter counts: nearby for sentences that share most words."""
 
-    def sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+    def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         return np.asarray(
             [[text.lower().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts], float
         )
@@ -64,8 +64,8 @@ def score(result: Harvest, name: str = "eats") -> tuple[float, float, float]:
     ranked = [(triple.head, name, triple.tail) for triple in result.triples]
     seeds = [(head, name, tail) for head, tail in world.told[name][:5]]
     told = [(head, name, tail) for head, tail in world.told[name]]
-    hits, truths = relevance(ranked, told, exclude=seeds)
-    untold, never = relevance(ranked, [(head, name, tail) for head, tail in world.untold[name]], exclude=seeds)
+    hits, truths = judge_relevance(ranked, told, exclude=seeds)
+    untold, never = judge_relevance(ranked, [(head, name, tail) for head, tail in world.untold[name]], exclude=seeds)
     return sum(hits[:10]) / 10, sum(hits) / truths, sum(untold[:20]) / never
 
 
@@ -103,7 +103,7 @@ def test_queries_become_texts_for_any_tokenizer(build: object) -> None:
     words = [word for word in model.vocabulary if len(word) > 2]
     allowed = np.asarray([model.vocabulary.index(word) for word in words])
     asker = PromptQueries(model, ["<HEAD> is near <TAIL>", "the <TAIL> holds a <HEAD>!"], words, allowed)
-    queries = [Query(prompt, (2, 2), filled) for prompt in (0, 1) for filled in ((), (0, 1), (0, 1, 0))]
+    queries = [FillQuery(prompt, (2, 2), filled) for prompt in (0, 1) for filled in ((), (0, 1), (0, 1, 0))]
     mask, a, b = "<MASK>", words[0], words[1]
     texts = [f"{mask} {mask} is near {mask} {mask}.", f"{a} {b} is near {mask} {mask}.", f"{a} {b} is near {a} {mask}."]
     texts += [f"the {mask} {mask} holds a {mask} {mask}!", f"the {mask} {mask} holds a {a} {b}!"]
@@ -162,7 +162,7 @@ def test_models_that_are_named_write_and_propose_the_prompts() -> None:
         def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
             return np.zeros((len(texts), 3))
 
-        def likeness(self, word: str) -> npt.NDArray[np.float64]:
+        def log_similarities(self, word: str) -> npt.NDArray[np.float64]:
             asked.append(word)
             return np.array([0.0, -9.0, -9.0])
 

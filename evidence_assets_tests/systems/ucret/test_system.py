@@ -56,7 +56,7 @@ class HashedWords:
     def __init__(self) -> None:
         self.encoded: list[str] = []
 
-    def sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         self.encoded += texts
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, text in enumerate(texts):
@@ -67,7 +67,7 @@ class HashedWords:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(tokens(text)) for text in texts]
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         raise NotImplementedError
 
 

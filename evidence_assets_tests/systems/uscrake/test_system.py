@@ -23,7 +23,7 @@ from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction, PairJudge, stance
 from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.selector import Settings, Uscrake, joined
-from evidence_assets.transport import TokenMeasure, ground_cost
+from evidence_assets.transport import TokenMeasure, get_ground_cost
 from evidence_assets.transport.divergence import jensen_shannon
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.retrieval import plain_bm25
@@ -70,7 +70,7 @@ def passages(folder: Path, pages: dict[str, str] = PAGES, *, stored: bool = True
     """The pages as chunks named by their titles, in the order of their ids."""
     names = sorted(pages)
     texts = [pages[t] for t in names]
-    vectors = ENCODER.sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
+    vectors = ENCODER.encode_sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
     corpus = written_corpus(folder / "index", names, texts, names if titled else (), vectors)
     model = f"{ENCODER.model_id}@{ENCODER.revision}"
     build(folder / "store", [texts], ENCODER, model, "chunks", vectors=stored)
@@ -84,7 +84,7 @@ def ids_of(corpus: Passages) -> list[str]:
 
 def tokens_of(corpus: Passages, chunk: int) -> tuple[list[str], npt.NDArray[np.float16]]:
     """Pieces of a chunk, and their vectors as they are kept."""
-    (found,) = ENCODER.tokens(corpus.corpus.texts([chunk]))
+    (found,) = ENCODER.encode_tokens(corpus.corpus.texts([chunk]))
     return list(found.tokens), found.vectors.astype(np.float16)
 
 
@@ -100,7 +100,7 @@ def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, 
 
 
 def query(text: str) -> Query:
-    return Query(text, ENCODER.tokens([text])[0])
+    return Query(text, ENCODER.encode_tokens([text])[0])
 
 
 def whole(corpus: Passages) -> TokenTexts:
@@ -123,7 +123,7 @@ def assert_nearest_first(
 
 def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.float64]]:
     """Pieces of a text, or its words in lower case with the means of their pieces, and their vectors."""
-    (tokens,) = ENCODER.tokens([text])
+    (tokens,) = ENCODER.encode_tokens([text])
     if not words:
         return list(tokens.tokens), tokens.vectors.astype(np.float64)
     found = [(m.group().lower(), m.span()) for m in re.finditer(r"\w+|[^\w\s]", text)]
@@ -138,7 +138,7 @@ def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.floa
 def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
     corpus: Passages, cost: Any, tokens: str, weights: str
 ) -> None:
-    ground, words = ground_cost(cost), tokens == "words"
+    ground, words = get_ground_cost(cost), tokens == "words"
     listed = [naive_tokens(text, words)[0] for text in PAGES.values()]
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
@@ -150,7 +150,7 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
     chosen = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=5, k=3)
     for question, picks in zip(QUESTIONS, chosen.select(QUESTIONS), strict=True):
         queries = {label: f"{question.text} {option}" for label, option in question.hypotheses}
-        pool = np.unique(corpus.corpus.index.search(ENCODER.sentences(list(queries.values())), 5)[1])
+        pool = np.unique(corpus.corpus.index.search(ENCODER.encode_sentences(list(queries.values())), 5)[1])
         for label, asked in queries.items():
             distances = {}
             for name in corpus.corpus.ids(pool):
@@ -166,7 +166,7 @@ def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(cor
     def measure(text: str) -> TokenMeasure:
         (tokens,) = ENCODER.token_layers([text], 5)
         layers = tokens.vectors.reshape(len(tokens.tokens), 5, ENCODER.dimensions)
-        moverscore = ground_cost("moverscore")
+        moverscore = get_ground_cost("moverscore")
         return moverscore.measure(moverscore.vectors(layers), statistics.values(tokens.tokens, "idf"))
 
     pages = {name: measure(text) for name, text in PAGES.items()}
@@ -207,10 +207,10 @@ def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages, tmp_path: Path
     untitled = passages(tmp_path, {"x": "Bees fly."}, titled=False)
     for some in (corpus, untitled):
         every, weigh = np.arange(len(some.corpus)), some.store.pieces.token_weights
-        texts = some.seen(ENCODER, titles=True).texts(every).some(every)
+        texts = some.seen(ENCODER, titles=True).texts(every).select(every)
         for i, name in enumerate(some.corpus.titles(every)):
             rows = slice(int(texts.offsets[i]), int(texts.offsets[i + 1]))
-            (title,), (pieces, kept) = ENCODER.tokens([name]), tokens_of(some, i)
+            (title,), (pieces, kept) = ENCODER.encode_tokens([name]), tokens_of(some, i)
             np.testing.assert_array_equal(texts.vectors[rows], np.array([*title.vectors.astype(np.float16), *kept]))
             assert texts.weights[rows].tolist() == [*weigh(title.tokens), *weigh(pieces)]
 

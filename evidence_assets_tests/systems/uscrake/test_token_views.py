@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.models.encoders import EMBEDDED, load_encoder
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.protocols import Encoder, LayeredEncoder
 from evidence_assets.systems.uscrake.token_views import WordMeans
 
@@ -18,12 +18,12 @@ TEXTS = ["Hyponatraemia is treated with tolvaptan.", "", "Bees make honey!", "na
 
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
-    return load_encoder(EMBEDDED, dtype="float32", device="cpu")
+    return load_encoder(EMBEDDED_ENCODER, dtype="float32", device="cpu")
 
 
 def test_layers_are_the_networks_hidden_states(encoder: Any) -> None:
     assert isinstance(encoder, LayeredEncoder)
-    last, five = encoder.tokens(TEXTS), encoder.token_layers(TEXTS, 5)
+    last, five = encoder.encode_tokens(TEXTS), encoder.token_layers(TEXTS, 5)
     model, tokenizer = encoder._model[0].auto_model, encoder._tokenizer
     for text, one, many in zip(TEXTS, last, five, strict=True):
         assert many.vectors.shape == (len(one.tokens), 5 * 384)
@@ -42,10 +42,10 @@ def test_layers_are_the_networks_hidden_states(encoder: Any) -> None:
 def test_words_are_means_of_their_pieces(encoder: Any) -> None:
     view = WordMeans(encoder)
     assert encoder.count_words(TEXTS) == view.count_tokens(TEXTS)
-    for text, words, pieces in zip(TEXTS, view.tokens(TEXTS), encoder.tokens(TEXTS), strict=True):
+    for text, words, pieces in zip(TEXTS, view.encode_tokens(TEXTS), encoder.encode_tokens(TEXTS), strict=True):
         assert len(words.tokens) == view.count_tokens([text])[0] == len(set(pieces.words.tolist()))
         for i, (form, (a, b)) in enumerate(zip(words.tokens, words.offsets.tolist(), strict=True)):
             assert text[a:b].casefold() == form
             own = pieces.words == sorted(set(pieces.words.tolist()))[i]
             np.testing.assert_allclose(words.vectors[i], pieces.vectors[own].mean(axis=0), atol=1e-6)
-    assert view.tokens(TEXTS)[0].tokens == ("hyponatraemia", "is", "treated", "with", "tolvaptan", ".")
+    assert view.encode_tokens(TEXTS)[0].tokens == ("hyponatraemia", "is", "treated", "with", "tolvaptan", ".")

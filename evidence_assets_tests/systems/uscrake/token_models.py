@@ -38,13 +38,13 @@ class PieceEncoder:
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(self._cut(text)) for text in texts]
 
-    def pieces(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+    def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         return [tuple(piece for piece, *_ in self._cut(text)) for text in texts]
 
     def count_words(self, texts: Sequence[str]) -> list[int]:
         return [len({number for *_, number in self._cut(text)}) for text in texts]
 
-    def tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         return self.token_layers(texts, 1)
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
@@ -66,8 +66,8 @@ class PieceEncoder:
             )
         return made
 
-    def sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+    def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         means = np.stack(
-            [t.vectors.mean(axis=0) if len(t.tokens) else np.ones(self.dimensions) for t in self.tokens(texts)]
+            [t.vectors.mean(axis=0) if len(t.tokens) else np.ones(self.dimensions) for t in self.encode_tokens(texts)]
         )
         return (means / np.linalg.norm(means, axis=1, keepdims=True)).astype(np.float32)
