@@ -123,7 +123,7 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
             SCOREBOARD,
             _build_scoreboard,
             group="scores",
-            code_version="6",
+            code_version="7",
             description=(
                 "Plots of every variant's accuracy beside the printed figure and by confidence; and published_figures: "
                 "what would fill each printed cell, or why nothing can."

@@ -11,7 +11,7 @@ import dagster as dg
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.assets.planning import pace
+from evidence_assets.assets.planning import pace_metadata
 from evidence_assets.assets.resources import LakeResource, asset_name, step_options
 from evidence_assets.experiment.stage import Say, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
@@ -127,7 +127,7 @@ def table_asset(
         numbers: dict[str, Any] = {"preview": preview(rows), "seconds": round(elapsed, 2)}
         if output.reused is not None:
             numbers |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
-            numbers |= pace(rows, output.reused, elapsed)
+            numbers |= pace_metadata(rows, output.reused, elapsed)
         numbers |= Usage.metadata(model.usage for model in step.asked)
         written = step.lake.write(step.asset, step.partition, tables)[table]
         if table in HISTORY_TABLES:

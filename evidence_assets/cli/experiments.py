@@ -119,7 +119,7 @@ def describe_corpus(name: str, lake: Path) -> str:
     """How large a corpus is that questions are answered from, or how to learn it before it is made."""
     stated = Lake(lake).index_folder(index_key(name)) / META if (lake / "format.json").exists() else None
     if stated is None or not stated.exists():
-        return f"corpus {name}: not made here"
+        return f"corpus {name}: not in this lake"
     index = open_json(stated)
     recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
     size = f"{index['bytes'] / 2**20:,.1f} MiB"

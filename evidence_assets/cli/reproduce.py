@@ -1,4 +1,4 @@
-"""``evidence reproduce``: every printed table with what would fill its cells, and one with ours beside the print."""
+"""``evidence reproduce``: every printed table with what can fill its cells, or one table with our scores."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from evidence_assets.cli.console import JsonOption, LakeOption, out, print_if_json, report_errors
-from evidence_assets.cli.console import print_table as show_table
+from evidence_assets.cli.console import JsonOption, LakeOption, out, print_if_json, print_table, report_errors
 from evidence_assets.experiment.scores.published_figures import RECORDED
 from evidence_assets.experiment.variants import presets
 from evidence_assets.explorer import scores
@@ -25,54 +24,55 @@ from evidence_assets.reproduction.cells import Cell
 from evidence_assets.text.spelling import nearest
 
 commands = typer.Typer(rich_markup_mode=None)
-WHY = "where ours differs, or why there is none"
+NOTE = "where ours differs, or why there is none"
 
 
 @commands.command()
 def reproduce(
-    table: Annotated[str, typer.Argument(help="Such as thesis-7.3; all are listed where none is named.")] = "",
-    run: Annotated[bool, typer.Option("--run", help="First make all that fills it, as `evidence run` does.")] = False,
+    table: Annotated[str, typer.Argument(help="Such as thesis-7.3. Lists all tables without it.")] = "",
+    run: Annotated[bool, typer.Option("--run", help="First compute the scores, as `evidence run` does.")] = False,
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Show every printed table: cells that can be filled and are, what that takes, and why not others.
+    """List printed tables, or compare one table with our scores.
 
-    The models and benchmarks are those of EVIDENCE_PROFILE, or of the profile paper where it is not set.
+    The list says how many cells can be filled, which data and models that needs, and why other cells stay empty.
+    Models and benchmarks are those of EVIDENCE_PROFILE; the default is the profile paper.
     """
     succeeded = True
     with report_errors():
         if run and (lake or as_json or not table):
-            raise BadInput("--run makes one table in EVIDENCE_LAKE and prints what is made: not with --lake or --json")
+            raise BadInput("--run needs a table and works on EVIDENCE_LAKE: remove --lake and --json")
         os.environ[PROFILE_VARIABLE] = os.environ.get(PROFILE_VARIABLE) or "paper"
         tables = _tables(lake)
         if not table:
             summaries = [_summary(*item) for item in tables.items()]
             if not print_if_json(as_json, summaries):
-                _list(summaries, _summary("", [cell for cells in tables.values() for cell in cells]))
+                _print_list(summaries, _summary("", [cell for cells in tables.values() for cell in cells]))
             return
         table = table.lower()
         if table not in tables:
             near = nearest(table, tables)
-            raise BadInput(f"no table {table!r} is printed; did you mean {near!r}? `evidence reproduce` lists them")
+            raise BadInput(f"no printed table {table!r}; did you mean {near!r}? `evidence reproduce` lists all")
         if run:
             succeeded = _run(table, tables[table])
             tables = _tables(lake)
         rows = [row for cell in tables[table] for row in _rows(cell)]
         summary = _summary(table, tables[table])
         if not print_if_json(as_json, summary | {"cells": rows}):
-            _show(summary, rows)
+            _print_cells(summary, rows)
     if not succeeded:
         raise typer.Exit(1)
 
 
 def _tables(lake: Path | None) -> dict[str, list[Cell]]:
-    """The cells of each table, figure or passage in the order of print, by name: ``thesis-7.3``, ``thesis-fig-3.4``."""
-    able = printed.find_cell_sources()
-    cells = printed.build_cells(able)
+    """The cells of each printed table, figure or passage, by name: ``thesis-7.3``, ``thesis-fig-3.4``."""
+    sources = printed.find_cell_sources()
+    cells = printed.build_cells(sources)
     if lake or (find_lake() / "format.json").exists():
         with connect(lake) as connection:
-            ours = printed.load_scores(connection, cells)
-        if ours and not lake:
+            measured_scores = printed.load_scores(connection, cells)
+        if measured_scores and not lake:
             from dagster import DagsterInstance
 
             from evidence_assets.assets.planning import measured_times
@@ -80,31 +80,31 @@ def _tables(lake: Path | None) -> dict[str, list[Cell]]:
 
             dagster_home()
             with DagsterInstance.get() as instance:
-                ours |= measured_times(instance, able, Lake(find_lake()))
-        cells = printed.add_scores(cells, ours)
+                measured_scores |= measured_times(instance, sources, Lake(find_lake()))
+        cells = printed.add_scores(cells, measured_scores)
     tables: dict[str, list[Cell]] = defaultdict(list)
     for cell in cells:
         tables[f"{cell.figure.document}-{cell.figure.table}".lower().replace(" ", "-")].append(cell)
     return dict(tables)
 
 
-def _labels(cells: Iterable[Cell], recorded: bool = False) -> dict[str, str]:
-    """By benchmark the variants that answer for these cells, as ``evidence run`` takes them."""
+def _run_commands(cells: Iterable[Cell], from_records: bool = False) -> dict[str, str]:
+    """The variants that fill these cells, by benchmark, as arguments of ``evidence run``."""
     labels: dict[str, set[str]] = defaultdict(set)
-    for candidate in (candidate for cell in cells for candidate in cell.sources):
-        if candidate.scope is None and (candidate.variant.method == RECORDED) == recorded:
-            labels[candidate.benchmark].add(candidate.variant.label)
+    for source in (source for cell in cells for source in cell.sources):
+        if source.scope is None and (source.variant.method == RECORDED) == from_records:
+            labels[source.benchmark].add(source.variant.label)
     return {benchmark: ",".join(sorted(names)) for benchmark, names in sorted(labels.items())}
 
 
 def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Counts of a table, reasons, and what filling it takes."""
-    able = [candidate for cell in cells for candidate in cell.sources]
+    """Counts, reasons and requirements of a table."""
+    sources = [source for cell in cells for source in cell.sources]
     run, recorded = (
-        [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _labels(cells, of_others).items()]
-        for of_others in (False, True)
+        [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _run_commands(cells, kind).items()]
+        for kind in (False, True)
     )
-    harvest = [f"evidence reproduce {name} --run"] if any(candidate.scope for candidate in able) else []
+    harvest = [f"evidence reproduce {name} --run"] if any(source.scope for source in sources) else []
     reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for cell in cells:
         if not cell.fillable:
@@ -118,29 +118,29 @@ def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
         "fillable": sum(cell.fillable for cell in cells),
         "filled": sum(cell.filled for cell in cells),
         "from_records": sum(cell.from_records for cell in cells),
-        "reasons": [{"reason": why, "cells": of.total(), "of": dict(of)} for why, of in reasons.items()],
+        "reasons": [{"reason": reason, "cells": of.total(), "of": dict(of)} for reason, of in reasons.items()],
         "presets": [preset.name for preset in presets().values() if printed_in in (*preset.tables, *preset.beside)],
-        "data": printed.required_data(able),
-        "models": sorted({c.model_id for c in able if c.variant.method != RECORDED} - {""}),
+        "data": printed.required_data(sources),
+        "models": sorted({s.model_id for s in sources if s.variant.method != RECORDED} - {""}),
         "run": [*run, *harvest, *recorded],
     }
 
 
 def _run(table: str, cells: Sequence[Cell]) -> bool:
-    """Make what fills a table; whether all of it succeeded."""
+    """Materialize the scores that fill a table; returns whether all runs succeeded."""
     from evidence_assets.cli import materialize
     from evidence_assets.cli.run_selection import opt_in, select_harvests
     from evidence_assets.cli.runner import run_all
     from evidence_assets.definitions import defs
 
-    able = [c for cell in cells for c in cell.sources if c.variant.method != RECORDED]
-    opt_in({preset for c in able for preset in c.variant.presets})  # before the graph is loaded
-    jobs = [partial(materialize.run, benchmark, labels) for benchmark, labels in _labels(cells).items()]
-    if harvests := [c.variant for c in able if c.scope]:
+    sources = [source for cell in cells for source in cell.sources if source.variant.method != RECORDED]
+    opt_in({preset for source in sources for preset in source.variant.presets})  # before the graph is loaded
+    jobs = [partial(materialize.run, benchmark, labels) for benchmark, labels in _run_commands(cells).items()]
+    if harvests := [source.variant for source in sources if source.scope]:
         report = run_all(select_harvests(defs().resolve_asset_graph(), harvests))
         jobs.append(partial(materialize.print_report, report, f"evidence reproduce {table} --run"))
     succeeded = True
-    for job in jobs:  # what fails leaves the others to be made
+    for job in jobs:  # a failed benchmark does not stop the others
         try:
             job()
         except typer.Exit:
@@ -149,49 +149,49 @@ def _run(table: str, cells: Sequence[Cell]) -> bool:
 
 
 def _rows(cell: Cell) -> list[dict[str, Any]]:
-    """A row for each score of ours beside a printed cell, or one that says why there is none."""
-    f = cell.figure
-    head: dict[str, Any] = {name: getattr(f, name) for name in ("benchmark", "system", "variant", "model")}
-    head |= {"metric": f.metric_and_label, "printed": round(f.fraction, 10)}
-    ours = [
-        {"ours": o.value, "low": o.low, "high": o.high, "difference": round(o.value - f.fraction, 10), "n": o.n}
-        | {"made by": o.variant, WHY: "; ".join(printed.describe_differences(f, o))}
-        for o in cell.ours
+    """A row for each of our scores, or one row that says why there is none."""
+    figure = cell.figure
+    head: dict[str, Any] = {name: getattr(figure, name) for name in ("benchmark", "system", "variant", "model")}
+    head |= {"metric": figure.metric_and_label, "printed": round(figure.fraction, 10)}
+    rows = [
+        {"ours": s.value, "low": s.low, "high": s.high, "difference": round(s.value - figure.fraction, 10), "n": s.n}
+        | {"made by": s.variant, NOTE: "; ".join(printed.describe_differences(figure, s))}
+        for s in cell.scores
     ]
-    if not ours:
-        why = f"{cell.reason} ({cell.lacks})" if cell.reason else "not made yet"
+    if not rows:
+        note = f"{cell.reason} ({cell.lacks})" if cell.reason else "not computed yet"
         if cell.from_records:
-            why = "not run here: from recorded answers of its own, if you have them"
-        names = ", ".join(sorted({c.variant.label for c in cell.sources}))
-        ours = [dict.fromkeys(("ours", "low", "high", "difference", "n")) | {"made by": names, WHY: why}]
-    return [head | row | {"note on the print": f.note} for row in ours]
+            note = "needs recorded answers of this system (raw/recorded)"
+        names = ", ".join(sorted({source.variant.label for source in cell.sources}))
+        rows = [dict.fromkeys(("ours", "low", "high", "difference", "n")) | {"made by": names, NOTE: note}]
+    return [head | row | {"note on the print": figure.note} for row in rows]
 
 
-def _list(summaries: Sequence[Mapping[str, Any]], whole: Mapping[str, Any]) -> None:
+def _print_list(summaries: Sequence[Mapping[str, Any]], total: Mapping[str, Any]) -> None:
     headers = ("table", "title", "printed", "fillable", "filled", "presets", "data", "models")
     rows = [[s[name] if isinstance(s[name], str | int) else ", ".join(s[name]) for name in headers] for s in summaries]
-    show_table(headers, rows, title=f"Printed tables with the models and benchmarks of profile {load().name}")
-    reasons = sorted(whole["reasons"], key=lambda reason: -reason["cells"])
-    lacking = [", ".join(f"{what} ({n})" for what, n in Counter(one["of"]).most_common()) for one in reasons]
-    why = [(one["cells"], one["reason"], lacks) for one, lacks in zip(reasons, lacking, strict=True)]
-    show_table(("cells", "why they cannot be filled", "what they lack"), why)
-    show_table(("data", "where they are obtained"), sorted(whole["data"].items()))
+    print_table(headers, rows, title=f"Printed tables with the models and benchmarks of profile {load().name}")
+    reasons = sorted(total["reasons"], key=lambda reason: -reason["cells"])
+    lacks = [", ".join(f"{name} ({n})" for name, n in Counter(reason["of"]).most_common()) for reason in reasons]
+    rows = [[reason["cells"], reason["reason"], names] for reason, names in zip(reasons, lacks, strict=True)]
+    print_table(("cells", "why they cannot be filled", "what they lack"), rows)
+    print_table(("data", "where to get them"), sorted(total["data"].items()))
     out.print(
-        "{printed:,} cells are printed, {fillable:,} can be filled, {filled:,} are filled.\n{from_records:,} are of "
-        "systems of others: files of what they answered fill them (`raw/recorded`), nothing is run.".format(**whole)
+        "{printed:,} cells are printed, {fillable:,} can be filled, {filled:,} are filled.\n{from_records:,} cells of "
+        "other systems need files of their recorded answers in raw/recorded.".format(**total)
     )
-    out.print("`evidence reproduce TABLE` shows ours beside each printed cell; `evidence plan PRESET` what it costs.")
+    out.print("`evidence reproduce TABLE` compares its cells with our scores; `evidence plan PRESET` shows the cost.")
 
 
-def _show(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_cells(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     columns = ("benchmark", "system", "variant", "model", "metric", "printed", "ours", "low", "high")
-    shown = []
+    lines = []
     for row in rows:
         difference = scores.difference({**row, "value": row["ours"], "published": row["printed"]})
-        shown.append([*(row[name] for name in columns), difference, row["made by"], row[WHY]])
-    show_table((*columns, "difference", "made by", WHY), shown, title=f"{summary['table']}: {summary['title']}")
+        lines.append([*(row[name] for name in columns), difference, row["made by"], row[NOTE]])
+    print_table((*columns, "difference", "made by", NOTE), lines, title=f"{summary['table']}: {summary['title']}")
     out.print("{printed} printed, {fillable} can be filled, {filled} are filled".format(**summary))
-    out.print("difference: ours − printed; * where the interval leaves the printed figure out", style="dim")
+    out.print("difference: ours − printed; *: our 95 % interval excludes the printed figure", style="dim")
     if summary["fillable"]:
-        lines = [f"To fill it, with profile {load().name}:", *summary["run"]]
-        out.print("\n  ".join(lines), markup=False, soft_wrap=True)
+        steps = [f"To fill it, with profile {load().name}:", *summary["run"]]
+        out.print("\n  ".join(steps), markup=False, soft_wrap=True)

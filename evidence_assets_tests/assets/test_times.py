@@ -30,20 +30,20 @@ def test_chunks_and_graph_are_timed_apart_and_a_generator_by_its_own_steps(
     lake = Lake.create(tmp_path / "lake", question_shards=8)
     lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(4)]})
     timed = [v for v in variants() if v.timed and v.family == "mcqa"]
-    able = [candidate for candidate in find_cell_sources(timed) if candidate.benchmark == "obqa"]
+    sources = [source for source in find_cell_sources(timed) if source.benchmark == "obqa"]
     with dg.DagsterInstance.ephemeral() as instance:
         for asset, seconds in STEPS.items():
             event = dg.AssetMaterialization(
                 asset.split("/"), partition="obqa|3", metadata={SECONDS_PER_QUESTION: seconds}
             )
             instance.report_runless_asset_event(event)
-        found = measured_times(instance, able, lake)
-    shown = {(key[2], key[3], key[4]): [score.value for score in scores] for key, scores in found.items()}
-    assert shown == {
+        times = measured_times(instance, sources, lake)
+    values = {(key[2], key[3], key[4]): [score.value for score in scores] for key, scores in times.items()}
+    assert values == {
         ("chunk_retrieval_stage", "", "hours"): [pytest.approx(1.0)],
         ("kg_reasoning_stage", "", "hours"): [pytest.approx(0.1)],
         ("answer_generator_stage", "qwen2.5-14b", "hours"): [pytest.approx(0.05)],
         ("total_average", "", "hours"): [pytest.approx(4 * 1045 / 3600)],
         ("total_average", "", "minutes_per_question"): [pytest.approx(1045 / 60)],
     }
-    assert {score.n for scores in found.values() for score in scores} == {4}
+    assert {score.n for scores in times.values() for score in scores} == {4}

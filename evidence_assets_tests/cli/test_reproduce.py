@@ -1,4 +1,4 @@
-"""``evidence reproduce`` as a user types it."""
+"""``evidence reproduce`` on the command line."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE
 
-SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
+MODEL_ID = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 
 
 @pytest.fixture(autouse=True)
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lake with one score that a figure is printed for, three of four right where 95.40 % is printed."""
+    """A lake with one score (3 of 4 right) whose printed figure is 95.40 %."""
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "lake"))
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(PROFILE_VARIABLE, "paper")
     metrics = {"accuracy": accuracy([True, True, True, False])}
-    rows = metric_rows("obqa", "uscrake_published", "prompted", SERVED, metrics, [PrintedAs("uscrake", "full")])
+    rows = metric_rows("obqa", "uscrake_published", "prompted", MODEL_ID, metrics, [PrintedAs("uscrake", "full")])
     Lake.create(tmp_path / "lake").write("scores/mcqa/uscrake_published", "obqa", {"scores": rows})
 
 
 def run(*arguments: str) -> str:
-    done = CliRunner().invoke(app, ["reproduce", *arguments])
-    assert done.exit_code == 0, done.output
-    return done.output
+    result = CliRunner().invoke(app, ["reproduce", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def test_all_tables_are_listed_with_their_state() -> None:
@@ -47,42 +47,42 @@ def test_all_tables_are_listed_with_their_state() -> None:
         assert bool(table["data"]) == bool(table["run"]) == bool(table["fillable"])
     (table,) = [t for t in tables if t["table"] == "thesis-7.3"]
     assert table["filled"] == 2 and "openbookqa" in table["data"]["obqa"].lower().replace("-", "")
-    of_each_model = ("uscrake_published", "uscrake_published@llama3_3_70b", "uscrake_published@qwen2_5_14b")
-    assert f"evidence run obqa --variants {','.join(of_each_model)}" in table["run"]
-    shown = " ".join(run().split())
-    assert f"{len(figures()):,} cells are printed" in shown and ", 3 are filled." in shown  # in Fig. 7.5, too
+    labels = ("uscrake_published", "uscrake_published@llama3_3_70b", "uscrake_published@qwen2_5_14b")
+    assert f"evidence run obqa --variants {','.join(labels)}" in table["run"]
+    output = " ".join(run().split())
+    assert f"{len(figures()):,} cells are printed" in output and ", 3 are filled." in output  # in Fig. 7.5, too
 
 
 def test_one_table_has_ours_beside_the_print() -> None:
     cells = json.loads(run("thesis-7.3", "--json"))["cells"]
-    made, less = [cell for cell in cells if cell["ours"] is not None]
-    assert (made["printed"], made["ours"], made["n"]) == (0.954, 0.75, 4)
-    assert made["difference"] == pytest.approx(-0.204)
-    assert "4 of 500 questions" in made["where ours differs, or why there is none"]
-    assert (less["metric"], less["printed"]) == ("accuracy_delta_vs_best_baseline", 0.041)
-    assert less["ours"] == pytest.approx(0.75 - 0.913), "the best baseline is taken as printed"
-    assert "less the best baseline as printed" in less["where ours differs, or why there is none"]
+    direct, derived = [cell for cell in cells if cell["ours"] is not None]
+    assert (direct["printed"], direct["ours"], direct["n"]) == (0.954, 0.75, 4)
+    assert direct["difference"] == pytest.approx(-0.204)
+    assert "4 of 500 questions" in direct["where ours differs, or why there is none"]
+    assert (derived["metric"], derived["printed"]) == ("accuracy_delta_vs_best_baseline", 0.041)
+    assert derived["ours"] == pytest.approx(0.75 - 0.913), "the printed best baseline is subtracted"
+    assert "minus the printed best baseline" in derived["where ours differs, or why there is none"]
     assert len(cells) == 37 and " 0.75 " in run("thesis-7.3")
 
 
-def test_a_misspelt_table_is_refused_with_its_neighbour() -> None:
-    done = CliRunner().invoke(app, ["reproduce", "thesis-7,3"])
-    assert done.exit_code == 1 and "thesis-7.3" in done.output
+def test_the_error_for_a_misspelt_table_suggests_the_nearest_name() -> None:
+    result = CliRunner().invoke(app, ["reproduce", "thesis-7,3"])
+    assert result.exit_code == 1 and "thesis-7.3" in result.output
 
 
 @pytest.mark.long
-def test_what_claims_to_fill_a_table_fills_it(tmp_path: Path) -> None:
-    """The official files in miniature, and a profile in place of the published one, whose reasoner is extractive."""
+def test_the_option_run_fills_a_table(tmp_path: Path) -> None:
+    """Small files in the official formats, and an extractive profile in place of the published one."""
     profile, raw = tmp_path / "paper.yaml", Lake.create(tmp_path / "lake").raw
     profile.write_text("extends: embedded\nname: paper\nsample: small\n")
-    asked = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}
+    answers = {"what is the capital of france?": "Paris", "what is the currency of japan?": "yen"}
     questions = [
         {
             "QuestionId": f"WebQTest-{i}",
             "RawQuestion": question,
             "Parses": [{"TopicEntityMid": "m.1", "Answers": [{"AnswerArgument": f"m.{i}9", "EntityName": answer}]}],
         }
-        for i, (question, answer) in enumerate(asked.items())
+        for i, (question, answer) in enumerate(answers.items())
     ]
     for name, text in (
         ("webqsp/data/WebQSP.test.json", json.dumps({"Version": "1.0", "Questions": questions})),
@@ -96,24 +96,24 @@ def test_what_claims_to_fill_a_table_fills_it(tmp_path: Path) -> None:
         "DAGSTER_HOME": str(tmp_path / "home"),
         PROFILE_VARIABLE: str(profile),
     }
-    for more, filled in ((["--json"], 0), (["--run"], 3), (["--json"], 3)):
-        done = subprocess.run(
-            [sys.executable, "-m", "evidence_assets.cli", "reproduce", "kaping-background-5.5", *more],
+    for options, filled in ((["--json"], 0), (["--run"], 3), (["--json"], 3)):
+        result = subprocess.run(
+            [sys.executable, "-m", "evidence_assets.cli", "reproduce", "kaping-background-5.5", *options],
             env={**os.environ, **environment},
             capture_output=True,
             text=True,
             timeout=240,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        if "--json" in more:
-            table = json.loads(done.stdout)
+        assert result.returncode == 0, result.stdout + result.stderr
+        if "--json" in options:
+            table = json.loads(result.stdout)
             assert [table[name] for name in ("printed", "fillable", "from_records", "filled")] == [13, 10, 7, filled]
         else:
-            assert f"10 can be filled, {filled} are filled" in done.stdout
+            assert f"10 can be filled, {filled} are filled" in result.stdout
     filled_cells = [cell for cell in table["cells"] if cell["ours"] is not None]
     assert {cell["n"] for cell in filled_cells} == {2}
-    for cell in filled_cells:  # another model, part of the questions, and another extent of the graph
-        said = cell["where ours differs, or why there is none"]
+    for cell in filled_cells:  # another model, fewer questions, and another version of the graph
+        note = cell["where ours differs, or why there is none"]
         for part in (f"printed {cell['model'] or 'without a model'}", "2 of ", "our freebase (the part that you wrote"):
-            assert part in said, (part, said)
+            assert part in note, (part, note)

@@ -1,4 +1,4 @@
-"""Printed cells: all counted, filled by scores alone, and never left empty without a reason."""
+"""Printed cells: all are counted, only scores fill them, and empty ones have a reason."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from evidence_assets.reproduction.cells import (
     load_scores,
 )
 
-SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
-SUM, COUNT = "What it is the difference or the average of", "Printed are a count or a time"
+MODEL_ID = "Qwen/Qwen2.5-72B-Instruct-AWQ"
+SUM, COUNT = "this difference or average is computed from", "is a count or a time"
 OTHER, NAMELESS, MODEL = (
-    "No variant is printed as the system",
-    "No benchmark is named",
-    "names no model that is printed",
+    "No variant implements the printed system",
+    "The document names no benchmark",
+    "does not have the printed model",
 )
 STATES = {
     "paper": {"": 1114, MODEL: 109, COUNT: 10, NAMELESS: 8, SUM: 5, OTHER: 2},
@@ -46,7 +46,7 @@ STATES = {
         NAMELESS: 8,
     },
 }
-"""How many cells are fillable (no reason), and how many are not for each reason."""
+"""Number of cells by reason; fillable cells have none."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def as_published() -> Iterator[list[Cell]]:
 
 @pytest.mark.parametrize("profile", STATES)
 def test_no_cell_that_could_be_filled_is_lost(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variant that no longer says what it is printed as, or a part that is no longer declared, shows here."""
+    """Fails when a variant loses its printed name or a benchmark part its declaration."""
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
     reasons = Counter(cell.reason for cell in build_cells(find_cell_sources()))
     assert sorted(reasons.values()) == sorted(STATES[profile].values())
@@ -66,14 +66,14 @@ def test_no_cell_that_could_be_filled_is_lost(profile: str, monkeypatch: pytest.
         assert count in [n for reason, n in reasons.items() if part in reason and bool(part) == bool(reason)], part
 
 
-def test_each_cell_has_candidates_or_a_reason_with_what_is_lacking(as_published: list[Cell]) -> None:
+def test_each_cell_has_sources_or_a_reason(as_published: list[Cell]) -> None:
     assert [cell.figure for cell in as_published] == list(figures())
     for cell in as_published:
         assert bool(cell.sources) != bool(cell.reason) == bool(cell.lacks), cell.figure
 
 
 def test_printed_differences_and_averages_follow_from_printed_figures() -> None:
-    found: Counter[str] = Counter()
+    checked: Counter[str] = Counter()
     usable = sorted(figures(), key=lambda f: (f.erratum, f.table.startswith(("text", "Fig"))))
     values = {figure.key: figure.fraction for figure in reversed(usable)}
     for figure in figures():
@@ -82,8 +82,8 @@ def test_printed_differences_and_averages_follow_from_printed_figures() -> None:
             step = 0.0151 if figure.scale != "count" else 0.5
             value = figure.value_from(values)
             assert value is not None and 100 * value == pytest.approx(100 * figure.fraction, abs=step), figure
-            found[figure.follows] += 1
-    assert found["mean"] >= 10 and found["difference"] > 80 and found["gain"] >= 2
+            checked[figure.follows] += 1
+    assert checked["mean"] >= 10 and checked["difference"] > 80 and checked["gain"] >= 2
 
 
 def test_the_cells_are_rows_of_a_table(as_published: list[Cell]) -> None:
@@ -99,17 +99,17 @@ def filled(lake: Lake, cells: list[Cell]) -> list[Cell]:
 def test_a_cell_is_filled_once_the_lake_holds_its_score(tmp_path: Path, as_published: list[Cell]) -> None:
     lake = Lake.create(tmp_path / "lake")
     metrics = {"accuracy": accuracy([True, True, True, False])}
-    rows = metric_rows("obqa", "s", "r", SERVED, metrics, [PrintedAs("uscrake", "full")])
+    rows = metric_rows("obqa", "s", "r", MODEL_ID, metrics, [PrintedAs("uscrake", "full")])
     lake.write("scores/mcqa/uscrake_published", "obqa", {"scores": rows})
-    direct, less = sorted(filled(lake, as_published)[:2], key=lambda cell: cell.figure.metric)
+    direct, derived = sorted(filled(lake, as_published)[:2], key=lambda cell: cell.figure.metric)
     assert direct.figure.key == ("obqa", "uscrake", "full", "qwen2.5-72b", "accuracy", "")
-    (ours,) = direct.ours
-    assert (ours.variant, ours.value, ours.n) == ("uscrake_published", 0.75, 4)
-    assert ours.low is not None and ours.high is not None and ours.low < 0.75 < ours.high
-    assert less.figure.metric == "accuracy_delta_vs_best_baseline" and less.ours[0].low is None
+    (score,) = direct.scores
+    assert (score.variant, score.value, score.n) == ("uscrake_published", 0.75, 4)
+    assert score.low is not None and score.high is not None and score.low < 0.75 < score.high
+    assert derived.figure.metric == "accuracy_delta_vs_best_baseline" and derived.scores[0].low is None
 
 
-def test_another_models_score_fills_nothing(tmp_path: Path, as_published: list[Cell]) -> None:
+def test_the_score_of_another_model_fills_no_cell(tmp_path: Path, as_published: list[Cell]) -> None:
     lake = Lake.create(tmp_path / "lake")
     metrics = {"accuracy": accuracy([True])}
     rows = metric_rows("scitab", "s", "r", "some-7b", metrics, [PrintedAs("ucret", "full", "qwen2.5-72b")])
@@ -117,30 +117,44 @@ def test_another_models_score_fills_nothing(tmp_path: Path, as_published: list[C
     assert rows[0]["published"] and not filled(lake, as_published)
 
 
-def test_a_harvest_is_told_from_its_baseline_and_recorded_answers_by_their_name(
+def test_selectors_separate_a_harvest_its_baseline_and_recorded_answers(
     tmp_path: Path, as_published: list[Cell]
 ) -> None:
     lake = Lake.create(tmp_path / "lake")
     for selector, system in (("kbloom", "kbloom"), ("bertnet@x", "bertnet")):
-        named = [PrintedAs(system, "multi_prompts")]
-        rows = metric_rows("conceptnet", selector, "", "roberta-large", {"tuples": bare(9, 9)}, named, "collection")
+        names = [PrintedAs(system, "multi_prompts")]
+        rows = metric_rows("conceptnet", selector, "", "roberta-large", {"tuples": bare(9, 9)}, names, "collection")
         lake.write(f"scores/knowledge/kbloom_printed{'_judged' * (system == 'kbloom')}", "", {"scores": rows})
     rows = metric_rows("scitab", "tart", "recorded", "gpt-4", {"accuracy": accuracy([True])}, [PrintedAs("tart")])
     lake.write("scores/table/recorded", "scitab", {"scores": rows})
-    found = {cell.figure.key[:5]: [ours.variant for ours in cell.ours] for cell in filled(lake, as_published)}
-    assert found["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples"] == ["kbloom_printed"]
-    assert found["conceptnet", "bertnet", "multi_prompts", "roberta-large", "tuples"] == ["kbloom_printed"]
-    assert found["scitab", "tart", "", "gpt-4", "accuracy"] == ["recorded"]
+    variants = {cell.figure.key[:5]: [score.variant for score in cell.scores] for cell in filled(lake, as_published)}
+    assert variants["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples"] == ["kbloom_printed"]
+    assert variants["conceptnet", "bertnet", "multi_prompts", "roberta-large", "tuples"] == ["kbloom_printed"]
+    assert variants["scitab", "tart", "", "gpt-4", "accuracy"] == ["recorded"]
 
 
-def test_differences_of_model_part_and_questions_are_told() -> None:
+def test_differences_in_model_part_and_questions_are_described() -> None:
     figure = next(f for f in figures() if f.table == "Fig 3.4" and f.variant == "k=3")
-    score = MeasuredScore("ucret_k3", "pubhealthtab", SERVED, 0.8, 0.7, 0.9, 194)
-    said = describe_differences(figure, score)
-    assert said == [f"model {SERVED}, printed qwen2.5-72b", "answered whole, printed for sample100"]
+    score = MeasuredScore("ucret_k3", "pubhealthtab", MODEL_ID, 0.8, 0.7, 0.9, 194)
+    differences = describe_differences(figure, score)
+    assert differences == [
+        f"model {MODEL_ID}, printed qwen2.5-72b",
+        "scored on the whole benchmark, printed for sample100",
+    ]
     same = replace(figure, model="qwen2.5-72b-instruct-awq")
-    (said_of_seed,) = describe_differences(same, replace(score, benchmark="pubhealthtab.sample100-seed0", n=100))
-    assert said_of_seed.startswith("drawn with seed 0")
+    (seed_difference,) = describe_differences(same, replace(score, benchmark="pubhealthtab.sample100-seed0", n=100))
+    assert seed_difference.startswith("sampled with seed 0")
     assert describe_differences(replace(same, part=""), score) == []
     assert describe_differences(replace(same, part=""), replace(score, differs="T5 is not ours")) == ["T5 is not ours"]
     assert describe_differences(replace(same, part=""), replace(score, n=7)) == ["7 of 194 questions"]
+
+
+def test_a_harvest_fills_no_metric_whose_model_the_profile_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "unrated.yaml"
+    profile.write_text("extends: paper\nname: unrated\nharvesting: {likelihood: null}\n")
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(profile))
+    cells = build_cells(find_cell_sources())
+    assert {cell.fillable for cell in cells if cell.figure.metric.startswith("bartscore")} == {False}
+    assert any(cell.fillable for cell in cells if cell.figure.metric == "tuples")
