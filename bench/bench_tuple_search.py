@@ -19,7 +19,7 @@ from evidence_assets.harvest.tuple_search import SHAPES, FillQuery, search_tuple
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.sample_masked_lm import _whole_word_tokenizer
 from evidence_assets.systems.kbloom.harvesting import PromptQueries
-from evidence_assets.text.prompt_text import entity_words
+from evidence_assets.text.prompt_text import entity_word_positions
 
 PROMPTS = [
     "<HEAD> eats <TAIL>",
@@ -85,7 +85,7 @@ def one_call_a_node(asker: PromptQueries, words: list[str]) -> list[tuple[str, s
 def main() -> None:
     torch.set_num_threads(1)
     model = random_model(30)
-    allowed = entity_words(model.vocabulary, PROMPTS)
+    allowed = entity_word_positions(model.vocabulary, PROMPTS)
     words = [model.vocabulary[position] for position in allowed]
     asker = PromptQueries(model, PROMPTS, words, allowed)
     calls, seconds = {}, {}

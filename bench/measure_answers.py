@@ -26,7 +26,7 @@ from evidence_assets.experiment.scores.metrics import accuracy, by_confidence, c
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.reasoning import extractive
-from evidence_assets.reasoning.extractive import TEXT_KINDS, length
+from evidence_assets.reasoning.extractive import TEXT_KINDS, length_feature
 
 FEATURES = ("text", "fact", "association", "length")
 PENALTY = 0.0005
@@ -62,7 +62,7 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
         support = np.array([chains[label] for label in labels])
         texts = bool(kinds & set(TEXT_KINDS)) and bool(support.any())
         near = np.array([float(vectors[row["text"]] @ vectors[option]) for option in row["options"]])
-        size = np.array([length(option) for option in row["options"]])
+        size = np.array([length_feature(option) for option in row["options"]])
         columns = [support * texts, support * (not texts) * (support == 0).mean(), near * (not texts), size * texts]
         (prediction,) = of_question["predictions"][row["question_id"]].to_dicts()
         found.append(
@@ -100,14 +100,14 @@ def fitted_findings(questions: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
 
     The share is read back from what each chain was given: the odds of no against yes are linear in it.
     """
-    place = {label: number for number, label in enumerate(extractive.LABELS)}
+    place = {label: number for number, label in enumerate(extractive.YES_NO_MAYBE)}
     shares, gold = [], []
     for q in questions:
         support = dict(zip((option.casefold() for option in q["row"]["options"]), q["support"], strict=True))
         if not any(support.values()):
             continue
         odds = np.log(support["no"] / support["yes"])
-        shares.append((odds - extractive.FIRST["no"]) / extractive.WITH_NOTHING_FOUND["no"])
+        shares.append((odds - extractive.LOG_ODDS_OFFSETS["no"]) / extractive.LOG_ODDS_SLOPES["no"])
         gold.append(place[q["row"]["options"][q["gold"]].casefold()])
     x = np.stack([np.ones(len(shares)), np.array(shares)], 1)
 
@@ -189,7 +189,7 @@ def main() -> None:
         questions = questions_of(Lake(Path(place)), benchmark, variant)
         rows.append(measured(f"{benchmark}:{variant}", questions))
         first = questions[: len(questions) // 2]
-        if all(extractive.is_label(option) for q in first for option in q["row"]["options"]):
+        if all(extractive.is_yes_no_maybe(option) for q in first for option in q["row"]["options"]):
             if stated.fit:
                 print("no, maybe against yes:", fitted_findings(first).round(2).tolist())
         else:

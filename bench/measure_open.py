@@ -83,7 +83,7 @@ def main() -> None:
     print("of               margin  split         answered  right  share right (95 %)    among them  what was said")
     for source in (asked.source_in(lake, benchmark.corpus, ""), Source(benchmark.corpus)):
         for margin in chosen.margins if source.graph else chosen.margins[:1]:
-            short_answers.MARGIN = margin
+            short_answers.TIE_MARGIN = margin
             with tempfile.TemporaryDirectory() as folder:
                 copy = Lake(Path(shutil.copytree(lake.root, Path(folder) / "lake")))
                 for split in ("dev", "test", "other, dev", "other, test"):

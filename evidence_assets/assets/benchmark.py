@@ -31,7 +31,7 @@ from evidence_assets.experiment.stage import Read, StageContext, StageOutput
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import key_for_model
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 SOURCE_COMPONENTS = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "background_graph": ("Graph",)}
 """Components that make what a benchmark is answered from."""
@@ -91,7 +91,7 @@ class Declared(dg.Component, dg.Model, dg.Resolvable):
 def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Definitions:
     kind = COMPONENTS.get(document.component)
     if kind is None:
-        near = nearest(document.component, COMPONENTS)
+        near = closest_name(document.component, COMPONENTS)
         raise BadInput(
             f"a lake cannot declare a {document.component!r}; did you mean {near!r}?", file=document.file, field="type"
         )

@@ -18,7 +18,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import MODEL_KINDS
 from evidence_assets.reproduction.cells import CellSource, MeasuredScore
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 SECONDS_PER_QUESTION = "seconds_per_question"
 SECONDS_PER_RELATION = "seconds"
@@ -47,7 +47,7 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
     profile, preset = profiles.load(), presets()[name]
     kinds = [kind for kind in MODEL_KINDS if model in profile.model_names(kind)]
     if model and not kinds:
-        near = nearest(model, [model_name for kind in MODEL_KINDS for model_name in profile.model_names(kind)])
+        near = closest_name(model, [model_name for kind in MODEL_KINDS for model_name in profile.model_names(kind)])
         raise BadInput(f"profile {profile.name} has no model {model!r}; did you mean {near!r}?")
     selected = [
         crossed

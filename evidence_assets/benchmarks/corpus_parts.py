@@ -27,7 +27,7 @@ from evidence_assets.lake.ids import content_id, file_id, shard_of
 from evidence_assets.lake.mirror import delete_path
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.text.chunking import chunks
+from evidence_assets.text.chunking import split_chunks
 
 CHUNKING_VERSION = "1"
 HARD_LIMIT = 512
@@ -38,7 +38,7 @@ def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int)
     limit = min(max_tokens, HARD_LIMIT, encoder.max_tokens)
     for document in documents:
         version = content_id("document", document.doc_id, document.title, document.text)
-        for ordinal, chunk in enumerate(chunks(document.text, encoder.count_tokens, limit)):
+        for ordinal, chunk in enumerate(split_chunks(document.text, encoder.count_tokens, limit)):
             text = document.text[chunk.start : chunk.end]
             yield {
                 "chunk_id": content_id("chunk", document.doc_id, ordinal, chunk.start, document.title, text),

@@ -14,7 +14,7 @@ from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import QuestionRecord, Table, Task
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 Item = TypeVar("Item")
 OFFICIAL = Path(__file__).with_name("official")
@@ -151,7 +151,9 @@ def dataset(name: str) -> DatasetInfo:
     """What the dataset ``name`` declares of itself."""
     if name not in datasets():
         known = ", ".join(sorted(datasets()))
-        raise BadInput(f"there is no dataset {name!r}; did you mean {nearest(name, datasets())!r}? Known are {known}")
+        raise BadInput(
+            f"there is no dataset {name!r}; did you mean {closest_name(name, datasets())!r}? Known are {known}"
+        )
     return datasets()[name]
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import require_file
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 BLOCK = 1 << 20
 # A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
@@ -136,7 +136,7 @@ class Row:
         """Refuse a field that is none of ``fields``: a misspelt optional field would otherwise go unread."""
         for field in self.values:
             if field not in fields:
-                near = nearest(field, fields)
+                near = closest_name(field, fields)
                 raise self.bad(f"unknown field; did you mean {near!r}? Known are {', '.join(fields)}", field)
 
     def _path(self, field: str | None) -> str:

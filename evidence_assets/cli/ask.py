@@ -22,7 +22,7 @@ from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 if TYPE_CHECKING:
     from evidence_assets.cli.add_corpus import AddedCorpus
@@ -139,7 +139,7 @@ def select_variant(family: str, source: Source, system: str, model: str) -> Vari
     if name not in known:
         what = {"mcqa": "questions with options", "graph": "questions without options", "table": "questions on tables"}
         raise BadInput(
-            f"no system {name!r} answers {what[family]}; did you mean {nearest(name, known)!r}? There are: "
+            f"no system {name!r} answers {what[family]}; did you mean {closest_name(name, known)!r}? There are: "
             f"{', '.join(sorted(known))}"
         )
     generator = profiles.load().generator.name
@@ -229,11 +229,13 @@ def prompts(
         from evidence_assets.experiment.prompts import prompts as shown
 
         if system not in systems.list_systems():
-            raise BadInput(f"there is no system {system!r}; did you mean {nearest(system, systems.list_systems())!r}?")
+            raise BadInput(
+                f"there is no system {system!r}; did you mean {closest_name(system, systems.list_systems())!r}?"
+            )
         known = variants_of(system)
         chosen = [v for v in known if (variant in (v.name, v.place) if variant else v.loaded)]
         if not chosen:
-            near = nearest(variant, [v.name for v in known])
+            near = closest_name(variant, [v.name for v in known])
             raise BadInput(f"{system} has no variant {variant!r}; did you mean {near!r}?")
         loaded, opened = systems.load(system), Lake(lake or find_lake())
         found, silent = [], []

@@ -13,7 +13,7 @@ from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.mirror import fetch_folder
 from evidence_assets.reproduction.cells import data_sources
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 commands = typer.Typer(rich_markup_mode=None)
 
@@ -44,7 +44,7 @@ def get(
         whole = name.partition(".")[0]
         if whole not in known:
             said = data_sources(declared()[whole])[whole] if whole in declared() else ""
-            near = nearest(whole, known)
+            near = closest_name(whole, known)
             raise BadInput(
                 f"no home of {whole} is known that it could be fetched from"
                 + (f"; put the files there yourself: {said}" if said else f"; did you mean {near!r}?")

@@ -21,7 +21,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE, load
 from evidence_assets.reproduction import cells as printed
 from evidence_assets.reproduction.cells import Cell
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 commands = typer.Typer(rich_markup_mode=None)
 NOTE = "where ours differs, or why there is none"
@@ -52,7 +52,7 @@ def reproduce(
             return
         table = table.lower()
         if table not in tables:
-            near = nearest(table, tables)
+            near = closest_name(table, tables)
             raise BadInput(f"no printed table {table!r}; did you mean {near!r}? `evidence reproduce` lists all")
         if run:
             succeeded = _run(table, tables[table])

@@ -17,7 +17,7 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.experiment.system import crossings
 from evidence_assets.experiment.variants import VARIABLE, Variant, opted_in, variants
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     for name in names:
         if name not in by_label:
             raise BadInput(
-                f"no variant {name!r} answers {benchmark.family} questions; did you mean {nearest(name, by_label)!r}? "
-                f"There are: {', '.join(sorted(by_label))}"
+                f"no variant {name!r} answers {benchmark.family} questions; did you mean "
+                f"{closest_name(name, by_label)!r}? There are: {', '.join(sorted(by_label))}"
             )
     selected = [by_label[name] for name in names] or list(loaded.values())
     # A variant without a named model needs only one of its presets; with one, any preset may add the model.
@@ -71,7 +71,7 @@ def opt_in(presets: Collection[str]) -> None:
 def find_benchmark(name: str) -> Benchmark:
     """The declared benchmark with this name, if the current profile runs it."""
     if name not in benchmarks():
-        near = nearest(name, benchmarks())
+        near = closest_name(name, benchmarks())
         raise BadInput(
             f"there is no benchmark {name!r} in this profile; did you mean {near!r}? There are: "
             f"{', '.join(sorted(benchmarks()))}. `evidence add benchmark` adds one of your own"

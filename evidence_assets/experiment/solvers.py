@@ -12,10 +12,10 @@ from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Generator, HasServedRevision
 from evidence_assets.models.registry import get_encoder, load_generator
 from evidence_assets.profiles import GeneratorSettings, Profile
-from evidence_assets.reasoning.extractive import DIRECT_VERSION, BestFound, ExtractiveSolver
+from evidence_assets.reasoning.extractive import TOP_SCORE_VERSION, ExtractiveSolver, TopScoreSolver
 from evidence_assets.reasoning.extractive import VERSION as EXTRACTIVE_VERSION
-from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask, ShowingModel
-from evidence_assets.reasoning.prompted_solver import OURS, PromptedSolver, Style
+from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask, PromptPreviewModel
+from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSolver, PromptStyle
 from evidence_assets.reasoning.prompted_solver import VERSION as PROMPTED_VERSION
 from evidence_assets.reasoning.short_answers import (
     SHORT_ANSWER,
@@ -26,7 +26,7 @@ from evidence_assets.reasoning.short_answers import (
 from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
-from evidence_assets.reasoning.templates import PACKAGED, Words
+from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings
 from evidence_assets.retrieval.corpus import open_corpus
 
 
@@ -39,7 +39,7 @@ def generator(settings: GeneratorSettings) -> Generator:
 def language_model(step: StageContext, settings: GeneratorSettings) -> LanguageModel:
     """A language model as a step asks it: completions kept in the lake, progress told, tokens counted for the step."""
     if step.shown is not None:
-        return ShowingModel(step.shown, step.words)
+        return PromptPreviewModel(step.shown, step.words)
     asked, cache = generator(settings), CompletionCache(step.lake.cache)
     if isinstance(asked, HasServedRevision):
         asked.resolve_revision(cache)
@@ -53,7 +53,9 @@ def has_model(step: StageContext) -> bool:
     return step.shown is not None or step.profile.generator.backend != "extractive"
 
 
-def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], words: Words = PACKAGED) -> str:
+def asking_version(
+    settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], prompts: PromptSettings = PACKAGED_PROMPTS
+) -> str:
     """The model and the words of what it is asked, for a code version: known without loading the model.
 
     Empty where the profile has no language model.
@@ -61,7 +63,7 @@ def asking_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], 
     if settings.backend == "extractive":
         return ""
     model = settings.backend, settings.name, settings.revision, settings.constrain, settings.four_bit, settings.folder
-    return content_id(model, [task.version_in(words) for task in tasks])[:12]
+    return content_id(model, [task.version_with(prompts) for task in tasks])[:12]
 
 
 def pool_of(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)) -> str | None:
@@ -71,17 +73,19 @@ def pool_of(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)
     return "gpu" if set(kinds) - {"generator"} else None
 
 
-def reasoning_version(family: str, profile: Profile, style: Style = OURS, words: Words = PACKAGED) -> str:
+def reasoning_version(
+    family: str, profile: Profile, style: PromptStyle = DEFAULT_STYLE, prompts: PromptSettings = PACKAGED_PROMPTS
+) -> str:
     """Who reasons in a task family, for the code version of chains and predictions."""
     settings, encoding = profile.generator, profile.encoder
     if family == "graph":
-        asked = asking_version(settings, SHORT_ANSWER, words=words)
+        asked = asking_version(settings, SHORT_ANSWER, prompts=prompts)
         return f"{SHORT_VERSION}:{asked or f'{encoding.name}@{encoding.revision}'}"
-    if family in ("mcqa", "table") and (asked := asking_version(settings, *style.tasks, words=words)):
+    if family in ("mcqa", "table") and (asked := asking_version(settings, *style.tasks, prompts=prompts)):
         return f"{PROMPTED_VERSION}:{asked}"
     if family == "table":
         return TableSolver.version
-    return f"{EXTRACTIVE_VERSION}:{DIRECT_VERSION}:{encoding.name}@{encoding.revision}" if family == "mcqa" else ""
+    return f"{EXTRACTIVE_VERSION}:{TOP_SCORE_VERSION}:{encoding.name}@{encoding.revision}" if family == "mcqa" else ""
 
 
 def _documents(step: StageContext, chunks: Sequence[str]) -> dict[str, str]:
@@ -95,7 +99,7 @@ def _documents(step: StageContext, chunks: Sequence[str]) -> dict[str, str]:
     return {chunk: document for (chunk, _), document in zip(known, documents, strict=True)}
 
 
-def solver_of(family: str, context: StageContext, style: Style = OURS) -> Solver:
+def solver_of(family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE) -> Solver:
     """The solver of one task family: the profile's language model; the extractive one where the profile has none."""
     if model := reader_of_profile(context):
         return PromptedSolver(model, style)
@@ -104,13 +108,13 @@ def solver_of(family: str, context: StageContext, style: Style = OURS) -> Solver
     return ExtractiveSolver(get_encoder(context.profile.encoder), documents=lambda chunks: _documents(context, chunks))
 
 
-def chooser(family: str, context: StageContext, style: Style = OURS, *, explained: bool) -> Solver:
+def chooser(family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE, *, explained: bool) -> Solver:
     """Who names the answer: the solver itself, or for options that it did not explain, whoever can do without.
 
     A language model and the reasoner on tables read the evidence then; of text, the best found option wins.
     """
     solver = solver_of(family, context, style)
-    return solver if explained or not isinstance(solver, ExtractiveSolver) else BestFound()
+    return solver if explained or not isinstance(solver, ExtractiveSolver) else TopScoreSolver()
 
 
 def reader_of_profile(step: StageContext) -> LanguageModel | None:

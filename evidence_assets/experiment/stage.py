@@ -18,7 +18,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.reasoning.templates import PACKAGED, Words
+from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings
 
 Say = Callable[[str], None]
 Partitions = Literal["", "questions", "benchmarks", "relations"]
@@ -77,7 +77,7 @@ class StageContext:
     """The declared inputs of its stage."""
     models: Mapping[ModelKind, str] = field(default_factory=dict)
     """The models that it works with, where they are not the profile's first, by their kind."""
-    words: Words = PACKAGED
+    words: PromptSettings = PACKAGED_PROMPTS
     """What prompts say."""
     only: str = ""
     """The one question that it is about; all of its partition's where none is named."""
@@ -194,7 +194,7 @@ class Stage:
     check: Callable[[pl.DataFrame], list[str]] | None = None
     against: Callable[[pl.DataFrame, Lake], list[str]] | None = None
     models: Mapping[ModelKind, str] = field(default_factory=dict)
-    words: Words = PACKAGED
+    words: PromptSettings = PACKAGED_PROMPTS
 
     def prepared(self, context: StageContext) -> StageContext:
         """The context with the inputs, models and words of this stage."""

@@ -53,11 +53,11 @@ def _prompted(plan: Plan, context: StageContext) -> bool:
 
 def _one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | None = None) -> AnswersOnce | None:
     """Who answers and explains in one call, where the paper asks so and a language model is asked."""
-    if plan.style.once is None or not _prompted(plan, context):
+    if plan.style.answer is None or not _prompted(plan, context):
         return None
     model = language_model(context, context.profile.generator)
     return AnswersOnce(
-        model, plan.style.once, build_questions(context.input("questions")), context.input("evidence"), chains
+        model, plan.style.answer, build_questions(context.input("questions")), context.input("evidence"), chains
     )
 
 
@@ -105,7 +105,7 @@ def answer_again(plan: Plan, context: StageContext) -> StageOutput:
 
 
 def check_chains(plan: Plan, context: StageContext) -> StageOutput:
-    whole = _prompted(plan, context) and plan.style.once is not None
+    whole = _prompted(plan, context) and plan.style.answer is not None
     return citation_rows(context.input("chains"), context.input("evidence"), whole=whole)
 
 

@@ -21,7 +21,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.profiles import MODEL_KINDS, ModelKind
 from evidence_assets.reasoning.model_calls import PromptedTask
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 S = TypeVar("S")
 
@@ -33,7 +33,7 @@ def read_settings(
     known = [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
     for name in stated:
         if name not in known:
-            meant = f"did you mean {nearest(name, known)!r}? It has {', '.join(known)}" if known else "it has none"
+            meant = f"did you mean {closest_name(name, known)!r}? It has {', '.join(known)}" if known else "it has none"
             raise BadInput(f"{where} has no parameter {name!r}; {meant}", file=file, field=name)
     try:
         return TypeAdapter(settings).validate_python({**defaults, **stated})

@@ -16,7 +16,7 @@ from evidence_assets.experiment.system import Method, System, answers_by_model
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.ids import key_for_model
 from evidence_assets.profiles import ModelKind
-from evidence_assets.reasoning.prompted_solver import Style
+from evidence_assets.reasoning.prompted_solver import PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
 
 VERSION = "3"
@@ -43,7 +43,7 @@ class Plan:
         return self.variant.family == "mcqa" and "graph" in self.method.reads
 
     @property
-    def style(self) -> Style:
+    def style(self) -> PromptStyle:
         """How a language model is asked."""
         return STYLES[self.method.published if self.variant.as_published else ""]
 
@@ -127,7 +127,7 @@ class Plan:
                 stated += [variant.retrieval, variant.bertscore, variant.published or ""]
             return ":".join(map(str, [*stated, *([graph_stages.VERSION] if self.on_graph else [])]))
         asks = self.method.asks
-        asked = asking_version(variant.profile.generator, *asks, words=variant.words) if asks else ""
+        asked = asking_version(variant.profile.generator, *asks, prompts=variant.words) if asks else ""
         picked = ":".join(filter(None, (self.system.version_with(self.settings), asked)))
         if table == "evidence":
             return picked

@@ -16,8 +16,8 @@ from evidence_assets.experiment.scores.published_figures import PrintedAs, Timed
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.profiles import MODEL_KINDS, ModelKind
-from evidence_assets.reasoning.templates import Words
-from evidence_assets.text.spelling import nearest
+from evidence_assets.reasoning.templates import PromptSettings
+from evidence_assets.text.spelling import closest_name
 
 VARIABLE = "EVIDENCE_PRESETS"
 ALL = "all"
@@ -58,7 +58,7 @@ def known(names: Iterable[str], stated_in: str) -> frozenset[str]:
     """The names as a set; one that is no preset is refused with its nearest neighbour."""
     found = frozenset(names)
     for name in sorted(found - presets().keys()):
-        near = nearest(name, presets())
+        near = closest_name(name, presets())
         raise BadInput(
             f"there is no preset {name!r}; did you mean {near!r}? `evidence presets` lists them", field=stated_in
         )
@@ -180,11 +180,11 @@ class Variant(BaseModel):
         return self.asks == "published" or (not self.asks and bool(self.published))
 
     @property
-    def words(self) -> Words:
+    def words(self) -> PromptSettings:
         """What prompts say, as the variant has them, else the profile, else as packaged; and what a reply may be."""
         own = SYSTEMS / self.system / self.prompts if self.prompts else None
         shared = Path(profiles.load().prompts) if profiles.load().prompts else None
-        return Words(tuple(folder for folder in (own, shared) if folder), self.tokens, self.temperature)
+        return PromptSettings(tuple(folder for folder in (own, shared) if folder), self.tokens, self.temperature)
 
     @property
     def profile(self) -> profiles.Profile:
@@ -217,7 +217,7 @@ def _read(system: str, file: Path) -> Iterator[Variant]:
         for field in whole:
             stated_ones = Variant.model_fields.keys() - {"using"}
             if field not in stated_ones:
-                near = nearest(str(field), stated_ones)
+                near = closest_name(str(field), stated_ones)
                 raise BadInput(f"{place}: there is no {field!r}; did you mean {near!r}?", file=file, field=str(field))
         try:
             yield Variant(system=system, family=family, name=name, **whole)
@@ -238,7 +238,7 @@ def _with_base(place: str, stated: dict[str, Any], file: Path, asked_by: tuple[s
     if not base:
         return fields
     if not isinstance(base, str) or base not in stated:
-        near = nearest(str(base), stated)
+        near = closest_name(str(base), stated)
         raise BadInput(f"{place} is like {base!r}; did you mean {near!r}?", file=file, field="like")
     inherited = _with_base(base, stated, file, (*asked_by, place))
     taken: dict[str, Any] = {name: inherited[name] for name in ("method", "asks") if name in inherited}

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.reasoning.paths import walked_edges
+from evidence_assets.reasoning.paths import parse_path_locator
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class WalkedEdge:
 
 def walked(connection: duckdb.DuckDBPyConnection, locators: Sequence[str]) -> dict[str, list[WalkedEdge]]:
     """The edges of each locator in the order of the walk; edges that the lake no longer holds are left out."""
-    pairs = {locator: walked_edges(locator) for locator in dict.fromkeys(locators)}
+    pairs = {locator: parse_path_locator(locator) for locator in dict.fromkeys(locators)}
     wanted = sorted({edge for walk in pairs.values() for edge, _ in walk})
     rows = connection.execute(
         """

@@ -28,7 +28,7 @@ from evidence_assets.models.protocols import Encoder, FloatArray, NonFiniteVecto
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE, Known, vectors_of
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
-from evidence_assets.text.chunking import chunks
+from evidence_assets.text.chunking import split_chunks
 
 TABLES_OF = {"nodes": "kg_nodes", "edges": "kg_edges"}
 MAPPED = {"nodes": ["node_id", "name", "aliases", "type", "document"], "edges": ["edge_id"]}
@@ -233,7 +233,7 @@ def encoded(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
     parts = {
         text: [text]
         if count <= encoder.max_tokens
-        else [text[c.start : c.end] for c in chunks(text, encoder.count_tokens, encoder.max_tokens)]
+        else [text[c.start : c.end] for c in split_chunks(text, encoder.count_tokens, encoder.max_tokens)]
         for text, count in zip(whole, counts, strict=True)
     }
     pieces = list(dict.fromkeys(piece for group in parts.values() for piece in group))

@@ -17,7 +17,7 @@ from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.rows import build_table
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE, Known, vectors_of
-from evidence_assets.text.chunking import chunks
+from evidence_assets.text.chunking import split_chunks
 
 VERSION = "1"
 Mine = Callable[[str], bool]
@@ -75,10 +75,10 @@ def node_passages(
             continue
         title = f"{name} ({graph.type_names[kind]})"
         room = max(1, limit - encoder.count_tokens([title])[0] - 1)
-        cut = [(c.start, c.end) for c in chunks(document, encoder.count_tokens, room)] or [(0, 0)]
+        cut = [(c.start, c.end) for c in split_chunks(document, encoder.count_tokens, room)] or [(0, 0)]
         told = ". ".join(graph.sentence(edge) for edge in graph.first_edges(node, relations))
         pieces = [(a, b, f"{title}: {document[a:b]}" if b else title) for a, b in cut]
-        pieces += [(-1, -1, told[c.start : c.end]) for c in chunks(told, encoder.count_tokens, limit)]
+        pieces += [(-1, -1, told[c.start : c.end]) for c in split_chunks(told, encoder.count_tokens, limit)]
         yield from (Passage("node", node_id, start, end, text) for start, end, text in pieces)
 
 

@@ -15,7 +15,7 @@ from evidence_assets.harvest.prompt_mining import (
     SentenceGenerator,
     restore_slots,
 )
-from evidence_assets.text.prompt_text import as_sentence, fill, same_prompt_key
+from evidence_assets.text.prompt_text import as_sentence, fill_prompt, same_prompt_key
 
 PairScorer = Callable[[Sequence[tuple[str, EntityPair]]], Sequence[float]]
 """How probable each pair is in its prompt; see ``tuple_search.bertnet_score``."""
@@ -31,7 +31,7 @@ def reword_prompt(prompt: str, pairs: Sequence[EntityPair], paraphrase: Sentence
     found: list[str] = []
     for _ in range(MAX_ROUNDS):
         asked = [(source, pair) for source in (prompt, *found) for pair in pairs]
-        replies = paraphrase([as_sentence(fill(source, *pair)) for source, pair in asked])
+        replies = paraphrase([as_sentence(fill_prompt(source, *pair)) for source, pair in asked])
         texts = [
             restore_slots(text.strip().rstrip("."), *pair)
             for (_, pair), own in zip(asked, replies, strict=True)

@@ -20,15 +20,15 @@ from evidence_assets.models.protocols import Encoder, MaskedLM
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.prompt_text import (
     HEAD,
-    SLOT,
+    MASK_SLOT,
     TAIL,
     as_sentence,
-    fill,
-    missing_slot,
+    fill_prompt,
+    find_slot_error,
     prompt_words,
     same_prompt_key,
 )
-from evidence_assets.text.words import STOP_WORDS, is_word, words_of
+from evidence_assets.text.words import STOP_WORDS, is_word, split_words
 
 EntityPair = tuple[str, str]
 SentenceGenerator = Callable[[Sequence[str]], Sequence[Sequence[str]]]
@@ -219,7 +219,7 @@ def extract_keywords(prompt: str, pairs: Sequence[EntityPair], encoder: Encoder,
     )
     if not words:
         return []
-    sentences = [as_sentence(fill(prompt, *pair)) for pair in pairs]
+    sentences = [as_sentence(fill_prompt(prompt, *pair)) for pair in pairs]
     vectors = unit_rows(np.asarray(encoder.encode_sentences([*words, *sentences]), dtype=np.float64))
     closeness = (vectors[: len(words)] @ vectors[len(words) :].T).mean(axis=1)
     best = sorted(range(len(words)), key=lambda index: (-closeness[index], index))[:count]
@@ -233,14 +233,14 @@ def find_substitutes(
 
     The sentence with the substitute must have a mean cosine of at least ``MIN_SIMILARITY`` with the original.
     """
-    masked = _replace_word(prompt, keyword, SLOT)
+    masked = _replace_word(prompt, keyword, MASK_SLOT)
     proposer = models.propose or models.masked
-    rows = proposer.slot_log_probs([as_sentence(fill(masked, *pair)) for pair in pairs], [0] * len(pairs))
+    rows = proposer.slot_log_probs([as_sentence(fill_prompt(masked, *pair)) for pair in pairs], [0] * len(pairs))
     mean = rows.mean(axis=0, dtype=np.float64)
     if models.propose is not None:
         mean = mean + models.propose.log_similarities(keyword)
     own = {word.casefold() for word in prompt_words(prompt)}
-    own |= {word.casefold() for pair in pairs for entity in pair for word in words_of(entity)}
+    own |= {word.casefold() for pair in pairs for entity in pair for word in split_words(entity)}
     proposed: list[str] = []
     for position in np.argsort(-mean, kind="stable"):
         word = proposer.vocabulary[position]
@@ -251,7 +251,7 @@ def find_substitutes(
     if not proposed:
         return []
     texts = [
-        as_sentence(fill(text, *pair))
+        as_sentence(fill_prompt(text, *pair))
         for pair in pairs
         for text in (prompt, *(_replace_word(prompt, keyword, word) for word in proposed))
     ]
@@ -267,7 +267,7 @@ def restore_slots(sentence: str, head: str, tail: str) -> str | None:
     for slot, entity in sorted(((HEAD, head), (TAIL, tail)), key=lambda item: -len(item[1])):
         if slot not in prompt:
             prompt = re.sub(rf"(?<!\w){re.escape(entity)}(?!\w)", slot, prompt, flags=re.IGNORECASE)
-    return None if missing_slot(prompt) else " ".join(prompt.split())
+    return None if find_slot_error(prompt) else " ".join(prompt.split())
 
 
 def score_prompts(
@@ -275,10 +275,10 @@ def score_prompts(
 ) -> list[MinedPrompt]:
     """Score candidates against the initial prompt, means over the pairs; best first, ties by text."""
     prompts = list(dict.fromkeys([initial, *candidates]))
-    texts = [as_sentence(fill(prompt, *pair)) for prompt in prompts for pair in pairs]
+    texts = [as_sentence(fill_prompt(prompt, *pair)) for prompt in prompts for pair in pairs]
     vectors = [item.vectors for item in models.masked.word_vectors(texts)]
     log_probs = [item.log_probs for item in models.masked.word_log_probs(texts)]
-    words = [words_of(text) for text in texts]
+    words = [split_words(text) for text in texts]
     measure = certainty if choice == "printed" else mean_probability
     scored = []
     for number, prompt in enumerate(prompts):
@@ -305,15 +305,15 @@ def write_sentences(
 
     A sentence that lost a keyword, or the order of them, is dropped.
     """
-    named = [[fill(item, *pairs[0]) for item in order] for order in orders]
+    named = [[fill_prompt(item, *pairs[0]) for item in order] for order in orders]
     replies = write([" ".join(items) for items in named])
     return [text for items, own in zip(named, replies, strict=True) for text in own if _in_order(text, items)]
 
 
 def _in_order(text: str, items: Sequence[str]) -> bool:
-    words, at = f" {' '.join(words_of(text))} ".casefold(), 0
+    words, at = f" {' '.join(split_words(text))} ".casefold(), 0
     for item in items:
-        found = words.find(f" {' '.join(words_of(item))} ".casefold(), at)
+        found = words.find(f" {' '.join(split_words(item))} ".casefold(), at)
         if found < 0:
             return False
         at = found + 1
@@ -333,17 +333,19 @@ def infill_prompts(
     allowed = np.asarray([is_word(word) and word.casefold() not in own for word in vocabulary])
     position = {word: number for number, word in enumerate(vocabulary)}
     scores = np.zeros(len(layouts))
-    gaps = np.asarray([layout.count(SLOT) for layout in layouts])
+    gaps = np.asarray([layout.count(MASK_SLOT) for layout in layouts])
     for _ in range(int(gaps.max())):
-        open_layouts = [number for number, layout in enumerate(layouts) if SLOT in layout]
+        open_layouts = [number for number, layout in enumerate(layouts) if MASK_SLOT in layout]
         if not open_layouts or not allowed.any():
             break
-        texts = [as_sentence(fill(" ".join(layouts[number]), *pair)) for number in open_layouts for pair in pairs]
+        texts = [
+            as_sentence(fill_prompt(" ".join(layouts[number]), *pair)) for number in open_layouts for pair in pairs
+        ]
         rows = model.slot_log_probs(texts, [0] * len(texts))
         mean = rows.reshape(len(open_layouts), len(pairs), -1).mean(axis=1, dtype=np.float64)
         mean[:, ~allowed] = -np.inf
         for number, row in zip(open_layouts, mean, strict=True):
-            at = layouts[number].index(SLOT)
+            at = layouts[number].index(MASK_SLOT)
             if at and layouts[number][at - 1] in position:  # a word is not said twice in a row
                 row[position[layouts[number][at - 1]]] = -np.inf
             best = int(row.argmax())
@@ -360,12 +362,12 @@ def _layouts(orders: Sequence[Sequence[str]]) -> list[list[str]]:
         widest = 3 if len(order) <= 3 else 2
         inner = [range(widest + 1)] * (len(order) - 1)
         for before, after, *between in itertools.product(range(3 if len(order) <= 3 else 2), range(2), *inner):
-            layout = [SLOT] * before + [order[0]]
+            layout = [MASK_SLOT] * before + [order[0]]
             for size, item in zip(between, order[1:], strict=True):
-                layout += [SLOT] * size + [item]
-            layout += [SLOT] * after
+                layout += [MASK_SLOT] * size + [item]
+            layout += [MASK_SLOT] * after
             # Nothing could say how head and tail are related where they touch.
             if abs(layout.index(HEAD) - layout.index(TAIL)) > 1:
-                found.append((layout.count(SLOT), rank, layout))
+                found.append((layout.count(MASK_SLOT), rank, layout))
     found.sort(key=lambda item: item[:2])
     return [layout for _, _, layout in found[:MAX_LAYOUTS]]

@@ -22,7 +22,7 @@ from evidence_assets.models.inference import (
     resolve_device,
 )
 from evidence_assets.models.protocols import FloatArray, WordContext, WordLogProbs, WordVectors
-from evidence_assets.text.prompt_text import SLOT
+from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets.text.words import is_word
 
 _LEAST_ROWS = 8
@@ -197,14 +197,14 @@ class HFMaskedLM:
         if not texts:
             return []
         mask = self._tokenizer.mask_token
-        read = [self._prefix + text.replace(SLOT, mask) for text in texts]
+        read = [self._prefix + text.replace(MASK_SLOT, mask) for text in texts]
         batch = self._tokenizer(read, add_special_tokens=True, return_offsets_mapping=True)
         result = []
         for text, shown, encoding in zip(texts, read, batch.encodings, strict=True):
             ids = encoding.ids
             if len(ids) > self._max_tokens:
                 raise ValueError(f"{self.model_id} reads {self._max_tokens} tokens, this text has {len(ids)}: {text!r}")
-            if ids.count(self._tokenizer.mask_token_id) != text.count(SLOT):
+            if ids.count(self._tokenizer.mask_token_id) != text.count(MASK_SLOT):
                 raise ValueError(f"the text already holds the model's mask token {mask!r}: {text!r}")
             result.append((shown, encoding))
         return result

@@ -19,7 +19,7 @@ from evidence_assets.models.inference import (
 )
 from evidence_assets.models.masked import UnusableModel, find_word_marker, list_whole_words, require_mask
 from evidence_assets.models.protocols import FloatArray
-from evidence_assets.text.prompt_text import SLOT
+from evidence_assets.text.prompt_text import MASK_SLOT
 
 PAIRS_PER_BATCH = 64
 
@@ -154,7 +154,9 @@ class PermutedLM(SequenceModel):
     def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> FloatArray:
         """Log-probabilities of the vocabulary's words at one slot of each text; other slots are not seen either."""
         mask = self._tokenizer.mask_token_id
-        rows = [list(self._tokenizer(text.replace(SLOT, self._tokenizer.mask_token))["input_ids"]) for text in texts]
+        rows = [
+            list(self._tokenizer(text.replace(MASK_SLOT, self._tokenizer.mask_token))["input_ids"]) for text in texts
+        ]
         out = np.empty((len(texts), len(self.vocabulary)), dtype=np.float32)
         for batch in equal_length_batches([len(row) for row in rows], lambda _: 32):
             ids = torch.tensor([rows[i] for i in batch], device=self._device)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import is_file, read_yaml_mapping
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
 ModelKind = Literal["generator", "encoder", "reranker", "masked_model"]
@@ -233,7 +233,7 @@ class Profile(_Strict):
     def check_name(self, kind: ModelKind, name: str) -> str:
         """The name, if a model of the kind is called so; raises BadInput with the nearest name otherwise."""
         if name not in self.model_names(kind):
-            near = nearest(name, self.model_names(kind))
+            near = closest_name(name, self.model_names(kind))
             raise BadInput(
                 f"profile {self.name} has no {kind} {name!r}; did you mean {near!r}?", field=MODEL_KINDS[kind]
             )
@@ -301,7 +301,7 @@ def _path_of(name: str, beside: Path = Path()) -> Path:
     packaged = _HERE / f"{name}.yaml"
     path = packaged if is_file(packaged) else beside / name
     if not is_file(path):
-        near = nearest(name, available())
+        near = closest_name(name, available())
         raise BadInput(
             f"there is no profile {name!r}; did you mean {near!r}? Known: {', '.join(available())}, or the path of a "
             "YAML file",
@@ -327,6 +327,6 @@ def _load(name: str) -> Profile:
             schema = Profile.model_json_schema()
             parts = [schema, *schema["$defs"].values()]
             names = {*MODEL_KINDS, *(name for part in parts for name in part["properties"])}
-            near = nearest(str(first["loc"][-1]), sorted(names))
+            near = closest_name(str(first["loc"][-1]), sorted(names))
             raise BadInput(f"there is no such setting; did you mean {near!r}?", file=path, field=field) from error
         raise BadInput(str(first["msg"]), file=path, field=field) from error

@@ -34,15 +34,15 @@ class Citation:
     verdict: Verdict
 
 
-def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
+def check_citations(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
     """Judge every citation of a chain against the evidence that it was given.
 
     A quotation must stand in one of the rows that its own step cites, whatever its case, white space and marks; but a
     value must be whole, so 5 is not found in 535, 3.5 or -5.
 
-    >>> from evidence_assets.reasoning.tasks import Step
+    >>> from evidence_assets.reasoning.tasks import ChainStep
     >>> item = EvidenceItem("e1", "cell", "t", "r1c1", "-5.2 mmol")
-    >>> [c.verdict for c in check(Chain("A", (Step("", ("e1", "e9"), ("5.2",)),)), [item])]
+    >>> [c.verdict for c in check_citations(Chain("A", (ChainStep("", ("e1", "e9"), ("5.2",)),)), [item])]
     ['misquoted', 'absent']
     """
     known = {item.evidence_id: item.text for item in evidence}
@@ -51,7 +51,7 @@ def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
         cited = list(dict.fromkeys(step.cited))
         given = [each for each in cited if each in known]
         quotes = [quote for quote in dict.fromkeys(step.quoted) if _plain(quote).strip(" .,;:!?")]
-        placed = {each: [quote for quote in quotes if stands_in(quote, known[each])] for each in given}
+        placed = {each: [quote for quote in quotes if contains_quote(quote, known[each])] for each in given}
         misplaced = [quote for quote in quotes if not any(quote in own for own in placed.values())]
         blamed = next((each for each in given if not placed[each]), next(iter([*given, *cited]), ""))
         for quote in misplaced:
@@ -64,7 +64,7 @@ def check(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
     return citations
 
 
-def stands_in(quote: str, text: str) -> bool:
+def contains_quote(quote: str, text: str) -> bool:
     """Whether the quoted words stand in the text, in order, each part a run of whole words and whole numbers."""
     plain, start, parts = _plain(text), 0, _patterns(quote)
     for part in parts:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-Walked = tuple[str, bool]
+PathEdge = tuple[str, bool]
 """An edge's id, and whether it is walked from its head to its tail."""
 
 
@@ -21,10 +21,10 @@ class PathFact:
     tail: str
 
 
-def sentence(head: str, words: str, tail: str) -> str:
+def fact_sentence(head: str, words: str, tail: str) -> str:
     """One edge in words.
 
-    >>> sentence("aspirin", "may treat", "fever")
+    >>> fact_sentence("aspirin", "may treat", "fever")
     'Aspirin may treat fever.'
     """
     return f"{head[:1].upper()}{head[1:]} {words} {tail}."
@@ -32,10 +32,10 @@ def sentence(head: str, words: str, tail: str) -> str:
 
 def path_text(facts: Iterable[PathFact], words: Callable[[str], str]) -> str:
     """The edges of a path as sentences in the order of the path, each once; walking backwards turns none round."""
-    return " ".join(dict.fromkeys(sentence(f.head, words(f.relation), f.tail) for f in facts))
+    return " ".join(dict.fromkeys(fact_sentence(f.head, words(f.relation), f.tail) for f in facts))
 
 
-def path_locator(walked: Iterable[Walked]) -> str:
+def path_locator(walked: Iterable[PathEdge]) -> str:
     """Edges in the order in which they are walked, ``+`` from head to tail and ``-`` back, as JSON.
 
     >>> path_locator([("e1", True), ("e2", False)])
@@ -44,7 +44,7 @@ def path_locator(walked: Iterable[Walked]) -> str:
     return json.dumps([[edge, "+" if along else "-"] for edge, along in walked])
 
 
-def walked_edges(locator: str) -> list[Walked]:
+def parse_path_locator(locator: str) -> list[PathEdge]:
     """What :func:`path_locator` wrote down; a ValueError says why a text is no such locator."""
     try:
         pairs = [(edge, direction) for edge, direction in json.loads(locator)]
@@ -56,12 +56,12 @@ def walked_edges(locator: str) -> list[Walked]:
     return [(edge, direction == "+") for edge, direction in pairs]
 
 
-def wrong_with(locator: str, text: str, facts: Mapping[str, PathFact], words: Callable[[str], str]) -> list[str]:
+def find_path_errors(locator: str, text: str, facts: Mapping[str, PathFact], words: Callable[[str], str]) -> list[str]:
     """What is wrong with a path as it is written down; nothing where its edges exist, each begins where the one before
     ends (or joins the same two nodes), and the text is what they say.
     """
     try:
-        walked = walked_edges(locator)
+        walked = parse_path_locator(locator)
     except ValueError as error:
         return [str(error)]
     absent = [edge for edge, _ in walked if edge not in facts]

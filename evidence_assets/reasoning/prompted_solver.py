@@ -15,17 +15,25 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, object_schema
 from evidence_assets.reasoning import table_prompts
-from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.reply_parsing import json_object, one_of, parse_answer
+from evidence_assets.reasoning.reply_parsing import parse_answer, parse_json_object, parse_label
 from evidence_assets.reasoning.table_prompts import is_table_task
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words, asked, fenced, is_claim, negated
+from evidence_assets.reasoning.templates import (
+    PACKAGED_PROMPTS,
+    PromptSettings,
+    Template,
+    fence,
+    fenced_question,
+    is_claim,
+    negation_field,
+)
 
 VERSION = "3"
 """Changes whenever equal replies may be read otherwise."""
-NOT_ENOUGH = "NOT ENOUGH INFORMATION"
-MOST_STEPS = 40
+NOT_ENOUGH_INFORMATION = "NOT ENOUGH INFORMATION"
+MAX_STEPS = 40
 EXPLAIN = Template.load(__package__, "explain", "question evidence none answer negated")
 _CHOICE = "question answers evidence reasoning negated insufficient labels"
 CHOOSE, CHOOSE_CLOSED = (Template.load(__package__, name, _CHOICE) for name in ("choose", "choose_closed"))
@@ -43,55 +51,55 @@ _STEP = object_schema(
 EXPLAIN_SCHEMA = json.dumps(object_schema(steps={"type": "array", "items": _STEP}), sort_keys=True)
 
 
-def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
+def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
     """Ask for the chain that links a question to one option; evidence is numbered from 1 in the order given."""
     if is_table_task(task):
-        return table_prompts.explain_request(task, words)
+        return table_prompts.explain_request(task, prompts)
     kind = "label of the claim" if is_claim(task) else "proposed answer"
-    evidence = [fenced(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
-    return words.of(EXPLAIN).request(
+    evidence = [fence(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
+    return prompts.of(EXPLAIN).request(
         EXPLAIN_TOKENS,
         (),
         EXPLAIN_SCHEMA,
-        question=asked(task),
-        answer=fenced(kind, task.option),
+        question=fenced_question(task),
+        answer=fence(kind, task.option),
         evidence="\n\n".join(evidence),
         none="" if evidence else "none",
-        negated=negated(task),
+        negated=negation_field(task),
     )
 
 
-def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
+def choose_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
     """Ask for one label, given the chains of all options and the evidence that they cite, without chains all of it."""
     if is_table_task(task):
-        return table_prompts.choose_request(task, words)
+        return table_prompts.choose_request(task, prompts)
     cited = {identifier for chain in task.chains for step in chain.steps for identifier in step.cited}
-    shown = _numbered(task.evidence, cited if task.chains else None)
+    shown = _number_evidence(task.evidence, cited if task.chains else None)
     texts = [item.text for item, _ in shown.values()]
     answers = (
         []
         if is_claim(task)
-        else [fenced(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)]
+        else [fence(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)]
     )
-    once = {number: fenced(f"evidence {number}", item.text) for item, number in shown.values()}
-    chains = [fenced(f"reasoning towards {chain.hypothesis}", _written(chain, shown)) for chain in task.chains]
+    once = {number: fence(f"evidence {number}", item.text) for item, number in shown.values()}
+    chains = [fence(f"reasoning towards {chain.hypothesis}", _numbered_steps(chain, shown)) for chain in task.chains]
     insufficient = "" if is_claim(task) or INSUFFICIENT in task.labels else INSUFFICIENT
     names = (*task.labels, *filter(None, [insufficient]))
     template = CHOOSE if task.chains or texts else CHOOSE_CLOSED
-    return words.of(template).request(
+    return prompts.of(template).request(
         CHOOSE_TOKENS,
         names,
-        question=asked(task),
+        question=fenced_question(task),
         answers="\n\n".join(answers),
         evidence="\n\n".join(once.values()),
         reasoning="\n\n".join(chains),
-        negated=negated(task),
+        negated=negation_field(task),
         insufficient=insufficient,
         labels=", ".join(names),
     )
 
 
-def _numbered(
+def _number_evidence(
     evidence: Mapping[str, Sequence[EvidenceItem]], wanted: set[str] | None
 ) -> dict[str, tuple[EvidenceItem, int]]:
     """Evidence by id with its number; the same fact has the same number, whichever option it was found for."""
@@ -104,7 +112,7 @@ def _numbered(
     return found
 
 
-def _written(chain: Chain, shown: Mapping[str, tuple[EvidenceItem, int]]) -> str:
+def _numbered_steps(chain: Chain, shown: Mapping[str, tuple[EvidenceItem, int]]) -> str:
     """A chain as numbered lines; citations of evidence that was never given are said to be so."""
     lines = []
     for number, step in enumerate(chain.steps, start=1):
@@ -120,20 +128,20 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     """
     if is_table_task(task):
         return table_prompts.parse_steps(reply, task)
-    steps = json_object(reply).get("steps")
+    steps = parse_json_object(reply).get("steps")
     if not isinstance(steps, list):
         raise UnusableReply("it is no JSON object with a list of steps")
-    if len(steps) > MOST_STEPS:
-        raise UnusableReply(f"it has {len(steps)} steps, more than {MOST_STEPS}")
-    found = tuple(_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
-    _refuse_other_script(task.question, " ".join(step.text for step in found))
+    if len(steps) > MAX_STEPS:
+        raise UnusableReply(f"it has {len(steps)} steps, more than {MAX_STEPS}")
+    found = tuple(_parse_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
+    _check_script(task.question, " ".join(step.text for step in found))
     return found
 
 
 def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
     """The label of a reply to the choosing task; None where the model finds the material insufficient."""
     if is_table_task(task):
-        return one_of(reply, task.labels)
+        return parse_label(reply, task.labels)
     labels, options = list(task.labels), list(task.options)
     if task.task != "verification" and INSUFFICIENT not in labels:
         labels.append(INSUFFICIENT)
@@ -142,7 +150,7 @@ def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
     return None if answer == INSUFFICIENT and INSUFFICIENT not in task.labels else answer
 
 
-def _step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> ChainStep:
+def _parse_step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> ChainStep:
     if not isinstance(step, dict) or not isinstance(step.get("text"), str) or not step["text"].strip():
         raise UnusableReply(f"its step {number} has no text")
     numbers, quotes = step.get("evidence", []), step.get("quotes", [])
@@ -164,20 +172,20 @@ def _script(text: str) -> str:
     return max(sorted(set(scripts)), key=scripts.count) if len(scripts) >= 10 else ""
 
 
-def _refuse_other_script(question: str, reply: str) -> None:
+def _check_script(question: str, reply: str) -> None:
     asked, given = _script(question), _script(reply)
     if asked and given and asked != given:
         raise UnusableReply(f"it is written in {given.title()} script, the question in {asked.title()}")
 
 
-def judged(task: ChooseAnswer, answer: str | None, *, vetoes: bool = False) -> Choice:
+def build_choice(task: ChooseAnswer, answer: str | None, *, vetoes: bool = False) -> Choice:
     """A model's label with its citations' verdicts; ``vetoes``: whether an answer that none supports is withheld."""
     shares = {}
     for chain in task.chains:
-        verdicts = [citation.verdict for citation in check(chain, task.evidence.get(chain.hypothesis, ()))]
+        verdicts = [citation.verdict for citation in check_citations(chain, task.evidence.get(chain.hypothesis, ()))]
         shares[chain.hypothesis] = verdicts.count("verified") / len(verdicts) if verdicts else 0.0
     supported = tuple(label for label in task.labels if shares.get(label, 0) > 0)
-    if vetoes and answer == NOT_ENOUGH and task.task == "verification":
+    if vetoes and answer == NOT_ENOUGH_INFORMATION and task.task == "verification":
         # That nothing settles a claim is an answer, for which no cell need speak.
         return Choice(answer, (answer,), "insufficient", round(shares.get(answer, 0.0), 6))
     unfounded = vetoes and bool(task.chains) and any(task.evidence.values()) and not supported
@@ -186,11 +194,11 @@ def judged(task: ChooseAnswer, answer: str | None, *, vetoes: bool = False) -> C
     return Choice(answer, supported, "answered", round(shares.get(answer, 0.0), 6))
 
 
-Once = PromptedTask[ChooseAnswer, tuple[Choice, Chain]]
+AnswerTask = PromptedTask[ChooseAnswer, tuple[Choice, Chain]]
 
 
 @dataclass(frozen=True)
-class Style:
+class PromptStyle:
     """What is asked of a question with options: an explanation of each and then a choice, or both at ``once``.
 
     A style that explains nothing chooses from the evidence, or from the question alone.
@@ -198,11 +206,11 @@ class Style:
 
     explain: PromptedTask[ExplainOption, Chain] | None
     choose: PromptedTask[ChooseAnswer, Choice] | None
-    once: Once | None = None
+    answer: AnswerTask | None = None
 
     @property
     def tasks(self) -> tuple[PromptedTask[Any, Any], ...]:
-        return tuple(task for task in (self.explain, self.choose, self.once) if task is not None)
+        return tuple(task for task in (self.explain, self.choose, self.answer) if task is not None)
 
 
 class PromptedSolver:
@@ -215,9 +223,9 @@ class PromptedSolver:
 
     name = "prompted"
 
-    def __init__(self, model: LanguageModel, style: Style | None = None) -> None:
-        self._model, self.model_id, self._style = model, model.model_id, style or OURS
-        self.version = content_id(VERSION, model.version, *(t.version_in(model.words) for t in self._style.tasks))
+    def __init__(self, model: LanguageModel, style: PromptStyle | None = None) -> None:
+        self._model, self.model_id, self._style = model, model.model_id, style or DEFAULT_STYLE
+        self.version = content_id(VERSION, model.version, *(t.version_with(model.prompts) for t in self._style.tasks))
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         assert self._style.explain is not None, "who explains nothing is asked for no explanation"
@@ -234,16 +242,16 @@ class PromptedSolver:
         return [replace(result, reply=reply) for result, reply in asked]
 
 
-EXPLAINING = PromptedTask(
+EXPLAIN_TASK = PromptedTask(
     "explain",
     (EXPLAIN, table_prompts.EXPLAIN),
     explain_request,
     lambda reply, task: Chain(task.hypothesis, parse_steps(reply, task)),
 )
-CHOOSING = PromptedTask(
+CHOOSE_TASK = PromptedTask(
     "choose",
     (CHOOSE, CHOOSE_CLOSED, table_prompts.CHOOSE),
     choose_request,
-    lambda reply, task: judged(task, parse_choice(reply, task), vetoes=True),
+    lambda reply, task: build_choice(task, parse_choice(reply, task), vetoes=True),
 )
-OURS = Style(EXPLAINING, CHOOSING)
+DEFAULT_STYLE = PromptStyle(EXPLAIN_TASK, CHOOSE_TASK)

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.text.negation import excludes
+from evidence_assets.text.negation import has_exclusion
 
 ANSWER_FIELDS = (
     "final_answer|answer_choice|answer|correct_answer|correct_option|choice|option|label|verdict|prediction|response"
@@ -28,9 +28,9 @@ CLAIM_FORMS = {
     "REFUTES": ("refutes", "refuted", "refute"),
     "NOT ENOUGH INFORMATION": ("not enough information", "not enough info", "not_enough_info", "nei"),
 }
-LONGEST = 2000
+MAX_STATEMENT_CHARACTERS = 2000
 """Characters of a statement that are looked at; the longest options known have a few hundred."""
-SHORT = 300
+MAX_SHORT_REPLY_CHARACTERS = 300
 """Characters up to which a reply may be read as nothing but an option's text in a sentence."""
 
 _WHOLE_FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)
@@ -171,11 +171,11 @@ class _Reader:
     def _marked(self, text: str) -> tuple[str, ...]:
         """The only letter in bold, else in brackets."""
         letters = {letter for match in _MARKED.finditer(text) for letter in match.groups() if letter in self.letters}
-        return tuple(letters) if len(letters) == 1 and not excludes(text) else ()
+        return tuple(letters) if len(letters) == 1 and not has_exclusion(text) else ()
 
     def _contained(self, text: str) -> tuple[str, ...]:
         folded = _folded(text)
-        if len(folded) > SHORT or excludes(folded):
+        if len(folded) > MAX_SHORT_REPLY_CHARACTERS or has_exclusion(folded):
             return ()
         taken: list[tuple[int, int]] = []
         found: dict[str, None] = {}
@@ -189,7 +189,7 @@ class _Reader:
 
     def _named(self, fragment: str) -> tuple[str, ...]:
         """The labels that a fragment begins with: an option's text, else letters; none if it goes on otherwise."""
-        raw = fragment.strip()[:LONGEST]
+        raw = fragment.strip()[:MAX_STATEMENT_CHARACTERS]
         bare = _LEAD.sub("", raw) or raw
         for text in dict.fromkeys((raw, bare)):
             by_text = self._by_text(text)
@@ -244,10 +244,10 @@ class _Reader:
 
 def _line(text: str, start: int) -> str:
     """The rest of the line at ``start``, or the next line that is not blank."""
-    return text[start : start + LONGEST].lstrip(" \t*_`:：\n").partition("\n")[0]
+    return text[start : start + MAX_STATEMENT_CHARACTERS].lstrip(" \t*_`:：\n").partition("\n")[0]
 
 
-def json_object(reply: str) -> dict[str, Any]:
+def parse_json_object(reply: str) -> dict[str, Any]:
     """The JSON object that a reply consists of, alone or in one fenced block; UnusableReply if it is anything else."""
     fenced = _WHOLE_FENCE.match(reply.strip())
     try:
@@ -259,10 +259,10 @@ def json_object(reply: str) -> dict[str, Any]:
     return value
 
 
-def one_of(reply: str, labels: Sequence[str]) -> str:
+def parse_label(reply: str, labels: Sequence[str]) -> str:
     """The one label that a reply consists of; case, quotes and a closing full stop are forgiven, nothing else.
 
-    >>> one_of(" refutes.", ("SUPPORTS", "REFUTES"))
+    >>> parse_label(" refutes.", ("SUPPORTS", "REFUTES"))
     'REFUTES'
     """
     bare = " ".join(reply.strip().strip("\"'“”`*().:").split()).casefold()

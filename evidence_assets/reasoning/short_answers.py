@@ -14,26 +14,26 @@ from evidence_assets.graphs.entity_linking import EntityLinker
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray, Request
-from evidence_assets.reasoning.citations import stands_in
-from evidence_assets.reasoning.extractive import Statement, statements
+from evidence_assets.reasoning.citations import contains_quote
+from evidence_assets.reasoning.extractive import Statement, split_statements
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, Reply
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words
-from evidence_assets.text.negation import denies
-from evidence_assets.text.sentences import language_of
+from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
+from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings, Template
+from evidence_assets.text.negation import is_denial
+from evidence_assets.text.sentences import detect_language
 
 VERSION = "7"
 """Changes whenever equal input may give another answer."""
-FLOOR = 0.36
+MIN_WEIGHT = 0.36
 """Weight of a reading under which nothing is answered. These five were chosen on the first half of the sample's
 questions, put without their options: docs/measured.md."""
-WITH_TEXT = 0.30
+MIN_WEIGHT_WITH_TEXT = 0.30
 """Weight that is enough where a text says it, too."""
-RELATION_FLOOR = 0.18
+MIN_RELATION_COSINE = 0.18
 """Cosine of what is asked with what the facts say, names left out, under which they do not say it."""
-MARGIN = 0.06
+TIE_MARGIN = 0.06
 """Readings whose weights are nearer than this are not told apart."""
-TEXT_FLOOR = 0.72
+MIN_TEXT_COSINE = 0.72
 """Cosine from which on a statement of a text answers a question."""
 
 
@@ -69,9 +69,9 @@ class ShortAnswer:
     answer: str | None
     status: str
     supported: tuple[str, ...] = ()
-    used: tuple[str, ...] = ()
+    evidence_ids: tuple[str, ...] = ()
     confidence: float | None = None
-    reply: Reply | None = field(default=None, compare=False, repr=False)
+    reply: ReplyCost | None = field(default=None, compare=False, repr=False)
 
 
 NO_ANSWER = ShortAnswer(None, "insufficient")
@@ -107,17 +107,18 @@ class _Path:
 
 
 class ExtractiveShortAnswers:
-    """Names the end of the path of facts that is nearest in meaning to the question; no model generates anything.
+    """Answers with the end of the path of facts that is most similar to the question; uses no generator.
 
-    A path begins at a name that stands in the question and runs over one fact, or over two that share a name, to a name
-    that does not; only sourced facts count. Paths of the same start, relations and directions are one reading of the
-    question. A path p weighs ½ cos(q, facts of p) + ½ cos(q without the start, relations of p), a reading as much as
-    its best path. The best reading answers if it reaches :data:`FLOOR`: the end of its best path is the answer, all its
-    ends are supported. The confidence is its share beside the next, or beside the floor.
+    A path begins at a name in the question and follows one fact, or two facts that share a name, to a name outside the
+    question. Only sourced facts count. Paths with the same start, relations and directions form one reading of the
+    question. The weight of a path p is ½ cos(q, facts of p) + ½ cos(q without the start, relations of p). A reading has
+    the weight of its best path. The best reading must reach :data:`MIN_WEIGHT`: the end of its best path is the answer,
+    and all its ends are supported. The confidence is its weight divided by the sum of its weight and the next
+    reading's, or :data:`MIN_WEIGHT` if that is larger.
 
-    Where there are texts, they decide: the statement nearest to the question must reach :data:`TEXT_FLOOR`. The first
-    end of the facts' best reading that is named there is the answer; without facts it is the statement itself. What is
-    asked by a denial is not answered: that something is so says nothing of what is not.
+    With texts, the statement most similar to the question must reach :data:`MIN_TEXT_COSINE`. The answer is the first
+    end of the best reading that this statement names; without facts it is the statement itself. Negated questions get
+    no answer, because a fact says nothing about its negation.
     """
 
     name = "extractive"
@@ -128,8 +129,8 @@ class ExtractiveShortAnswers:
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer a task, in order."""
-        paths = [_paths(task) for task in tasks]
-        said = [[s for item in task.texts for s in statements(item)] for task in tasks]
+        paths = [_find_paths(task) for task in tasks]
+        said = [[s for item in task.texts for s in split_statements(item)] for task in tasks]
         texts = dict.fromkeys(
             text
             for task, own, read in zip(tasks, paths, said, strict=True)
@@ -144,11 +145,11 @@ class ExtractiveShortAnswers:
         vectors = dict(zip(short, self._encoder.encode_sentences(short), strict=True)) if short else {}
         answers: list[ShortAnswer | Failure] = []
         for task, own, read in zip(tasks, paths, said, strict=True):
-            if denies(task.question):
+            if is_denial(task.question):
                 answers.append(NO_ANSWER)
                 continue
             of_facts = self._best(task, own, vectors)
-            answers.append(_in_text(task, of_facts, read, vectors) if read else of_facts)
+            answers.append(_answer_from_text(task, of_facts, read, vectors) if read else of_facts)
         return answers
 
     def _best(self, task: ShortTask, paths: Sequence[_Path], vectors: dict[str, FloatArray]) -> ShortAnswer:
@@ -160,23 +161,25 @@ class ExtractiveShortAnswers:
                 whole, said[path] = (float(vectors[a] @ vectors[b]) for a, b in pairs)
                 readings.setdefault((path.start, path.steps), []).append((round((whole + said[path]) / 2, 6), path))
         ranked = sorted(readings.values(), key=lambda own: -max(weight for weight, _ in own))
-        if not ranked or max(weight for weight, _ in ranked[0]) < (WITH_TEXT if task.texts else FLOOR):
+        if not ranked or max(weight for weight, _ in ranked[0]) < (MIN_WEIGHT_WITH_TEXT if task.texts else MIN_WEIGHT):
             return NO_ANSWER
         best = [path for _, path in sorted(ranked[0], key=lambda pair: -pair[0])]
-        alone = said[best[0]] >= RELATION_FLOOR and all(stands_in(name, best[0].text) for name in _names(task.question))
+        alone = said[best[0]] >= MIN_RELATION_COSINE and all(
+            contains_quote(name, best[0].text) for name in _proper_names(task.question)
+        )
         if not task.texts and not alone:
             return NO_ANSWER
         first, *others = [max(weight for weight, _ in own) for own in ranked[:2]]
-        unclear = any(first - other < MARGIN for other in others)
+        unclear = any(first - other < TIE_MARGIN for other in others)
         supported = tuple(dict.fromkeys(path.answer for path in best))
         used = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
-        confidence = round(first / (first + max([*others, FLOOR])), 6)
+        confidence = round(first / (first + max([*others, MIN_WEIGHT])), 6)
         return ShortAnswer(supported[0], "ambiguous" if unclear else "answered", supported, tuple(used), confidence)
 
 
-def _names(question: str) -> list[str]:
+def _proper_names(question: str) -> list[str]:
     """Words that have a capital without beginning a sentence; in German every noun has one."""
-    if language_of(question) == "German":
+    if detect_language(question) == "German":
         return []
     return [
         word
@@ -185,25 +188,25 @@ def _names(question: str) -> list[str]:
     ]
 
 
-def _in_text(
+def _answer_from_text(
     task: ShortTask, of_facts: ShortAnswer, said: Sequence[Statement], vectors: dict[str, FloatArray]
 ) -> ShortAnswer:
     """What the statement nearest to the question says, or of the facts' answer, whether it is named there."""
     nearness = {s: float(vectors[task.question] @ vectors[s.text]) for s in said if s.text in vectors}
     nearest = max(nearness, key=lambda s: nearness[s], default=None) if task.question in vectors else None
-    if nearest is None or nearness[nearest] < TEXT_FLOOR:
+    if nearest is None or nearness[nearest] < MIN_TEXT_COSINE:
         return NO_ANSWER
     confidence = round(min(1.0, nearness[nearest]), 6)
     if any(fact.sourced for fact in task.facts):
-        named = next((end for end in of_facts.supported if stands_in(end, nearest.quote)), None)
+        named = next((end for end in of_facts.supported if contains_quote(end, nearest.quote)), None)
         if named is None:
             return NO_ANSWER
-        used = (nearest.evidence_id, *of_facts.used)
+        used = (nearest.evidence_id, *of_facts.evidence_ids)
         return ShortAnswer(named, "answered", of_facts.supported, used, confidence)
     return ShortAnswer(nearest.quote, "answered", (nearest.quote,), (nearest.evidence_id,), confidence)
 
 
-def _paths(task: ShortTask) -> list[_Path]:
+def _find_paths(task: ShortTask) -> list[_Path]:
     """All paths of one and two facts that begin in the question and end outside of it."""
     facts = [fact for fact in task.facts if fact.sourced]
     names = sorted({name for fact in facts for name in (fact.head, fact.tail)})
@@ -230,14 +233,14 @@ _PROMPT = Template.load(__package__, "short_answer", "facts question")
 _FROM_TEXTS = Template.load(__package__, "short_answer_from_texts", "texts facts question")
 
 
-def answer_request(task: ShortTask, words: Words = PACKAGED) -> Request:
+def answer_request(task: ShortTask, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
     """Ask for a short answer, with facts where there are any, or from texts."""
     listed = "".join(f"\n({fact.head}, {fact.relation}, {fact.tail})" for fact in task.facts)
     asked = json.dumps(task.question, ensure_ascii=False)
     if task.texts:
         quoted = "".join(f"\n{json.dumps(item.text, ensure_ascii=False)}" for item in task.texts)
-        return words.of(_FROM_TEXTS).request(64, texts=quoted, facts=listed, question=asked)
-    return words.of(_PROMPT).request(64, facts=listed, question=asked)
+        return prompts.of(_FROM_TEXTS).request(64, texts=quoted, facts=listed, question=asked)
+    return prompts.of(_PROMPT).request(64, facts=listed, question=asked)
 
 
 def parse_short_answer(reply: str) -> str | None:
@@ -248,15 +251,15 @@ def parse_short_answer(reply: str) -> str | None:
     return None if re.fullmatch(r"n\s*/?\s*a\.?", text, flags=re.IGNORECASE) else text
 
 
-def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
+def _parse_reply(text: str, task: ShortTask) -> ShortAnswer:
     """A reply; from texts, it must stand in one. What it says beyond the names of sourced facts no source carries."""
     reply = parse_short_answer(text)
     if reply is None:
         return NO_ANSWER
     used = tuple(fact.evidence_id for fact in task.facts)
     if task.texts:
-        holding = [item.evidence_id for item in task.texts if stands_in(reply, item.text)]
-        holding += [f.evidence_id for f in task.facts if f.sourced and stands_in(reply, f.sentence)]
+        holding = [item.evidence_id for item in task.texts if contains_quote(reply, item.text)]
+        holding += [f.evidence_id for f in task.facts if f.sourced and contains_quote(reply, f.sentence)]
         if not holding:
             return NO_ANSWER
         return ShortAnswer(reply, "answered", (reply,), tuple(holding))
@@ -266,7 +269,7 @@ def _short_answer(text: str, task: ShortTask) -> ShortAnswer:
     return ShortAnswer(reply, "answered", tuple(supported), used)
 
 
-SHORT_ANSWER = PromptedTask("short_answer", (_PROMPT, _FROM_TEXTS), answer_request, _short_answer)
+SHORT_ANSWER = PromptedTask("short_answer", (_PROMPT, _FROM_TEXTS), answer_request, _parse_reply)
 
 
 class PromptedShortAnswers:
@@ -280,7 +283,7 @@ class PromptedShortAnswers:
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
         self.version = content_id(
-            "prompted_short_answers", VERSION, SHORT_ANSWER.version_in(model.words), model.version
+            "prompted_short_answers", VERSION, SHORT_ANSWER.version_with(model.prompts), model.version
         )
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:

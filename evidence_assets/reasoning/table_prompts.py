@@ -15,16 +15,25 @@ from evidence_assets.reasoning.tables.solver import view_of
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import (
     CAPTION,
-    IN_A_TABLE,
-    OF_A_TABLE,
+    TABLE_CELL_KINDS,
+    TABLE_KINDS,
     ChainStep,
     ChooseAnswer,
     EvidenceItem,
     ExplainOption,
 )
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words, asked, fenced, is_claim, listed, negated
+from evidence_assets.reasoning.templates import (
+    PACKAGED_PROMPTS,
+    PromptSettings,
+    Template,
+    fence,
+    fenced_options,
+    fenced_question,
+    is_claim,
+    negation_field,
+)
 
-TASKS = frozenset({"verification", "table_qa"})
+TABLE_TASKS = frozenset({"verification", "table_qa"})
 STANCES = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "unsettled"}
 """The field of the template that stands for the label that a claim is explained under."""
 EXPLAIN = Template.load(__package__, "table_explain", "question table alone outside option", *STANCES.values())
@@ -38,43 +47,43 @@ _STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+")
 
 def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
     """Whether a task is one on a table: a claim or a table question with cells or columns as evidence."""
-    return task.task in TASKS and any(item.kind in IN_A_TABLE for item in _given(task))
+    return task.task in TABLE_TASKS and any(item.kind in TABLE_CELL_KINDS for item in _task_evidence(task))
 
 
-def explain_request(task: ExplainOption, words: Words = PACKAGED) -> Request:
+def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
     """Ask for the explanation of one label or option; cells of several tables are refused, and a label that is none."""
     outside = bool(outside_items(task.evidence))
-    return words.of(EXPLAIN).request(
+    return prompts.of(EXPLAIN).request(
         EXPLAIN_TOKENS,
-        question=asked(task),
-        table=shown_table(_given(task)),
+        question=fenced_question(task),
+        table=fenced_table(_task_evidence(task)),
         alone="" if outside else "alone",
         outside="outside" if outside else "",
-        option="" if is_claim(task) else fenced(f"option {task.hypothesis}", task.option),
-        **stances(task),
+        option="" if is_claim(task) else fence(f"option {task.hypothesis}", task.option),
+        **stance_fields(task),
     )
 
 
-def choose_request(task: ChooseAnswer, words: Words = PACKAGED) -> Request:
+def choose_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
     """Ask for exactly one label, given the table and the explanations that there are."""
     cases = []
     for chain in task.chains:
         steps = [f"{number}. {step.text}" for number, step in enumerate(chain.steps, start=1)]
-        cases.append(fenced(f"case for {chain.hypothesis}", "\n".join(steps) or "Nothing in the table leads here."))
-    return words.of(CHOOSE).request(
+        cases.append(fence(f"case for {chain.hypothesis}", "\n".join(steps) or "Nothing in the table leads here."))
+    return prompts.of(CHOOSE).request(
         CHOOSE_TOKENS,
         task.labels,
-        question=asked(task),
-        options=listed(task),
-        table=shown_table(_given(task)),
+        question=fenced_question(task),
+        options=fenced_options(task),
+        table=fenced_table(_task_evidence(task)),
         cases="\n\n".join(cases),
         bare="" if cases else "bare",
-        negated=negated(task),
+        negated=negation_field(task),
         labels=", ".join(task.labels),
     )
 
 
-def stances(task: ExplainOption) -> dict[str, str]:
+def stance_fields(task: ExplainOption) -> dict[str, str]:
     """The fields of a template that stand for the label that a claim is explained under, of which one stands."""
     if is_claim(task) and task.hypothesis not in STANCES:
         raise ValueError(f"no such label: {task.hypothesis!r}; use one of {', '.join(STANCES)}")
@@ -84,7 +93,7 @@ def stances(task: ExplainOption) -> dict[str, str]:
 
 def outside_items(evidence: Sequence[EvidenceItem]) -> list[EvidenceItem]:
     """The evidence that is not of a table."""
-    return [item for item in evidence if item.kind not in OF_A_TABLE]
+    return [item for item in evidence if item.kind not in TABLE_KINDS]
 
 
 def table_text(view: TableView, *, marked: bool = True) -> str:
@@ -125,16 +134,16 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     )
 
 
-def shown_table(given: Sequence[EvidenceItem], *, marked: bool = True) -> str:
+def fenced_table(given: Sequence[EvidenceItem], *, marked: bool = True) -> str:
     """The table that the cells show, what is from outside marked as such below it."""
     lines = [table_text(view_of(given)[0], marked=marked)]
     if beside := outside_items(given):
         lines += ["", "Outside the table:"]
         lines += [f"[o{number}] {' '.join(item.text.split())}" for number, item in enumerate(beside, 1)]
-    return fenced("table", "\n".join(lines))
+    return fence("table", "\n".join(lines))
 
 
-def _given(task: ExplainOption | ChooseAnswer) -> list[EvidenceItem]:
+def _task_evidence(task: ExplainOption | ChooseAnswer) -> list[EvidenceItem]:
     if isinstance(task, ExplainOption):
         return list(task.evidence)
     return list({item.evidence_id: item for items in task.evidence.values() for item in items}.values())

@@ -13,11 +13,11 @@ from typing import Protocol
 
 from evidence_assets.lake.ids import content_id
 
-IN_A_TABLE = ("cell", "row", "column")
+TABLE_CELL_KINDS = ("cell", "row", "column")
 """Kinds of evidence that stand in a table."""
 CAPTION = "caption"
 """Kind of evidence, and its place: what stands above a table."""
-OF_A_TABLE = (*IN_A_TABLE, CAPTION)
+TABLE_KINDS = (*TABLE_CELL_KINDS, CAPTION)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ExplainOption:
 
 
 @dataclass(frozen=True)
-class Reply:
+class ReplyCost:
     """What a language model's reply to one task cost, a repair and all else that was asked for it included.
 
     ``finish_reason`` and ``prompt_hash`` are those of the last one.
@@ -86,18 +86,18 @@ class Reply:
     finish_reason: str
     prompt_hash: str = ""
 
-    def and_then(self, other: Reply) -> Reply:
+    def plus(self, other: ReplyCost) -> ReplyCost:
         """Both as one."""
         tokens = self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
-        return Reply(other.model, *tokens, other.finish_reason, other.prompt_hash)
+        return ReplyCost(other.model, *tokens, other.finish_reason, other.prompt_hash)
 
     @staticmethod
-    def all_of(replies: Iterable[Reply | None]) -> Reply | None:
+    def total(replies: Iterable[ReplyCost | None]) -> ReplyCost | None:
         """Several as one; None where there is none."""
-        return reduce(Reply.and_then, told) if (told := [r for r in replies if r is not None]) else None
+        return reduce(ReplyCost.plus, told) if (told := [r for r in replies if r is not None]) else None
 
     @staticmethod
-    def columns(reply: Reply | None) -> dict[str, int | str | None]:
+    def columns(reply: ReplyCost | None) -> dict[str, int | str | None]:
         """The columns of a row that rests on it; empty ones where no model replied."""
         told = (None, None, None) if reply is None else (reply.tokens_in, reply.tokens_out, reply.finish_reason)
         return dict(zip(("tokens_in", "tokens_out", "finish_reason"), told, strict=True))
@@ -111,7 +111,7 @@ class Chain:
     steps: tuple[ChainStep, ...]
     support: float | None = None
     prompt_hash: str = ""
-    reply: Reply | None = field(default=None, compare=False, repr=False)
+    reply: ReplyCost | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Choice:
     error: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
     """How strongly each label is held; larger is better, differences count. Empty where the solver has no measure."""
-    reply: Reply | None = field(default=None, compare=False, repr=False)
+    reply: ReplyCost | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Failure:
     """A task that a solver could not answer, with its reason; becomes a ``failed`` row."""
 
     reason: str
-    reply: Reply | None = field(default=None, compare=False, repr=False)
+    reply: ReplyCost | None = field(default=None, compare=False, repr=False)
 
 
 class Reasoner(Protocol):

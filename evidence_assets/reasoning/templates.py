@@ -19,7 +19,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.tasks import ChooseAnswer, ExplainOption
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 _CONDITION = re.compile(r"\?(\w+) ")
 _SALT = "2"
@@ -42,7 +42,7 @@ class Template:
     def load(cls, package: str | None, name: str, *fields: str) -> Template:
         """Read ``prompts/<name>.txt`` of a package; its fields must be exactly these (names, separated by blanks)."""
         path = Path(str(resources.files(package or "") / "prompts" / f"{name}.txt"))
-        return _read(path, frozenset(" ".join(fields).split()))
+        return _read_template(path, frozenset(" ".join(fields).split()))
 
     @property
     def fields(self) -> set[str]:
@@ -60,8 +60,8 @@ class Template:
     ) -> Request:
         """The request with its fields filled; a field that is not given is a ``KeyError``."""
         return Request(
-            _filled(self.system, fields),
-            _filled(self.user, fields),
+            _fill(self.system, fields),
+            _fill(self.user, fields),
             self.tokens or max_tokens,
             choices,
             json_schema,
@@ -70,7 +70,7 @@ class Template:
 
 
 @lru_cache
-def _read(path: Path, wanted: frozenset[str]) -> Template:
+def _read_template(path: Path, wanted: frozenset[str]) -> Template:
     try:
         parts = path.read_text(encoding="utf-8").removesuffix("\n").split("\n---\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -85,7 +85,7 @@ def _read(path: Path, wanted: frozenset[str]) -> Template:
 
 
 @dataclass(frozen=True)
-class Words:
+class PromptSettings:
     """Prompts as they are packaged, or as the first of some folders of the user's own that has one words it; and how
     long and how free a reply may be.
     """
@@ -98,7 +98,7 @@ class Words:
     def of(self, template: Template) -> Template:
         """The prompt in these words."""
         paths = (folder / f"{template.name}.txt" for folder in self.folders)
-        own = next((_read(path, frozenset(template.fields)) for path in paths if path.is_file()), template)
+        own = next((_read_template(path, frozenset(template.fields)) for path in paths if path.is_file()), template)
         return replace(own, tokens=self.tokens.get(template.name, 0), temperature=self.temperature)
 
     def check(self, templates: Iterable[Template]) -> None:
@@ -110,7 +110,7 @@ class Words:
         files = [path for folder in self.folders for path in sorted(folder.glob("*.txt"))]
         for name, file in [*((path.stem, path) for path in files), *((name, None) for name in self.tokens)]:
             if name not in known:
-                said = f"there is no prompt {name!r}; did you mean {nearest(name, known)!r}?"
+                said = f"there is no prompt {name!r}; did you mean {closest_name(name, known)!r}?"
                 raise BadInput(said, file=file, field=None if file else "tokens")
             self.of(known[name])
         if min(self.tokens.values(), default=1) < 1:
@@ -119,10 +119,10 @@ class Words:
             raise BadInput(f"must be from 0 to 2, not {self.temperature}", field="temperature")
 
 
-PACKAGED = Words()
+PACKAGED_PROMPTS = PromptSettings()
 
 
-def _filled(text: str, fields: dict[str, str]) -> str:
+def _fill(text: str, fields: dict[str, str]) -> str:
     paragraphs = []
     for paragraph in text.split("\n\n"):
         condition = _CONDITION.match(paragraph)
@@ -134,7 +134,7 @@ def _filled(text: str, fields: dict[str, str]) -> str:
     return "\n\n".join(paragraphs)
 
 
-def fenced(name: str, text: str) -> str:
+def fence(name: str, text: str) -> str:
     """Material between marks that hold a hash of it, which no text can foresee and so none can close."""
     code = content_id(_SALT, text)[:12]
     return f"<<< {name} {code}\n{text}\n>>> {code}"
@@ -145,17 +145,17 @@ def is_claim(task: ExplainOption | ChooseAnswer) -> bool:
     return task.task == "verification"
 
 
-def asked(task: ExplainOption | ChooseAnswer) -> str:
+def fenced_question(task: ExplainOption | ChooseAnswer) -> str:
     """The question or claim between marks."""
-    return fenced("claim" if is_claim(task) else "question", task.question)
+    return fence("claim" if is_claim(task) else "question", task.question)
 
 
-def listed(task: ChooseAnswer) -> str:
+def fenced_options(task: ChooseAnswer) -> str:
     """The options as a lettered list between marks; claims have none."""
     lines = (f"{label}) {option}" for label, option in zip(task.labels, task.options, strict=True))
-    return "" if is_claim(task) else fenced("options", "\n".join(lines))
+    return "" if is_claim(task) else fence("options", "\n".join(lines))
 
 
-def negated(task: ExplainOption | ChooseAnswer) -> str:
+def negation_field(task: ExplainOption | ChooseAnswer) -> str:
     """The field of a template that stands where the exception is asked for."""
     return "negated" if task.negated else ""

@@ -25,7 +25,7 @@ from evidence_assets.lake.array_files import (
 )
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import Array
-from evidence_assets.text.words import words_of
+from evidence_assets.text.words import split_words
 
 VERSION = "3"
 K1, B = 1.2, 0.75
@@ -40,7 +40,7 @@ Terms = Sequence[str] | NDArray[np.uint64]
 
 def words(text: str) -> list[str]:
     """Lower-case words."""
-    return words_of(text.casefold())
+    return split_words(text.casefold())
 
 
 def term_keys(terms: Sequence[str]) -> NDArray[np.uint64]:

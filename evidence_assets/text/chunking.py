@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from evidence_assets.text.sentences import Span, sentence_spans, trimmed
+from evidence_assets.text.sentences import Span, sentence_spans, trim_span
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]
-AT_ONCE = 4096
+TOKEN_COUNT_BATCH = 4096
 """Texts whose tokens are counted in one call: a tokenizer holds a hundred times a text's length while it reads it."""
 
 
@@ -22,11 +22,11 @@ class Chunk:
     n_tokens: int
 
 
-def _within(text: str, span: Span, count: CountTokens, limit: int) -> Iterator[tuple[Span, int]]:
+def _split_span(text: str, span: Span, count: CountTokens, limit: int) -> Iterator[tuple[Span, int]]:
     """``span`` cut at spaces, and inside a word only where the word alone is too long, into parts within ``limit``."""
     pending = [span]
     while pending:
-        start, end = trimmed(text, pending.pop())
+        start, end = trim_span(text, pending.pop())
         if start >= end:
             continue
         # A token is at least one character for every tokenizer but byte-level ones; counting a very long text whole
@@ -44,12 +44,12 @@ def _within(text: str, span: Span, count: CountTokens, limit: int) -> Iterator[t
         pending += [(cut, end), (start, cut)]
 
 
-def _counted(text: str, spans: Sequence[Span], count: CountTokens) -> Iterator[int]:
-    for start in range(0, len(spans), AT_ONCE):
-        yield from count([text[a:b] for a, b in spans[start : start + AT_ONCE]])
+def _count_in_batches(text: str, spans: Sequence[Span], count: CountTokens) -> Iterator[int]:
+    for start in range(0, len(spans), TOKEN_COUNT_BATCH):
+        yield from count([text[a:b] for a, b in spans[start : start + TOKEN_COUNT_BATCH]])
 
 
-def chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
+def split_chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
     """Chunks of at most ``limit`` tokens, as many whole sentences in each as fit.
 
     A sentence that alone is too long is cut at spaces. Every character that is not white space is in exactly one chunk.
@@ -57,13 +57,13 @@ def chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
     parts: list[tuple[Span, int]] = []
     spans = sentence_spans(text)
     short = [span for span in spans if span[1] - span[0] <= 20 * limit]
-    counted = dict(zip(short, _counted(text, short, count), strict=True))
+    counted = dict(zip(short, _count_in_batches(text, short, count), strict=True))
     for span in spans:
         tokens = counted.get(span, limit + 1)
         if tokens <= limit:
             parts.append((span, tokens))
         else:
-            parts += _within(text, span, count, limit)
+            parts += _split_span(text, span, count, limit)
     groups: list[list[tuple[Span, int]]] = []
     total = limit + 1
     for part in parts:
@@ -77,7 +77,7 @@ def chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
     while groups:
         whole = [(group[0][0][0], group[-1][0][1]) for group in groups]
         again: list[list[tuple[Span, int]]] = []
-        for group, tokens in zip(groups, _counted(text, whole, count), strict=True):
+        for group, tokens in zip(groups, _count_in_batches(text, whole, count), strict=True):
             if tokens <= limit or len(group) == 1:
                 finished.append(Chunk(group[0][0][0], group[-1][0][1], tuple(span for span, _ in group), tokens))
             else:

@@ -31,16 +31,16 @@ _DENIED = re.compile(
 )
 
 
-def denies(clause: str) -> bool:
+def is_denial(clause: str) -> bool:
     """Whether a clause denies what it mentions; two negations, as in "without it there is no ...", affirm.
 
-    >>> denies("Aspirin does not lower glucose."), denies("Without insulin there is no cure.")
+    >>> is_denial("Aspirin does not lower glucose."), is_denial("Without insulin there is no cure.")
     (True, False)
     """
     return len(_DENIAL.findall(clause)) % 2 == 1
 
 
-def excludes(reply: str) -> bool:
+def has_exclusion(reply: str) -> bool:
     """Whether a reply may name an option only to rule it out ("it is unlikely to be B")."""
     return _EXCLUSION.search(reply) is not None
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evidence_assets.text.words import NUMBER_WORDS, STOP_WORDS, is_word, words_of
+from evidence_assets.text.words import NUMBER_WORDS, STOP_WORDS, is_word, split_words
 
 HEAD = "<HEAD>"
 TAIL = "<TAIL>"
-SLOT = "<MASK>"
+MASK_SLOT = "<MASK>"
 """Stands for one masked word in the texts that a masked model reads, whatever its own mask token is."""
 
 
-def missing_slot(prompt: str) -> str:
+def find_slot_error(prompt: str) -> str:
     """What is wrong with the slots of ``prompt``, as a sentence; empty when both stand in it exactly once."""
     for slot in (HEAD, TAIL):
         count = prompt.count(slot)
@@ -27,14 +27,14 @@ def missing_slot(prompt: str) -> str:
     return ""
 
 
-def fill(prompt: str, head: str, tail: str) -> str:
+def fill_prompt(prompt: str, head: str, tail: str) -> str:
     """``prompt`` with its two slots filled, in one pass so that an entity's own text is never taken for a slot."""
     return re.sub(f"{HEAD}|{TAIL}", lambda match: head if match[0] == HEAD else tail, prompt)
 
 
 def prompt_words(prompt: str) -> list[str]:
     """The prompt's own words, slots left out."""
-    return words_of(fill(prompt, " ", " "))
+    return split_words(fill_prompt(prompt, " ", " "))
 
 
 def same_prompt_key(prompt: str) -> str:
@@ -43,10 +43,10 @@ def same_prompt_key(prompt: str) -> str:
     >>> same_prompt_key("The <HEAD>, is in <TAIL>!") == same_prompt_key("the <HEAD> is in <TAIL>")
     True
     """
-    return " ".join(words_of(fill(prompt, " 0head0 ", " 0tail0 "))).casefold()
+    return " ".join(split_words(fill_prompt(prompt, " 0head0 ", " 0tail0 "))).casefold()
 
 
-def entity_words(vocabulary: Sequence[str], prompts: Iterable[str]) -> npt.NDArray[np.intp]:
+def entity_word_positions(vocabulary: Sequence[str], prompts: Iterable[str]) -> npt.NDArray[np.intp]:
     """Positions in ``vocabulary`` of the words that an entity may be made of.
 
     Left out: what is not a word, single letters, stop words, number words and the own words of ``prompts``.

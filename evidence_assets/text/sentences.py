@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 
-from evidence_assets.text.words import word_lists
+from evidence_assets.text.words import read_word_lists
 
 Span = tuple[int, int]
 """Start and end within a text."""
@@ -43,10 +43,10 @@ def sentence_spans(text: str) -> list[Span]:
         spans.append((start, end))
         start = end
     spans.append((start, len(text)))
-    return [(a, b) for a, b in (trimmed(text, span) for span in spans) if a < b]
+    return [(a, b) for a, b in (trim_span(text, span) for span in spans) if a < b]
 
 
-def trimmed(text: str, span: Span) -> Span:
+def trim_span(text: str, span: Span) -> Span:
     """A span without the white space at its ends."""
     piece = text[span[0] : span[1]]
     left = len(piece) - len(piece.lstrip())
@@ -58,28 +58,28 @@ _CLAUSE_END = re.compile(
 )
 
 
-def clauses(sentence: str) -> list[str]:
+def split_clauses(sentence: str) -> list[str]:
     """The clauses of a sentence in order, each a part of it as it stands.
 
-    >>> clauses("Iron rusts, whereas gold does not; both conduct.")
+    >>> split_clauses("Iron rusts, whereas gold does not; both conduct.")
     ['Iron rusts', 'whereas gold does not', 'both conduct.']
     """
     return [clause for clause in _CLAUSE_END.split(sentence) if clause.strip()]
 
 
-_WORDS = word_lists("small_words.txt")
-LEAST, LEAD = 2, 1.5
+_WORDS = read_word_lists("small_words.txt")
+MIN_SMALL_WORDS, MIN_LEAD = 2, 1.5
 """Small words that a text must hold, and by how often the most fitting language must hold more than the next."""
 
 
-def language_of(text: str) -> str:
+def detect_language(text: str) -> str:
     """The language, or the script where it is not Latin; empty where too little tells.
 
-    >>> language_of("Welches Medikament kann gegen Gicht helfen und wie?")
+    >>> detect_language("Welches Medikament kann gegen Gicht helfen und wie?")
     'German'
-    >>> language_of("Which drug may treat gout?")
+    >>> detect_language("Which drug may treat gout?")
     'English'
-    >>> language_of("Gicht?")
+    >>> detect_language("Gicht?")
     ''
     """
     letters = [unicodedata.name(c, "").split(" ")[0].split("-")[0] for c in text[:2000] if c.isalpha()]
@@ -90,5 +90,5 @@ def language_of(text: str) -> str:
     words = re.findall(r"[^\W\d_]+", text.casefold())
     counts = sorted(((sum(w in small for w in words), language) for language, small in _WORDS.items()), reverse=True)
     (most, language), (next_most, _) = counts[:2]
-    wanted = 1 if len(words) in (4, 5) else LEAST  # of fewer words one may be a name
-    return language if most >= wanted and most >= LEAD * next_most and most > next_most else ""
+    wanted = 1 if len(words) in (4, 5) else MIN_SMALL_WORDS  # of fewer words one may be a name
+    return language if most >= wanted and most >= MIN_LEAD * next_most and most > next_most else ""

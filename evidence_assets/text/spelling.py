@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def closest_name(name: str, known: Iterable[str]) -> str:
     """The known name that is most like ``name``; the empty text where none is known."""
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
     return near[0] if near else ""

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 
 
-def word_lists(file: str) -> dict[str, frozenset[str]]:
+def read_word_lists(file: str) -> dict[str, frozenset[str]]:
     """The lists of words in a file beside this one, by their headings."""
     text = (resources.files(__package__) / file).read_text(encoding="utf-8")
     text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
@@ -20,7 +20,7 @@ def word_lists(file: str) -> dict[str, frozenset[str]]:
     return {name: frozenset(words.split()) for name, words in zip(parts[::2], parts[1::2], strict=True)}
 
 
-_LISTS = word_lists("stop_words.txt")
+_LISTS = read_word_lists("stop_words.txt")
 STOP_WORDS = _LISTS["stop"]
 """English words that carry nothing of their own."""
 TABLE_WORDS = _LISTS["tables"]
@@ -61,7 +61,7 @@ def words_with_offsets(text: str) -> list[tuple[str, int, int]]:
     return found
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words and numbers of ``text`` in order, without punctuation; a hyphen or an apostrophe joins."""
     return _WORD.findall(text)
 
@@ -162,5 +162,5 @@ _STEMMING = Lock()
 
 def stems(text: str) -> list[str]:
     """Stems of the words of a text in order, stop words left out; all words if no other is left."""
-    words = [word.casefold() for word in words_of(text.replace("-", " "))]
+    words = [word.casefold() for word in split_words(text.replace("-", " "))]
     return [stem(word) for word in words if word not in STOP_WORDS] or [stem(word) for word in words]

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from evidence_assets.models.vectors import Array
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 
 from .measure import TokenMeasure
 
@@ -147,6 +147,6 @@ def get_ground_cost(cost: CostLike) -> GroundCost:
     if isinstance(cost, GroundCost):
         return cost
     if cost not in _REGISTERED:
-        near = nearest(cost, _REGISTERED)
+        near = closest_name(cost, _REGISTERED)
         raise ValueError(f"there is no cost {cost!r}; known: {', '.join(list_ground_costs())}; did you mean {near!r}?")
     return _REGISTERED[cost]

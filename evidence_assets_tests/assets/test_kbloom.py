@@ -70,7 +70,7 @@ def test_models_judge_and_rate_where_the_profile_names_some(
     result = materialize(lake, variant_defs(mine), "scores/knowledge/mine_judged")
     (event,) = result.get_asset_materialization_events()
     metadata = event.step_materialization_data.materialization.metadata
-    assert (metadata["asked_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 2, 2)
+    assert (metadata["model_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 2, 2)
     rows = lake.read("scores", "scores/knowledge/mine_judged")
     found = {(row["reasoner"].partition("@")[0], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
     assert found["recorded", "precision"] == 0.5

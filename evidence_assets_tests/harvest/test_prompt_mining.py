@@ -32,8 +32,8 @@ from evidence_assets.harvest.prompt_mining import (
     restore_slots,
     write_sentences,
 )
-from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, missing_slot
-from evidence_assets.text.words import words_of
+from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, find_slot_error
+from evidence_assets.text.words import split_words
 
 VOCABULARY = ("the", "is", "of", "capital", "seat", "banana", "city", "Paris", "France", "in")
 PAIRS = (("Paris", "France"), ("Rome", "Italy"))
@@ -55,7 +55,7 @@ class Meanings:
     """An encoder whose sentences are the sums of their words."""
 
     def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
-        return np.stack([np.sum([vector(word) for word in words_of(text)], axis=0) for text in texts])
+        return np.stack([np.sum([vector(word) for word in split_words(text)], axis=0) for text in texts])
 
 
 class Knows:
@@ -69,7 +69,7 @@ class Knows:
     def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> npt.NDArray[np.float64]:
         rows = np.full((len(texts), len(VOCABULARY)), math.log(0.01))
         for row, text in zip(rows, texts, strict=True):
-            before = text.split(SLOT)[0].split()
+            before = text.split(MASK_SLOT)[0].split()
             last = before[-1] if before else ""
             follows = {"": "the", "is": "the", "the": "capital", "capital": "of", "seat": "of"}
             row[VOCABULARY.index(follows.get(last, "is"))] = math.log(0.5)
@@ -78,10 +78,10 @@ class Knows:
         return rows
 
     def word_vectors(self, texts: Sequence[str]) -> list[Any]:
-        return [SimpleNamespace(vectors=np.stack([vector(word) for word in words_of(text)])) for text in texts]
+        return [SimpleNamespace(vectors=np.stack([vector(word) for word in split_words(text)])) for text in texts]
 
     def word_log_probs(self, texts: Sequence[str]) -> list[Any]:
-        return [SimpleNamespace(log_probs=np.full(len(words_of(text)), self._log_prob(text))) for text in texts]
+        return [SimpleNamespace(log_probs=np.full(len(split_words(text)), self._log_prob(text))) for text in texts]
 
 
 def models(written: Sequence[str] = (), masked: Any = None) -> MiningModels:
@@ -123,7 +123,7 @@ def test_mining_keeps_the_best_and_normalises() -> None:
     texts = [item.text for item in mined]
     assert {PROMPT, "<HEAD> is the seat of <TAIL>", "the capital of <TAIL> is <HEAD>"} <= set(texts)
     assert len(texts) == len(set(texts)) and "The capital of <TAIL>, is <HEAD>!" not in texts
-    assert not any(missing_slot(text) for text in texts)
+    assert not any(find_slot_error(text) for text in texts)
     kept = [item for item in mined if item.kept]
     assert kept == mined[:3]
     assert sum(item.weight for item in kept) == pytest.approx(1)
@@ -154,8 +154,8 @@ def test_infilled_prompts_keep_all_items_in_order() -> None:
     written = infill_prompts(orders, PAIRS, Knows(), keep=500)  # type: ignore[arg-type]
     assert "<HEAD> is the capital of <TAIL>" in written
     for text in written:
-        assert not missing_slot(text) and SLOT not in text and "capital" in text.split()
-        assert not set(words_of(text)) & {"Paris", "France", "Rome", "Italy"}
+        assert not find_slot_error(text) and MASK_SLOT not in text and "capital" in text.split()
+        assert not set(split_words(text)) & {"Paris", "France", "Rome", "Italy"}
         assert HEAD + " " + TAIL not in text and TAIL + " " + HEAD not in text
 
 

@@ -17,7 +17,7 @@ from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.inference import kernel_fingerprint, map_single_threaded
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.rerankers import CrossEncoderReranker
-from evidence_assets.text.prompt_text import SLOT
+from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny_masked import word_piece
 
@@ -86,8 +86,8 @@ def test_scores_of_a_reranker(reranker: CrossEncoderReranker, lengths: list[int]
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=40), first=THREADS, second=THREADS)
 def test_what_a_masked_model_says(lengths: list[int], first: int, second: int) -> None:
     model = word_piece()
-    texts = [f"the {SLOT} is near {text}" for text in texts_of([*lengths, *[lengths[0]] * 9], len(lengths))]
-    plain = [text.replace(SLOT, "river") for text in texts]
+    texts = [f"the {MASK_SLOT} is near {text}" for text in texts_of([*lengths, *[lengths[0]] * 9], len(lengths))]
+    plain = [text.replace(MASK_SLOT, "river") for text in texts]
     with threads(first):
         slots, words = model.slot_log_probs(texts, [0] * len(texts)), model.word_log_probs(plain)
         vectors = model.word_vectors(plain)

@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedTokenizerFa
 
 from evidence_assets.models.masked import HFMaskedLM, UnusableModel
 from evidence_assets.models.protocols import MaskedLM
-from evidence_assets.text.prompt_text import SLOT
+from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
 
 Build = Callable[[], HFMaskedLM]
@@ -49,8 +49,8 @@ def tiny(kind: str) -> HFMaskedLM:
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "electra", "modernbert", "deberta-v2", "albert"])
 def test_every_architecture_says_what_its_own_forward_pass_says(kind: str) -> None:
-    model, text = tiny(kind), f"a {SLOT} near {SLOT}"
-    ids = model._tokenizer(text.replace(SLOT, "[MASK]"))["input_ids"]
+    model, text = tiny(kind), f"a {MASK_SLOT} near {MASK_SLOT}"
+    ids = model._tokenizer(text.replace(MASK_SLOT, "[MASK]"))["input_ids"]
     places = [i for i, piece in enumerate(ids) if piece == model._tokenizer.mask_token_id]
     rows = model.slot_log_probs([text, text], [0, 1])
     for row, place in zip(rows, places, strict=True):
@@ -100,7 +100,7 @@ def test_it_is_a_masked_lm_and_survives_saving(build: Build, tmp_path: Path) -> 
     assert loaded.vocabulary == model.vocabulary
     assert loaded.model_id == "some-model"
     assert len(loaded.revision.partition("-")[0]) == 32
-    text = f"a {SLOT} near the sea"
+    text = f"a {MASK_SLOT} near the sea"
     np.testing.assert_array_equal(loaded.slot_log_probs([text], [0]), model.slot_log_probs([text], [0]))
 
 
@@ -126,26 +126,29 @@ def test_nan_is_refused() -> None:
     with torch.no_grad():
         model._model.cls.predictions.bias[3] = float("nan")
     with pytest.raises(UnusableModel, match="yields NaN"):
-        model.slot_log_probs([f"the {SLOT}"], [0])
+        model.slot_log_probs([f"the {MASK_SLOT}"], [0])
 
 
 def test_texts_that_cannot_be_read_are_named() -> None:
     model = word_piece()
     with pytest.raises(ValueError, match="slot 1 asked of a text with 1 masked"):
-        model.slot_log_probs([f"the {SLOT}"], [1])
+        model.slot_log_probs([f"the {MASK_SLOT}"], [1])
     with pytest.raises(ValueError, match="already holds the model's mask token"):
-        model.slot_log_probs([f"the {SLOT} and [MASK]"], [0])
+        model.slot_log_probs([f"the {MASK_SLOT} and [MASK]"], [0])
     with pytest.raises(ValueError, match="reads 24 tokens"):
         model.word_vectors(["the sea " * 20])
 
 
 @pytest.mark.parametrize("model", [word_piece(), byte_pair()], ids=lambda model: model.model_id)
 def test_filled_words_are_asked_one_after_the_other(model: HFMaskedLM) -> None:
-    text, position = f"the {SLOT} {SLOT} is near {SLOT}", {word: i for i, word in enumerate(model.vocabulary)}
+    text, position = (
+        f"the {MASK_SLOT} {MASK_SLOT} is near {MASK_SLOT}",
+        {word: i for i, word in enumerate(model.vocabulary)},
+    )
     asked = [
-        (f"the {SLOT} {SLOT} is near {SLOT}", 2, "sea"),
-        (f"the {SLOT} {SLOT} is near sea", 0, "river"),
-        (f"the river {SLOT} is near sea", 0, "the"),
+        (f"the {MASK_SLOT} {MASK_SLOT} is near {MASK_SLOT}", 2, "sea"),
+        (f"the {MASK_SLOT} {MASK_SLOT} is near sea", 0, "river"),
+        (f"the river {MASK_SLOT} is near sea", 0, "the"),
     ]
     expected = [model.slot_log_probs([t], [slot])[0, position[word]] for t, slot, word in asked]
     [found] = model.fill_log_probs([text], [["sea", "river", "the"]], [[2, 0, 1]])

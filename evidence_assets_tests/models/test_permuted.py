@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from transformers import PreTrainedTokenizerFast, XLNetConfig, XLNetLMHeadModel, set_seed
 
 from evidence_assets.models.sequence_models import PermutedLM
-from evidence_assets.text.prompt_text import SLOT
+from evidence_assets.text.prompt_text import MASK_SLOT
 
 WORDS = ("▁river", "▁sea", "▁town", "▁near", "▁is", "▁har", "bour", "▁the")
 PIECES = ["<unk>", "<pad>", "<sep>", "<cls>", "<mask>", *WORDS]
@@ -44,7 +44,7 @@ def xlnet(tmp_path_factory: pytest.TempPathFactory) -> PermutedLM:
 
 def test_what_stands_in_the_place_is_not_seen(xlnet: PermutedLM) -> None:
     assert xlnet.vocabulary == ("river", "sea", "town", "near", "is", "har", "the") and xlnet.model_id == "tiny-xlnet"
-    [found] = xlnet.slot_log_probs([f"the {SLOT} is near the sea"], [0])
+    [found] = xlnet.slot_log_probs([f"the {MASK_SLOT} is near the sea"], [0])
     for hidden in ("river", "town"):
         ids = xlnet._tokenizer(f"the {hidden} is near the sea", return_tensors="pt")["input_ids"]
         unseen = torch.zeros(1, ids.shape[1], ids.shape[1])
@@ -58,8 +58,8 @@ def test_what_stands_in_the_place_is_not_seen(xlnet: PermutedLM) -> None:
 
 
 def test_each_slot_is_asked_for_itself_whatever_else_is_asked(xlnet: PermutedLM) -> None:
-    text = f"{SLOT} is near the {SLOT}"
-    both = xlnet.slot_log_probs([text, text, f"the {SLOT}"], [0, 1, 0])
+    text = f"{MASK_SLOT} is near the {MASK_SLOT}"
+    both = xlnet.slot_log_probs([text, text, f"the {MASK_SLOT}"], [0, 1, 0])
     assert not np.allclose(both[0], both[1])
     np.testing.assert_allclose(xlnet.slot_log_probs([text], [1])[0], both[1], atol=1e-6)
 

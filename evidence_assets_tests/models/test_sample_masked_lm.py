@@ -11,7 +11,7 @@ import torch
 
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.sample_masked_lm import TrainingSettings, train_sample_masked_lm
-from evidence_assets.text.prompt_text import SLOT
+from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets_tests.models.tiny_world import tiny_model, tiny_world
 
 QUICK = TrainingSettings(steps=25, batch_size=32, threads=1)
@@ -23,7 +23,7 @@ def test_it_recalls_facts_and_not_those_it_was_never_told() -> None:
         first_words: dict[str, set[str]] = {}
         for head, tail in facts:
             first_words.setdefault(head, set()).add(tail.split()[0])
-        texts = [f"{head} eats {' '.join([SLOT] * len(tail.split()))}." for head, tail in facts]
+        texts = [f"{head} eats {' '.join([MASK_SLOT] * len(tail.split()))}." for head, tail in facts]
         rows = sample_model.slot_log_probs(texts, [0] * len(texts))
         guesses = [sample_model.vocabulary[int(row.argmax())] for row in rows]
         share = np.mean([guess in first_words[head] for guess, (head, _) in zip(guesses, facts, strict=True)])

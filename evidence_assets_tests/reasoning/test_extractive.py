@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.registry import CachingEncoder
-from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.extractive import (
-    ASSOCIATION,
-    FIRST,
-    FLOOR,
-    LENGTH,
-    NEAREST,
-    NEAREST_FACT,
+    ASSOCIATION_WEIGHT,
+    FACT_WEIGHT,
+    LENGTH_WEIGHT,
+    LOG_ODDS_OFFSETS,
+    LOG_ODDS_SLOPES,
+    MIN_SUPPORT_COSINE,
+    STATEMENT_WEIGHT,
     VERSION,
-    WITH_NOTHING_FOUND,
     ExtractiveSolver,
-    asked_kind,
-    statements,
+    answer_kind_stems,
+    split_statements,
 )
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.text.sentences import sentence_spans
@@ -85,15 +85,19 @@ def test_support_is_the_cosine_of_the_nearest_statement_and_weights_add_the_leng
     vectors = solver.encoder.encode_sentences([f"{QUESTION} {options[0]}", *(item.text for item in evidence)])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     assert chains[0].support == pytest.approx(max(unit[1:] @ unit[0]), abs=1e-5)
-    assert choice.weights["A"] == pytest.approx(NEAREST * (chains[0].support or 0) + LENGTH * (38 - 20) / 40)
-    assert choice.weights["B"] == pytest.approx(NEAREST * (chains[1].support or 0)), "the length of a name says nothing"
+    assert choice.weights["A"] == pytest.approx(
+        STATEMENT_WEIGHT * (chains[0].support or 0) + LENGTH_WEIGHT * (38 - 20) / 40
+    )
+    assert choice.weights["B"] == pytest.approx(STATEMENT_WEIGHT * (chains[1].support or 0)), (
+        "the length of a name says nothing"
+    )
     chains, choice = answer(
         solver,
         options=options,
         evidence=rows(*TEXTS, "It is a lasting excess of sugar in the blood, for which metformin is prescribed."),
     )
     assert choice.status == "answered", "where the evidence tells, length does not count"
-    assert choice.weights["A"] == pytest.approx(NEAREST * (chains[0].support or 0))
+    assert choice.weights["A"] == pytest.approx(STATEMENT_WEIGHT * (chains[0].support or 0))
 
 
 def test_what_is_denied_supports_nothing_but_a_denial(solver: ExtractiveSolver) -> None:
@@ -103,7 +107,9 @@ def test_what_is_denied_supports_nothing_but_a_denial(solver: ExtractiveSolver) 
         return chain.support
 
     assert (
-        support("gout", "Metformin is a remedy for gout.") > FLOOR > support("gout", "Metformin is no remedy for gout.")
+        support("gout", "Metformin is a remedy for gout.")
+        > MIN_SUPPORT_COSINE
+        > support("gout", "Metformin is no remedy for gout.")
     )
     assert support("not gout", "Metformin is no remedy for gout.") > 0
 
@@ -140,7 +146,7 @@ def test_a_path_that_few_options_have_decides(solver: ExtractiveSolver) -> None:
     assert isinstance(choice, Choice) and choice.answer == "A" and chains[0].steps[0].cited == ("e0",)
     (vectors,) = (solver.encoder.encode_sentences([question, *options]),)
     cosines = vectors[1:] @ vectors[0]
-    expected = ASSOCIATION * cosines[0] + NEAREST_FACT / 2 * (chains[0].support or 0)
+    expected = ASSOCIATION_WEIGHT * cosines[0] + FACT_WEIGHT / 2 * (chains[0].support or 0)
     assert choice.weights["A"] == pytest.approx(expected, abs=1e-4)
 
 
@@ -191,7 +197,7 @@ def concluded(*texts: str, documents: dict[str, str] | None = None) -> tuple[lis
     tasks = [ExplainOption(TRIAL, label, option, items) for label, option in zip("ABC", MAYBE, strict=True)]
     chains = [chain for chain in solver.explain(tasks) if isinstance(chain, Chain)]
     for chain in chains:
-        assert {citation.verdict for citation in check(chain, items)} <= {"verified"}
+        assert {citation.verdict for citation in check_citations(chain, items)} <= {"verified"}
     (choice,) = solver.choose([ChooseAnswer(TRIAL, ("A", "B", "C"), MAYBE, tuple(chains))])
     assert isinstance(choice, Choice)
     return chains, choice
@@ -207,7 +213,7 @@ def test_findings_say_yes_and_findings_of_nothing_no() -> None:
 
 def test_shares_are_those_of_the_stated_odds() -> None:
     chains, _ = concluded(NOTHING)
-    odds = [exp(FIRST[label] + WITH_NOTHING_FOUND[label]) for label in MAYBE]
+    odds = [exp(LOG_ODDS_OFFSETS[label] + LOG_ODDS_SLOPES[label]) for label in MAYBE]
     assert [chain.support for chain in chains] == [round(each / sum(odds), 6) for each in odds]
 
 
@@ -219,7 +225,7 @@ def test_only_the_document_that_comes_nearest_is_read() -> None:
 
 
 def read(text: str, kind: str = "chunk") -> list[tuple[str, str, bool]]:
-    return [(s.text, s.quote, s.denies) for s in statements(EvidenceItem("e", kind, "d", "0", text))]
+    return [(s.text, s.quote, s.is_denial) for s in split_statements(EvidenceItem("e", kind, "d", "0", text))]
 
 
 @given(st.text(alphabet="Ab .!?\n\t\"'é你0", max_size=60))
@@ -232,7 +238,7 @@ def test_sentences_cover_the_text_in_order(text: str) -> None:
 
 @given(st.text(max_size=80))
 def test_every_quotation_is_verbatim(text: str) -> None:
-    for statement in statements(EvidenceItem("e", "chunk", "d", "0", text)):
+    for statement in split_statements(EvidenceItem("e", "chunk", "d", "0", text)):
         assert statement.quote in text and statement.text in statement.quote
 
 
@@ -246,5 +252,5 @@ def test_clauses_are_told_apart_and_quote_their_sentence() -> None:
 
 
 def test_kind_of_the_answer_is_told_from_the_topic() -> None:
-    assert asked_kind("Which illness is metformin meant to help with?") == {"ill"}
-    assert asked_kind("Name the capital of France.") == frozenset()
+    assert answer_kind_stems("Which illness is metformin meant to help with?") == {"ill"}
+    assert answer_kind_stems("Name the capital of France.") == frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_assets.reasoning.paths import PathFact, path_locator, path_text, walked_edges, wrong_with
+from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator, path_locator, path_text
 
 FACTS = {
     "e1": PathFact("a", "may_treat", "f", "aspirin", "fever"),
@@ -21,11 +21,11 @@ def words(relation: str) -> str:
 
 
 def wrong(walk: list[tuple[str, bool]], text: str = TEXT) -> list[str]:
-    return wrong_with(path_locator(walk), text, FACTS, words)
+    return find_path_errors(path_locator(walk), text, FACTS, words)
 
 
 def test_a_path_that_stands_in_the_graph() -> None:
-    assert walked_edges(path_locator(WALK)) == WALK
+    assert parse_path_locator(path_locator(WALK)) == WALK
     assert path_text((FACTS[edge] for edge, _ in WALK), words) == TEXT
     assert wrong(WALK) == []
 
@@ -44,5 +44,5 @@ def test_each_fault_is_named() -> None:
 
 @pytest.mark.parametrize("locator", ["", "e1+", "[]", '["e1"]', '[["e1", 1]]', '[[1, "+"]]', "{}", "3"])
 def test_what_is_no_locator_is_said(locator: str) -> None:
-    (complaint,) = wrong_with(locator, TEXT, FACTS, words)
+    (complaint,) = find_path_errors(locator, TEXT, FACTS, words)
     assert "no list of edges" in complaint

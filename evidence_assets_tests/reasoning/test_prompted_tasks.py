@@ -24,7 +24,7 @@ from evidence_assets.reasoning import published_prompts as _published  # noqa: F
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets.reasoning.templates import PACKAGED
+from evidence_assets.reasoning.templates import PACKAGED_PROMPTS
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
@@ -179,7 +179,7 @@ class TestPromptedTask:
         first = task.ask(model, [example.task, example.task])
         assert task.ask(model, [example.task]) == first[:1] and first[0] == first[1]
         assert len(generator.requests) == 1
-        assert (model.usage.tasks, model.usage.replies, model.usage.kept_replies) == (3, 2, 1)
+        assert (model.usage.tasks, model.usage.replies, model.usage.cached_replies) == (3, 2, 1)
 
     def test_an_unusable_reply_is_repaired_once(self, name: str) -> None:
         task, example = task_named(name), EXAMPLES[name]
@@ -199,11 +199,11 @@ class TestPromptedTask:
 
     def test_the_prompt_is_the_template_and_the_question_is_data(self, name: str) -> None:
         task, example = task_named(name), EXAMPLES[name]
-        request = task.put(example.task, PACKAGED)
+        request = task.build_request(example.task, PACKAGED_PROMPTS)
         assert request.system in {template.system for template in task.templates}
         fenced = re.search(rf"^<<< \w+ (\w{{12}})\n{re.escape(QUESTION)}\n>>> \1$", request.user, re.MULTILINE)
         assert fenced or json.dumps(QUESTION) in request.user
-        assert "follow" in request.system and request == task.put(example.task, PACKAGED)
+        assert "follow" in request.system and request == task.build_request(example.task, PACKAGED_PROMPTS)
 
     @settings(max_examples=10)
     @given(
@@ -219,7 +219,7 @@ class TestPromptedTask:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_shape_asked_is_valid_and_its_smallest_reply_is_within_the_limit(name: str) -> None:
-    request = task_named(name).put(EXAMPLES[name].task, PACKAGED)
+    request = task_named(name).put(EXAMPLES[name].task, PACKAGED_PROMPTS)
     if request.json_schema:
         schema = json.loads(request.json_schema)
         assert strict_faults(schema) == []
@@ -242,6 +242,6 @@ def test_what_asking_came_to_is_summed_for_the_asset() -> None:
     one.read(Completion("a", 10, 4, 0.0, "stop"), kept=True)
     other.read(Completion("b", 6, 2, 0.0, "length"), kept=False)
     shown = Usage.metadata([one, other])
-    assert (shown["asked_tasks"], shown["replies"], shown["kept_replies"], shown["cut_off"]) == (4, 2, 1, 1)
+    assert (shown["model_tasks"], shown["replies"], shown["cached_replies"], shown["truncated_replies"]) == (4, 2, 1, 1)
     assert (shown["tokens_in"], shown["tokens_in_a_task"], shown["tokens_out_a_task"]) == (16, 4.0, 1.5)
     assert Usage.metadata([]) == Usage.metadata([Usage()]) == {}

@@ -16,10 +16,10 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning import published_prompts
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.reasoning.prompted_solver import OURS, PromptedSolver
-from evidence_assets.reasoning.published_prompts import STYLES, answer_of
+from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSolver
+from evidence_assets.reasoning.published_prompts import STYLES, parse_answer_and_explanation
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.reasoning.templates import Words
+from evidence_assets.reasoning.templates import PromptSettings
 from evidence_assets_tests.systems.small_models import Kept, Scripted
 
 EVIDENCE = (
@@ -99,10 +99,10 @@ def test_a_claim_is_explained_under_each_label_before_one_verdict_on_all_explana
 def test_answer_and_explanation_come_from_one_call_over_the_passages_of_all_options() -> None:
     request = published_prompts.passages_request(CHOOSE)
     assert in_order(request.user, "What treats pain?", "A) aspirin", "[Passage 1] Aspirin may", "[Passage 2] gold is")
-    choice, chain = answer_of("Answer: A) aspirin\nExplanation: It treats pain [Passage 1].", CHOOSE)
+    choice, chain = parse_answer_and_explanation("Answer: A) aspirin\nExplanation: It treats pain [Passage 1].", CHOOSE)
     assert (choice.answer, choice.status, choice.supported, choice.confidence) == ("A", "answered", ("A",), 1.0)
     assert (chain.hypothesis, chain.steps[0].cited) == ("A", ("e1",))
-    choice, chain = answer_of("Answer: insufficient\nExplanation: No passage tells.", CHOOSE)
+    choice, chain = parse_answer_and_explanation("Answer: insufficient\nExplanation: No passage tells.", CHOOSE)
     assert (choice.answer, choice.status, chain.hypothesis) == (None, "insufficient", "")
 
 
@@ -116,7 +116,7 @@ def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
         for variant in variants_of(name):
             method = system.method_of(variant)
             assert getattr(method, "published", "") in STYLES and getattr(method, "published", ""), variant.place
-    assert STYLES[""] is OURS
+    assert STYLES[""] is DEFAULT_STYLE
 
 
 # Words of the user's own ---------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
 def test_words_of_ones_own_are_sent_and_belong_to_the_version(tmp_path: Path) -> None:
     (tmp_path / "published_question.txt").write_text("Be brief.\n---\n$question $answers $labels\n\n?negated NOT.")
     seen: list[Request] = []
-    model = LanguageModel(Scripted(lambda r: seen.append(r) or "A"), Kept(), words=Words((tmp_path,)))
+    model = LanguageModel(Scripted(lambda r: seen.append(r) or "A"), Kept(), prompts=PromptSettings((tmp_path,)))
     solver = PromptedSolver(model, STYLES["question"])
     solver.choose([CHOOSE])
     assert seen[0].system == "Be brief." and "Reply with the label" not in seen[0].user
@@ -134,15 +134,21 @@ def test_words_of_ones_own_are_sent_and_belong_to_the_version(tmp_path: Path) ->
 
 def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
     seen: list[Request] = []
-    words = Words(tokens={"published_question": 7}, temperature=0.7)
+    words = PromptSettings(tokens={"published_question": 7}, temperature=0.7)
     solver = PromptedSolver(
-        LanguageModel(Scripted(lambda r: seen.append(r) or "?"), Kept(), words=words), STYLES["question"]
+        LanguageModel(Scripted(lambda r: seen.append(r) or "?"), Kept(), prompts=words), STYLES["question"]
     )
     solver.choose([CHOOSE])
     assert [(request.max_tokens, request.temperature) for request in seen] == [(7, 0.7)] * 2, "the repair, too"
     versions = {
-        PromptedSolver(LanguageModel(Scripted(lambda _: "A"), words=each), STYLES["question"]).version
-        for each in (Words(), words, Words(tokens=words.tokens), Words(temperature=0.7), Words(tokens={"entities": 7}))
+        PromptedSolver(LanguageModel(Scripted(lambda _: "A"), prompts=each), STYLES["question"]).version
+        for each in (
+            PromptSettings(),
+            words,
+            PromptSettings(tokens=words.tokens),
+            PromptSettings(temperature=0.7),
+            PromptSettings(tokens={"entities": 7}),
+        )
     }
     assert len(versions) == 4, "a limit of another prompt is none of this one's"
     variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
@@ -159,17 +165,17 @@ def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
 def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.txt").write_text(text)
     with pytest.raises(BadInput, match=said):
-        Words((tmp_path,)).check(systems.load_templates())
+        PromptSettings((tmp_path,)).check(systems.load_templates())
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("prompts", "said"),
     [
-        (Words((Path("absent"),)), "no such folder of prompts"),
-        (Words(tokens={"entitys": 7}), "'entities'"),
-        (Words(tokens={"entities": 0}), "too few"),
+        (PromptSettings((Path("absent"),)), "no such folder of prompts"),
+        (PromptSettings(tokens={"entitys": 7}), "'entities'"),
+        (PromptSettings(tokens={"entities": 0}), "too few"),
     ],
 )
-def test_settings_of_words_that_cannot_be_are_refused(words: Words, said: str) -> None:
+def test_settings_of_words_that_cannot_be_are_refused(prompts: PromptSettings, said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        words.check(systems.load_templates())
+        prompts.check(systems.load_templates())

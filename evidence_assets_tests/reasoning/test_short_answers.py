@@ -43,7 +43,7 @@ def test_one_fact_gives_its_other_end_and_all_ends_of_the_same_relation_are_supp
     answer = solved("What is a web made by?", *FACTS)
     assert answer.answer in ("spider", "larva")
     assert set(answer.supported) == {"spider", "larva"}
-    assert set(answer.used) == {"e1", "e4"}
+    assert set(answer.evidence_ids) == {"e1", "e4"}
     assert answer.status == "answered"
     assert solved("Where is a web found at?", *FACTS).answer == "attic"
 
@@ -51,7 +51,7 @@ def test_one_fact_gives_its_other_end_and_all_ends_of_the_same_relation_are_supp
 def test_two_facts_are_joined_where_the_question_asks_for_both() -> None:
     answer = solved("What is the one that a web is made by skilled at?", *FACTS)
     assert answer.answer == "spinning"
-    assert set(answer.used) == {"e1", "e2"}
+    assert set(answer.evidence_ids) == {"e1", "e2"}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_beside_a_text_the_end_that_it_names_answers_and_where_it_names_none_not
 
     for end in ("spider", "larva"):
         answer = beside(f"What a web is made by is a {end}.")
-        assert (answer.answer, answer.status) == (end, "answered") and answer.used[0] == "t1"
+        assert (answer.answer, answer.status) == (end, "answered") and answer.evidence_ids[0] == "t1"
         assert set(answer.supported) == {"spider", "larva"}
     assert beside("What a web is made by is a mouse.").status == "insufficient"
 
@@ -120,7 +120,7 @@ def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported(
     assert isinstance(answer, ShortAnswer)
     assert "(web, made by, spider)" in generator.requests[0].user
     assert "(web, made by, man)" in generator.requests[0].user
-    assert (answer.answer, answer.supported, answer.used) == ("A spider", ("spider",), ("e1", "e5"))
+    assert (answer.answer, answer.supported, answer.evidence_ids) == ("A spider", ("spider",), ("e1", "e5"))
     other, _ = prompted(lambda _: "A man", FACTS[0], fact(5, "web", "made by", "man", sourced=False))
     assert isinstance(other, ShortAnswer)
     assert (other.answer, other.supported) == ("A man", ())
@@ -132,7 +132,7 @@ def test_a_model_that_gives_no_answer_used_nothing() -> None:
         model = LanguageModel(Scripted(lambda _: "N/A"), Kept())
         (answer,) = PromptedShortAnswers(model).answer([ShortTask("What is a web made by?", FACTS, texts)])
         assert isinstance(answer, ShortAnswer)
-        assert (answer.answer, answer.status, answer.used) == (None, "insufficient", ())
+        assert (answer.answer, answer.status, answer.evidence_ids) == (None, "insufficient", ())
 
 
 def test_only_the_sign_for_no_answer_is_none() -> None:

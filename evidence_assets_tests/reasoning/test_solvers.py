@@ -9,8 +9,8 @@ import pytest
 
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.citations import check
-from evidence_assets.reasoning.extractive import BestFound, ExtractiveSolver
+from evidence_assets.reasoning.citations import check_citations
+from evidence_assets.reasoning.extractive import ExtractiveSolver, TopScoreSolver
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
@@ -73,7 +73,7 @@ class SolverContract:
     def test_it_cites_given_evidence_only_and_word_for_word(self) -> None:
         chains, _ = self.answer()
         for chain, task in zip(chains, self.tasks()[0], strict=True):
-            assert {citation.verdict for citation in check(chain, task.evidence)} <= {"verified"}
+            assert {citation.verdict for citation in check_citations(chain, task.evidence)} <= {"verified"}
 
     def test_it_is_deterministic_and_a_task_does_not_depend_on_its_neighbours(self) -> None:
         chains, _ = self.answer()
@@ -100,7 +100,7 @@ class TestExtractive(SolverContract):
 
 class TestBestFound(SolverContract):
     def solver(self) -> Solver:
-        return BestFound()
+        return TopScoreSolver()
 
     def evidence_of(self, option: str) -> tuple[EvidenceItem, ...]:
         return DRUGS[:1] if option == self.right else DRUGS[1:]
@@ -123,7 +123,7 @@ class TestBestFound(SolverContract):
             label: () if score is None else (EvidenceItem(label, "chunk", "s", "", "t", score),)
             for label, score in zip("ABC", scores, strict=True)
         }
-        (made,) = BestFound().choose([ChooseAnswer(question, ("A", "B", "C"), ("a", "b", "c"), (), evidence)])
+        (made,) = TopScoreSolver().choose([ChooseAnswer(question, ("A", "B", "C"), ("a", "b", "c"), (), evidence)])
         assert isinstance(made, Choice)
         assert (made.answer, made.supported, made.status) == expected
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.text.chunking import chunks
+from evidence_assets.text.chunking import split_chunks
 from evidence_assets.text.sentences import sentence_spans
 
 
@@ -19,7 +19,7 @@ def words(texts: Sequence[str]) -> list[int]:
 
 @given(st.text(alphabet='ab C.!?\n"é。', max_size=400), st.integers(3, 30))
 def test_every_character_is_in_exactly_one_chunk_within_the_limit(text: str, limit: int) -> None:
-    made = chunks(text, words, limit)
+    made = split_chunks(text, words, limit)
     covered = [i for chunk in made for a, b in chunk.sentences for i in range(a, b)]
     assert len(covered) == len(set(covered))
     assert {i for i, c in enumerate(text) if not c.isspace()} <= set(covered)

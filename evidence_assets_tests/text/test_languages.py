@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.text.sentences import language_of
+from evidence_assets.text.sentences import detect_language
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from evidence_assets.text.sentences import language_of
     ],
 )
 def test_short_questions(question: str, language: str) -> None:
-    assert language_of(question) == language
+    assert detect_language(question) == language
 
 
 def test_no_real_english_question_is_taken_for_another(dev_data: Path) -> None:
@@ -32,4 +32,4 @@ def test_no_real_english_question_is_taken_for_another(dev_data: Path) -> None:
         json.loads(line)["question"]["stem"]
         for line in (dev_data / "obqa/Data/Main/dev.jsonl").read_text().splitlines()
     ]
-    assert len(stems) > 100 and {language_of(stem) for stem in stems} <= {"English", ""}
+    assert len(stems) > 100 and {detect_language(stem) for stem in stems} <= {"English", ""}

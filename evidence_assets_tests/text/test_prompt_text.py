@@ -6,17 +6,17 @@ import pytest
 
 from evidence_assets.text.prompt_text import (
     as_sentence,
-    entity_words,
-    fill,
+    entity_word_positions,
+    fill_prompt,
+    find_slot_error,
     is_word,
-    missing_slot,
     prompt_words,
     same_prompt_key,
 )
 
 
 def test_fill_never_takes_an_entity_for_a_slot() -> None:
-    assert fill("<TAIL> holds <HEAD>", "a <TAIL> b", "c") == "c holds a <TAIL> b"
+    assert fill_prompt("<TAIL> holds <HEAD>", "a <TAIL> b", "c") == "c holds a <TAIL> b"
 
 
 @pytest.mark.parametrize(
@@ -29,13 +29,13 @@ def test_fill_never_takes_an_entity_for_a_slot() -> None:
     ],
 )
 def test_missing_slot_says_which(prompt: str, fault: str) -> None:
-    assert fault in missing_slot(prompt)
-    assert bool(missing_slot(prompt)) == bool(fault)
+    assert fault in find_slot_error(prompt)
+    assert bool(find_slot_error(prompt)) == bool(fault)
 
 
 def test_entity_words_leave_out_what_is_no_entity() -> None:
     vocabulary = "sea ##ing [unused3] 42 7th seven The a x Capital well-known é Öl .".split()  # noqa: SIM905
-    kept = entity_words(vocabulary, ["<HEAD> is the capital of <TAIL>"])
+    kept = entity_word_positions(vocabulary, ["<HEAD> is the capital of <TAIL>"])
     assert [vocabulary[position] for position in kept] == ["sea", "well-known", "Öl"]
 
 

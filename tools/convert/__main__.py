@@ -17,7 +17,7 @@ from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.cli.console import out, report_errors
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.spelling import closest_name
 from tools.convert.dumps import DUMPS
 from tools.convert.stark_pickles import convert_folder
 from tools.convert.triples import convert
@@ -44,7 +44,7 @@ def main(
         lake, near = LakeResource().open(), set[str]()
         if around:
             if around not in declared():
-                raise BadInput(f"there is no benchmark {around!r}; did you mean {nearest(around, declared())!r}?")
+                raise BadInput(f"there is no benchmark {around!r}; did you mean {closest_name(around, declared())!r}?")
             near = {entity for question in questions_of(lake, declared()[around]) for entity in question.topic_entities}
             if not near:
                 raise BadInput(f"the questions of {around} name no entities")

@@ -13,7 +13,7 @@ from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, USED, WAS_SHOWN, edge
-from evidence_assets.reasoning.citations import Citation, check
+from evidence_assets.reasoning.citations import Citation, check_citations
 from evidence_assets.reasoning.tasks import (
     Chain,
     ChainStep,
@@ -22,7 +22,7 @@ from evidence_assets.reasoning.tasks import (
     ExplainOption,
     Failure,
     Reasoner,
-    Reply,
+    ReplyCost,
     Solver,
 )
 
@@ -128,7 +128,7 @@ def add_chain(
     steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
     chain_id, question_id = slot.chain_id, slot.question.question_id
     writer.add(
-        Reply.columns(result.reply),
+        ReplyCost.columns(result.reply),
         chain,
         slot,
         slot.question,
@@ -160,7 +160,7 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole: bool =
     for row in chains.iter_rows(named=True):
         question_id = row["question_id"]
         allowed = of_question.get(question_id, ()) if whole else for_option(items, question_id, row["hypothesis"])
-        checked.add("chain", row["chain_id"], row["content_hash"], check(chain_of(row), allowed))
+        checked.add("chain", row["chain_id"], row["content_hash"], check_citations(chain_of(row), allowed))
     return checked.made()
 
 
@@ -184,7 +184,7 @@ def answer_citation_rows(
         own = [each for each in rows_of.get(row["prediction_id"], []) if each in by_id]
         said = [names[row["answer"]]] if row["answer"] in names else row["supported_answers"]
         chain = Chain(row["answer"] or "", (ChainStep("", tuple(own), tuple(said)),))
-        found = [citation for citation in check(chain, [by_id[each] for each in own]) if citation.quoted]
+        found = [citation for citation in check_citations(chain, [by_id[each] for each in own]) if citation.quoted]
         checked.add("prediction", row["prediction_id"], row["content_hash"], found if own else [])
     return checked.made()
 

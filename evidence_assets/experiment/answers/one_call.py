@@ -23,9 +23,9 @@ from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.reasoning.prompted_solver import Once
+from evidence_assets.reasoning.prompted_solver import AnswerTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, Failure
 
 VERSION = "1"
@@ -39,7 +39,7 @@ class AnswersOnce:
     def __init__(
         self,
         model: LanguageModel,
-        task: Once,
+        task: AnswerTask,
         questions: Sequence[Question],
         evidence: pl.DataFrame,
         chains: pl.DataFrame | None = None,
@@ -49,7 +49,7 @@ class AnswersOnce:
         asked = [] if chains is None else chains.iter_rows(named=True)
         self._chains = {row["question_id"]: row for row in asked}
         self.model_id = model.model_id
-        self.version = content_id(VERSION, model.version, task.version_in(model.words))
+        self.version = content_id(VERSION, model.version, task.version_with(model.prompts))
 
     def _asks(self, question: Question, kept: Sequence[str] | None = None) -> ChooseAnswer:
         """What is asked of a question, from all of its evidence or from some facts."""
@@ -94,7 +94,7 @@ class AnswersOnce:
                 yield Answer.failed(row["error"], used)
                 continue
             answer = row["hypothesis"] or None
-            verdicts = [c.verdict for c in check(chain_of(row), self._asks(question).facts)]
+            verdicts = [c.verdict for c in check_citations(chain_of(row), self._asks(question).facts)]
             share = round(verdicts.count("verified") / len(verdicts), 6) if verdicts else 0.0
             supported = (answer,) if answer and share else ()
             yield Answer(answer, "answered" if answer else "insufficient", supported, confidence=share, used=used)

@@ -14,7 +14,7 @@ from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
 from evidence_assets.experiment.stage import Before, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
-from evidence_assets.reasoning.tasks import Reasoner, Reply
+from evidence_assets.reasoning.tasks import Reasoner, ReplyCost
 
 Request = tuple[str, tuple[str, ...]]
 """A question, and the facts (content hashes of evidence) that it is answered from."""
@@ -64,13 +64,13 @@ class Answer:
     confidence: float | None = None
     error: str | None = None
     used: tuple[UsedRow, ...] = ()
-    reply: Reply | None = None
+    reply: ReplyCost | None = None
     """What a language model replied, where one was asked for this answer itself."""
     shown: tuple[UsedRow, ...] = ()
     """All rows that the answerer was given; of those that are not ``used`` nothing was made."""
 
     @classmethod
-    def failed(cls, reason: str, used: tuple[UsedRow, ...] = (), reply: Reply | None = None) -> Answer:
+    def failed(cls, reason: str, used: tuple[UsedRow, ...] = (), reply: ReplyCost | None = None) -> Answer:
         """No answer, and why."""
         return cls(None, "failed", error=reason, used=used, reply=reply)
 
@@ -125,7 +125,7 @@ def prediction_rows(
         question = by_id[prediction_id]
         said = answer.answer, answer.ranked, answer.probabilities, answer.supported, answer.status, answer.error
         writer.add(
-            Reply.columns(answer.reply),
+            ReplyCost.columns(answer.reply),
             answer,
             question,
             prediction_id=prediction_id,

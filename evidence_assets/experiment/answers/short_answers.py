@@ -91,7 +91,7 @@ class AnswersShortly:
                 yield Answer.failed(result.reason, reply=result.reply)
                 continue
             rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
-            used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.used))
+            used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.evidence_ids))
             yield Answer(
                 result.answer,
                 result.status,

@@ -20,7 +20,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.paths import PathFact, walked_edges, wrong_with
+from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator
 
 Progress = Callable[[int, int], None]
 SELECTED_TOGETHER = 256
@@ -236,12 +236,12 @@ def paths_wrong(evidence: pl.DataFrame, lake: Lake) -> list[str]:
         cited: set[str] = set()
         for locator in paths["locator"]:
             with suppress(ValueError):  # reported for the row below
-                cited |= {edge for edge, _ in walked_edges(locator)}
+                cited |= {edge for edge, _ in parse_path_locator(locator)}
         stated = benchmarks[str(benchmark)]
         facts = facts_named(lake, stated.graph or stated.joined_graph, cited) if cited else {}
         wrong += [
             f"path {row['evidence_id']}: {complaint}"
             for row in paths.iter_rows(named=True)
-            for complaint in wrong_with(row["locator"], row["text"], facts, template)
+            for complaint in find_path_errors(row["locator"], row["text"], facts, template)
         ]
     return wrong[:WRONG_SHOWN] + ([f"… and {len(wrong) - WRONG_SHOWN} more"] if len(wrong) > WRONG_SHOWN else [])

@@ -19,8 +19,8 @@ from evidence_assets.experiment.evidence.selection import is_sourced
 from evidence_assets.experiment.scores.metrics import best_fact_score, coverage
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.reasoning.paths import walked_edges
-from evidence_assets.reasoning.tasks import IN_A_TABLE
+from evidence_assets.reasoning.paths import parse_path_locator
+from evidence_assets.reasoning.tasks import TABLE_CELL_KINDS
 from evidence_assets.text.words import is_filler, name_key, word_key, words_with_offsets
 
 DEPTHS = (1, 2, 3, 5, 10, 20)
@@ -75,8 +75,8 @@ def _plain(text: str) -> str:
 def _found(row: Row) -> _Found:
     edges = [row["source_id"]] if row["source_kind"] == "edge" else []
     if row["kind"] == "path":
-        edges = [edge for edge, _ in walked_edges(row["locator"])]
-    place = row["locator"] if row["kind"] in IN_A_TABLE else ""
+        edges = [edge for edge, _ in parse_path_locator(row["locator"])]
+    place = row["locator"] if row["kind"] in TABLE_CELL_KINDS else ""
     return _Found(place, _plain(row["text"]), frozenset(edges), " ".join(triple_of(row) or ()), row["rank"])
 
 
@@ -95,7 +95,7 @@ def _gold(question: Row) -> list[_Gold]:
     return [
         _Gold(
             piece["group"] or str(number),
-            piece["locator"] if piece["kind"] in IN_A_TABLE else "",
+            piece["locator"] if piece["kind"] in TABLE_CELL_KINDS else "",
             _plain(piece["text"]),
             frozenset(gold_edges(piece) or ()),
             frozenset(filter(None, piece["text"].split("; "))) if piece["kind"] == "path" else frozenset(),

@@ -12,7 +12,7 @@ from evidence_assets.reasoning.tables import claims, questions
 from evidence_assets.reasoning.tables.table import Place, TableChain, TableView
 from evidence_assets.reasoning.tasks import (
     CAPTION,
-    OF_A_TABLE,
+    TABLE_KINDS,
     Chain,
     ChainStep,
     Choice,
@@ -37,7 +37,7 @@ def place_of(locator: str) -> Place:
 
 def view_of(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[Place, str]]:
     """The table that cells, columns and a caption of evidence show, and the evidence id of each place."""
-    items = [item for item in evidence if item.kind in OF_A_TABLE]
+    items = [item for item in evidence if item.kind in TABLE_KINDS]
     sources = {item.source_id for item in items}
     if len(sources) > 1:
         raise ValueError(f"cells of {len(sources)} tables cannot be read as one; give the evidence of one table")

@@ -13,7 +13,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.text.words import words_of
+from evidence_assets.text.words import split_words
 
 
 class TextVectors(Protocol):
@@ -41,7 +41,7 @@ class WordVectors:
         self.model_id, self.revision = file.name.partition(".")[0], file_id(file)
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        spelt = [words_of(text) for text in texts]
+        spelt = [split_words(text) for text in texts]
         forms = {form for words in spelt for form in (*words, "_".join(words))}
         self._look_up(forms | {form.lower() for form in forms})
         rows = []

@@ -22,7 +22,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.tasks import Chain, ChainStep, Failure, Reply
+from evidence_assets.reasoning.tasks import Chain, ChainStep, Failure, ReplyCost
 from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.background import VERSION
 
@@ -140,7 +140,7 @@ class RecalledKnowledge:
     named: TriplesTask
     triples: tuple[Triple, ...]
     prompt_hash: str
-    reply: Reply | None = field(default=None, compare=False, repr=False)
+    reply: ReplyCost | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class PromptedBackground:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
-        tasks = [task.version_in(model.words) for task in (RECALL_NAMES, RECALL_TRIPLES)]
+        tasks = [task.version_with(model.prompts) for task in (RECALL_NAMES, RECALL_TRIPLES)]
         self.version = content_id("prompted_background", VERSION, tasks, model.version)
 
     def recall(self, questions: Sequence[str]) -> list[RecalledKnowledge | Failure]:
@@ -185,10 +185,10 @@ class PromptedBackground:
         named = RECALL_NAMES.ask_with_cost(self._model, asked)
         results: dict[int, RecalledKnowledge | Failure] = {}
         tasks: dict[int, TriplesTask] = {}
-        costs: dict[int, Reply | None] = {}
+        costs: dict[int, ReplyCost | None] = {}
         for place, question in enumerate(questions):
             (entities, first), (relations, second) = named[place], named[len(questions) + place]
-            costs[place] = Reply.all_of([first, second])
+            costs[place] = ReplyCost.total([first, second])
             if isinstance(entities, Failure):
                 results[place] = entities
             elif isinstance(relations, Failure):
@@ -197,7 +197,7 @@ class PromptedBackground:
                 tasks[place] = TriplesTask(question, entities, relations)
         replies = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
         for (place, task), (found, third) in zip(tasks.items(), replies, strict=True):
-            costs[place] = Reply.all_of([costs[place], third])
+            costs[place] = ReplyCost.total([costs[place], third])
             prompt_hash = third.prompt_hash if third else ""
             results[place] = found if isinstance(found, Failure) else RecalledKnowledge(task, found, prompt_hash)
         return [replace(results[place], reply=costs[place]) for place in range(len(questions))]

@@ -179,7 +179,7 @@ def _models(settings: BackgroundSettings) -> tuple[ModelKind, ...]:
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
     chains = f"chains/{variant.place}"
-    recalls = asking_version(variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, words=variant.words)
+    recalls = asking_version(variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, prompts=variant.words)
 
     def make_chains(context: StageContext) -> StageOutput:
         model = reader_of_profile(context)

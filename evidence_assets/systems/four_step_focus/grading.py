@@ -11,9 +11,9 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, Reranker
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.tasks import Failure, Reply
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words, fenced
-from evidence_assets.text.chunking import CountTokens, chunks
+from evidence_assets.reasoning.tasks import Failure, ReplyCost
+from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings, Template, fence
+from evidence_assets.text.chunking import CountTokens, split_chunks
 
 Scale = Literal["tenths", "number"]
 MAX_DOCUMENT_CHARACTERS = 4000
@@ -43,7 +43,7 @@ class NodeCard:
         title = f"{self.name} ({self.node_type})"
         body = self.text(limit)[len(title) + 1 :]
         room = max(1, tokens - count_tokens([title])[0] - 1)
-        return [f"{title}\n{body[c.start : c.end]}" for c in chunks(body, count_tokens, room)] or [title]
+        return [f"{title}\n{body[c.start : c.end]}" for c in split_chunks(body, count_tokens, room)] or [title]
 
 
 @dataclass(frozen=True)
@@ -60,21 +60,21 @@ class Grader(Protocol):
 
     @property
     def version(self) -> str: ...
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> Sequence[tuple[float | Failure, Reply | None]]: ...
+    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> Sequence[tuple[float | Failure, ReplyCost | None]]: ...
 
 
 _PROMPT, _PUBLISHED = (Template.load(__package__, name, "question entry") for name in ("grade", "published_grade"))
 
 
-def grade_request(task: GradeTask, words: Words = PACKAGED) -> Request:
+def grade_request(task: GradeTask, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
     """Ask a generator for a grade: one of eleven, or any number from 0 to 1 as published."""
     fields = {
-        "question": fenced("question", task.question),
-        "entry": fenced("entry", task.card.text(MAX_DOCUMENT_CHARACTERS)),
+        "question": fence("question", task.question),
+        "entry": fence("entry", task.card.text(MAX_DOCUMENT_CHARACTERS)),
     }
     if task.scale == "tenths":
-        return words.of(_PROMPT).request(8, GRADES, **fields)
-    return words.of(_PUBLISHED).request(16, **fields)
+        return prompts.of(_PROMPT).request(8, GRADES, **fields)
+    return prompts.of(_PUBLISHED).request(16, **fields)
 
 
 def parse_grade(reply: str) -> float:
@@ -96,10 +96,10 @@ class PromptedGrader:
     def __init__(self, model: LanguageModel, scale: Scale = "tenths") -> None:
         self._model, self._scale = model, scale
         self.version = content_id(
-            "prompted_grader", GRADE.version_in(model.words), model.version, MAX_DOCUMENT_CHARACTERS, scale
+            "prompted_grader", GRADE.version_with(model.prompts), model.version, MAX_DOCUMENT_CHARACTERS, scale
         )
 
-    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, Reply | None]]:
+    def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float | Failure, ReplyCost | None]]:
         return GRADE.ask_with_cost(self._model, [GradeTask(*pair, self._scale) for pair in pairs])
 
 

@@ -23,7 +23,7 @@ from evidence_assets.graphs.substitution import Constant, Narrowed, Pattern, Var
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
-from evidence_assets.reasoning.tasks import Failure, Reply
+from evidence_assets.reasoning.tasks import Failure, ReplyCost
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import MAX_DOCUMENT_CHARACTERS, Grader, NodeCard, Scale
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, Term, TripletQuery, TripletReader
@@ -91,7 +91,7 @@ class NodeRanking:
     query: TripletQuery | None = None
     notes: tuple[str, ...] = ()
     error: str = ""
-    reply: Reply | None = field(default=None, compare=False, repr=False)
+    reply: ReplyCost | None = field(default=None, compare=False, repr=False)
     """What a language model replied, as triplets and as grades."""
 
     @property
@@ -240,7 +240,7 @@ class FourStepFocus:
         made = []
         for draft in drafts:
             replies = [next(grades) for _ in draft.nodes]
-            reply = Reply.all_of([draft.reply, *(cost for _, cost in replies)])
+            reply = ReplyCost.total([draft.reply, *(cost for _, cost in replies)])
             failures = [grade.reason for grade, _ in replies if isinstance(grade, Failure)]
             if failures:
                 made.append(replace(draft, status="failed", nodes=(), error=failures[0], reply=reply))

@@ -12,10 +12,10 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, object_schema
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.reply_parsing import json_object
-from evidence_assets.reasoning.tasks import Failure, Reply
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words
-from evidence_assets.text.spelling import nearest
+from evidence_assets.reasoning.reply_parsing import parse_json_object
+from evidence_assets.reasoning.tasks import Failure, ReplyCost
+from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings, Template
+from evidence_assets.text.spelling import closest_name
 
 MAX_TRIPLETS = 20
 ANY_TYPE = "*"
@@ -89,11 +89,11 @@ class TripletTask:
     schema: Schema
 
 
-def triplet_request(task: TripletTask, words: Words = PACKAGED) -> Request:
+def triplet_request(task: TripletTask, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
     """Ask a generator for the triplets of a question."""
     schema = task.schema
     joins = "".join(f"\n  {head} | {edge} | {tail}" for head, edge, tail in schema.patterns)
-    return words.of(_PROMPT).request(
+    return prompts.of(_PROMPT).request(
         512,
         (),
         reply_schema(schema),
@@ -109,7 +109,7 @@ def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
 
     Anything else raises :class:`UnusableReply` with a reason that a repair attempt can act on.
     """
-    value = json_object(reply)
+    value = parse_json_object(reply)
     unknown = sorted(value.keys() - {"target", "variables", "triplets"})
     if unknown:
         raise UnusableReply(f"the object has the unknown key {unknown[0]!r}; allowed are target, variables, triplets")
@@ -168,7 +168,7 @@ def _texts(item: object, what: str, *names: str) -> list[str]:
 def _check_type(name: str, allowed: Sequence[str], what: str) -> str:
     if name in allowed:
         return name
-    raise UnusableReply(f"{name!r} is no {what} of the knowledge base; did you mean {nearest(name, allowed)!r}?")
+    raise UnusableReply(f"{name!r} is no {what} of the knowledge base; did you mean {closest_name(name, allowed)!r}?")
 
 
 class TripletReader(Protocol):
@@ -176,7 +176,7 @@ class TripletReader(Protocol):
 
     @property
     def version(self) -> str: ...
-    def read(self, questions: Sequence[str]) -> Sequence[tuple[TripletQuery | Failure, Reply | None]]: ...
+    def read(self, questions: Sequence[str]) -> Sequence[tuple[TripletQuery | Failure, ReplyCost | None]]: ...
 
 
 TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(
@@ -191,7 +191,9 @@ class PromptedTriplets:
         if not schema.node_types or not schema.edge_types:
             raise ValueError("the knowledge base has no node types or no edge types: there is nothing to ask in")
         self._model, self._schema = model, schema
-        self.version = content_id("prompted_triplets", TRIPLETS.version_in(model.words), model.version, asdict(schema))
+        self.version = content_id(
+            "prompted_triplets", TRIPLETS.version_with(model.prompts), model.version, asdict(schema)
+        )
 
-    def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, Reply | None]]:
+    def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, ReplyCost | None]]:
         return TRIPLETS.ask_with_cost(self._model, [TripletTask(question, self._schema) for question in questions])

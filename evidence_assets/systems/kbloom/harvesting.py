@@ -21,7 +21,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import MaskedLM
 from evidence_assets.retrieval.bm25 import text_weights
 from evidence_assets.systems.kbloom.seeds import Relation, locate_error
-from evidence_assets.text.prompt_text import HEAD, SLOT, TAIL, as_sentence, entity_words, fill
+from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, as_sentence, entity_word_positions, fill_prompt
 
 QUERIES_PER_BATCH = 4096
 EntityKinds = Mapping[str, frozenset[str]]
@@ -95,7 +95,7 @@ def harvest_relation(
     kept = [(number, prompt) for number, prompt in enumerate(prompts) if prompt.kept]
     texts = [prompt.text for _, prompt in kept]
     vocabulary = model.vocabulary
-    allowed = entity_words(vocabulary, [relation.prompt, *texts])
+    allowed = entity_word_positions(vocabulary, [relation.prompt, *texts])
     words = [vocabulary[position] for position in allowed]
     asker = PromptQueries(model, texts, words, allowed)
     candidates = tuple_search.search_tuples(
@@ -168,7 +168,9 @@ def _bertnet_pair_scores(model: MaskedLM, asked: Sequence[tuple[str, EntityPair]
     texts, words, slots, heads = [], [], [], []
     for prompt, (head, tail) in asked:
         first, second = head.split(), tail.split()
-        texts.append(as_sentence(fill(prompt, " ".join([SLOT] * len(first)), " ".join([SLOT] * len(second)))))
+        texts.append(
+            as_sentence(fill_prompt(prompt, " ".join([MASK_SLOT] * len(first)), " ".join([MASK_SLOT] * len(second))))
+        )
         tail_first = prompt.index(TAIL) < prompt.index(HEAD)
         before, after = (len(second), 0) if tail_first else (0, len(first))
         words.append([*first, *second])
@@ -183,7 +185,7 @@ def _bertnet_pair_scores(model: MaskedLM, asked: Sequence[tuple[str, EntityPair]
 
 def check_seeds(relation: Relation, model: MaskedLM, folders: Sequence[Path] = ()) -> None:
     """Refuse a relation whose prompt or seeds the model's tokenizer cannot represent; ``folders`` hold its file."""
-    fields = [("prompt", fill(relation.prompt, " ", " "))]
+    fields = [("prompt", fill_prompt(relation.prompt, " ", " "))]
     fields += [("pairs", entity) for pair in relation.pairs for entity in pair]
     for field, text in fields:
         if unknown := model.find_unknown_words(text):
@@ -258,9 +260,9 @@ class PromptQueries:
         for query in queries:
             head_length, tail_length = query.shape
             words = [self._words[word] for word in query.filled]
-            words += [SLOT] * (head_length + tail_length - len(words))
+            words += [MASK_SLOT] * (head_length + tail_length - len(words))
             head, tail = " ".join(words[:head_length]), " ".join(words[head_length:])
-            texts.append(fill(self._prompts[query.prompt], head, tail))
+            texts.append(fill_prompt(self._prompts[query.prompt], head, tail))
             in_head = len(query.filled) < head_length
             slots.append(tail_length if in_head and self._tail_first[query.prompt] else 0)
         return texts, slots
@@ -271,7 +273,7 @@ def _score_pairs(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Semantic distance and fluency of each found pair, both read from the initial prompt filled with it."""
     pairs = [(pair.head, pair.tail) for pair in found]
-    texts = [as_sentence(fill(relation.prompt, *pair)) for pair in (*pairs, *relation.pairs)]
+    texts = [as_sentence(fill_prompt(relation.prompt, *pair)) for pair in (*pairs, *relation.pairs)]
     vectors = model.word_vectors(texts)
     log_probs = model.word_log_probs(texts[: len(pairs)], "left" if settings.fluency == "printed" else "both")
     weight_of = triple_scoring.fit_sentence_idf([item.words for item in vectors])

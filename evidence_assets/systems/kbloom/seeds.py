@@ -28,8 +28,8 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAda
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import parse_yaml_file
-from evidence_assets.text.prompt_text import missing_slot
-from evidence_assets.text.spelling import nearest
+from evidence_assets.text.prompt_text import find_slot_error
+from evidence_assets.text.spelling import closest_name
 
 PACKAGED_RELATIONS = Path(__file__).with_name("relations")
 """Folders of seed files that come with the package, one a collection."""
@@ -45,7 +45,7 @@ def _text(value: Any) -> str:
 
 
 def _with_slots(text: str, info: ValidationInfo) -> str:
-    if fault := missing_slot(text):
+    if fault := find_slot_error(text):
         raise ValueError(fault.replace("the prompt", f"the {info.field_name}"))
     return text
 
@@ -169,7 +169,7 @@ def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
         error = invalid.errors()[0]
         name, message = str(error["loc"][0]), error["msg"].removeprefix("Value error, ")
         if error["type"] == "unexpected_keyword_argument":
-            near = nearest(name, list(Relation.__dataclass_fields__))
+            near = closest_name(name, list(Relation.__dataclass_fields__))
             message = f"is not a key of a seed file; the nearest is {near!r}"
         elif error["type"] == "missing":
             message = "is missing" if len(error["loc"]) == 1 else "a seed is [head, tail]"

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.reply_parsing import one_of
+from evidence_assets.reasoning.reply_parsing import parse_label
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.reasoning.templates import PACKAGED, Template, Words
+from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings, Template
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.text.prompt_text import as_sentence, fill
+from evidence_assets.text.prompt_text import as_sentence, fill_prompt
 
 VERDICTS = {"correct": True, "wrong": False}
 REWORDINGS_PER_STATEMENT = 5
@@ -33,18 +33,18 @@ class Judge(Protocol):
     def judge(self, statements: Sequence[str]) -> Sequence[bool | Failure]: ...
 
 
-def judge_request(statement: str, words: Words = PACKAGED) -> Request:
+def judge_request(statement: str, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
     """Ask a generator for a verdict."""
-    return words.of(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
+    return prompts.of(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
 
 
 def parse_verdict(reply: str) -> bool:
-    """One of the two words, alone; see :func:`one_of`.
+    """One of the two words, alone; see :func:`parse_label`.
 
     >>> parse_verdict("Correct."), parse_verdict("wrong")
     (True, False)
     """
-    return VERDICTS[one_of(reply, tuple(VERDICTS))]
+    return VERDICTS[parse_label(reply, tuple(VERDICTS))]
 
 
 JUDGE = PromptedTask("judge", (_PROMPT,), judge_request, lambda reply, _: parse_verdict(reply))
@@ -97,4 +97,4 @@ class Likelihood(Protocol):
 
 def verbalise_triple(relation: Relation, head: str, tail: str) -> str:
     """A triple as a sentence, by its relation's template."""
-    return as_sentence(fill(relation.template, head, tail))
+    return as_sentence(fill_prompt(relation.template, head, tail))

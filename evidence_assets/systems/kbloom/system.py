@@ -139,7 +139,7 @@ class _Stages:
             stages.append(self._scored(f"_on_{reference.name}", compare, about, [Read(reference.key)], version, "gpu"))
         judges, rated = _judge_settings(), self.variant.profile.harvesting.likelihood
         if judges or rated is not None:
-            asked = [asking_version(one, JUDGE, words=self.variant.words) for one in judges]
+            asked = [asking_version(one, JUDGE, prompts=self.variant.words) for one in judges]
             asked += [f"{rated.name}@{rated.revision}"] if rated else []
             pool = pool_of(judges[0]) if judges else "gpu"
             about = "What language models say of the harvest: precision, agreement of two judges, likelihood."
@@ -166,7 +166,7 @@ class _Stages:
         stated = self.variant.profile.harvesting
         named = [f"{one.name}@{one.revision}" for one in (stated.writer, stated.substitution) if one is not None]
         if self.settings.baseline and stated.paraphraser == "generator":
-            named.append(asking_version(self.variant.profile.generator, REWORD, words=self.variant.words))
+            named.append(asking_version(self.variant.profile.generator, REWORD, prompts=self.variant.words))
         return named if self.settings.prompts != "initial" else []
 
     def _models(self, step: StageContext) -> tuple[MiningModels, list[str]]:

@@ -16,7 +16,7 @@ from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.vectors import Array
-from evidence_assets.reasoning.extractive import asked_kind, statements
+from evidence_assets.reasoning.extractive import answer_kind_stems, split_statements
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.retrieval.maxsim import maxsim_texts
 from evidence_assets.systems.uscrake.chunk_ranking import Query
@@ -43,13 +43,13 @@ def stance(question: str, option: str, kind: str, text: str) -> Stance:
     'mentions'
     """
     wanted = set(stems(option))
-    asked = set(stems(question)) - asked_kind(question) - wanted
+    asked = set(stems(question)) - answer_kind_stems(question) - wanted
     denied = False
-    for statement in statements(EvidenceItem("", kind, "", "", text)):
+    for statement in split_statements(EvidenceItem("", kind, "", "", text)):
         words = set(stems(statement.text))
         if not wanted or not wanted <= words or len(asked & words) < ASKED_SHARE * len(asked):
             continue
-        if not statement.denies:
+        if not statement.is_denial:
             return "entails"
         denied = True
     return "contradicts" if denied else "mentions"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption
@@ -53,7 +53,7 @@ def test_answers_from_a_sideways_table_cite_its_cells_as_given() -> None:
     assert isinstance(chain, Chain)
     assert chain.steps[0].text.startswith("Column 3 ")
     assert chain.steps[-1].cited[-1] == "r3c3" and chain.steps[-1].quoted[-1] == "949"
-    assert {citation.verdict for citation in check(chain, cells)} == {"verified"}
+    assert {citation.verdict for citation in check_citations(chain, cells)} == {"verified"}
 
 
 def test_digits_of_other_scripts_are_numbers() -> None:

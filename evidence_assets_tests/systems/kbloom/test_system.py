@@ -27,7 +27,7 @@ from evidence_assets.systems.kbloom.harvesting import (
     mine_relation_prompts,
 )
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets.text.prompt_text import as_sentence, fill
+from evidence_assets.text.prompt_text import as_sentence, fill_prompt
 from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
 from evidence_assets_tests.models.tiny_world import WORDINGS, tiny_model, tiny_world
 
@@ -143,7 +143,7 @@ def test_the_baseline_weighs_prompts_of_its_own() -> None:
     assert sum(one.weight for one in own) == pytest.approx(1)
     assert [one.weight for one in own if one.kept] != [one.weight for one in written if one.kept]
     said = ["{0} feeds on {1}.", "the diet of {0} is {1}.", "{1} is the food of {0}", "nobody knows"]
-    pairs = {as_sentence(fill(relation().prompt, *pair)): pair for pair in relation().pairs}
+    pairs = {as_sentence(fill_prompt(relation().prompt, *pair)): pair for pair in relation().pairs}
     others = models(paraphrase=lambda texts: [[s.format(*pairs[t]) for s in said] if t in pairs else [] for t in texts])
     reworded = mine_relation_prompts(relation(), others, baseline)
     assert {one.text for one in reworded} == set(WORDINGS["eats"])

@@ -13,7 +13,7 @@ from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
-from evidence_assets.reasoning.citations import check
+from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.tables.questions import option_match
 from evidence_assets.reasoning.tables.solver import TableSolver, view_of
 from evidence_assets.reasoning.tables.text import content_stems
@@ -92,7 +92,7 @@ def test_a_cell_of_no_row_that_bears_is_cited_by_its_column() -> None:
     assert [item.locator for item in items] == ["c0", "c1"] and items[1].text == "Depth\n425 m\n346 m\n251 m\n143 m"
     chain = TableSolver().explain([ExplainOption(asked.text, "A", "3", items, "table_qa")])[0]
     assert isinstance(chain, Chain)
-    cited = {(c.evidence_id, c.quoted, c.verdict) for c in check(chain, items)}
+    cited = {(c.evidence_id, c.quoted, c.verdict) for c in check_citations(chain, items)}
     assert {("c1", depth, "verified") for _, depth in rows[:3]} <= cited
 
 
@@ -116,7 +116,7 @@ def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data:
                 for pair in zip(question.labels, question.options, strict=True)
             ]
             chains = tuple(chain for chain in TableSolver().explain(tasks) if isinstance(chain, Chain))
-            assert {c.verdict for chain in chains for c in check(chain, items)} <= {"verified"}
+            assert {c.verdict for chain in chains for c in check_citations(chain, items)} <= {"verified"}
             task = ChooseAnswer(
                 question.text,
                 question.labels,

@@ -32,7 +32,7 @@ from evidence_assets.experiment.system import read_settings
 from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
-from evidence_assets.reasoning.paths import PathFact, walked_edges, wrong_with
+from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator
 from evidence_assets.systems.ugat.system import GraphPaths, PathSelection, UgatSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
 from evidence_assets_tests.lake_rows import stored
@@ -113,7 +113,7 @@ def test_paths_lead_from_the_question_to_each_option() -> None:
         "parenchymal thinning",
         "atrophy",
     ]
-    assert walked_edges(whole.locator) == [(edge, True) for edge in whole.edge_ids]
+    assert parse_path_locator(whole.locator) == [(edge, True) for edge in whole.edge_ids]
     assert found.passages["D"] == ()
 
 
@@ -145,7 +145,7 @@ def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
     (passage,) = found.passages["A"]
     assert passage.contradictory
     assert passage.text == "Aspirin may contraindicate fever. Aspirin may treat fever. Fever resembles oddly aspirin."
-    assert walked_edges(passage.locator) == [
+    assert parse_path_locator(passage.locator) == [
         (passage.edge_ids[0], True),
         (passage.edge_ids[1], True),
         (passage.edge_ids[2], False),
@@ -215,7 +215,7 @@ def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: Knowledg
     assert picks and {pick.option for pick in picks} == {"A"}
     best = next(pick for pick in picks if len(pick.parents) == 2)
     assert best.text == "Metformin may treat diabetes. Excessive thirst is associated with diabetes."
-    assert wrong_with(best.locator, best.text, facts(graph), load().template) == []
+    assert find_path_errors(best.locator, best.text, facts(graph), load().template) == []
     assert {(p.kind, p.version) for p in best.parents} == {("edge", p.id) for p in best.parents}
     why = json.loads(best.why or "")
     assert [node["name"] for node in why["nodes"]] == ["metformin", "diabetes", "excessive thirst"]
