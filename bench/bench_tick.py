@@ -63,14 +63,14 @@ def measure(instance: dg.DagsterInstance) -> None:
     parts, plan = [], InstanceRecords(repository, instance)
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
-            parts += [AssetPartition(key, partition) for partition in sorted(plan.existing(key), key=str)]
+            parts += [AssetPartition(key, partition) for partition in sorted(plan.partitions(key), key=str)]
         parents = {part: plan.parents(part) for part in parts}
     assert len(parts) >= PARTITIONS, f"only {len(parts)} partitions"
     last_of = {part.key: part for part in parts}
     print(f"{time.perf_counter() - started:6.2f} s  {len(graph.get_all_asset_keys())} assets of all presets loaded")
 
     def record(parts: list[AssetPartition], version: str) -> None:
-        last = dict(InstanceRecords(repository, instance).last)
+        last = dict(InstanceRecords(repository, instance).last_events)
         for part in parts:
             tags = {"dagster/data_version": version, "dagster/code_version": "1"}
             for key, read in groupby(parents[part], lambda parent: parent.key):

@@ -1,6 +1,7 @@
-"""Which assets are stale: those with a dependency of another data version than the one they were made from.
+"""Finds stale assets: those with an upstream data version that differs from the one they were computed from.
 
-Nothing is lost while the daemon is down, and the same content made again moves nothing (see ``docs/decisions.md``).
+Changes made while the daemon is down are found later; an unchanged data version makes nothing stale
+(see ``docs/decisions.md``).
 """
 
 from __future__ import annotations
@@ -18,47 +19,50 @@ from evidence_assets.assets.run_liveness import KILLED_TAG, PREVIOUS_KILLS_TAG, 
 from evidence_assets.lake.ids import content_id
 
 DATA_VERSION = "dagster/data_version"
-"""Tag of a materialization: which data it is."""
+"""Tag of a materialization: its data version."""
 INPUT_POINTER_TAG = "dagster/input_event_pointer/"
-"""Tag of a materialization, before a dependency's key: its last event when it was read."""
+"""Tag prefix of a materialization, followed by an upstream key: the upstream event that it read."""
 MODEL_POOL = "llm"
-"""Pool of the assets that ask a language model."""
+"""Pool of the assets that call a language model."""
 MAX_KILLED_RUNS = 3
-"""Runs killed in a row after which a part is left to people: it may be the part that kills them."""
+"""Consecutive killed runs after which a partition is not retried: it may be what kills them."""
 RECORDS_PER_FETCH = 500
-"""Records that are fetched at once."""
 
 
 class AssetPartition(NamedTuple):
-    """One partition of an asset, or all of an asset that has none."""
+    """One partition of an asset, or a whole unpartitioned asset."""
 
     key: dg.AssetKey
     partition: str | None
 
 
 class InstanceRecords:
-    """What the instance has recorded and the graph connects, each read at most once a tick."""
+    """Event records of the instance, joined with the asset graph; each is read at most once per tick."""
 
     def __init__(self, repository: dg.RepositoryDefinition, instance: dg.DagsterInstance) -> None:
         self.graph, self.instance = repository.asset_graph, instance
-        self.last = {
+        self.last_events = {
             record.asset_entry.asset_key: record.asset_entry.last_materialization_storage_id or 0
             for record in instance.get_asset_records(list(self.graph.get_all_asset_keys()))
         }
-        """Number of the latest event that made any part of an asset."""
-        self.made, self.planned, self.tags = cache(self._made), cache(self._planned), cache(self._tags)
-        self.existing, self.parents = cache(self._existing), cache(self._parents)
-        self.version, self.in_progress = cache(self._version), cache(self._in_progress)
-        self.unfinished = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES)))
+        """Id of each asset's latest materialization event, over all partitions."""
+        self.events, self.planned_events, self.tags = (
+            cache(self._events),
+            cache(self._planned_events),
+            cache(self._tags),
+        )
+        self.partitions, self.parents = cache(self._partitions), cache(self._parents)
+        self.version, self.is_in_progress = cache(self._version), cache(self._is_in_progress)
+        self.unfinished_runs = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES)))
 
-    def _made(self, key: dg.AssetKey) -> Mapping[str | None, int]:
-        """Number of the event that made each part of an asset last."""
+    def _events(self, key: dg.AssetKey) -> Mapping[str | None, int]:
+        """Id of the latest materialization event of each partition."""
         if self.graph.get(key).is_partitioned:
             return self._latest(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
-        return {None: self.last[key]} if self.last.get(key) else {}
+        return {None: self.last_events[key]} if self.last_events.get(key) else {}
 
-    def _planned(self, key: dg.AssetKey) -> Mapping[str | None, int]:
-        """Number of the event that announced the latest run for each part of an asset."""
+    def _planned_events(self, key: dg.AssetKey) -> Mapping[str | None, int]:
+        """Id of the latest planned-materialization event of each partition."""
         if self.graph.get(key).is_partitioned:
             return self._latest(key, dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
         planned = self.instance.get_latest_planned_materialization_info(key)
@@ -67,111 +71,114 @@ class InstanceRecords:
     def _latest(self, key: dg.AssetKey, kind: dg.DagsterEventType) -> Mapping[str | None, int]:
         return dict(self.instance.get_latest_storage_id_by_partition(key, kind).items())
 
-    def _existing(self, key: dg.AssetKey) -> set[str | None]:
-        """The partitions that an asset has by its definition."""
-        partitions = self.graph.get(key).partitions_def
-        return set(partitions.get_partition_keys(dynamic_partitions_store=self.instance)) if partitions else {None}
+    def _partitions(self, key: dg.AssetKey) -> set[str | None]:
+        """The partitions that an asset's definition has now."""
+        definition = self.graph.get(key).partitions_def
+        return set(definition.get_partition_keys(dynamic_partitions_store=self.instance)) if definition else {None}
 
-    def _parents(self, part: AssetPartition) -> list[AssetPartition]:
-        found = []
-        for key in sorted(self.graph.get(part.key).parent_keys):
+    def _parents(self, asset: AssetPartition) -> list[AssetPartition]:
+        parents = []
+        for key in sorted(self.graph.get(asset.key).parent_keys):
             if self.graph.get(key).is_partitioned:
-                mapped = self.graph.get_parent_partition_keys_for_child(part.partition, key, part.key)
-                found += [AssetPartition(key, name) for name in mapped.partitions_subset.get_partition_keys()]
+                mapped = self.graph.get_parent_partition_keys_for_child(asset.partition, key, asset.key)
+                parents += [AssetPartition(key, name) for name in mapped.partitions_subset.get_partition_keys()]
             else:
-                found.append(AssetPartition(key, None))
-        return found
+                parents.append(AssetPartition(key, None))
+        return parents
 
     def _tags(self, key: dg.AssetKey) -> Mapping[str | None, Mapping[str, str]]:
-        """Tags of the event that made each part of an asset last."""
-        events = {event: partition for partition, event in self.made(key).items()}
-        numbers = list(events)
-        pages = [numbers[start : start + RECORDS_PER_FETCH] for start in range(0, len(numbers), RECORDS_PER_FETCH)]
+        """Tags of the latest materialization event of each partition."""
+        partitions = {event: partition for partition, event in self.events(key).items()}
+        ids = list(partitions)
+        batches = [ids[start : start + RECORDS_PER_FETCH] for start in range(0, len(ids), RECORDS_PER_FETCH)]
         return {
-            events[record.storage_id]: _tags_of(record)
-            for page in pages
+            partitions[record.storage_id]: _event_tags(record)
+            for batch in batches
             for record in self.instance.fetch_materializations(
-                dg.AssetRecordsFilter(key, storage_ids=page), limit=len(page)
+                dg.AssetRecordsFilter(key, storage_ids=batch), limit=len(batch)
             ).records
         }
 
-    def _version(self, part: AssetPartition, up_to: int) -> str:
-        """Data version that a part had after an event; "" where it was not made yet."""
-        partitions = [part.partition] if part.partition is not None else None
-        wanted = dg.AssetRecordsFilter(part.key, asset_partitions=partitions, before_storage_id=up_to + 1)
-        records = self.instance.fetch_materializations(wanted, limit=1).records
-        return _tags_of(records[0]).get(DATA_VERSION, "") if records else ""
+    def _version(self, asset: AssetPartition, event: int) -> str:
+        """Data version after an event; "" before the first materialization."""
+        partitions = [asset.partition] if asset.partition is not None else None
+        records_filter = dg.AssetRecordsFilter(asset.key, asset_partitions=partitions, before_storage_id=event + 1)
+        records = self.instance.fetch_materializations(records_filter, limit=1).records
+        return _event_tags(records[0]).get(DATA_VERSION, "") if records else ""
 
-    def _in_progress(self, part: AssetPartition) -> bool:
-        """Whether a run that is to make a part waits or works."""
-        planned = self.planned(part.key).get(part.partition, 0)
-        if not self.unfinished or planned <= self.made(part.key).get(part.partition, 0):
+    def _is_in_progress(self, asset: AssetPartition) -> bool:
+        """Whether a queued or running run will materialize this."""
+        planned = self.planned_events(asset.key).get(asset.partition, 0)
+        if not self.unfinished_runs or planned <= self.events(asset.key).get(asset.partition, 0):
             return False
-        latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
-        return latest is not None and latest.run_id in self.unfinished
+        latest = self.instance.get_latest_planned_materialization_info(asset.key, asset.partition)
+        return latest is not None and latest.run_id in self.unfinished_runs
 
-    def killed(self, part: AssetPartition) -> int:
-        """How many runs in a row were killed that were to make a part; 0 where its last one was not."""
-        latest = self.instance.get_latest_planned_materialization_info(part.key, part.partition)
+    def count_killed_runs(self, asset: AssetPartition) -> int:
+        """Number of consecutive killed runs of this up to its last run; 0 if that was not killed."""
+        latest = self.instance.get_latest_planned_materialization_info(asset.key, asset.partition)
         run = self.instance.get_run_by_id(latest.run_id) if latest else None
         return int(run.tags.get(KILLED_TAG, 0)) if run else 0
 
-    def changed(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[AssetPartition, int]]:
-        """The parts of an asset that were made from other data than there is now, and the latest event that changed it.
+    def find_stale(self, key: dg.AssetKey, after: int = 0) -> Iterable[tuple[AssetPartition, int]]:
+        """An asset's stale partitions, each with the latest upstream event that changed its inputs.
 
-        Parts are skipped if neither they nor what they read was made after the event ``after``. A part that was never
-        made counts only where partitions come and go (seed files), once everything that it reads is there.
+        Skips partitions without an event of their own or upstream since ``after``. A partition that was never
+        materialized counts only if partitions are dynamic (seed files) and all its inputs exist.
         """
-        if all(self.last.get(one, 0) <= after for one in (key, *self.graph.get(key).parent_keys)):
+        if all(self.last_events.get(k, 0) <= after for k in (key, *self.graph.get(key).parent_keys)):
             return
-        comes_and_goes = isinstance(self.graph.get(key).partitions_def, dg.DynamicPartitionsDefinition)
-        made = self.made(key)
-        parts = [
-            part
-            for part in (AssetPartition(key, name) for name in self.existing(key) if name in made or comes_and_goes)
-            if any(self.made(one.key).get(one.partition, 0) > after for one in (part, *self.parents(part)))
+        is_dynamic = isinstance(self.graph.get(key).partitions_def, dg.DynamicPartitionsDefinition)
+        events = self.events(key)
+        candidates = [
+            asset
+            for asset in (AssetPartition(key, name) for name in self.partitions(key) if name in events or is_dynamic)
+            if any(self.events(a.key).get(a.partition, 0) > after for a in (asset, *self.parents(asset)))
         ]
-        for part in parts:
-            since = self._since(part) if part.partition in made else self._all_there(part)
-            if since:
-                yield part, since
+        for asset in candidates:
+            event = self._last_change(asset) if asset.partition in events else self._last_input(asset)
+            if event:
+                yield asset, event
 
-    def _since(self, part: AssetPartition) -> int:
-        """Latest event that made other data of what a part reads; 0 where its data is as the part read it."""
-        since, tags = 0, self.tags(part.key)[part.partition]
-        for key, parents in groupby(self.parents(part), lambda parent: parent.key):
+    def _last_change(self, asset: AssetPartition) -> int:
+        """Latest event that changed the data version of an input since it was read; 0 if none did."""
+        last_change, tags = 0, self.tags(asset.key)[asset.partition]
+        for key, parents in groupby(self.parents(asset), lambda parent: parent.key):
             name = key.to_user_string()
-            # what did not exist yet is recorded as NULL; a new dependency, or one not recorded, counts once made after
-            pointer = tags.get(INPUT_POINTER_TAG + name, str(self.made(part.key)[part.partition]))
-            read = int(pointer) if pointer.isdecimal() else 0
-            moved = [parent for parent in parents if self.made(key).get(parent.partition, 0) > read]
-            for parent in moved:
-                if self.tags(key)[parent.partition].get(DATA_VERSION, "") != self.version(parent, read):
-                    since = max(since, self.made(key)[parent.partition])
-        return since
+            # Dagster records NULL for an input that did not exist; a new or unrecorded input counts if it is newer.
+            pointer = tags.get(INPUT_POINTER_TAG + name, str(self.events(asset.key)[asset.partition]))
+            read_event = int(pointer) if pointer.isdecimal() else 0
+            newer = [parent for parent in parents if self.events(key).get(parent.partition, 0) > read_event]
+            for parent in newer:
+                if self.tags(key)[parent.partition].get(DATA_VERSION, "") != self.version(parent, read_event):
+                    last_change = max(last_change, self.events(key)[parent.partition])
+        return last_change
 
-    def _all_there(self, part: AssetPartition) -> int:
-        """Latest event that made what a part reads; 0 unless all of it was made."""
-        read = [self.made(parent.key).get(parent.partition, 0) for parent in self.parents(part)]
-        return max(read) if read and all(read) else 0
+    def _last_input(self, asset: AssetPartition) -> int:
+        """Latest event of the inputs; 0 if any was never materialized."""
+        events = [self.events(parent.key).get(parent.partition, 0) for parent in self.parents(asset)]
+        return max(events) if events and all(events) else 0
 
 
-def _tags_of(record: dg.EventLogRecord) -> Mapping[str, str]:
-    made = record.asset_materialization
-    return (made.tags if made else None) or {}
+def _event_tags(record: dg.EventLogRecord) -> Mapping[str, str]:
+    materialization = record.asset_materialization
+    return (materialization.tags if materialization else None) or {}
 
 
 def _calls_language_model(graph: Any, key: dg.AssetKey) -> bool:
-    """Whether making an asset asks a language model."""
+    """Whether materializing an asset calls a language model."""
     return MODEL_POOL in graph.get(key).pools and profiles.load().generator.backend != "extractive"
 
 
 def _add_downstream(
-    records: InstanceRecords, asked: set[AssetPartition], waits: Callable[[AssetPartition], bool], models: bool
+    records: InstanceRecords,
+    requested: set[AssetPartition],
+    is_waiting: Callable[[AssetPartition], bool],
+    models: bool,
 ) -> None:
-    """Add what a change reaches next in the same partition, so that one run makes all of it.
+    """Add downstream assets of the same partition, so that one run materializes all of them.
 
-    Only what was made before and waits for nothing outside of the run; unchanged rows are reused.
+    Adds only assets that exist already and need nothing outside the run; unchanged rows are reused.
     """
     graph = records.graph
     for key in graph.toposorted_asset_keys:
@@ -180,79 +187,82 @@ def _add_downstream(
             continue
         if not models and _calls_language_model(graph, key):
             continue
-        for name in {part.partition for part in asked if graph.get(part.key).partitions_def == definition}:
-            part = AssetPartition(key, name)
-            if part in asked or name not in records.made(key) or records.in_progress(part):
+        for name in {asset.partition for asset in requested if graph.get(asset.key).partitions_def == definition}:
+            asset = AssetPartition(key, name)
+            if asset in requested or name not in records.events(key) or records.is_in_progress(asset):
                 continue
-            parents = records.parents(part)
+            parents = records.parents(asset)
             inside = [
-                one
-                for one in parents
-                if one in asked and one.partition == name and graph.get(one.key).partitions_def == definition
+                parent
+                for parent in parents
+                if parent in requested
+                and parent.partition == name
+                and graph.get(parent.key).partitions_def == definition
             ]
-            outside = [one for one in parents if one not in inside]
-            if inside and not any(one in asked or records.in_progress(one) or waits(one) for one in outside):
-                asked.add(part)
+            outside = [parent for parent in parents if parent not in inside]
+            if inside and not any(p in requested or records.is_in_progress(p) or is_waiting(p) for p in outside):
+                requested.add(asset)
 
 
 def request_stale_assets(
     repository: dg.RepositoryDefinition, instance: dg.DagsterInstance, cursor: str | None, models: bool = False
 ) -> dg.SensorResult:
-    """Requests for what is stale, was not tried since, and reads nothing that is being made.
+    """Run requests for stale assets that no run tried since the change and whose inputs are not in progress.
 
-    Without ``models`` assets that ask a language model stay stale. An asset reached by two paths is materialized once;
-    a failed run is not repeated until its inputs change again, a killed one is. Raw files are left to people.
+    Without ``models``, assets that call a language model stay stale. An asset reached by two paths is materialized
+    once. A failed run is not retried until its inputs change again; a killed one is. Raw files are never requested.
 
-    The cursor only spares work: it names the event up to which all was followed, and the last one seen. The first lags
-    a tick behind, because a shared database may show an event later than its successors. Without a cursor, or where
-    the graph has other edges, everything is looked at.
+    The cursor saves work: it holds the event up to which all changes were handled, and the last event seen. The first
+    stays one tick behind, because a shared database may show an event later than its successors. Without a cursor, or
+    if the graph's edges have changed, all assets are checked.
     """
     records = InstanceRecords(repository, instance)
     graph = records.graph
     edges = content_id(
         *sorted(f"{key} {sorted(graph.get(key).parent_keys)}" for key in graph.get_all_asset_keys()), str(models)
     )
-    newest = max(records.last.values(), default=0)
-    known, _, events = (cursor or "").partition(":")
-    followed, seen = map(int, events.split(":")) if known == edges else (0, 0)
-    if seen > newest:  # records were deleted, and their numbers may be given again
-        followed = seen = 0
-    if followed == newest:
-        return dg.SensorResult(skip_reason="nothing was made since all was followed", cursor=cursor)
-    asked: set[AssetPartition] = set()
+    newest = max(records.last_events.values(), default=0)
+    cursor_edges, _, events = (cursor or "").partition(":")
+    handled, last_seen = map(int, events.split(":")) if cursor_edges == edges else (0, 0)
+    if last_seen > newest:  # records were deleted, so event ids may repeat
+        handled = last_seen = 0
+    if handled == newest:
+        return dg.SensorResult(skip_reason="no materializations since the last tick", cursor=cursor)
+    requested: set[AssetPartition] = set()
     kills: dict[AssetPartition, int] = {}
 
     @cache
-    def waits(part: AssetPartition) -> bool:
-        return any(one in asked or records.in_progress(one) or waits(one) for one in records.parents(part))
+    def is_waiting(asset: AssetPartition) -> bool:
+        parents = records.parents(asset)
+        return any(p in requested or records.is_in_progress(p) or is_waiting(p) for p in parents)
 
-    unsettled = False
+    is_unsettled = False
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         for key in graph.toposorted_asset_keys:
             if key.path[0] == "raw" or (not models and _calls_language_model(graph, key)):
                 continue
-            for part, since in records.changed(key, followed):
-                running = records.in_progress(part)
-                if not running and records.planned(key).get(part.partition, 0) > since:
-                    kills[part] = records.killed(part)
-                    if not 0 < kills[part] < MAX_KILLED_RUNS:
+            for asset, changed_at in records.find_stale(key, handled):
+                is_running = records.is_in_progress(asset)
+                if not is_running and records.planned_events(key).get(asset.partition, 0) > changed_at:
+                    kills[asset] = records.count_killed_runs(asset)
+                    if not 0 < kills[asset] < MAX_KILLED_RUNS:
                         continue
-                unsettled = True
-                if not running and not waits(part):
-                    asked.add(part)
-        _add_downstream(records, asked, waits, models)
-    together: dict[tuple[object, str | None], list[AssetPartition]] = defaultdict(list)
-    for part in sorted(asked, key=str):
-        together[graph.get(part.key).partitions_def, part.partition].append(part)
+                is_unsettled = True
+                if not is_running and not is_waiting(asset):
+                    requested.add(asset)
+        _add_downstream(records, requested, is_waiting, models)
+    runs: dict[tuple[object, str | None], list[AssetPartition]] = defaultdict(list)
+    for asset in sorted(requested, key=str):
+        runs[graph.get(asset.key).partitions_def, asset.partition].append(asset)
     return dg.SensorResult(
         run_requests=[
             dg.RunRequest(
-                asset_selection=[part.key for part in parts],
+                asset_selection=[asset.key for asset in assets],
                 partition_key=partition,
-                tags={PREVIOUS_KILLS_TAG: str(most)} if (most := max(kills.get(part, 0) for part in parts)) else {},
+                tags={PREVIOUS_KILLS_TAG: str(n)} if (n := max(kills.get(asset, 0) for asset in assets)) else {},
             )
-            for (_, partition), parts in together.items()
+            for (_, partition), assets in runs.items()
         ],
-        skip_reason=None if asked else "nothing has changed that does not wait, run or have failed",
-        cursor=f"{edges}:{followed if unsettled else seen}:{newest}",
+        skip_reason=None if requested else "every stale asset is waiting, running or has failed",
+        cursor=f"{edges}:{handled if is_unsettled else last_seen}:{newest}",
     )

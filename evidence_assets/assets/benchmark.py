@@ -1,4 +1,4 @@
-"""Benchmarks and what a lake declares: raw files of each benchmark, questions of each family, tables, subgraphs."""
+"""Components for benchmarks (raw files, questions, tables, subgraphs) and for the lake's own declarations."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from evidence_assets.lake.ids import key_for_model
 from evidence_assets.text.spelling import closest_name
 
 SOURCE_COMPONENTS = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"), "background_graph": ("Graph",)}
-"""Components that make what a benchmark is answered from."""
+"""Components that make the sources of a benchmark's answers, by field."""
 
 
 class Expected(declared_benchmarks.Expected, dg.Resolvable):
-    """How large a benchmark is."""
+    """Expected numbers of questions and options."""
 
 
 class Sample(declared_benchmarks.Sample, dg.Resolvable):
-    """Questions drawn at random."""
+    """A random sample of the questions."""
 
 
 class Subset(declared_benchmarks.Subset, dg.Resolvable):
-    """A part of a benchmark."""
+    """Part of a benchmark."""
 
     sample: Sample | None = None
     expected: Expected | None = None
 
 
 class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
-    """One benchmark, as its YAML states it."""
+    """One benchmark, as declared in YAML."""
 
     expected: Expected = Expected()
     subsets: Sequence[Subset] = ()
@@ -61,28 +61,28 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.runs_in():
             return dg.Definitions()
-        for field, makers in SOURCE_COMPONENTS.items():
+        for field, components in SOURCE_COMPONENTS.items():
             name = getattr(self, field)
-            made = [d for maker in makers for d in instances(maker) if d.attributes.get("name") == name]
-            if name and not any(profiles.load().is_any_of(d.attributes.get("profiles") or ()) for d in made):
-                where = "is declared for other profiles only" if made else "is declared nowhere"
+            sources = [d for component in components for d in instances(component) if d.attributes.get("name") == name]
+            if name and not any(profiles.load().is_any_of(d.attributes.get("profiles") or ()) for d in sources):
+                problem = "is declared for other profiles only" if sources else "is not declared"
                 raise BadInput(
-                    f"benchmark {self.name} is answered from {name!r}, which {where}: declare a {' or '.join(makers)} "
-                    f"of this name for profile {profiles.load().name}, or remove the line",
+                    f"benchmark {self.name} uses {name!r}, which {problem}: declare a {' or '.join(components)} "
+                    f"with this name for profile {profiles.load().name}, or remove the line",
                     field=field,
                 )
-        wanted = datasets()[self.reader].wanted(self.split) if self.reader in datasets() else ""
-        return dg.Definitions(assets=raw_assets(self, self.raw, self.files, wanted)[1])
+        contents = datasets()[self.reader].wanted(self.split) if self.reader in datasets() else ""
+        return dg.Definitions(assets=raw_assets(self, self.raw, self.files, contents)[1])
 
 
 COMPONENTS: dict[str, type[dg.Component]] = {
     kind.__name__: kind for kind in (Benchmark, Corpus, Graph, GraphPassages, KnowledgeBase)
 }
-"""All that a lake may declare: it is data, and names no other code."""
+"""The only components that a lake may declare: declarations are data and must not name other code."""
 
 
 class Declared(dg.Component, dg.Model, dg.Resolvable):
-    """Makes of every document below the lake's ``declarations`` what it would be below ``defs``."""
+    """Loads the lake's ``declarations`` like the YAML in ``defs``."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         return dg.Definitions.merge(*(_defs_of(document, context) for document in declarations(find_lake() / DECLARED)))
@@ -93,7 +93,9 @@ def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Defi
     if kind is None:
         near = closest_name(document.component, COMPONENTS)
         raise BadInput(
-            f"a lake cannot declare a {document.component!r}; did you mean {near!r}?", file=document.file, field="type"
+            f"a lake cannot declare the component {document.component!r}; did you mean {near!r}?",
+            file=document.file,
+            field="type",
         )
     try:
         return kind.from_attributes_dict(attributes=document.attributes, context=context).build_defs(context)
@@ -102,29 +104,25 @@ def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Defi
 
 
 def _make_questions(step: StageContext) -> StageOutput:
-    declared, found = step.benchmark, 0
+    declared, n_questions = step.benchmark, 0
 
-    def counted() -> Iterator[QuestionRecord]:
-        nonlocal found
+    def read_and_count() -> Iterator[QuestionRecord]:
+        nonlocal n_questions
         for question in questions_of(step.lake, declared):
-            found += question.split == declared.split
+            n_questions += question.split == declared.split
             yield question
 
-    rows = question_rows(counted(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
-    metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": found}
-    whole = not isinstance(declared, BenchmarkPart)
-    if (
-        whole
-        and declared.reader in datasets()
-        and (note := datasets()[declared.reader].count_note(declared.split, found))
-    ):
+    rows = question_rows(read_and_count(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
+    metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": n_questions}
+    dataset = None if isinstance(declared, BenchmarkPart) else datasets().get(declared.reader)
+    if dataset and (note := dataset.count_note(declared.split, n_questions)):
         step.warn(note)
         metadata["official count"] = note
     return StageOutput(rows, metadata=metadata)
 
 
 class Questions(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``questions/<family>`` of every family that has a benchmark, and ``tables``."""
+    """``questions/<family>`` for every family with a benchmark, and ``tables``."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         assets = [
@@ -147,7 +145,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
                     "tables",
                     "tables",
                     lambda step: StageOutput(table_rows(tables_of(step.lake, step.benchmark))),
-                    description="Tables that claims and questions are about, as they were read.",
+                    description="Tables of claims and questions, as read from the benchmarks' files.",
                     group="benchmarks",
                     code_version="1",
                     deps=sorted({b.raw for b in of_family("table")}),
@@ -158,7 +156,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
 
 
 class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``subgraphs/mcqa``, also for every further encoder that a loaded variant reads them with."""
+    """``subgraphs/mcqa``, for the profile's first encoder and those that loaded variants name."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not of_family("mcqa"):
@@ -168,7 +166,7 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
 
 
 def _asset(name: str) -> dg.AssetsDefinition:
-    """Subgraphs of concepts that one encoder linked: the profile's first where none is named."""
+    """Subgraphs linked by one encoder; the profile's first without a name."""
     limits = profiles.load().ugat
     return table_asset(
         key_for_model("subgraphs/mcqa", name),
@@ -180,6 +178,6 @@ def _asset(name: str) -> dg.AssetsDefinition:
             name,
             "ugat",
             f"{VERSION}:{limits.D}:{limits.cap}:{limits.max_nodes}",
-            "Concepts of each question and of its options in the benchmark's graph, and the graph around them",
+            "Subgraph of each question: the concepts of question and options, and their neighbourhood",
         ),
     )

@@ -1,4 +1,4 @@
-"""A corpus: documents cut into chunks, embedded, indexed, and kept token by token."""
+"""Component for a corpus: chunks of documents, their vectors, index and token store."""
 
 from pathlib import Path
 from typing import Any
@@ -28,23 +28,23 @@ from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_
 
 
 class Corpus(FromRaw, dg.Component, dg.Resolvable):
-    """Makes ``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder below ``raw``.
+    """``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder below ``raw``.
 
-    It holds Parquet shards, JSON lines, or texts (Markdown, HTML, PDF); or a benchmark in its own format, whose
-    passages are then the documents. Vectors and index are made for each further encoder that a loaded variant reads.
+    The folder has Parquet shards, JSON lines or texts (Markdown, HTML, PDF), or the files of a dataset whose passages
+    are the documents. Each further encoder of a loaded variant adds its own vectors and index.
     """
 
     name: str
     folder: str
     documents: str = "folder"
-    """How they are read: any files of the folder, or as the passages that come with the questions of a dataset."""
+    """``folder`` for any files, or the name of a dataset whose passages are the documents."""
     split: str = ""
-    """For passages that come with questions: of which split."""
+    """Split of the dataset whose passages are read."""
     tokens: corpus_building.Tokens = "stored"
-    """Whether the token store keeps vectors, or BM25 statistics alone."""
+    """Whether the token store holds token vectors or only BM25 statistics."""
 
     def portions(self, folder: Path) -> list[Portion]:
-        """Its files, and how the documents of each are read."""
+        """Its files, with a reader of their documents."""
         if self.documents == "folder":
             return portions(folder)
         check_passages(self.documents)
@@ -70,15 +70,15 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             deps=[source],
             partitions=corpus_partitions(),
             pool="gpu",
-            description=f"Documents of {self.name}, cut at sentence ends into chunks that the encoder reads whole.",
+            description=f"Chunks of the documents of {self.name}: whole sentences, within the encoder's limit.",
             code_version=f"{corpus_parts.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
         )
-        encoded = [self._encoded(name) for name in encoders_of(index_key(self.name))]
+        vectors_and_indexes = [self._encoded(name) for name in encoders_of(index_key(self.name))]
 
-        def make_tokens(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+        def make_tokens(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
             meta, reused = corpus_building.tokens_of(lake, self.name, self.tokens, block_mapper())
-            shown = {name: getattr(meta, name) for name in ("chunks", "tokens", "dimensions", "model_id")}
-            return meta.built_from, shown | {"chunks_reused": reused}
+            metadata = {name: getattr(meta, name) for name in ("chunks", "tokens", "dimensions", "model_id")}
+            return meta.built_from, metadata | {"chunks_reused": reused}
 
         tokens = files_asset(
             f"{base}/token_store",
@@ -92,12 +92,15 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             hands_out=True,
         )
         return dg.Definitions(
-            assets=[*raw, chunks, *(asset for pair in encoded for asset in pair), tokens],
-            asset_checks=[table_check(chunks), *(table_check(vectors, vectors_wrong) for vectors, _ in encoded)],
+            assets=[*raw, chunks, *(asset for pair in vectors_and_indexes for asset in pair), tokens],
+            asset_checks=[
+                table_check(chunks),
+                *(table_check(vectors, vectors_wrong) for vectors, _ in vectors_and_indexes),
+            ],
         )
 
     def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
-        """Vectors and index of one encoder: of the profile's first where none is named."""
+        """Vectors and index of one encoder; the profile's first without a name."""
         chunks_key, vectors_key = f"corpus/{self.name}/chunks", embeddings_key(self.name, name)
         vectors = table_asset(
             vectors_key,
@@ -110,8 +113,8 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             **encoder_options(name, f"corpus_{self.name}", "1", f"One normalised vector for each chunk of {self.name}"),
         )
 
-        def make_index(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
-            meta = corpus_building.index(lake, self.name, say, name)
+        def make_index(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
+            meta = corpus_building.index(lake, self.name, log, name)
             return meta.built_from, meta.shown
 
         index = files_asset(
@@ -123,7 +126,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
                 name,
                 f"corpus_{self.name}",
                 f"{vector_index.VERSION}.{bm25.VERSION}",
-                f"FAISS index, chunks by position and BM25 of {self.name}",
+                f"FAISS index, BM25 index and chunk positions of {self.name}",
             ),
         )
         return vectors, index

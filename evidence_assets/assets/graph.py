@@ -1,4 +1,4 @@
-"""Knowledge graphs of files and harvests, and knowledge bases with their passages."""
+"""Components for knowledge graphs (of files and harvests) and knowledge bases with passages."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ Make = Callable[[StageContext], StageOutput]
 
 
 def _row_assets(
-    base: str, makes: Mapping[str, tuple[Make, str]], deps: Sequence[str], group: str, version: str
+    base: str, builders: Mapping[str, tuple[Make, str]], deps: Sequence[str], group: str, version: str
 ) -> list[dg.AssetsDefinition]:
-    """``nodes`` and ``edges`` of a graph, each with what makes it and what it holds."""
+    """``nodes`` and ``edges`` of a graph, each with its function and description."""
     return [
         table_asset(
             f"{base}/{name}", f"kg_{name}", make, description=about, group=group, code_version=version, deps=deps
         )
-        for name, (make, about) in makes.items()
+        for name, (make, about) in builders.items()
     ]
 
 
 def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
-    """``knowledge/<name>/csr``: the graph of nodes and edges in compressed rows."""
+    """``knowledge/<name>/csr``: the graph in compressed sparse rows."""
     base = f"knowledge/{name}"
 
-    def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+    def make(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
         built_from = graph_store.tables_version(lake, name, "nodes", "edges")
         arrays = graph_store.build_arrays(lake, name, built_from)
         return built_from, {"nodes": arrays.n_nodes, "edges": arrays.n_edges}
@@ -75,7 +75,7 @@ def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
     return files_asset(
         f"{base}/csr",
         make,
-        description=f"{name} in compressed rows, to walk on; remembers what it was built from.",
+        description=f"{name} in compressed sparse rows (CSR), for traversal.",
         group=group,
         code_version=f"{version}:{FORMAT}:{graph_store.MAPPED_FORMAT}",
         kinds=("numpy",),
@@ -87,24 +87,24 @@ class GraphFiles(dg.Model, dg.Resolvable):
     """Files of one source of a graph."""
 
     format: str
-    """A name of ``benchmarks.graphs.formats``."""
+    """Name of a format in ``benchmarks.graphs.formats``."""
     paths: list[str]
-    """Its files below the lake's ``raw``, as many as the format takes."""
+    """Files below the lake's ``raw``, as many as the format needs."""
     licence: str
-    """Under which terms its triples may be used; kept with every edge."""
+    """Licence of its triples; stored with every edge."""
     names: str = ""
-    """File below ``raw`` of id TAB name, where its triples or the questions that name their entities are in ids."""
+    """File of ``id TAB name`` below ``raw``, if triples or questions use ids."""
 
 
 class Graph(FromRaw, dg.Component, dg.Resolvable):
-    """Makes ``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``."""
+    """``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``."""
 
     name: str
     files: list[GraphFiles]
     harvested: tuple[str, ...] = ()
-    """Assets of the table ``triples`` that are merged with what the files state."""
+    """Assets of the table ``triples`` to merge with the files' triples."""
     best_harvested: int | None = None
-    """Best triples kept of each harvested relation; all where no number is given."""
+    """Number of best triples per harvested relation; all by default."""
 
     @property
     def _sources(self) -> list[GraphSource]:
@@ -112,7 +112,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
     @property
     def _paths(self) -> list[str]:
-        """Every file that it is read from."""
+        """All its files."""
         return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
 
     def _raw(self, step: StageContext) -> Path:
@@ -149,12 +149,15 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             code_version=merge.VERSION,
             description=f"Triples of the files of {self.name}, each with its file, line and licence.",
         )
-        makes = {
-            "nodes": (self._make_nodes, f"Nodes of {self.name}: one for names that differ in case, number or marks."),
-            "edges": (self._make_edges, f"Edges of {self.name} with the triples, sources and licences they come from."),
+        builders = {
+            "nodes": (
+                self._make_nodes,
+                f"Nodes of {self.name}; names that differ only in case, number or marks share one.",
+            ),
+            "edges": (self._make_edges, f"Edges of {self.name} with their triples, sources and licences."),
         }
         deps, version = [source, f"{base}/triples", *self.harvested], f"{merge.VERSION}:{self.best_harvested}"
-        with_rows = [triples, *_row_assets(base, makes, deps, group, version)]
+        with_rows = [triples, *_row_assets(base, builders, deps, group, version)]
         vectors = [self._node_vectors(name) for name in encoders_of(f"{base}/node_vectors")]
         return dg.Definitions(
             assets=[*raw, *with_rows, _csr_asset(self.name, group, merge.VERSION), *vectors],
@@ -162,11 +165,11 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         )
 
     def _node_vectors(self, name: str) -> dg.AssetsDefinition:
-        """Vectors of names by one encoder: by the profile's first where none is named."""
+        """Name vectors of one encoder; the profile's first without a name."""
         base = f"knowledge/{self.name}"
         key = key_for_model(f"{base}/node_vectors", name)
 
-        def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+        def make(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
             profile = profiles.load().with_models({"encoder": name} if name else {})
             model, built_from = get_encoder(profile.encoder), graph_store.names_version(lake, self.name)
             nodes, memory = lake.read("kg_nodes", f"{base}/nodes"), profile.index.bytes
@@ -191,33 +194,35 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
 
 class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``knowledge/<graph>/passages``: each node by its name and each edge by its sentence, with vectors."""
+    """``knowledge/<graph>/passages``: each node's name and each edge's sentence, with vectors."""
 
     graph: str
     profiles: tuple[str, ...] = ()
-    """Profiles in which they are made; in all where none is named."""
+    """Profiles that load them; all by default."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not profiles.load().is_any_of(self.profiles):
             return dg.Definitions()
-        about = f"Names and facts of the graph {self.graph} in words, with their vectors"
+        about = f"Passages of the graph {self.graph}: names of nodes and sentences of edges, with vectors"
         assets = [
-            _passages_asset(self.graph, name, about, "", lambda graph, _, mine: fact_passages(graph, mine))
+            _passages_asset(
+                self.graph, name, about, "", lambda graph, _, is_selected: fact_passages(graph, is_selected)
+            )
             for name in encoders_of(f"knowledge/{self.graph}/passages")
         ]
         return dg.Definitions(assets=assets, asset_checks=[table_check(asset, _unit_length) for asset in assets])
 
 
 def _passages_asset(
-    graph: str, name: str, about: str, version: str, cut: Callable[[KnowledgeGraph, Encoder, Mine], Iterable[Passage]]
+    graph: str, name: str, about: str, version: str, build: Callable[[KnowledgeGraph, Encoder, Mine], Iterable[Passage]]
 ) -> dg.AssetsDefinition:
-    """Passages of a graph with the vectors of one encoder, in as many shards as a corpus has."""
+    """Passages of a graph with one encoder's vectors, in the shards of a corpus."""
 
     def make(step: StageContext) -> StageOutput:
         step = with_encoder(step, name)
         model, shards = get_encoder(step.profile.encoder), step.profile.shards.corpus
-        passages = cut(
-            open_graph(step.lake, graph, name), model, lambda own: shard_of(content_id(own), shards) == step.shard
+        passages = build(
+            open_graph(step.lake, graph, name), model, lambda owner: shard_of(content_id(owner), shards) == step.shard
         )
         table, reused = passage_table(passages, step.previous(), model, model_key(model), step.blocks)
         return StageOutput(table, lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
@@ -234,15 +239,14 @@ def _passages_asset(
 
 
 def _unit_length(rows: pl.DataFrame) -> list[str]:
-    """What is wrong with the vectors of passages."""
+    """Errors in the vectors of passages."""
     return vectors_wrong(rows.rename({"passage_id": "chunk_id"}))
 
 
 class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
-    """Makes ``knowledge/<name>/nodes``, ``edges``, ``csr``, ``passages`` and ``passage_index`` of a folder.
+    """``knowledge/<name>/nodes``, ``edges``, ``csr``, ``passages`` and ``passage_index`` of a folder.
 
-    A node's id in the lake is ``<name>:<its own id>``; gold answers of benchmarks that name this base as their graph
-    are read with the same prefix.
+    A node's id in the lake is ``<name>:<id>``; gold answers of benchmarks over this base get the same prefix.
     """
 
     def _make_nodes(self, step: StageContext) -> StageOutput:
@@ -257,11 +261,11 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             return dg.Definitions()
         base = f"knowledge/{self.name}"
         source, raw = raw_assets(self, f"raw/{base}", [self.folder])
-        makes = {
+        builders = {
             "nodes": (self._make_nodes, f"Nodes of {self.name} with their documents."),
             "edges": (self._make_edges, f"Typed edges of {self.name}."),
         }
-        with_rows = _row_assets(base, makes, [source], "knowledge", "2")
+        with_rows = _row_assets(base, builders, [source], "knowledge", "2")
         encoded = [self._encoded(name) for name in encoders_of(f"{base}/passage_index")]
         return dg.Definitions(
             assets=[*raw, *with_rows, _csr_asset(self.name, "knowledge", "1"), *(a for pair in encoded for a in pair)],
@@ -272,21 +276,21 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         )
 
     def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
-        """Passages and their index by one encoder: by the profile's first where none is named."""
+        """Passages and index of one encoder; the profile's first without a name."""
         base, tokens = f"knowledge/{self.name}", profiles.load().chunking.passage_tokens
         passages = _passages_asset(
             self.name,
             name,
-            f"Documents and relations of the nodes of {self.name} in passages, with their vectors",
+            f"Passages of the nodes of {self.name}: documents and relations, with vectors",
             f"{four_step_focus.VERSION}:{tokens}:",
             partial(node_passages, tokens=tokens),
         )
 
-        def make(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+        def make(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
             settings = profiles.load().with_models({"encoder": name} if name else {})
-            model, heard = get_encoder(settings.encoder), progress("vectors in the index", say)
+            model, report_progress = get_encoder(settings.encoder), progress("vectors in the index", log)
             meta = graph_store.build_passage_files(
-                lake, self.name, model, model_key(model), settings.index.bytes, heard, name
+                lake, self.name, model, model_key(model), settings.index.bytes, report_progress, name
             )
             return meta.built_from, meta.shown
 
@@ -299,7 +303,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
                 name,
                 "knowledge",
                 vector_index.VERSION,
-                f"Passages of the nodes of {self.name} in files, with an index that finds the nearest nodes",
+                f"Index of the passages of {self.name}, for nearest-node search",
             ),
         )
         return passages, index

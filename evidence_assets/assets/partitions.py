@@ -1,4 +1,4 @@
-"""Axes of assets: the partitions that a family or corpus shares, and the encoders besides the profile's first."""
+"""Axes of assets: the partitions of task families and corpora, and the encoders of a profile."""
 
 from __future__ import annotations
 
@@ -34,30 +34,33 @@ def corpus_partitions() -> dg.StaticPartitionsDefinition:
 
 
 BY_BENCHMARK = dg.MultiToSingleDimensionPartitionMapping(partition_dimension_name="benchmark")
-"""From a family's benchmark × shard to its benchmarks, in either direction."""
+"""Maps between a family's benchmark × shard partitions and its benchmarks."""
 ALL_PARTITIONS = dg.AllPartitionMapping()
 MODEL_TAG = "model/"
-"""Tag of assets that a model besides the profile's first makes, before its name."""
+"""Tag prefix of an asset made with a model other than the profile's first, followed by the model's name."""
 
 
 def encoders_of(key: str) -> list[str]:
-    """The encoders whose vectors of this asset are made: "" for the profile's first, and those loaded variants read."""
+    """The encoders that need this asset: "" for the profile's first, then those that loaded variants name."""
     names = profiles.load().model_names("encoder")[1:]
     if not names:
         return [""]
-    crossed = [
+    selected = [
         variant
-        for variant in variants()  # without importing the systems of others
+        for variant in variants()  # filters first, so that other systems are not imported
         if variant.loaded and "encoder" in crossed_with(variant.models, variant.presets, opted_in())
     ]
-    read = {
-        r.key for variant in crossed for stage in all_stages(systems.load(variant.system), variant) for r in stage.reads
+    keys = {
+        r.key
+        for variant in selected
+        for stage in all_stages(systems.load(variant.system), variant)
+        for r in stage.reads
     }
-    return ["", *(name for name in names if key_for_model(key, name) in read)]
+    return ["", *(name for name in names if key_for_model(key, name) in keys)]
 
 
 class EncoderOptions(TypedDict):
-    """Options of an asset that holds vectors of one encoder."""
+    """Options of an asset with one encoder's vectors."""
 
     description: str
     group: str
@@ -67,7 +70,7 @@ class EncoderOptions(TypedDict):
 
 
 def encoder_options(name: str, group: str, version: str, description: str) -> EncoderOptions:
-    """Options of an asset as this encoder makes it; as the profile's first does where none is named."""
+    """Options of an asset made with this encoder; with the profile's first if ``name`` is empty."""
     settings = profiles.load().encoders[name] if name else None
     return {
         "description": f"{description}{f' by {name}' if name else ''}.",

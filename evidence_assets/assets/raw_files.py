@@ -1,4 +1,4 @@
-"""Raw inputs: an asset that looks at a user's files and knows when they have changed; and the sample world, copied."""
+"""Raw inputs: assets that hash the user's files, and the copied sample world."""
 
 from importlib import resources
 from pathlib import Path
@@ -19,55 +19,52 @@ from evidence_assets.lake.store import Lake
 
 
 def raw_assets(
-    stated: declared_benchmarks.FromRaw, key: str, below_raw: list[str], wanted: str = ""
+    declaration: declared_benchmarks.FromRaw, key: str, raw_paths: list[str], contents: str = ""
 ) -> tuple[str, list[dg.AssetsDefinition]]:
-    """Key of the raw asset that the declared files belong to, and that asset where it is its own.
+    """The key of the raw asset of declared files, and the asset unless another declaration defines it.
 
-    Raises BadInput where a declaration leads out of the lake's ``raw`` folder.
+    Raises BadInput if a path leads out of the lake's ``raw`` folder.
     """
-    for name in below_raw:
+    for name in raw_paths:
         check_raw_name(name, key)
-    if stated.source:
-        return stated.source, []
-    return key, [raw_asset(key, below_raw, wanted or stated.holds)]
+    if declaration.source:
+        return declaration.source, []
+    return key, [raw_asset(key, raw_paths, contents or declaration.holds)]
 
 
 class RawFiles(declared_benchmarks.RawFiles, dg.Component, dg.Resolvable):
-    """Makes ``raw/<name>``."""
+    """``raw/<name>``: files below the lake's ``raw``."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        _, made = raw_assets(self, f"raw/{self.name}", list(self.paths))
-        return dg.Definitions(assets=made if self.runs_in() and is_loaded(self.presets) else [])
+        _, assets = raw_assets(self, f"raw/{self.name}", list(self.paths))
+        return dg.Definitions(assets=assets if self.runs_in() and is_loaded(self.presets) else [])
 
 
-def raw_asset(key: str, below_raw: list[str], wanted: str = "") -> dg.AssetsDefinition:
-    """An asset whose data version is the content of files or folders below the lake's ``raw``; ``wanted`` describes
-    them where they are missing.
+def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDefinition:
+    """An asset whose data version is the hash of files or folders below the lake's ``raw``.
 
-    Materialize it after changing them: what was made of them is then stale, and nothing is where they are the same.
+    Materialize it after changing them; downstream assets become stale only if the content differs. ``contents``
+    describes missing files in the error.
     """
 
-    def look(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+    def hash_files(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
         folder = lake.root / "raw"
         files: list[Path] = []
-        for name in below_raw:
-            place = lake.raw_path(name)
-            if not place.exists():
-                expected = f"; it should hold {wanted}" if wanted else ""
-                raise BadInput(f"is not there: put the file or folder in this place{expected}", file=place)
-            files += [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
+        for name in raw_paths:
+            path = lake.raw_path(name)
+            if not path.exists():
+                expected = f" ({contents})" if contents else ""
+                raise BadInput(f"does not exist: put the file or folder there{expected}", file=path)
+            files += [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
         version = content_id([(str(path.relative_to(folder)), file_id(path)) for path in files])
         return version, {"files": len(files), "bytes": sum(path.stat().st_size for path in files)}
 
-    said = f"Raw input: {', '.join(below_raw)} below the lake's raw folder, known by its content."
-    return files_asset(key, look, description=said, group="raw", code_version="1", kinds=("file",))
+    description = f"Raw input: {', '.join(raw_paths)} below the lake's raw folder; its data version is a content hash."
+    return files_asset(key, hash_files, description=description, group="raw", code_version="1", kinds=("file",))
 
 
 def copy_sample(size: str, folder: Path) -> list[str]:
-    """Copy the packaged files of this size, each whole or not at all; returns their names in order.
-
-    Other files in the folder stay.
-    """
+    """Copy the packaged files of this size atomically; returns their sorted names. Other files stay."""
     with resources.as_file(resources.files("evidence_assets") / "sample" / size) as packaged:
         names = sorted(path.relative_to(packaged).as_posix() for path in packaged.rglob("*") if path.is_file())
         for name in names:
@@ -77,15 +74,15 @@ def copy_sample(size: str, folder: Path) -> list[str]:
 
 
 class Sample(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``raw/sample``."""
+    """``raw/sample``: the packaged sample world."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        def copy(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+        def copy(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
             folder = lake.raw_path("sample")
             names = copy_sample(profiles.load().sample, folder)
             version = content_id([(name, file_id(folder / name)) for name in names])
             return version, {"files": len(names), "bytes": sum((folder / name).stat().st_size for name in names)}
 
-        about = "The sample world: articles, tables, questions, graphs and seeds, written from this project's facts."
+        about = "The sample world: articles, tables, questions, graphs and seeds, generated from this project's facts."
         sample = files_asset("raw/sample", copy, description=about, group="raw", code_version="1", kinds=("python",))
         return dg.Definitions(assets=[sample])

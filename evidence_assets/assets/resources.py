@@ -1,4 +1,4 @@
-"""The lake as a resource, and where steps run: processes of this machine or jobs of a Ray cluster."""
+"""The lake as a Dagster resource, and step placement: local processes or Ray jobs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from evidence_assets.profiles import StepResources
 from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
 
 MAX_STEP_RESTARTS = 2
-"""Times that a step begins again whose machine is gone."""
+"""Restarts of a step whose machine was lost."""
 STEP_VARIABLE = "DAGSTER_RUN_STEP_KEY"
-"""What a Ray job has in its environment that is a step."""
+"""Environment variable that Dagster sets in the Ray job of a step."""
 
 
 def _on_ray() -> bool:
@@ -27,7 +27,7 @@ def _on_ray() -> bool:
 
 
 def _is_job() -> bool:
-    """Whether this process is a step that works as a Ray job."""
+    """Whether this process is the Ray job of a step."""
     return _on_ray() and STEP_VARIABLE in os.environ
 
 
@@ -37,12 +37,12 @@ def _needs(pool: str | None) -> StepResources:
 
 
 def _ray_options(needs: StepResources) -> dict[str, float | int]:
-    """What is asked of Ray, in the words of a task or an actor."""
+    """Resource options of a Ray task or actor."""
     return {"num_cpus": needs.cpus, "num_gpus": needs.gpus, "memory": profiles.parse_bytes(needs.memory)}
 
 
 class StepOptions(TypedDict, total=False):
-    """Arguments of an asset or a check."""
+    """Placement arguments of an asset or a check."""
 
     pool: str
     op_tags: Mapping[str, Any]
@@ -50,37 +50,37 @@ class StepOptions(TypedDict, total=False):
 
 
 def step_options(pool: str | None = None, *, hands_out: bool = False) -> StepOptions:
-    """Placement options for a step; one that ``hands_out`` its work to actors holds no processor or card itself."""
+    """Placement options for a step; one that ``hands_out`` its work to actors reserves no CPU or GPU itself."""
     options: StepOptions = {"pool": pool} if pool else {}
     if not _on_ray():
         return options
     ray_config = _ray_options(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
     options["op_tags"] = {"dagster-ray/config": {name: value for name, value in ray_config.items() if value}}
     if not _is_job():
-        # only the process that watches over steps begins one again
+        # only the run's process retries; a retry inside the job would nest
         options["retry_policy"] = dg.RetryPolicy(max_retries=MAX_STEP_RESTARTS)
     return options
 
 
 def executor() -> dg.ExecutorDefinition | None:
-    """What carries the steps of a run out; Dagster's own where none is given."""
+    """The executor of a run's steps; None for Dagster's default."""
     if not _on_ray():
         return None
     try:
         from dagster_ray import ray_executor
     except ImportError as error:
-        raise BadInput("executor: ray needs packages: pip install 'evidence-assets[ray]'") from error
+        raise BadInput("executor: ray needs extra packages: pip install 'evidence-assets[ray]'") from error
     executor: dg.ExecutorDefinition = ray_executor
     return executor
 
 
 def block_mapper() -> OverBlocks:
-    """How blocks of texts are encoded: one after another here, or in a Ray job by actors wherever there is room."""
+    """Maps an encoder over blocks of texts: in this process, or by Ray actors if the step is a Ray job."""
     return _map_on_actors if _is_job() else map
 
 
 class _EncoderActor:
-    """Encodes blocks; the model is loaded with the first."""
+    """A Ray actor that encodes blocks and loads the model with the first."""
 
     def __init__(self, encode: EncodeBlock) -> None:
         self._encode = encode
@@ -90,7 +90,7 @@ class _EncoderActor:
 
 
 def _map_on_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator[Any]:
-    """The same blocks through a pipeline of Ray Data, in their order; those of a lost machine are encoded again."""
+    """Encode blocks with Ray Data, in order; blocks of a lost machine are encoded again."""
     import ray
     import ray.data
 
@@ -99,9 +99,9 @@ def _map_on_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator
         return
     ray.init(address="auto", ignore_reinit_error=True)
     ray.data.DataContext.get_current().execution_options.preserve_order = True
-    needs, there = _needs("gpu"), ray.cluster_resources()
-    room = [there.get(kind, 0) / asked for kind, asked in (("CPU", needs.cpus), ("GPU", needs.gpus)) if asked]
-    actors = min(len(rows), max(1, int(min(room, default=len(rows)))))
+    needs, resources = _needs("gpu"), ray.cluster_resources()
+    capacities = [resources.get(kind, 0) / n for kind, n in (("CPU", needs.cpus), ("GPU", needs.gpus)) if n]
+    actors = min(len(rows), max(1, int(min(capacities, default=len(rows)))))
     data = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
         _EncoderActor,
         fn_constructor_args=(encode,),
@@ -113,9 +113,7 @@ def _map_on_actors(encode: EncodeBlock, blocks: Iterable[list[str]]) -> Iterator
 
 
 def set_pool_limits(instance: dg.DagsterInstance) -> dict[str, int]:
-    """Let an instance run as many steps at once as the profile allows, whatever runs they are of; the
-    limits by pool.
-    """
+    """Apply the profile's pool limits to an instance, across all its runs; returns them."""
     limits = profiles.load().pools.model_dump()
     for pool, limit in limits.items():
         instance.event_log_storage.set_concurrency_slots(pool, limit)
@@ -123,23 +121,23 @@ def set_pool_limits(instance: dg.DagsterInstance) -> dict[str, int]:
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The lake: a folder, found as the command line finds it where none is named."""
+    """The lake; without ``root``, the same folder that the command line uses."""
 
     root: str = ""
 
     def open(self) -> Lake:
-        """The lake, made where there is none, with this profile's shard counts frozen into it."""
+        """The lake; a new one gets this profile's shard counts for good."""
         shards = profiles.load().shards
         return Lake.create(self.root or find_lake(), question_shards=shards.questions, corpus_shards=shards.corpus)
 
 
 def asset_name(key: dg.AssetKey) -> str:
-    """Asset key as the lake writes it."""
+    """The asset's key as the lake writes it, with slashes."""
     return "/".join(key.path)
 
 
 class Resources(dg.Component, dg.Model, dg.Resolvable):
-    """The lake, and what carries steps out."""
+    """The lake resource and the executor."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         return dg.Definitions(resources={"lake": LakeResource()}, executor=executor())

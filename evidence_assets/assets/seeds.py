@@ -1,6 +1,6 @@
-"""Seed files: the folder, its partitions (one for each file), and the seeds of each relation as assets.
+"""Seed files as assets: the folder, one partition per file, and the seeds of each relation.
 
-A file that cannot be read keeps its partition and rows and is reported; a deleted one takes them along.
+An unreadable file is reported and keeps its partition and rows; deleting a file deletes them.
 """
 
 import json
@@ -32,20 +32,20 @@ RELATIONS = dg.DynamicPartitionsDefinition(name="relations")
 SEEDS = dg.AssetKey(["knowledge", "seeds"])
 SEED_FOLDER = dg.AssetKey(["raw", "seeds"])
 MAX_RELATIONS = 64
-"""Relations that one lake may hold: what merges them reads all, and Dagster stops tracking staleness at 100."""
+"""Maximum relations per lake: merged assets read all, and Dagster tracks staleness only below 100 partitions."""
 MAX_ATTEMPTS = 3
-"""Times that the same content is asked for before it is left to people."""
+"""Maximum run requests for the same content."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _COPIED_NAMES_FILE = ".placed.json"
 _FILE, _CHANGE = "evidence/seed_file", "evidence/seed_change"
 _RELATION_TABLES = ("relation_seeds", "prompts")
-"""Tables that only assets partitioned by relation write."""
+"""Tables that are partitioned by relation."""
 
 
 @dataclass(frozen=True)
 class SeedFiles:
-    """Relations by partition, errors, and every partition whose file is there."""
+    """Relations by partition, errors, and the partitions with a file."""
 
     relations: dict[str, Relation]
     errors: tuple[BadInput, ...]
@@ -53,12 +53,12 @@ class SeedFiles:
 
     @property
     def state(self) -> str:
-        """Changes when a file comes or goes, or when what is wrong with one changes."""
+        """Changes when a file is added or deleted, or when an error changes."""
         return content_id(self.present, [str(error) for error in self.errors])
 
 
 def read_seeds(lake: Lake) -> SeedFiles:
-    """Read every seed file; those of the sample and of the packaged collections are put into place before."""
+    """Copy the sample's and the collections' seed files to the lake if they are new, then read all seed files."""
     harvesting = profiles.load().harvesting
     seeds_folder = lake.raw_path("seeds")
     seeds_folder.mkdir(parents=True, exist_ok=True)
@@ -72,10 +72,14 @@ def read_seeds(lake: Lake) -> SeedFiles:
     for relation in folder_contents.relations:
         path = folder_contents.files[relation.id]
         if not _NAME.fullmatch(path.stem):
-            errors.append(BadInput("the file's name may hold only letters, digits, '_', '-', '+' and '.'", file=path))
+            errors.append(
+                BadInput(
+                    "the file's name may have only letters, digits, '_', '-', '+' and '.': rename the file", file=path
+                )
+            )
         elif len(relations) == MAX_RELATIONS:
             errors.append(
-                BadInput(f"a lake holds at most {MAX_RELATIONS} relations; use another lake for more", file=path)
+                BadInput(f"a lake can have at most {MAX_RELATIONS} relations: use another lake for more", file=path)
             )
         else:
             relations[path.stem] = relation
@@ -84,7 +88,7 @@ def read_seeds(lake: Lake) -> SeedFiles:
 
 
 def _copy_new_files(rendered: Path, target: Path, names: Iterable[str]) -> None:
-    """Copy these of the files, each once in the life of the lake: edits and deletions of the user's stay."""
+    """Copy these files once in the lake's lifetime, so that the user's edits and deletions stay."""
     state = target / _COPIED_NAMES_FILE
     placed = set(json.loads(state.read_text())) if state.exists() else set()
     new = [name for name in names if name not in placed and (rendered / f"{name}.yaml").exists()]
@@ -99,19 +103,19 @@ def _copy_new_files(rendered: Path, target: Path, names: Iterable[str]) -> None:
 
 
 def sync_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
-    """Add partitions of new files, and remove those of deleted files with their rows; returns the removed ones.
+    """Add partitions of new files and delete those of deleted files with their rows; returns the deleted ones.
 
-    Every asset that had rows there records that it has none, so that a file that comes back is harvested again.
+    Each asset with such rows reports a retired materialization, so that a restored file is harvested again.
     """
     name = str(RELATIONS.name)
     if new := sorted(set(files.relations) - set(instance.get_dynamic_partitions(name))):
         instance.add_dynamic_partitions(name, new)
-    gone = find_retired_partitions(files, lake, instance)
+    retired_partitions = find_retired_partitions(files, lake, instance)
     owners = {asset for table, asset in lake.assets() if table in _RELATION_TABLES}
-    # the seeds first: what is retired after them does not take their end for a change that it has to follow
+    # Seeds first: assets retired later must not look stale because of them.
     for asset in sorted(owners, key=lambda name: (name != "/".join(SEEDS.path), name)):
         key = dg.AssetKey(asset.split("/"))
-        for partition in gone:
+        for partition in retired_partitions:
             for table in TABLES:
                 lake.delete(table, asset, partition)
             if instance.get_latest_data_version_record(key, partition_key=partition) is not None:
@@ -119,26 +123,26 @@ def sync_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) 
                     dg.AssetMaterialization(
                         key,
                         partition=partition,
-                        description="Retired: its seed file is gone.",
+                        description="Retired: its seed file was deleted.",
                         tags={DATA_VERSION: "retired"},
                     )
                 )
-    for partition in gone:
+    for partition in retired_partitions:
         instance.delete_dynamic_partition(name, partition)
-    return gone
+    return retired_partitions
 
 
 def find_retired_partitions(files: SeedFiles, lake: Lake, instance: dg.DagsterInstance) -> list[str]:
-    """Partitions, or rows of them, whose file is gone."""
-    known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
-    known |= {path.stem for table in _RELATION_TABLES for path in lake.files(table)}
-    return sorted(known - set(files.present))
+    """Partitions (or their rows) whose file was deleted."""
+    partitions = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
+    partitions |= {path.stem for table in _RELATION_TABLES for path in lake.files(table)}
+    return sorted(partitions - set(files.present))
 
 
 def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg.RunRequest], list[str]]:
-    """Runs for the relations whose content is not what was materialized last, and the partitions to add.
+    """Runs for relations whose content changed since their last materialization, and partitions to add.
 
-    While a requested run is on its way, nothing more is requested for the same file.
+    Requests nothing for a file whose last requested run is unfinished.
     """
     files = read_seeds(lake)
     run_requests: list[dg.RunRequest] = []
@@ -148,19 +152,21 @@ def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg
             run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
     _, event = _last_materialization(instance, SEED_FOLDER)
     if files.present or event:
-        gone = find_retired_partitions(files, lake, instance)
-        if gone or _last_folder_state(instance) != files.state:
-            run_requests += _request_run(instance, SEED_FOLDER, None, f"{files.state}:{content_id(gone)}:{event}")
-    known = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
-    return run_requests, sorted(set(files.relations) - known)
+        retired_partitions = find_retired_partitions(files, lake, instance)
+        if retired_partitions or _last_folder_state(instance) != files.state:
+            run_requests += _request_run(
+                instance, SEED_FOLDER, None, f"{files.state}:{content_id(retired_partitions)}:{event}"
+            )
+    existing_partitions = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
+    return run_requests, sorted(set(files.relations) - existing_partitions)
 
 
 def _request_run(
     instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str
 ) -> list[dg.RunRequest]:
-    """One request for a change, unless it is under way or failed so often that only a person can help.
+    """A run request for a change, unless a run is unfinished or MAX_ATTEMPTS runs failed.
 
-    The change names the content and the event that it replaces, so that content that comes back is requested again.
+    ``change`` identifies the content and the event that it replaces, so that restored content is requested again.
     """
     file = f"{key.path[0]}:{partition or ''}"
     runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
@@ -174,7 +180,7 @@ def _request_run(
 def _last_materialization(
     instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None
 ) -> tuple[str, int]:
-    """Data version and event number of what was materialized last; ("", 0) where nothing was."""
+    """Data version and event id of the latest materialization; ("", 0) if there is none."""
     record = instance.get_latest_data_version_record(key, partition_key=partition)
     if record is None or record.asset_materialization is None:
         return "", 0
@@ -189,7 +195,7 @@ def _last_folder_state(instance: dg.DagsterInstance) -> str:
 
 @dg.asset(
     key=SEED_FOLDER,
-    description="The folder of seed files, one relation each: which are there, and what is wrong with any.",
+    description="Folder of seed files, one file per relation.",
     group_name="raw",
     owners=[OWNER],
     kinds={"yaml"},
@@ -197,16 +203,16 @@ def _last_folder_state(instance: dg.DagsterInstance) -> str:
     deps=[["raw", "sample"]],
 )
 def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
-    opened = lake.open()
-    files = read_seeds(opened)
-    gone = sync_partitions(files, opened, context.instance)
+    opened_lake = lake.open()
+    files = read_seeds(opened_lake)
+    retired_partitions = sync_partitions(files, opened_lake, context.instance)
     return dg.MaterializeResult(
-        # which files are there, not what they say: a change of one must not touch the others
+        # Hashes names, not contents: a change to one file must not make the others stale.
         data_version=dg.DataVersion(content_id(files.present)),
         metadata={
             "state": files.state,
             "relations": len(files.relations),
-            "retired": ", ".join(gone) or "none",
+            "retired": ", ".join(retired_partitions) or "none",
         },
     )
 
@@ -214,14 +220,14 @@ def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Mat
 @dg.asset_check(
     asset=SEED_FOLDER,
     name="seed_files",
-    description="Every seed file can be read; what cannot is named by file, line and field.",
+    description="Every seed file is valid; errors name file, line and field.",
 )
 def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
     files = read_seeds(lake.open())
-    wrong = [str(error) for error in files.errors]
+    problems = [str(error) for error in files.errors]
     return dg.AssetCheckResult(
-        passed=not wrong,
-        metadata={"relations": len(files.relations), "wrong": dg.MetadataValue.md("\n".join(wrong) or "nothing")},
+        passed=not problems,
+        metadata={"relations": len(files.relations), "wrong": dg.MetadataValue.md("\n".join(problems) or "nothing")},
     )
 
 
@@ -233,14 +239,14 @@ def _make_seeds(step: StageContext) -> StageOutput:
     for error in files.errors:
         if error.file is not None and str(error.file).rpartition("/")[2].rpartition(".")[0] == step.partition:
             raise error
-    raise dg.Failure(f"there is no seed file {step.partition}.yaml (any more)", allow_retries=False)
+    raise dg.Failure(f"the seed file {step.partition}.yaml does not exist or was deleted", allow_retries=False)
 
 
 class Seeds(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``raw/seeds`` and ``relation_seeds``, and follows what changes, their folder included."""
+    """``raw/seeds`` and ``relation_seeds``, with the sensors that re-materialize stale assets."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        from evidence_assets.assets.change_sensors import (  # they look at seed files themselves
+        from evidence_assets.assets.change_sensors import (  # it imports this module
             follow_apart,
             follow_data,
         )
@@ -249,20 +255,20 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
             "/".join(SEEDS.path),
             "relation_seeds",
             _make_seeds,
-            description="Prompt and seed pairs of each relation, as its file states them.",
+            description="Prompt and seed pairs of each relation, from its file.",
             group="seeds",
             code_version="1",
             partitions=RELATIONS,
             kinds=("parquet", "yaml"),
         )
         merged = profiles.load().harvesting.collections
-        compared = [
-            raw_asset(one.key, list(one.paths), one.holds)
-            for one in load_references().values()
-            if one.collection in merged
+        reference_files = [
+            raw_asset(reference.key, list(reference.paths), reference.holds)
+            for reference in load_references().values()
+            if reference.collection in merged
         ]
         return dg.Definitions(
-            assets=[seed_folder, seeds, *compared],
+            assets=[seed_folder, seeds, *reference_files],
             asset_checks=[seed_files_check, table_check(seeds)],
             sensors=[follow_data, follow_apart],
         )

@@ -1,4 +1,4 @@
-"""The systems: the assets of all variants, from evidence to scores, made of the stages that each states."""
+"""Components for the systems: assets of all variants, from evidence to scores, built from their stages."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None
 
 
 def deps_of(reads: Sequence[Read]) -> list[dg.AssetDep]:
-    """The dependencies that reading these assets comes to."""
+    """Dagster dependencies for these reads."""
     over: dict[str, dg.PartitionMapping | None] = {"same": None, "every": ALL_PARTITIONS, "benchmark": BY_BENCHMARK}
-    return [dep(read.key, over[read.over]) for read in reads]
+    return [dep(each.key, over[each.over]) for each in reads]
 
 
 def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinition:
@@ -63,7 +63,7 @@ def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinit
 
 
 def variant_defs(variant: Variant) -> dg.Definitions:
-    """The assets of one variant, with all models that it is crossed with, and their checks."""
+    """Assets and checks of one variant with all its models."""
     tags = {f"{PRESET_TAG}{name}": "" for name in variant.presets}
     assets, checks = [], []
     for stage in all_stages(systems.load(variant.system), variant):
@@ -76,30 +76,30 @@ def variant_defs(variant: Variant) -> dg.Definitions:
 
 
 class Systems(dg.Component, dg.Model, dg.Resolvable):
-    """Makes the assets of every loaded variant of every system, see ``systems/<name>/variants.yaml``."""
+    """The assets of every loaded variant of every system (``systems/<name>/variants.yaml``)."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        loaded = []
+        definitions = []
         for variant in variants():
-            # A mistake in a variant that is not opted in is reported all the same.
+            # Validates variants that are not opted in, too.
             systems.load(variant.system).method_of(variant).settings_of(variant)
             if variant.words != PACKAGED_PROMPTS:
                 variant.words.check(systems.load_templates())
             if variant.loaded:
-                loaded.append(variant_defs(variant))
-        return dg.Definitions.merge(*loaded) if loaded else dg.Definitions()
+                definitions.append(variant_defs(variant))
+        return dg.Definitions.merge(*definitions) if definitions else dg.Definitions()
 
 
 def score_stages() -> list[Stage]:
-    """The scores of every loaded variant: of questions by benchmark, of harvests as a whole."""
-    every = (stage for v in variants() if v.loaded for stage in all_stages(systems.load(v.system), v))
-    return sorted((stage for stage in every if stage.table == "scores"), key=lambda stage: stage.key)
+    """The score stages of every loaded variant."""
+    stages = (stage for v in variants() if v.loaded for stage in all_stages(systems.load(v.system), v))
+    return sorted((stage for stage in stages if stage.table == "scores"), key=lambda stage: stage.key)
 
 
-def _build_scoreboard(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
+def _build_scoreboard(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
     cells = build_cells(find_cell_sources())
-    figures = cell_rows(cells)
-    lake.write(SCOREBOARD, "", {"published_figures": figures})
+    rows = cell_rows(cells)
+    lake.write(SCOREBOARD, "", {"published_figures": rows})
     with connect(lake.root, memory=None) as connection:
         filled = sum(cell.filled for cell in add_scores(cells, load_scores(connection, cells)))
         images = plots.draw(connection)
@@ -107,16 +107,16 @@ def _build_scoreboard(lake: Lake, say: Say) -> tuple[str, dict[str, Any]]:
     with replacing_folder(folder) as temporary:
         for name, image in images.items():
             (temporary / name).write_bytes(image)
-    shown: dict[str, Any] = {"folder": dg.MetadataValue.path(str(folder)), "printed": len(cells), "filled": filled}
-    shown["fillable"] = sum(cell.fillable for cell in cells)
+    metadata: dict[str, Any] = {"folder": dg.MetadataValue.path(str(folder)), "printed": len(cells), "filled": filled}
+    metadata["fillable"] = sum(cell.fillable for cell in cells)
     for name, image in images.items():
         encoded = base64.b64encode(image).decode()
-        shown[name.removesuffix(".png")] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{encoded})")
-    return content_id(figures, {name: image.hex() for name, image in images.items()}), shown
+        metadata[name.removesuffix(".png")] = dg.MetadataValue.md(f"![{name}](data:image/png;base64,{encoded})")
+    return content_id(rows, {name: image.hex() for name, image in images.items()}), metadata
 
 
 class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
-    """Makes ``report/scoreboard``."""
+    """``report/scoreboard``: plots and published figures."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         scoreboard = files_asset(
@@ -125,8 +125,8 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
             group="scores",
             code_version="7",
             description=(
-                "Plots of every variant's accuracy beside the printed figure and by confidence; and published_figures: "
-                "what would fill each printed cell, or why nothing can."
+                "Plots of each variant's accuracy, with the printed figure and by confidence, and published_figures: "
+                "the variants that fill each printed cell, or the reason why none can."
             ),
             deps=[dep(stage.key, ALL_PARTITIONS if stage.partitions else None) for stage in score_stages()],
         )

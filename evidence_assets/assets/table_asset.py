@@ -1,6 +1,6 @@
-"""What every asset that makes rows has in common: keys, metadata, previews, data versions, reuse and its check.
+"""Common parts of table assets: keys, metadata, previews, data versions, row reuse and the check.
 
-A component gives the function that makes the rows; this module adds everything that Dagster needs.
+A component passes the function that returns rows; this module adds what Dagster needs.
 """
 
 import time
@@ -25,12 +25,12 @@ from evidence_assets.reasoning.model_calls import Usage
 OWNER = "team:evidence"
 PREVIEW_ROWS = 5
 MAX_RETRIES, FIRST_RETRY_DELAY_S = 3, 30.0
-"""Retries of a step whose model may be there soon, and seconds before the first; doubled each time."""
+"""Retries of a step whose model is unavailable, and seconds before the first; the delay doubles each time."""
 FAIL_FAST_TAG = "evidence/at_once"
-"""Tag of runs that somebody waits for at a terminal: they fail immediately instead of retrying."""
+"""Tag of runs started at a terminal: they fail immediately instead of retrying."""
 PREVIEW_WIDTH = 160
 HISTORY_TABLES = {"evidence", "chains", "predictions", "triples", "scores"}
-"""Tables whose rows a later reader compares between runs; vectors and chunks are too many and tell a person nothing."""
+"""Tables with a row history for `evidence diff`; chunks and vectors are too large."""
 
 
 def _format_preview_cell(value: Any) -> str:
@@ -40,7 +40,7 @@ def _format_preview_cell(value: Any) -> str:
 
 
 def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
-    """The first rows as a Markdown table; cell text is escaped and cut for display only."""
+    """The first rows as a Markdown table, with escaped and shortened cells."""
     names = [name for name in rows.column_names if name != "vector"]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     for row in decode_columns(rows.slice(0, PREVIEW_ROWS)).to_pylist():
@@ -49,7 +49,7 @@ def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
 
 
 def column_schema(table: str) -> dg.TableSchema:
-    """Dagster's view of a table's declared columns."""
+    """The table's declared columns for Dagster."""
     return dg.TableSchema(
         [
             dg.TableColumn(c.name, str(c.type), c.description, dg.TableColumnConstraints(nullable=c.nullable))
@@ -59,7 +59,7 @@ def column_schema(table: str) -> dg.TableSchema:
 
 
 class AssetOptions(TypedDict, total=False):
-    """Options of an asset besides its key and its function."""
+    """Options of an asset."""
 
     description: Required[str]
     group: Required[str]
@@ -72,8 +72,10 @@ class AssetOptions(TypedDict, total=False):
     tags: Mapping[str, str]
 
 
-def _asset(key: str, options: AssetOptions, **more: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """``dg.asset`` with these options."""
+def _asset(
+    key: str, options: AssetOptions, **extra_arguments: Any
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """The decorator ``dg.asset`` with these options."""
     decorator: Callable[[Callable[..., Any]], dg.AssetsDefinition] = dg.asset(
         key=key.split("/"),
         description=options["description"],
@@ -85,7 +87,7 @@ def _asset(key: str, options: AssetOptions, **more: Any) -> Callable[[Callable[.
         partitions_def=options.get("partitions"),
         tags=dict(options.get("tags", {})),
         **step_options(options.get("pool"), hands_out=options.get("hands_out", False)),
-        **more,
+        **extra_arguments,
     )
     return decorator
 
@@ -96,16 +98,16 @@ def table_asset(
     make: Callable[[StageContext], StageOutput],
     **options: Unpack[AssetOptions],
 ) -> dg.AssetsDefinition:
-    """An asset that makes rows of ``table`` by calling ``make`` once a partition.
+    """An asset whose rows of ``table`` come from calling ``make`` once per partition.
 
-    The data version is the content hash of the rows, so that the same rows leave everything downstream fresh.
+    The data version is the rows' content hash, so that unchanged rows leave downstream assets fresh.
     """
 
     metadata = {"table": table, "dagster/column_schema": column_schema(table)}
 
     @_asset(key, options, metadata=metadata)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
-        started = time.monotonic()
+        start = time.monotonic()
         partition = str(context.partition_key) if context.has_partition_key else ""
         name = asset_name(context.asset_key)
         step = StageContext(lake.open(), table, name, partition, context.log.info, context.log.warning)
@@ -114,29 +116,30 @@ def table_asset(
         except TemporarilyUnavailable as error:
             if context.retry_number >= MAX_RETRIES or FAIL_FAST_TAG in context.run.tags:
                 raise
-            wait = FIRST_RETRY_DELAY_S * 2**context.retry_number
-            context.log.warning(f"{error}; tried again in {wait:.0f} s")
-            raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=wait) from error
-        rows = output.rows = prepare_rows(table, output.rows)  # what it was made of is let go
+            delay = FIRST_RETRY_DELAY_S * 2**context.retry_number
+            context.log.warning(f"{error}; retrying in {delay:.0f} s")
+            raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from error
+        rows = output.rows = prepare_rows(table, output.rows)  # frees the unprepared rows
         tables = {table: rows, **{name: prepare_rows(name, beside) for name, beside in output.beside.items()}}
         if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
             tables["models"] = prepare_rows("models", list(models.values()))
         if output.lineage is not None:
             tables["lineage_edges"] = prepare_rows("lineage_edges", output.lineage)
-        elapsed = time.monotonic() - started
-        numbers: dict[str, Any] = {"preview": preview(rows), "seconds": round(elapsed, 2)}
+        elapsed = time.monotonic() - start
+        metadata_values: dict[str, Any] = {"preview": preview(rows), "seconds": round(elapsed, 2)}
         if output.reused is not None:
-            numbers |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
-            numbers |= pace_metadata(rows, output.reused, elapsed)
-        numbers |= Usage.metadata(model.usage for model in step.asked)
-        written = step.lake.write(step.asset, step.partition, tables)[table]
+            metadata_values |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
+            metadata_values |= pace_metadata(rows, output.reused, elapsed)
+        metadata_values |= Usage.metadata(model.usage for model in step.asked)
+        file = step.lake.write(step.asset, step.partition, tables)[table]
         if table in HISTORY_TABLES:
             history = history_rows(table, rows, context.run.run_id, step.asset, step.partition)
             step.lake.record_history(context.run.run_id, step.asset, step.partition, history)
-        numbers |= {"dagster/row_count": written.rows, "dagster/uri": step.lake.uri(written.path)}
-        numbers |= {"bytes": written.bytes, "file_changed": written.changed}
+        metadata_values |= {"dagster/row_count": file.rows, "dagster/uri": step.lake.uri(file.path)}
+        metadata_values |= {"bytes": file.bytes, "file_changed": file.changed}
         return dg.MaterializeResult(
-            data_version=dg.DataVersion(output.version or version_of(rows)), metadata={**numbers, **output.metadata}
+            data_version=dg.DataVersion(output.version or version_of(rows)),
+            metadata={**metadata_values, **output.metadata},
         )
 
     return materialize
@@ -145,7 +148,7 @@ def table_asset(
 def files_asset(
     key: str, make: Callable[[Lake, Say], tuple[str, Mapping[str, Any]]], **options: Unpack[AssetOptions]
 ) -> dg.AssetsDefinition:
-    """An asset that is files and not rows: ``make`` returns its data version and its metadata."""
+    """An asset of files, not rows: ``make`` returns its data version and metadata."""
 
     @_asset(key, options)
     def materialize(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.MaterializeResult[Any]:
@@ -156,19 +159,19 @@ def files_asset(
 
 
 def dep(key: str, mapping: dg.PartitionMapping | None = None) -> dg.AssetDep:
-    """A dependency on an asset by its key as text."""
+    """A dependency on the asset with this key, written with slashes."""
     return dg.AssetDep(key.split("/"), partition_mapping=mapping)
 
 
 def table_check(
     asset: dg.AssetsDefinition,
-    extra: Callable[[pl.DataFrame], list[str]] | None = None,
-    against: Callable[[pl.DataFrame, Lake], list[str]] | None = None,
+    row_check: Callable[[pl.DataFrame], list[str]] | None = None,
+    lake_check: Callable[[pl.DataFrame, Lake], list[str]] | None = None,
 ) -> dg.AssetChecksDefinition:
-    """The blocking check of every table asset: the stored file keeps the promises of its schema and lineage.
+    """The blocking check of every table asset: schema, unique sorted keys and valid lineage.
 
-    It reads the file block by block: declared columns and types, unique keys, sorted rows, and no lineage parent that
-    is absent or of another version. ``extra`` and ``against`` (the rest of the lake) return what else is wrong.
+    Reads the file block by block; every lineage parent must exist in the version used. ``row_check`` and
+    ``lake_check`` return further problems.
     """
     key = asset.key
     table = str(asset.metadata_by_key[key]["table"])
@@ -179,31 +182,34 @@ def table_check(
         blocking=True,
         partitions_def=asset.partitions_def,
         **step_options(),
-        description=f"Schema, unique keys and order of {table}; every lineage parent exists with the version used.",
+        description=f"{table} matches its schema; keys are unique and sorted; lineage parents have the version used.",
     )
-    def _sound(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
-        opened = lake.open()
+    def check_table(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
+        opened_lake = lake.open()
         partition = str(context.partition_key) if context.has_partition_key else ""
         name = asset_name(key)
-        path = opened.path(table, name, partition)
-        number, ordered = check_row_order(table, path) if path.exists() else (0, True)
-        wrong = [] if path.exists() else ["the partition's file is missing"]
-        wrong += [] if ordered else ["rows are not sorted by their key"]
-        lineage = opened.path("lineage_edges", name, partition)
+        path = opened_lake.path(table, name, partition)
+        n_rows, is_sorted = check_row_order(table, path) if path.exists() else (0, True)
+        problems = [] if path.exists() else ["the partition's file does not exist"]
+        problems += [] if is_sorted else ["rows are not sorted by their key"]
+        lineage = opened_lake.path("lineage_edges", name, partition)
         if lineage.exists():
-            with connect(opened.root, lazy=True, memory=None) as connection:
-                lost = find_dangling_edges(connection, lineage)
-            wrong += [
-                f"{edge['child_kind']} {edge['child_id']} rests on {edge['parent_kind']} {edge['parent_id']}, which "
+            with connect(opened_lake.root, lazy=True, memory=None) as connection:
+                broken_edges = find_dangling_edges(connection, lineage)
+            problems += [
+                f"{edge['child_kind']} {edge['child_id']} depends on {edge['parent_kind']} {edge['parent_id']}, which "
                 + ("has changed since" if edge["present"] else "does not exist")
-                for edge in lost
+                for edge in broken_edges
             ][:5]
-        if extra is not None or against is not None:
-            rows = opened.read(table, name, partition)
-            wrong += [*(extra(rows) if extra else []), *(against(rows, opened) if against else [])]
+        if row_check is not None or lake_check is not None:
+            rows = opened_lake.read(table, name, partition)
+            problems += [
+                *(row_check(rows) if row_check else []),
+                *(lake_check(rows, opened_lake) if lake_check else []),
+            ]
         return dg.AssetCheckResult(
-            passed=not wrong,
-            metadata={"rows": number, "wrong": dg.MetadataValue.md("\n".join(wrong) or "nothing")},
+            passed=not problems,
+            metadata={"rows": n_rows, "wrong": dg.MetadataValue.md("\n".join(problems) or "nothing")},
         )
 
-    return _sound
+    return check_table

@@ -210,7 +210,7 @@ class House:
         """Asset partitions that were made from other data than there is now."""
         records = InstanceRecords(self.repository, self.instance)
         with dg.partition_loading_context(dynamic_partitions_store=self.instance):
-            changed = [part for key in records.last for part, _ in records.changed(key)]
+            changed = [part for key in records.last_events for part, _ in records.find_stale(key)]
         return {("/".join(key.path), partition) for key, partition in changed}
 
     def last_metadata(self, name: str, partition: str | None = None) -> dict[str, Any]:

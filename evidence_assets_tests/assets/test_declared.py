@@ -45,8 +45,8 @@ def test_a_corpus_of_the_lake_is_loaded_and_known_without_dagster(place: Path) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("type: os.system\nattributes: {command: ls}\n", "cannot declare a 'system'"),
-        ("type: evidence_assets.assets.resources.Resources\n", "cannot declare a 'Resources'"),
+        ("type: os.system\nattributes: {command: ls}\n", "cannot declare the component 'system'"),
+        ("type: evidence_assets.assets.resources.Resources\n", "cannot declare the component 'Resources'"),
         ("type: evidence_assets.assets.benchmark.Benchmark\nattributes: {name: b, task: mcqa, corpus: none}\n", "none"),
     ],
 )

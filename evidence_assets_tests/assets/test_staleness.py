@@ -21,7 +21,7 @@ def changed(instance: dg.DagsterInstance) -> set[str]:
     """Asset partitions that the sensor knows to be made from other data than there is now."""
     records = InstanceRecords(defs().get_repository_def(), instance)
     with dg.partition_loading_context(dynamic_partitions_store=instance):
-        parts = [part for key in records.last for part, _ in records.changed(key)]
+        parts = [part for key in records.last_events for part, _ in records.find_stale(key)]
     return {f"{'/'.join(key.path)}[{partition}]" for key, partition in parts}
 
 

@@ -102,7 +102,7 @@ def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> No
 
 def test_a_graph_that_nothing_makes_is_refused_in_a_sentence() -> None:
     for stated, said in (
-        ({"graph": "nowhere"}, "graph: .*'nowhere', which is declared nowhere: declare a Graph or"),
+        ({"graph": "nowhere"}, "graph: .*'nowhere', which is not declared: declare a Graph or"),
         ({"corpus": "wikipedia"}, "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus"),
     ):
         with pytest.raises(BadInput, match=said):
