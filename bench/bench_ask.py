@@ -17,7 +17,7 @@ from pathlib import Path
 
 import evidence_assets
 from evidence_assets.benchmarks.corpora import portions
-from evidence_assets.experiment.corpus_building import make_corpus
+from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.lake.store import Lake
 
 COLD, WARM = 10.0, 2.0
@@ -72,7 +72,7 @@ def main() -> None:
             root = Path(temporary) / "data_lake"
             articles = Path(evidence_assets.__file__).parent / "sample" / "full" / "corpus" / "sample"
             made = Lake.create(root, question_shards=1, corpus_shards=1)
-            make_corpus(made, chosen.corpus, portions(articles), lambda text: None)
+            build_corpus(made, chosen.corpus, portions(articles), lambda text: None)
         runs = []
         for _ in range(chosen.starts):
             done = subprocess.run(

@@ -103,11 +103,11 @@ def each_shard(lake: Lake, table: str, part: str, make: Callable[[StageContext],
 
 
 def chunks(lake: Lake, source: Path) -> None:
-    each_shard(lake, "chunks", "chunks", lambda step: corpus_building.chunks(step, NAME, portions(source)))
+    each_shard(lake, "chunks", "chunks", lambda step: corpus_building.build_chunks(step, NAME, portions(source)))
 
 
 def embeddings(lake: Lake, source: Path) -> None:
-    each_shard(lake, "chunk_embeddings", "embeddings", lambda step: corpus_building.embeddings(step, NAME))
+    each_shard(lake, "chunk_embeddings", "embeddings", lambda step: corpus_building.build_embeddings(step, NAME))
 
 
 def index(lake: Lake, source: Path) -> dict[str, Any]:
@@ -118,11 +118,11 @@ def index(lake: Lake, source: Path) -> dict[str, Any]:
             return build(*arguments, **named)
 
     corpus_building.index_building.write = alone
-    return {**vars(corpus_building.index(lake, NAME)), "gained": built["gained"]}
+    return {**vars(corpus_building.build_index(lake, NAME)), "gained": built["gained"]}
 
 
 def tokens(lake: Lake, source: Path) -> None:
-    corpus_building.tokens_of(lake, NAME, "on_demand")
+    corpus_building.build_token_store(lake, NAME, "on_demand")
 
 
 STAGES: dict[str, Callable[[Lake, Path], Any]] = {
@@ -148,7 +148,7 @@ def opening(lake: Lake) -> dict[str, Any]:
 
 def asking(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
-    from evidence_assets.experiment.ad_hoc_questions import AskedStep, Source
+    from evidence_assets.experiment.ad_hoc_questions import AdHocContext, QuestionSource
     from evidence_assets.experiment.evidence.selection import Question
     from evidence_assets.systems.uscrake.selector import Settings
     from evidence_assets.systems.uscrake.system import SYSTEM
@@ -156,7 +156,7 @@ def asking(lake: Lake, size: int) -> dict[str, Any]:
     made: dict[str, Any] = {}
     texts = [Question(f"q{n}", "asked", "mcqa", text, options(n)) for n, text in enumerate(questions()[: ASKED[size]])]
     with measured(made):
-        step = AskedStep(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=Source(NAME))
+        step = AdHocContext(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=QuestionSource(NAME))
         selector = SYSTEM.methods["uscrake"].open(step, Settings(R=size, parts="chunks"))
         first, again = [], []
         for times in (first, again):

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.optimize import minimize
 
-from evidence_assets.experiment.scores.metrics import accuracy, by_confidence, calibration_error, paired_bootstrap
+from evidence_assets.experiment.scores.metrics import accuracy, calibration_error, order_by_confidence, paired_bootstrap
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.reasoning import extractive
@@ -139,7 +139,7 @@ def measured(name: str, questions: list[dict[str, Any]]) -> list[str]:
     common = max({q["gold"] for q in first}, key=[q["gold"] for q in first].count)
     right = [q["prediction"]["answer"] == q["labels"][q["gold"]] for q in half]
     sure = [q["prediction"]["confidence"] or 0.0 for q in half]
-    ordered = by_confidence(sure, right)
+    ordered = order_by_confidence(sure, right)
     supported = [r for q, r in zip(half, right, strict=True) if q["prediction"]["status"] == "answered"]
     baselines = {
         "longest": [int(np.argmax(q["length"])) == q["gold"] for q in half],

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.minilm import MiniLm
-from evidence_assets.experiment.evidence.question_concepts import NamedNodes, concepts_of
+from evidence_assets.experiment.evidence.question_concepts import LinkedPhrase, link_concepts
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
@@ -87,7 +87,7 @@ def names_of(rows: Sequence[dict[str, Any]], facts: Path) -> dict[tuple[str, str
 
 def concepts(
     question: Marked, names: dict[tuple[str, str], set[str]], encode: MiniLm
-) -> list[tuple[NamedNodes, set[str]]]:
+) -> list[tuple[LinkedPhrase, set[str]]]:
     """What the product finds a question to name, each with its Wikidata ids."""
     known = [key for key, writers in names.items() if writers != {question.question_id}]
     ids = {uri: number for number, uri in enumerate(dict.fromkeys(uri for _, uri in known))}
@@ -95,7 +95,7 @@ def concepts(
     near = NameVectors(Rows(encode.encode_sentences([name for name, _ in known])), encode.encode_sentences)
     graph = SimpleNamespace(linker=linker, vectors=SimpleNamespace(encode=encode.encode_sentences), near=near)
     asked = Question(question.question_id, "mintaka", "kgqa", question.text)
-    (found,) = concepts_of([asked], cast(KnowledgeGraph, graph))
+    (found,) = link_concepts([asked], cast(KnowledgeGraph, graph))
     uris = list(ids)
     return [(each, {uris[node] for node in each.nodes}) for each in found.concepts]
 

@@ -25,9 +25,9 @@ from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.benchmarks.readers import questions_of
 from evidence_assets.cli.ask import pick_clearest, select_variants
 from evidence_assets.experiment import ad_hoc_questions as asked
-from evidence_assets.experiment.ad_hoc_questions import Answered, Source
+from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
 from evidence_assets.experiment.scores.metrics import accuracy, exact_match
-from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.stages import build_stages
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning import short_answers
@@ -36,13 +36,18 @@ from evidence_assets.text.negation import asks_for_exception
 MARGINS = (0.01, 0.03, 0.06, 0.10)
 
 
-def ask(lake: Lake, text: str, source: Source) -> Answered:
+def ask(lake: Lake, text: str, source: QuestionSource) -> AdHocAnswer:
     """The first answer of the variants in turn, as the command has it."""
-    question = asked.question_of(text, (), source)
-    asked.store(lake, question)
+    question = asked.build_question(text, (), source)
+    asked.store_question(lake, question)
     made = (
-        asked.answer(
-            lake, question.question_id, question.task, source, stages(systems.load(v.system), v), lambda said: None
+        asked.answer_question(
+            lake,
+            question.question_id,
+            question.task,
+            source,
+            build_stages(systems.load(v.system), v),
+            lambda said: None,
         )
         for v in select_variants("graph", source, "", "")
     )
@@ -81,7 +86,7 @@ def main() -> None:
     ]
     every += [(("other, dev", "other, test")[n % 2], *one) for n, one in enumerate(on_other_things())]
     print("of               margin  split         answered  right  share right (95 %)    among them  what was said")
-    for source in (asked.source_in(lake, benchmark.corpus, ""), Source(benchmark.corpus)):
+    for source in (asked.resolve_source(lake, benchmark.corpus, ""), QuestionSource(benchmark.corpus)):
         for margin in chosen.margins if source.graph else chosen.margins[:1]:
             short_answers.TIE_MARGIN = margin
             with tempfile.TemporaryDirectory() as folder:

@@ -54,7 +54,7 @@ def test_what_is_said_of_the_papers_is_shown_by_tests_and_variants_that_are_ther
     assert len(claims) > 45
     for row in claims:
         assert held_by(row), f"no test stands with: {row}"
-    known = {variant.place for variant in variants()}
+    known = {variant.key for variant in variants()}
     families = "|".join({place.partition("/")[0] for place in known})
     unknown = set(re.findall(rf"`((?:{families})/\w+)`", text)) - known
     assert not unknown

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.benchmarks.json_streams import json_items
-from evidence_assets.experiment.scores.published_figures import Figure, PrintedAs, figure_for
+from evidence_assets.experiment.scores.published_figures import Figure, PublishedName, figure_for
 from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.harvest.triple_metrics import count_extracted_entities, diversity
 from evidence_assets.lake.errors import BadInput
@@ -45,7 +45,7 @@ class RecordedHarvest:
     def printed(self, metric: str) -> Figure | None:
         """What is printed for it, where its setting is a printed one."""
         variant = next((name for part, name in SETTINGS.items() if part in self.setting), "")
-        return figure_for(self.collection, PrintedAs("bertnet", variant), self.model, metric) if variant else None
+        return figure_for(self.collection, PublishedName("bertnet", variant), self.model, metric) if variant else None
 
 
 def read_recorded_harvests(folder: Path) -> list[RecordedHarvest]:

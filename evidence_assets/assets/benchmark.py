@@ -26,8 +26,8 @@ from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, BenchmarkPa
 from evidence_assets.benchmarks.readers import questions_of, tables_of
 from evidence_assets.benchmarks.records import QuestionRecord, question_rows, table_rows
 from evidence_assets.experiment.evidence.question_concepts import VERSION
-from evidence_assets.experiment.evidence.sources import make_subgraphs, source_reads
-from evidence_assets.experiment.stage import Read, StageContext, StageOutput
+from evidence_assets.experiment.evidence.sources import build_subgraphs, source_inputs
+from evidence_assets.experiment.stage import StageContext, StageInput, StageOutput
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import key_for_model
@@ -171,8 +171,8 @@ def _asset(name: str) -> dg.AssetsDefinition:
     return table_asset(
         key_for_model("subgraphs/mcqa", name),
         "subgraphs",
-        lambda step: make_subgraphs(with_encoder(step, name)),
-        deps=deps_of([Read("questions/mcqa"), *source_reads("mcqa", ("graph",), name)]),
+        lambda step: build_subgraphs(with_encoder(step, name)),
+        deps=deps_of([StageInput("questions/mcqa"), *source_inputs("mcqa", ("graph",), name)]),
         partitions=question_partitions("mcqa"),
         **encoder_options(
             name,

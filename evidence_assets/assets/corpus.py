@@ -21,7 +21,7 @@ from evidence_assets.benchmarks.corpora import Portion, portions
 from evidence_assets.benchmarks.declared_benchmarks import FromRaw
 from evidence_assets.benchmarks.readers import check_passages, read_passages
 from evidence_assets.experiment import corpus_building
-from evidence_assets.experiment.stage import Say, StageContext, StageOutput
+from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval import bm25, token_store, vector_index
 from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_wrong
@@ -40,7 +40,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
     """``folder`` for any files, or the name of a dataset whose passages are the documents."""
     split: str = ""
     """Split of the dataset whose passages are read."""
-    tokens: corpus_building.Tokens = "stored"
+    tokens: corpus_building.TokenStorage = "stored"
     """Whether the token store holds token vectors or only BM25 statistics."""
 
     def portions(self, folder: Path) -> list[Portion]:
@@ -60,7 +60,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: StageContext) -> StageOutput:
-            return corpus_building.chunks(step, self.name, self.portions(step.lake.raw_path(self.folder)))
+            return corpus_building.build_chunks(step, self.name, self.portions(step.lake.raw_path(self.folder)))
 
         chunks = table_asset(
             f"{base}/chunks",
@@ -75,8 +75,8 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         )
         vectors_and_indexes = [self._encoded(name) for name in encoders_of(index_key(self.name))]
 
-        def make_tokens(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
-            meta, reused = corpus_building.tokens_of(lake, self.name, self.tokens, block_mapper())
+        def make_tokens(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
+            meta, reused = corpus_building.build_token_store(lake, self.name, self.tokens, block_mapper())
             metadata = {name: getattr(meta, name) for name in ("chunks", "tokens", "dimensions", "model_id")}
             return meta.built_from, metadata | {"chunks_reused": reused}
 
@@ -105,7 +105,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
         vectors = table_asset(
             vectors_key,
             "chunk_embeddings",
-            lambda step: corpus_building.embeddings(with_encoder(step, name), self.name, block_mapper()),
+            lambda step: corpus_building.build_embeddings(with_encoder(step, name), self.name, block_mapper()),
             deps=[chunks_key],
             partitions=corpus_partitions(),
             kinds=("parquet", "pytorch"),
@@ -113,8 +113,8 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             **encoder_options(name, f"corpus_{self.name}", "1", f"One normalised vector for each chunk of {self.name}"),
         )
 
-        def make_index(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
-            meta = corpus_building.index(lake, self.name, log, name)
+        def make_index(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
+            meta = corpus_building.build_index(lake, self.name, log, name)
             return meta.built_from, meta.shown
 
         index = files_asset(

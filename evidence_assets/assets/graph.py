@@ -25,8 +25,8 @@ from evidence_assets.benchmarks.declared_benchmarks import FromRaw
 from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.experiment.evidence.sources import encoded_by, open_graph
-from evidence_assets.experiment.stage import Say, StageContext, StageOutput, progress
+from evidence_assets.experiment.evidence.sources import open_graph, record_encoder
+from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, report_progress
 from evidence_assets.graphs import graph_store, merge
 from evidence_assets.graphs.arrays import FORMAT
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
@@ -67,7 +67,7 @@ def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
     """``knowledge/<name>/csr``: the graph in compressed sparse rows."""
     base = f"knowledge/{name}"
 
-    def make(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
+    def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
         built_from = graph_store.tables_version(lake, name, "nodes", "edges")
         arrays = graph_store.build_arrays(lake, name, built_from)
         return built_from, {"nodes": arrays.n_nodes, "edges": arrays.n_edges}
@@ -169,7 +169,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
         base = f"knowledge/{self.name}"
         key = key_for_model(f"{base}/node_vectors", name)
 
-        def make(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
+        def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             profile = profiles.load().with_models({"encoder": name} if name else {})
             model, built_from = get_encoder(profile.encoder), graph_store.names_version(lake, self.name)
             nodes, memory = lake.read("kg_nodes", f"{base}/nodes"), profile.index.bytes
@@ -224,8 +224,8 @@ def _passages_asset(
         passages = build(
             open_graph(step.lake, graph, name), model, lambda owner: shard_of(content_id(owner), shards) == step.shard
         )
-        table, reused = passage_table(passages, step.previous(), model, model_key(model), step.blocks)
-        return StageOutput(table, lineage_of(table, encoded_by(step)), {"model": model_key(model)}, reused)
+        table, reused = passage_table(passages, step.previous_rows(), model, model_key(model), step.blocks)
+        return StageOutput(table, lineage_of(table, record_encoder(step)), {"model": model_key(model)}, reused)
 
     return table_asset(
         key_for_model(f"knowledge/{graph}/passages", name),
@@ -286,11 +286,11 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             partial(node_passages, tokens=tokens),
         )
 
-        def make(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
+        def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             settings = profiles.load().with_models({"encoder": name} if name else {})
-            model, report_progress = get_encoder(settings.encoder), progress("vectors in the index", log)
+            model, reporter = get_encoder(settings.encoder), report_progress("vectors in the index", log)
             meta = graph_store.build_passage_files(
-                lake, self.name, model, model_key(model), settings.index.bytes, report_progress, name
+                lake, self.name, model, model_key(model), settings.index.bytes, reporter, name
             )
             return meta.built_from, meta.shown
 

@@ -11,8 +11,8 @@ import dagster as dg
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared_benchmarks import of_family
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.stages import all_stages
-from evidence_assets.experiment.variants import crossed_with, opted_in, variants
+from evidence_assets.experiment.stages import build_all_stages
+from evidence_assets.experiment.variants import enabled_presets, models_to_combine, variants
 from evidence_assets.lake.ids import key_for_model
 
 
@@ -48,13 +48,13 @@ def encoders_of(key: str) -> list[str]:
     selected = [
         variant
         for variant in variants()  # filters first, so that other systems are not imported
-        if variant.loaded and "encoder" in crossed_with(variant.models, variant.presets, opted_in())
+        if variant.is_loaded and "encoder" in models_to_combine(variant.models, variant.presets, enabled_presets())
     ]
     keys = {
         r.key
         for variant in selected
-        for stage in all_stages(systems.load(variant.system), variant)
-        for r in stage.reads
+        for stage in build_all_stages(systems.load(variant.system), variant)
+        for r in stage.inputs
     }
     return ["", *(name for name in names if key_for_model(key, name) in keys)]
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, declared
-from evidence_assets.experiment.scores.published_figures import RECORDED, Key, figures_of
-from evidence_assets.experiment.system import OwnStages, crossings
-from evidence_assets.experiment.variants import Variant, known, presets, variants
+from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Key, figures_of
+from evidence_assets.experiment.system import CustomStages, model_combinations
+from evidence_assets.experiment.variants import Variant, check_preset_names, presets, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import MODEL_KINDS
@@ -43,7 +43,7 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
 
     Raises BadInput if the preset or the model does not exist.
     """
-    known([name], "preset")
+    check_preset_names([name], "preset")
     profile, preset = profiles.load(), presets()[name]
     kinds = [kind for kind in MODEL_KINDS if model in profile.model_names(kind)]
     if model and not kinds:
@@ -53,7 +53,7 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
         crossed
         for variant in variants()
         if name in variant.presets
-        for crossed in crossings(systems.load(variant.system), variant, frozenset([name]))
+        for crossed in model_combinations(systems.load(variant.system), variant, frozenset([name]))
         if not model or any(crossed.profile.model_names(kind)[0] == model for kind in kinds)
     ]
     return plan_variants(selected, preset.benchmarks, lake, instance, preset.relations)
@@ -71,11 +71,14 @@ def plan_variants(
     for variant in selected:
         if variant.family == "knowledge":
             seeds = lake.read("relation_seeds", columns=["relation_id"])["relation_id"].n_unique() if lake else 0
-            pace = measured_seconds(instance, [f"{variant.place}/harvest"], metadata=SECONDS_PER_RELATION)
+            pace = measured_seconds(instance, [f"{variant.key}/harvest"], metadata=SECONDS_PER_RELATION)
             n = seeds or relations
             rows.append(PlanRow(f"knowledge/{variant.label}", "all relations", n, 0, pace and pace * n))
             continue
-        if isinstance(systems.load(variant.system).method_of(variant), OwnStages) and variant.method != RECORDED:
+        if (
+            isinstance(systems.load(variant.system).method_of(variant), CustomStages)
+            and variant.method != RECORDED_ANSWERS
+        ):
             continue  # makes sources for other variants and answers no questions
         pace = measured_seconds(instance, steps_of(variant))
         for benchmark in (declared()[name] for name in benchmarks):
@@ -100,8 +103,10 @@ def benchmark_size(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
 def steps_of(variant: Variant) -> list[str]:
     """The assets that compute a variant's answers."""
     method = systems.load(variant.system).method_of(variant)
-    evidence = variant.at(f"evidence/{variant.family}/{variant.selector}", method.models(method.settings_of(variant)))
-    return [evidence, *([f"chains/{variant.place}"] if _explains(variant) else []), f"predictions/{variant.place}"]
+    evidence = variant.with_models(
+        f"evidence/{variant.family}/{variant.selector}", method.resolve_model_kinds(method.settings_of(variant))
+    )
+    return [evidence, *([f"chains/{variant.key}"] if _explains(variant) else []), f"predictions/{variant.key}"]
 
 
 def _explains(variant: Variant) -> bool:
@@ -110,7 +115,7 @@ def _explains(variant: Variant) -> bool:
 
 def _model_calls(variant: Variant, questions: int, options: int) -> int | None:
     """Requests to the profile's language model; None if their number depends on its replies."""
-    if variant.profile.generator.backend == "extractive" or variant.method == RECORDED:
+    if variant.profile.generator.backend == "extractive" or variant.method == RECORDED_ANSWERS:
         return 0
     if variant.family in ("mcqa", "table"):
         return questions + (options if _explains(variant) else 0)

@@ -9,8 +9,8 @@ import dagster as dg
 from evidence_assets import profiles
 from evidence_assets.assets.table_asset import files_asset
 from evidence_assets.benchmarks import declared_benchmarks
-from evidence_assets.experiment.stage import Say
-from evidence_assets.experiment.variants import is_loaded
+from evidence_assets.experiment.stage import LogFunction
+from evidence_assets.experiment.variants import is_enabled
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, file_id
@@ -37,7 +37,7 @@ class RawFiles(declared_benchmarks.RawFiles, dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         _, assets = raw_assets(self, f"raw/{self.name}", list(self.paths))
-        return dg.Definitions(assets=assets if self.runs_in() and is_loaded(self.presets) else [])
+        return dg.Definitions(assets=assets if self.runs_in() and is_enabled(self.presets) else [])
 
 
 def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDefinition:
@@ -47,7 +47,7 @@ def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDe
     describes missing files in the error.
     """
 
-    def hash_files(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
+    def hash_files(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
         folder = lake.root / "raw"
         files: list[Path] = []
         for name in raw_paths:
@@ -77,7 +77,7 @@ class Sample(dg.Component, dg.Model, dg.Resolvable):
     """``raw/sample``: the packaged sample world."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        def copy(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
+        def copy(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             folder = lake.raw_path("sample")
             names = copy_sample(profiles.load().sample, folder)
             version = content_id([(name, file_id(folder / name)) for name in names])

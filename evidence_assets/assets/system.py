@@ -19,8 +19,8 @@ from evidence_assets.assets.partitions import (
 from evidence_assets.assets.seeds import RELATIONS
 from evidence_assets.assets.table_asset import dep, files_asset, table_asset, table_check
 from evidence_assets.experiment.scores import plots
-from evidence_assets.experiment.stage import Partitions, Read, Say, Stage
-from evidence_assets.experiment.stages import all_stages
+from evidence_assets.experiment.stage import LogFunction, Partitions, Stage, StageInput
+from evidence_assets.experiment.stages import build_all_stages
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
@@ -40,10 +40,10 @@ def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None
     return RELATIONS if by == "relations" else None
 
 
-def deps_of(reads: Sequence[Read]) -> list[dg.AssetDep]:
+def deps_of(reads: Sequence[StageInput]) -> list[dg.AssetDep]:
     """Dagster dependencies for these reads."""
     over: dict[str, dg.PartitionMapping | None] = {"same": None, "every": ALL_PARTITIONS, "benchmark": BY_BENCHMARK}
-    return [dep(each.key, over[each.over]) for each in reads]
+    return [dep(each.key, over[each.partitions]) for each in reads]
 
 
 def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinition:
@@ -54,7 +54,7 @@ def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinit
         description=stage.description,
         group=group,
         code_version=stage.version,
-        deps=deps_of(stage.reads),
+        deps=deps_of(stage.inputs),
         partitions=partitions_of(stage.partitions, stage.family),
         kinds=stage.kinds,
         pool=stage.pool,
@@ -66,12 +66,12 @@ def variant_defs(variant: Variant) -> dg.Definitions:
     """Assets and checks of one variant with all its models."""
     tags = {f"{PRESET_TAG}{name}": "" for name in variant.presets}
     assets, checks = [], []
-    for stage in all_stages(systems.load(variant.system), variant):
+    for stage in build_all_stages(systems.load(variant.system), variant):
         models = list(stage.models.values())
         group = "_".join([variant.group or variant.system, *models])
         asset = asset_of(stage, group, tags | {f"{MODEL_TAG}{name}": "" for name in models})
         assets.append(asset)
-        checks.append(table_check(asset, stage.check, stage.against))
+        checks.append(table_check(asset, stage.check, stage.lake_check))
     return dg.Definitions(assets=assets, asset_checks=checks)
 
 
@@ -85,18 +85,18 @@ class Systems(dg.Component, dg.Model, dg.Resolvable):
             systems.load(variant.system).method_of(variant).settings_of(variant)
             if variant.words != PACKAGED_PROMPTS:
                 variant.words.check(systems.load_templates())
-            if variant.loaded:
+            if variant.is_loaded:
                 definitions.append(variant_defs(variant))
         return dg.Definitions.merge(*definitions) if definitions else dg.Definitions()
 
 
 def score_stages() -> list[Stage]:
     """The score stages of every loaded variant."""
-    stages = (stage for v in variants() if v.loaded for stage in all_stages(systems.load(v.system), v))
+    stages = (stage for v in variants() if v.is_loaded for stage in build_all_stages(systems.load(v.system), v))
     return sorted((stage for stage in stages if stage.table == "scores"), key=lambda stage: stage.key)
 
 
-def _build_scoreboard(lake: Lake, log: Say) -> tuple[str, dict[str, Any]]:
+def _build_scoreboard(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
     cells = build_cells(find_cell_sources())
     rows = cell_rows(cells)
     lake.write(SCOREBOARD, "", {"published_figures": rows})

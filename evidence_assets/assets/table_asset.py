@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evidence_assets.assets.planning import pace_metadata
 from evidence_assets.assets.resources import LakeResource, asset_name, step_options
-from evidence_assets.experiment.stage import Say, StageContext, StageOutput
+from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.errors import TemporarilyUnavailable
 from evidence_assets.lake.lineage import find_dangling_edges, history_rows
@@ -120,8 +120,10 @@ def table_asset(
             context.log.warning(f"{error}; retrying in {delay:.0f} s")
             raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from error
         rows = output.rows = prepare_rows(table, output.rows)  # frees the unprepared rows
-        tables = {table: rows, **{name: prepare_rows(name, beside) for name, beside in output.beside.items()}}
-        if models := {row["model_id"]: row for row in (*step.encoded_by, *(model.row for model in step.asked))}:
+        tables = {table: rows, **{name: prepare_rows(name, beside) for name, beside in output.other_tables.items()}}
+        if models := {
+            row["model_id"]: row for row in (*step.encoder_rows, *(model.row for model in step.language_models))
+        }:
             tables["models"] = prepare_rows("models", list(models.values()))
         if output.lineage is not None:
             tables["lineage_edges"] = prepare_rows("lineage_edges", output.lineage)
@@ -130,7 +132,7 @@ def table_asset(
         if output.reused is not None:
             metadata_values |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
             metadata_values |= pace_metadata(rows, output.reused, elapsed)
-        metadata_values |= Usage.metadata(model.usage for model in step.asked)
+        metadata_values |= Usage.metadata(model.usage for model in step.language_models)
         file = step.lake.write(step.asset, step.partition, tables)[table]
         if table in HISTORY_TABLES:
             history = history_rows(table, rows, context.run.run_id, step.asset, step.partition)
@@ -146,7 +148,7 @@ def table_asset(
 
 
 def files_asset(
-    key: str, make: Callable[[Lake, Say], tuple[str, Mapping[str, Any]]], **options: Unpack[AssetOptions]
+    key: str, make: Callable[[Lake, LogFunction], tuple[str, Mapping[str, Any]]], **options: Unpack[AssetOptions]
 ) -> dg.AssetsDefinition:
     """An asset of files, not rows: ``make`` returns its data version and metadata."""
 

@@ -197,14 +197,14 @@ def gc(
 
         from evidence_assets.assets.run_liveness import fail_killed_runs
         from evidence_assets.cli.runner import dagster_home, lake_assets
-        from evidence_assets.experiment.ad_hoc_questions import assets_of_asked
+        from evidence_assets.experiment.ad_hoc_questions import find_ad_hoc_assets
 
         home = dagster_home()
         with dg.DagsterInstance.get() as instance:
             if ended := fail_killed_runs(instance, home):
                 out.print(f"{ended} runs of killed processes marked as failed")
         opened = Lake(lake or find_lake())
-        found = find_orphans(opened, [*lake_assets(), *assets_of_asked(opened)])
+        found = find_orphans(opened, [*lake_assets(), *find_ad_hoc_assets(opened)])
         for path, size in found:
             out.print(f"{size:>14,} bytes  {path.relative_to(opened.root)}", markup=False)
         total = sum(size for _, size in found)

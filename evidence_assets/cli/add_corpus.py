@@ -9,8 +9,8 @@ from pathlib import Path
 
 from evidence_assets.benchmarks.corpora import corpus_files, portions
 from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declare, instances
-from evidence_assets.experiment.corpus_building import Tokens, cut, kept_tokens, parts_of
-from evidence_assets.experiment.stage import Say, silent
+from evidence_assets.experiment.corpus_building import TokenStorage, choose_token_storage, cut_into_chunks, open_parts
+from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import file_id
@@ -25,7 +25,7 @@ class AddedCorpus:
     raw: Path
     documents: int
     changed: bool
-    tokens: Tokens
+    tokens: TokenStorage
     """Whether token vectors of all its chunks are kept."""
 
 
@@ -37,7 +37,7 @@ def corpus_name(folder: Path) -> str:
     return name
 
 
-def add_corpus(lake: Lake, name: str, folder: Path, inform: Say = silent) -> AddedCorpus:
+def add_corpus(lake: Lake, name: str, folder: Path, inform: LogFunction = discard_message) -> AddedCorpus:
     """Cut all documents of a folder, copy changed files into the lake, and declare the corpus unless it is declared.
 
     Nothing of the corpus changes before all its files are read and cut. Raises BadInput where a file cannot be read,
@@ -46,7 +46,7 @@ def add_corpus(lake: Lake, name: str, folder: Path, inform: Say = silent) -> Add
     _check(name, folder)
     below, own = f"corpora/{name}", lake.root / DECLARED
     raw, declaration = lake.raw_path(below), own / "corpus" / name
-    kept: Tokens = "stored"
+    kept: TokenStorage = "stored"
     for other in [*instances("Corpus", DEFS), *instances("Corpus", own)]:
         if other.attributes.get("name") == name:
             if other.attributes.get("folder") != below:
@@ -56,16 +56,16 @@ def add_corpus(lake: Lake, name: str, folder: Path, inform: Say = silent) -> Add
             kept = other.attributes.get("tokens", kept)
     files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
     changed = {below_folder: file_id(path) for below_folder, path in files.items()} != file_hashes(raw)
-    parts = parts_of(lake, name)
+    parts = open_parts(lake, name)
     if changed or not parts.documents:
-        parts, _ = cut(lake, name, portions(folder), inform)
+        parts, _ = cut_into_chunks(lake, name, portions(folder), inform)
     if changed:
         with replacing_folder(raw) as temporary:
             for below_folder, source in files.items():
                 (temporary / below_folder).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, temporary / below_folder)
     if not declaration.exists():
-        kept = kept_tokens(parts)
+        kept = choose_token_storage(parts)
         attributes = {"name": name, "folder": below, **({} if kept == "stored" else {"tokens": kept})}
         declare(declaration, ("corpus.Corpus", attributes))
     return AddedCorpus(raw, parts.documents, changed, kept)

@@ -26,7 +26,7 @@ from evidence_assets.text.spelling import closest_name
 
 if TYPE_CHECKING:
     from evidence_assets.cli.add_corpus import AddedCorpus
-    from evidence_assets.experiment.ad_hoc_questions import Answered, Source
+    from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
 
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
@@ -64,7 +64,7 @@ def ask(
         if folder is not None:
             corpus = add_folder(opened, folder)
         cells = _table(table)
-        source = ad_hoc_questions.source_in(opened, corpus, graph, cells.table_id if cells else "")
+        source = ad_hoc_questions.resolve_source(opened, corpus, graph, cells.table_id if cells else "")
         for text in (words or [])[:1] or _lines():
             _ask(opened, text, [*(options or []), *(words or [])[1:]], source, cells, system, as_json)
 
@@ -92,11 +92,11 @@ def _lines() -> Any:
 def _table(file: Path | None) -> Cells | None:
     if file is None:
         return None
-    from evidence_assets.experiment.ad_hoc_questions import table_named
+    from evidence_assets.experiment.ad_hoc_questions import with_content_id
 
     if not file.is_file():
         raise BadInput("there is no such file; --table names a CSV, TSV or Parquet file", file=file)
-    return table_named(read_table_file(file))
+    return with_content_id(read_table_file(file))
 
 
 def add_folder(lake: Lake, folder: Path) -> str:
@@ -115,13 +115,13 @@ def progress_printer(name: str) -> Callable[[str], None]:
 
 def build_corpus(lake: Lake, name: str, added: AddedCorpus) -> None:
     """Make the corpus of the files that were added, unless it is made of them already."""
-    from evidence_assets.experiment.ad_hoc_questions import corpora
-    from evidence_assets.experiment.corpus_building import make_corpus
+    from evidence_assets.experiment.ad_hoc_questions import list_corpora
+    from evidence_assets.experiment.corpus_building import build_corpus
 
-    if not added.changed and name in corpora(lake):
+    if not added.changed and name in list_corpora(lake):
         return
     started = time.monotonic()
-    made = make_corpus(lake, name, portions(added.raw), progress_printer(name), added.tokens)
+    made = build_corpus(lake, name, portions(added.raw), progress_printer(name), added.tokens)
     err.print(
         f"{name}: {added.documents:,} documents, {made['chunks']:,} chunks, {made['reused']:,} of them as before, "
         f"{time.monotonic() - started:.1f} s",
@@ -129,7 +129,7 @@ def build_corpus(lake: Lake, name: str, added: AddedCorpus) -> None:
     )
 
 
-def select_variant(family: str, source: Source, system: str, model: str) -> Variant:
+def select_variant(family: str, source: QuestionSource, system: str, model: str) -> Variant:
     """The variant that answers, with the removal test wherever it explains.
 
     Raises BadInput where no variant of the family has this name, or the profile no such model.
@@ -155,7 +155,7 @@ def select_variant(family: str, source: Source, system: str, model: str) -> Vari
     return variant.model_copy(update={"counterfactual": variant.explain})
 
 
-def select_variants(family: str, source: Source, system: str, model: str) -> list[Variant]:
+def select_variants(family: str, source: QuestionSource, system: str, model: str) -> list[Variant]:
     """The variants that are asked in turn, until the evidence of one decides: without options first the graph alone."""
     if family == "graph" and source.graph and source.corpus and not system:
         return [select_variant(family, place, "", model) for place in (replace(source, corpus=""), source)]
@@ -163,26 +163,32 @@ def select_variants(family: str, source: Source, system: str, model: str) -> lis
 
 
 def _ask(
-    lake: Lake, text: str, options: Sequence[str], source: Source, table: Cells | None, system: str, as_json: bool
+    lake: Lake,
+    text: str,
+    options: Sequence[str],
+    source: QuestionSource,
+    table: Cells | None,
+    system: str,
+    as_json: bool,
 ) -> None:
     """Answer one question and print the answer."""
     started = time.monotonic()
-    from evidence_assets.experiment import ad_hoc_questions as asked
-    from evidence_assets.experiment.stages import stages
+    from evidence_assets.experiment import ad_hoc_questions
+    from evidence_assets.experiment.stages import build_stages
 
-    question = asked.question_of(text, options, source, table)
+    question = ad_hoc_questions.build_question(text, options, source, table)
     name, _, model = system.partition("@")
     chosen = select_variants(FAMILY_OF_TASK[question.task], source, name, model)
     if source.corpus and not table:
-        asked.check_corpus(lake, source.corpus)
-    asked.store(lake, question, table)
+        ad_hoc_questions.check_corpus(lake, source.corpus)
+    ad_hoc_questions.store_question(lake, question, table)
     answered = pick_clearest(
-        asked.answer(
+        ad_hoc_questions.answer_question(
             lake,
             question.question_id,
             question.task,
             source,
-            stages(systems.load(variant.system), variant),
+            build_stages(systems.load(variant.system), variant),
             lambda said: err.print(said, style="dim"),
         )
         for variant in chosen
@@ -190,7 +196,7 @@ def _ask(
     _print(lake, answered, time.monotonic() - started, as_json)
 
 
-def pick_clearest(answers: Iterable[Answered]) -> Answered:
+def pick_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
     """The first answer that the evidence decides; where none is, the first that leaves least open."""
     left_open = []
     for answered in answers:
@@ -200,7 +206,7 @@ def pick_clearest(answers: Iterable[Answered]) -> Answered:
     return min(left_open, key=lambda answered: answered.prediction["status"] != "ambiguous")
 
 
-def _print(lake: Lake, answered: Answered, seconds: float, as_json: bool) -> None:
+def _print(lake: Lake, answered: AdHocAnswer, seconds: float, as_json: bool) -> None:
     identifier = answered.prediction["prediction_id"]
     with connect(lake.root, lazy=True) as connection:
         view = view_answer(connection, identifier)
@@ -226,14 +232,14 @@ def prompts(
 ) -> None:
     """What a language model will be sent for one question, word for word, without sending it."""
     with report_errors():
-        from evidence_assets.experiment.prompts import prompts as shown
+        from evidence_assets.experiment.prompts import preview_prompts as shown
 
         if system not in systems.list_systems():
             raise BadInput(
                 f"there is no system {system!r}; did you mean {closest_name(system, systems.list_systems())!r}?"
             )
         known = variants_of(system)
-        chosen = [v for v in known if (variant in (v.name, v.place) if variant else v.loaded)]
+        chosen = [v for v in known if (variant in (v.name, v.key) if variant else v.is_loaded)]
         if not chosen:
             near = closest_name(variant, [v.name for v in known])
             raise BadInput(f"{system} has no variant {variant!r}; did you mean {near!r}?")

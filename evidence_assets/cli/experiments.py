@@ -74,16 +74,16 @@ def compare(
 def presets() -> None:
     """The published tables as presets: which variants and benchmarks each stands for, and whether it is opted in."""
     with report_errors():
-        asked = declared_presets.opted_in()
+        asked = declared_presets.enabled_presets()
         rows = []
         for preset in declared_presets.presets().values():
-            members = ", ".join(sorted({variant.place for variant in variants() if preset.name in variant.presets}))
+            members = ", ".join(sorted({variant.key for variant in variants() if preset.name in variant.presets}))
             tables, benchmarks = ", ".join((*preset.tables, *preset.beside)), ", ".join(preset.benchmarks)
             in_use = "yes" if preset.name in asked else ""
             rows.append((preset.name, tables, preset.about, members or "none yet", benchmarks, in_use))
     print_table(("preset", "table", "what it stands for", "variants", "benchmarks", "in use"), rows, show_lines=True)
     out.print(
-        f"Opt in with {declared_presets.VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then "
+        f"Opt in with {declared_presets.PRESETS_VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then "
         'materialize the assets tagged with it, in the Dagster UI: tag:"preset/name"',
         markup=False,
     )

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from evidence_assets.cli.console import JsonOption, LakeOption, out, print_if_json, print_table, report_errors
-from evidence_assets.experiment.scores.published_figures import RECORDED
+from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
 from evidence_assets.experiment.variants import presets
 from evidence_assets.explorer import scores
 from evidence_assets.lake.catalogue import connect, find_lake
@@ -92,7 +92,7 @@ def _run_commands(cells: Iterable[Cell], from_records: bool = False) -> dict[str
     """The variants that fill these cells, by benchmark, as arguments of ``evidence run``."""
     labels: dict[str, set[str]] = defaultdict(set)
     for source in (source for cell in cells for source in cell.sources):
-        if source.scope is None and (source.variant.method == RECORDED) == from_records:
+        if source.scope is None and (source.variant.method == RECORDED_ANSWERS) == from_records:
             labels[source.benchmark].add(source.variant.label)
     return {benchmark: ",".join(sorted(names)) for benchmark, names in sorted(labels.items())}
 
@@ -121,7 +121,7 @@ def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
         "reasons": [{"reason": reason, "cells": of.total(), "of": dict(of)} for reason, of in reasons.items()],
         "presets": [preset.name for preset in presets().values() if printed_in in (*preset.tables, *preset.beside)],
         "data": printed.required_data(sources),
-        "models": sorted({s.model_id for s in sources if s.variant.method != RECORDED} - {""}),
+        "models": sorted({s.model_id for s in sources if s.variant.method != RECORDED_ANSWERS} - {""}),
         "run": [*run, *harvest, *recorded],
     }
 
@@ -133,7 +133,7 @@ def _run(table: str, cells: Sequence[Cell]) -> bool:
     from evidence_assets.cli.runner import run_all
     from evidence_assets.definitions import defs
 
-    sources = [source for cell in cells for source in cell.sources if source.variant.method != RECORDED]
+    sources = [source for cell in cells for source in cell.sources if source.variant.method != RECORDED_ANSWERS]
     opt_in({preset for source in sources for preset in source.variant.presets})  # before the graph is loaded
     jobs = [partial(materialize.run, benchmark, labels) for benchmark, labels in _run_commands(cells).items()]
     if harvests := [source.variant for source in sources if source.scope]:

@@ -14,8 +14,8 @@ from evidence_assets import systems
 from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.partitions import benchmark_partitions, corpus_partitions, question_partitions
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
-from evidence_assets.experiment.system import crossings
-from evidence_assets.experiment.variants import VARIABLE, Variant, opted_in, variants
+from evidence_assets.experiment.system import model_combinations
+from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, enabled_presets, variants
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.text.spelling import closest_name
 
@@ -46,8 +46,12 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     Raises BadInput if the family has no such variant.
     """
     family_variants = [v for v in variants() if v.family == benchmark.family and not v.asked]
-    loaded = {c.label: c for v in family_variants if v.loaded for c in crossings(systems.load(v.system), v)}
-    every = (c for v in family_variants for c in crossings(systems.load(v.system), v, opted_in().union(v.presets)))
+    loaded = {c.label: c for v in family_variants if v.is_loaded for c in model_combinations(systems.load(v.system), v)}
+    every = (
+        c
+        for v in family_variants
+        for c in model_combinations(systems.load(v.system), v, enabled_presets().union(v.presets))
+    )
     by_label = {c.label: c for c in every} | loaded
     for name in names:
         if name not in by_label:
@@ -65,7 +69,9 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
 def opt_in(presets: Collection[str]) -> None:
     """Opt in to these presets for this process."""
     if presets:
-        os.environ[VARIABLE] = ",".join(sorted({*filter(None, os.environ.get(VARIABLE, "").split(",")), *presets}))
+        os.environ[PRESETS_VARIABLE] = ",".join(
+            sorted({*filter(None, os.environ.get(PRESETS_VARIABLE, "").split(",")), *presets})
+        )
 
 
 def find_benchmark(name: str) -> Benchmark:
@@ -81,8 +87,8 @@ def find_benchmark(name: str) -> Benchmark:
 
 def select_assets(graph: Any, benchmark: Benchmark, selected: Sequence[Variant]) -> RunSelection:
     """The scores of these variants and all their upstream assets that the benchmark needs."""
-    targets = [dg.AssetKey(f"scores/{v.place}".split("/")) for v in selected]
-    targets += [dg.AssetKey(f"counterfactuals/{v.place}".split("/")) for v in selected if v.counterfactual]
+    targets = [dg.AssetKey(f"scores/{v.key}".split("/")) for v in selected]
+    targets += [dg.AssetKey(f"counterfactuals/{v.key}".split("/")) for v in selected if v.counterfactual]
     # Assets with these partitions depend on the sources of every benchmark in the family; keep this benchmark's.
     shared = (question_partitions(benchmark.family), benchmark_partitions(benchmark.family))
 
@@ -94,7 +100,7 @@ def select_assets(graph: Any, benchmark: Benchmark, selected: Sequence[Variant])
 
 def select_harvests(graph: Any, harvests: Sequence[Variant]) -> RunSelection:
     """All scores of these harvests and all their upstream assets."""
-    scores = tuple(f"scores/{v.place}" for v in harvests)
+    scores = tuple(f"scores/{v.key}" for v in harvests)
     targets = [
         key
         for key in graph.materializable_asset_keys

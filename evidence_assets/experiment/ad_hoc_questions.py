@@ -11,8 +11,8 @@ import polars as pl
 
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Benchmark, benchmarks
 from evidence_assets.benchmarks.records import CLAIM_LABELS, QuestionRecord, Table, Task, question_rows, table_rows
-from evidence_assets.experiment.evidence.sources import make_subgraphs
-from evidence_assets.experiment.stage import Say, Stage, StageContext, StageOutput
+from evidence_assets.experiment.evidence.sources import build_subgraphs
+from evidence_assets.experiment.stage import LogFunction, Stage, StageContext, StageOutput
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.mirror import child_names
@@ -21,13 +21,13 @@ from evidence_assets.reasoning.tables.questions import option_chains, work_out
 from evidence_assets.reasoning.tables.table import TableView
 
 BENCHMARK = "asked"
-ANSWERED = ("evidence", "chains", "predictions", "citations", "counterfactuals")
+ANSWER_TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
 """Tables of the stages that answer; scores need gold answers."""
-MOST_OPTIONS = 26
+MAX_OPTIONS = 26
 
 
 @dataclass(frozen=True)
-class Source:
+class QuestionSource:
     """What a question is asked of; kept in its row as ``source_id``."""
 
     corpus: str = ""
@@ -39,10 +39,10 @@ class Source:
 
 
 @dataclass(frozen=True)
-class AskedStep(StageContext):
+class AdHocContext(StageContext):
     """A step for one question: its benchmark is what it is asked of, its tables are its own."""
 
-    source: Source = field(default=Source(), kw_only=True)
+    source: QuestionSource = field(default=QuestionSource(), kw_only=True)
     task: Task = field(default="mcqa", kw_only=True)
 
     @property
@@ -56,7 +56,7 @@ class AskedStep(StageContext):
         return self.partition
 
 
-class Answered(NamedTuple):
+class AdHocAnswer(NamedTuple):
     """A question that was answered: its prediction, and seconds by stage."""
 
     question_id: str
@@ -64,11 +64,13 @@ class Answered(NamedTuple):
     seconds: Mapping[str, float]
 
 
-def partition_of(question_id: str) -> str:
+def question_partition(question_id: str) -> str:
     return f"{BENCHMARK}|{question_id}"
 
 
-def question_of(text: str, options: Sequence[str], source: Source, table: Table | None = None) -> QuestionRecord:
+def build_question(
+    text: str, options: Sequence[str], source: QuestionSource, table: Table | None = None
+) -> QuestionRecord:
     """The question as one of the benchmark ``asked``.
 
     Of a table, what does not end in a question mark is a claim to verify; a question without options chooses among the
@@ -79,18 +81,18 @@ def question_of(text: str, options: Sequence[str], source: Source, table: Table 
         raise BadInput("nothing is asked: give the question as one text, in quotation marks")
     if len(set(map(str.casefold, options))) < len(options):
         raise BadInput("an option is given twice: give each option once")
-    if len(options) == 1 or len(options) > MOST_OPTIONS or not all(options):
-        raise BadInput(f"{len(options)} options: give 2 to {MOST_OPTIONS} texts, or none for a short answer")
+    if len(options) == 1 or len(options) > MAX_OPTIONS or not all(options):
+        raise BadInput(f"{len(options)} options: give 2 to {MAX_OPTIONS} texts, or none for a short answer")
     task: Task = "mcqa" if options else "kgqa"
     if table is not None:
         if not options and not text.endswith("?"):
             task, options = "verification", list(CLAIM_LABELS)
         else:
-            task, options = "table_qa", options or cells_as_options(table, text)
+            task, options = "table_qa", options or table_options(table, text)
     return QuestionRecord(BENCHMARK, str(source), "test", task, text, tuple(options), table_id=source.table or None)
 
 
-def cells_as_options(table: Table, question: str) -> list[str]:
+def table_options(table: Table, question: str) -> list[str]:
     """What the table itself could answer: the outcome of the operation that is asked for, and cells of its body, those
     that the question speaks for most."""
     view = TableView.of(table.table_id, table.caption, table.header, table.rows).upright
@@ -99,7 +101,7 @@ def cells_as_options(table: Table, question: str) -> list[str]:
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in table.rows for cell in row if cell.strip()))
     chains = option_chains(view, question, [str(n) for n in range(len(cells))], cells)
     ranked = sorted(zip(cells, chains, strict=True), key=lambda pair: -pair[1].support)
-    options = [*found, *(cell for cell, _ in ranked if cell not in found)][:MOST_OPTIONS]
+    options = [*found, *(cell for cell, _ in ranked if cell not in found)][:MAX_OPTIONS]
     if len(options) < 2:
         raise BadInput(
             "the table holds fewer than two cells below its header: there is nothing to choose an answer from"
@@ -107,7 +109,7 @@ def cells_as_options(table: Table, question: str) -> list[str]:
     return options
 
 
-def table_named(table: Table) -> Table:
+def with_content_id(table: Table) -> Table:
     """The table under an id that its content decides, so that another file of the same name is another table."""
     content = content_id("table", table.caption, table.header, table.rows)
     return replace(
@@ -115,12 +117,12 @@ def table_named(table: Table) -> Table:
     )
 
 
-def corpora(lake: Lake) -> list[str]:
+def list_corpora(lake: Lake) -> list[str]:
     """Corpora of the lake that are indexed."""
     return _instances(lake, "indexes", "corpus", "index")
 
 
-def graphs(lake: Lake) -> list[str]:
+def list_graphs(lake: Lake) -> list[str]:
     arrays = _instances(lake, "indexes", "knowledge", "csr")
     return [name for name in _instances(lake, "kg_edges", "knowledge", "edges") if name in arrays]
 
@@ -131,12 +133,12 @@ def _instances(lake: Lake, table: str, kind: str, part: str) -> list[str]:
     return ["/".join(key[1:-1]) for key in keys if (key[0], key[-1]) == (kind, part)]
 
 
-def source_in(lake: Lake, corpus: str, graph: str, table: str = "") -> Source:
+def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> QuestionSource:
     """What is asked of: what is named, checked to be there; where nothing is, the only corpus that there is.
 
     A corpus brings the graph that the declared benchmarks join to it, where they agree on one and the lake holds it.
     """
-    known, drawn = corpora(lake), graphs(lake)
+    known, drawn = list_corpora(lake), list_graphs(lake)
     if graph and graph not in drawn:
         raise BadInput(f"there is no graph {graph!r} in this lake; there are: {', '.join(drawn) or 'none'}")
     if corpus and corpus not in known:
@@ -158,7 +160,7 @@ def source_in(lake: Lake, corpus: str, graph: str, table: str = "") -> Source:
     if corpus and not graph and not table:
         joined = {b.joined_graph for b in benchmarks().values() if b.corpus == corpus and b.joined_graph}
         graph = joined.pop() if len(joined) == 1 and joined <= set(drawn) else ""
-    return Source(corpus, graph, table)
+    return QuestionSource(corpus, graph, table)
 
 
 def check_corpus(lake: Lake, name: str) -> None:
@@ -168,35 +170,37 @@ def check_corpus(lake: Lake, name: str) -> None:
         raise BadInput(f"corpus {name} is empty: put documents into it and make it again, or name another by --corpus")
 
 
-def store(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:
+def store_question(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:
     """Write the question, and the table that it is about, into the lake."""
-    partition, family = partition_of(question.question_id), FAMILY_OF_TASK[question.task]
+    partition, family = question_partition(question.question_id), FAMILY_OF_TASK[question.task]
     if table is not None:
         lake.write("tables", partition, {"tables": table_rows([table])})
     lake.write(f"questions/{family}", partition, {"questions": question_rows([question], question.split, 0, 1)})
 
 
-def answer(lake: Lake, question_id: str, task: Task, source: Source, stages: Iterable[Stage], inform: Say) -> Answered:
+def answer_question(
+    lake: Lake, question_id: str, task: Task, source: QuestionSource, stages: Iterable[Stage], inform: LogFunction
+) -> AdHocAnswer:
     """Run the stages that answer, for this question alone; unchanged rows are reused."""
-    partition, seconds = partition_of(question_id), dict[str, float]()
+    partition, seconds = question_partition(question_id), dict[str, float]()
 
     def make(table: str, key: str, made_by: Callable[[StageContext], StageOutput]) -> None:
         started = time.monotonic()
-        made = made_by(AskedStep(lake, table, key, partition, inform, inform, source=source, task=task))
-        rows = {table: made.rows, **made.beside}
+        made = made_by(AdHocContext(lake, table, key, partition, inform, inform, source=source, task=task))
+        rows = {table: made.rows, **made.other_tables}
         lake.write(key, partition, rows if made.lineage is None else {**rows, "lineage_edges": made.lineage})
         seconds[table] = round(time.monotonic() - started, 3)
 
-    answering = [stage for stage in stages if stage.table in ANSWERED]
-    if any(read.key == "subgraphs/mcqa" for stage in answering for read in stage.reads):
-        make("subgraphs", "subgraphs/mcqa", make_subgraphs)
+    answering = [stage for stage in stages if stage.table in ANSWER_TABLES]
+    if any(read.key == "subgraphs/mcqa" for stage in answering for read in stage.inputs):
+        make("subgraphs", "subgraphs/mcqa", build_subgraphs)
     for stage in answering:
         make(stage.table, stage.key, stage.run)
     key = next(stage.key for stage in answering if stage.table == "predictions")
-    return Answered(question_id, lake.read("predictions", key, partition).row(0, named=True), seconds)
+    return AdHocAnswer(question_id, lake.read("predictions", key, partition).row(0, named=True), seconds)
 
 
-def assets_of_asked(lake: Lake) -> set[str]:
+def find_ad_hoc_assets(lake: Lake) -> set[str]:
     """Assets that hold rows of asked questions, whether or not Dagster loads them."""
     return {
         asset for table, asset in lake.assets() if BENCHMARK in child_names(lake.root / table / asset_folder(asset))

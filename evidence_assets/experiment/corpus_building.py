@@ -15,8 +15,8 @@ from evidence_assets import profiles
 from evidence_assets.benchmarks.corpora import Portion
 from evidence_assets.benchmarks.corpus_parts import Parts
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
-from evidence_assets.experiment.evidence.sources import encoded_by
-from evidence_assets.experiment.stage import Say, StageContext, StageOutput, progress, silent
+from evidence_assets.experiment.evidence.sources import record_encoder
+from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, discard_message, report_progress
 from evidence_assets.graphs.graph_store import encoded
 from evidence_assets.lake.array_files import release_memory
 from evidence_assets.lake.atomic import replacing_folder
@@ -33,23 +33,25 @@ from evidence_assets.retrieval.embedding import OverBlocks, embed
 from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.retrieval.vector_index import IndexMeta
 
-Tokens = Literal["stored", "on_demand"]
-STORED_UP_TO = 2_000_000_000
+TokenStorage = Literal["stored", "on_demand"]
+MAX_STORED_BYTES = 2_000_000_000
 """Bytes of token vectors up to which a corpus keeps those of all its chunks."""
-TOKEN_BYTES = 21
+BYTES_PER_TOKEN_ROW = 21
 """Bytes of a token's row besides its vector, as measured."""
 
 
-def parts_of(lake: Lake, name: str) -> Parts:
+def open_parts(lake: Lake, name: str) -> Parts:
     """The chunks of a corpus by portion."""
     return Parts(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
 
 
-def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent) -> tuple[Parts, int]:
+def cut_into_chunks(
+    lake: Lake, name: str, portions: Sequence[Portion], inform: LogFunction = discard_message
+) -> tuple[Parts, int]:
     """The chunks of all shards by portion, and how many portions were cut anew because they changed."""
     profile = profiles.load()
     model = get_encoder(profile.encoder)
-    parts = parts_of(lake, name)
+    parts = open_parts(lake, name)
     with lake.lock(f"corpus/{name}/parts"):
         count = parts.bring_up_to_date(
             portions,
@@ -57,29 +59,29 @@ def cut(lake: Lake, name: str, portions: Sequence[Portion], inform: Say = silent
             model_key(model),
             profile.chunking.max_tokens,
             profile.shards.corpus,
-            progress("bytes cut into chunks", inform),
+            report_progress("bytes cut into chunks", inform),
         )
     return parts, count
 
 
-def kept_tokens(parts: Parts) -> Tokens:
+def choose_token_storage(parts: Parts) -> TokenStorage:
     """Whether the token vectors of all chunks are kept, as of a small corpus, or made on demand."""
     dimensions = get_encoder(profiles.load().token_encoder).dimensions
-    return "stored" if parts.tokens * (2 * dimensions + TOKEN_BYTES) <= STORED_UP_TO else "on_demand"
+    return "stored" if parts.tokens * (2 * dimensions + BYTES_PER_TOKEN_ROW) <= MAX_STORED_BYTES else "on_demand"
 
 
-def chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> StageOutput:
+def build_chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> StageOutput:
     """The chunks of the step's shard; the first shard that is made cuts what has changed, for all of them."""
-    parts, count = cut(step.lake, name, portions, step.inform)
+    parts, count = cut_into_chunks(step.lake, name, portions, step.inform)
     table = parts.shard(step.shard)
     documents = len(table.column("doc_id").unique())
     tokens = pc.sum(table.column("n_tokens")).as_py() or 0
     return StageOutput(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
 
 
-def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOutput:
+def build_embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOutput:
     """One vector a chunk of the step's shard; of a chunk that is too long for the encoder, its pieces are encoded."""
-    settings = on_a_card(step.profile.encoder, step.shard)
+    settings = assign_gpu(step.profile.encoder, step.shard)
     model = get_encoder(settings)
     columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
     texts = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
@@ -93,7 +95,7 @@ def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOu
 
     table, reused = embed(
         texts,
-        step.previous(),
+        step.previous_rows(),
         model,
         model_key(model),
         keep,
@@ -103,7 +105,7 @@ def embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOu
     )
     ids = table.column("chunk_id").to_pylist()
     lineage = [_edges(ids, DERIVED, "chunk", ids)]
-    if key := encoded_by(step):
+    if key := record_encoder(step):
         lineage.append(_edges(ids, GENERATED, "model", [key] * len(ids)))
     return StageOutput(table, pa.concat_tables(lineage), {"model": model_key(model)}, reused)
 
@@ -122,7 +124,7 @@ def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.T
     return build_table("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in same.items()}})
 
 
-def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
+def assign_gpu(settings: ModelSettings, shard: int) -> ModelSettings:
     """The settings of a model that works on a shard: where there are several cards, shards take turns on them."""
     import torch
 
@@ -132,7 +134,7 @@ def on_a_card(settings: ModelSettings, shard: int) -> ModelSettings:
     return settings.model_copy(update={"device": f"cuda:{shard % count}"})
 
 
-def index(lake: Lake, name: str, inform: Say = silent, of: str = "") -> IndexMeta:
+def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, of: str = "") -> IndexMeta:
     """Write the files that answers read, with the index over all shards of the vectors of the encoder ``of``."""
     settings = profiles.load()
     partitions, vectors = rows.partitions_of(lake, name, of), rows.embeddings_key(name, of)
@@ -148,7 +150,7 @@ def index(lake: Lake, name: str, inform: Say = silent, of: str = "") -> IndexMet
             kind=settings.index.kind,
             at=settings.retrieval.R,
             queries=_questions(lake, name, of) if count > index_building.FLAT_UP_TO else None,
-            heard=progress("vectors in the index", inform),
+            heard=report_progress("vectors in the index", inform),
         )
 
 
@@ -166,7 +168,9 @@ def _questions(lake: Lake, name: str, of: str) -> npt.NDArray[np.float32] | None
     return get_encoder(profile.encoder).encode_sentences(texts[: index_building.QUERIES]) if texts else None
 
 
-def tokens_of(lake: Lake, name: str, kept: Tokens, over: OverBlocks = map) -> tuple[token_store.StoreMeta, int]:
+def build_token_store(
+    lake: Lake, name: str, kept: TokenStorage, over: OverBlocks = map
+) -> tuple[token_store.StoreMeta, int]:
     """The token store over all shards, and how many chunks were taken over."""
     settings = profiles.load().token_encoder
     model = get_encoder(settings).inner
@@ -189,8 +193,8 @@ def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
     return token_store.encoded(get_encoder(settings).inner, texts)
 
 
-def make_corpus(
-    lake: Lake, name: str, portions: Sequence[Portion], inform: Say, tokens: Tokens = "stored"
+def build_corpus(
+    lake: Lake, name: str, portions: Sequence[Portion], inform: LogFunction, tokens: TokenStorage = "stored"
 ) -> dict[str, Any]:
     """All of a corpus, in order; returns how many chunks there are and how many were taken over unchanged."""
     base, reused, count = f"corpus/{name}", 0, 0
@@ -198,16 +202,16 @@ def make_corpus(
         partition = str(shard)
         step = StageContext(lake, "chunks", f"{base}/chunks", partition, inform)
         inform("cutting documents into chunks")
-        lake.write(step.asset, partition, {"chunks": chunks(step, name, portions).rows})
+        lake.write(step.asset, partition, {"chunks": build_chunks(step, name, portions).rows})
         step = StageContext(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
         inform("encoding chunks")
-        made = embeddings(step, name)
+        made = build_embeddings(step, name)
         assert made.lineage is not None
         lake.write(step.asset, partition, {"chunk_embeddings": made.rows, "lineage_edges": made.lineage})
         reused += made.reused or 0
         count += len(made.rows)
     inform("building the index")
-    index(lake, name, inform)
+    build_index(lake, name, inform)
     inform("keeping the vectors of tokens")
-    tokens_of(lake, name, tokens)
+    build_token_store(lake, name, tokens)
     return {"chunks": count, "reused": reused}

@@ -11,8 +11,8 @@ import polars as pl
 
 from evidence_assets import profiles
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.stages import stages
-from evidence_assets.experiment.system import OwnStages, System
+from evidence_assets.experiment.stages import build_stages
+from evidence_assets.experiment.system import CustomStages, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import shard_of
@@ -22,43 +22,56 @@ from evidence_assets.models.protocols import Request
 
 
 @dataclass(frozen=True)
-class Shown:
+class PromptPreview:
     """One request, with the asset whose step would send it."""
 
     asset: str
     request: Request
 
 
-def prompts(system: System, variant: Variant, lake: Lake, question: str = "") -> list[Shown]:
+def preview_prompts(system: System, variant: Variant, lake: Lake, question: str = "") -> list[PromptPreview]:
     """Every request that a variant would send for a question, or for the first that has evidence.
 
     A system that asks about something else than questions shows what it asks about the first of these.
     """
     method, requests = system.method_of(variant), list[Request]()
-    if isinstance(method, OwnStages) and method.asks_first and not question:
+    if isinstance(method, CustomStages) and method.preview_prompt and not question:
         step = StageContext(
-            lake, "scores", f"scores/{variant.place}", shown=requests, models=variant.using, words=variant.words
+            lake,
+            "scores",
+            f"scores/{variant.key}",
+            captured_requests=requests,
+            models=variant.using,
+            words=variant.words,
         )
-        method.asks_first(variant, method.settings_of(variant), step)
-        return [Shown(step.asset, request) for request in requests]
-    made = [stage for stage in stages(system, variant) if stage.partitions == "questions"]
+        method.preview_prompt(variant, method.settings_of(variant), step)
+        return [PromptPreview(step.asset, request) for request in requests]
+    made = [stage for stage in build_stages(system, variant) if stage.partitions == "questions"]
     asking = [stage for stage in made if stage.table in ("chains", "predictions")]
     if not asking:
-        raise BadInput(f"variant {variant.place} asks no language model about a question")
-    reads = [read.key for stage in asking for read in stage.reads if read.key.startswith("evidence/")]
+        raise BadInput(f"variant {variant.key} asks no language model about a question")
+    reads = [read.key for stage in asking for read in stage.inputs if read.key.startswith("evidence/")]
     question_id, partition = _question(variant.family, reads, lake, question)
-    shown: list[Shown] = []
-    instead: dict[str, pl.DataFrame] = {}
+    shown: list[PromptPreview] = []
+    replacement_rows: dict[str, pl.DataFrame] = {}
     for stage in asking:
         requests = []
-        step = StageContext(lake, stage.table, stage.key, partition, only=question_id, shown=requests, instead=instead)
+        step = StageContext(
+            lake,
+            stage.table,
+            stage.key,
+            partition,
+            question_id=question_id,
+            captured_requests=requests,
+            replacement_rows=replacement_rows,
+        )
         rows = pl.from_arrow(prepare_rows(stage.table, stage.run(step).rows))
         assert isinstance(rows, pl.DataFrame)
-        if stage.table == "chains" and step.read_here("chains", stage.key).is_empty():
-            instead[stage.key] = rows
-        shown += [Shown(stage.key, request) for request in requests]
+        if stage.table == "chains" and step.read_partition("chains", stage.key).is_empty():
+            replacement_rows[stage.key] = rows
+        shown += [PromptPreview(stage.key, request) for request in requests]
     if not shown:
-        raise BadInput(f"variant {variant.place} asks no language model about a question")
+        raise BadInput(f"variant {variant.key} asks no language model about a question")
     return shown
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from evidence_assets.experiment.stage import Before, StageOutput
+from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.schemas import TABLES
 
-ROWS_TYPED_TOGETHER = 16_384
-TASKS_TOGETHER = 4096
+ROWS_PER_TYPED_BLOCK = 16_384
+TASKS_PER_BATCH = 4096
 """Tasks that a reasoner is given at a time: many, as a language model answers many at once and each reply is cached."""
 
 
@@ -29,7 +29,7 @@ class _TypedRows:
 
     def add(self, row: dict[str, Any]) -> None:
         self._new.append(row)
-        if len(self._new) == ROWS_TYPED_TOGETHER:
+        if len(self._new) == ROWS_PER_TYPED_BLOCK:
             self._type_new()
 
     def _type_new(self) -> None:
@@ -57,9 +57,9 @@ class RowWriter:
     ``inputs``: For each value of the column ``by`` (such as a question's id), the hash of all that decides its rows.
     """
 
-    def __init__(self, table: str, before: Before | None, inputs: Mapping[str, str], by: str) -> None:
+    def __init__(self, table: str, before: PreviousOutput | None, inputs: Mapping[str, str], by: str) -> None:
         rows, edges = (pl.DataFrame(build_table(name, [])) for name in (table, "lineage_edges"))
-        previous, lineage, self._blocks = before or Before(rows, edges)
+        previous, lineage, self._blocks = before or PreviousOutput(rows, edges)
         self._table, self._by, self._inputs, self._schema = table, by, inputs, TABLES[table]
         # Rows of a partition and of its blocks may have the same key: those made from the present inputs are kept.
         wanted = pl.Series([inputs.get(key) for key in previous[by].to_list()], dtype=pl.String)
@@ -103,7 +103,7 @@ class RowWriter:
         """Record what a row came from."""
         self._lineage.add(edge(self._schema.kind, row_id, relation, parent_kind, parent_id, version, rank, score))
 
-    def settle(self) -> None:
+    def checkpoint(self) -> None:
         """Mark a key complete; checkpoint if due."""
         if self._blocks is not None and self._blocks.is_due():
             self._blocks.store({self._table: self._rows.unseen(), "lineage_edges": self._lineage.unseen()})

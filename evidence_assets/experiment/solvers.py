@@ -31,29 +31,29 @@ from evidence_assets.retrieval.corpus import open_corpus
 
 
 @lru_cache
-def generator(settings: GeneratorSettings) -> Generator:
+def load_cached_generator(settings: GeneratorSettings) -> Generator:
     """The profile's language model, loaded once a process."""
     return load_generator(settings)
 
 
-def language_model(step: StageContext, settings: GeneratorSettings) -> LanguageModel:
+def open_language_model(step: StageContext, settings: GeneratorSettings) -> LanguageModel:
     """A language model as a step asks it: completions kept in the lake, progress told, tokens counted for the step."""
-    if step.shown is not None:
-        return PromptPreviewModel(step.shown, step.words)
-    asked, cache = generator(settings), CompletionCache(step.lake.cache)
+    if step.captured_requests is not None:
+        return PromptPreviewModel(step.captured_requests, step.words)
+    asked, cache = load_cached_generator(settings), CompletionCache(step.lake.cache)
     if isinstance(asked, HasServedRevision):
         asked.resolve_revision(cache)
     model = LanguageModel(asked, cache, step.progress("requests"), step.words)
-    step.asked.append(model)
+    step.language_models.append(model)
     return model
 
 
 def has_model(step: StageContext) -> bool:
     """Whether there is a language model to ask; what is only shown needs none."""
-    return step.shown is not None or step.profile.generator.backend != "extractive"
+    return step.captured_requests is not None or step.profile.generator.backend != "extractive"
 
 
-def asking_version(
+def prompts_version(
     settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], prompts: PromptSettings = PACKAGED_PROMPTS
 ) -> str:
     """The model and the words of what it is asked, for a code version: known without loading the model.
@@ -66,7 +66,7 @@ def asking_version(
     return content_id(model, [task.version_with(prompts) for task in tasks])[:12]
 
 
-def pool_of(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)) -> str | None:
+def find_pool(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)) -> str | None:
     """The concurrency pool of a step with models of these kinds: ``llm`` if served, ``gpu`` if in the process."""
     if "generator" in kinds and settings.backend != "extractive":
         return "gpu" if settings.backend in ("transformers", "vllm") else "llm"
@@ -79,9 +79,9 @@ def reasoning_version(
     """Who reasons in a task family, for the code version of chains and predictions."""
     settings, encoding = profile.generator, profile.encoder
     if family == "graph":
-        asked = asking_version(settings, SHORT_ANSWER, prompts=prompts)
+        asked = prompts_version(settings, SHORT_ANSWER, prompts=prompts)
         return f"{SHORT_VERSION}:{asked or f'{encoding.name}@{encoding.revision}'}"
-    if family in ("mcqa", "table") and (asked := asking_version(settings, *style.tasks, prompts=prompts)):
+    if family in ("mcqa", "table") and (asked := prompts_version(settings, *style.tasks, prompts=prompts)):
         return f"{PROMPTED_VERSION}:{asked}"
     if family == "table":
         return TableSolver.version
@@ -99,30 +99,32 @@ def _documents(step: StageContext, chunks: Sequence[str]) -> dict[str, str]:
     return {chunk: document for (chunk, _), document in zip(known, documents, strict=True)}
 
 
-def solver_of(family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE) -> Solver:
+def build_solver(family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE) -> Solver:
     """The solver of one task family: the profile's language model; the extractive one where the profile has none."""
-    if model := reader_of_profile(context):
+    if model := open_profile_model(context):
         return PromptedSolver(model, style)
     if family == "table":
         return TableSolver()
     return ExtractiveSolver(get_encoder(context.profile.encoder), documents=lambda chunks: _documents(context, chunks))
 
 
-def chooser(family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE, *, explained: bool) -> Solver:
+def build_choosing_solver(
+    family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE, *, explained: bool
+) -> Solver:
     """Who names the answer: the solver itself, or for options that it did not explain, whoever can do without.
 
     A language model and the reasoner on tables read the evidence then; of text, the best found option wins.
     """
-    solver = solver_of(family, context, style)
+    solver = build_solver(family, context, style)
     return solver if explained or not isinstance(solver, ExtractiveSolver) else TopScoreSolver()
 
 
-def reader_of_profile(step: StageContext) -> LanguageModel | None:
+def open_profile_model(step: StageContext) -> LanguageModel | None:
     """The profile's language model; None where the profile has none."""
-    return language_model(step, step.profile.generator) if has_model(step) else None
+    return open_language_model(step, step.profile.generator) if has_model(step) else None
 
 
-def short_answers(step: StageContext) -> ShortAnswerSolver:
+def build_short_answer_solver(step: StageContext) -> ShortAnswerSolver:
     """Who answers in a few words: the profile's language model, else the extractive solver."""
-    model = reader_of_profile(step)
+    model = open_profile_model(step)
     return ExtractiveShortAnswers(get_encoder(step.profile.encoder)) if model is None else PromptedShortAnswers(model)

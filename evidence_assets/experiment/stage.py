@@ -20,20 +20,20 @@ from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings
 
-Say = Callable[[str], None]
+LogFunction = Callable[[str], None]
 Partitions = Literal["", "questions", "benchmarks", "relations"]
 """By what a stage is partitioned: nothing; benchmark and shard, or benchmark, of its family; relation."""
-Over = Literal["same", "every", "benchmark"]
+InputPartitions = Literal["same", "every", "benchmark"]
 """Which partitions of an input one partition reads: that of the same name, all, or those of the same benchmark."""
 SECONDS_BETWEEN_REPORTS = 10.0
 
 
 @dataclass(frozen=True)
-class Read:
+class StageInput:
     """An asset that a stage reads."""
 
     key: str
-    over: Over = "same"
+    partitions: InputPartitions = "same"
 
 
 @dataclass
@@ -45,13 +45,13 @@ class StageOutput:
     metadata: dict[str, Any] = field(default_factory=dict)
     reused: int | None = None
     """Rows reused unchanged; where it is stated, the rest were computed."""
-    beside: Mapping[str, Rows] = field(default_factory=dict)
+    other_tables: Mapping[str, Rows] = field(default_factory=dict)
     """Rows of other tables that are made together with these and stored beside them."""
     version: str = ""
     """Data version; the content hash of the rows where none is stated."""
 
 
-class Before(NamedTuple):
+class PreviousOutput(NamedTuple):
     """What a partition holds that is made again: its rows, their lineage, and where new rows are kept meanwhile."""
 
     rows: pl.DataFrame
@@ -59,7 +59,7 @@ class Before(NamedTuple):
     blocks: Blocks | None = None
 
 
-def silent(text: str) -> None:
+def discard_message(text: str) -> None:
     """Reports nothing."""
 
 
@@ -71,23 +71,23 @@ class StageContext:
     table: str
     asset: str
     partition: str = ""
-    inform: Say = silent
-    warn: Say = silent
-    reads: Sequence[Read] = ()
+    inform: LogFunction = discard_message
+    warn: LogFunction = discard_message
+    inputs: Sequence[StageInput] = ()
     """The declared inputs of its stage."""
     models: Mapping[ModelKind, str] = field(default_factory=dict)
     """The models that it works with, where they are not the profile's first, by their kind."""
     words: PromptSettings = PACKAGED_PROMPTS
     """What prompts say."""
-    only: str = ""
+    question_id: str = ""
     """The one question that it is about; all of its partition's where none is named."""
-    shown: list[Request] | None = None
+    captured_requests: list[Request] | None = None
     """Where requests to language models are put instead of being sent."""
-    instead: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    replacement_rows: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Rows that stand for those of an asset in this partition."""
-    asked: list[LanguageModel] = field(default_factory=list, compare=False)
+    language_models: list[LanguageModel] = field(default_factory=list, compare=False)
     """The language models that were asked."""
-    encoded_by: list[dict[str, Any]] = field(default_factory=list, compare=False)
+    encoder_rows: list[dict[str, Any]] = field(default_factory=list, compare=False)
     """Rows of ``models``: the encoders that are not the profile's first and whose vectors decided rows."""
 
     @property
@@ -118,34 +118,38 @@ class StageContext:
         """The partitions of all shards of this partition's benchmark."""
         return [f"{self.benchmark_name}|{shard}" for shard in range(self.profile.shards.questions)]
 
-    def input(self, kind: str, table: str = "") -> pl.DataFrame:
+    def read_input(self, kind: str, table: str = "") -> pl.DataFrame:
         """Rows of the declared input whose key begins with ``kind``, of the partitions that it is read over.
 
         ``table``: What is read of it, where that is not the table of its name: the lineage of its rows.
         """
-        read = next((read for read in self.reads if read.key.partition("/")[0] == kind), None)
-        if read is None:
+        declared = next((item for item in self.inputs if item.key.partition("/")[0] == kind), None)
+        if declared is None:
             raise KeyError(f"{self.asset} declares no input {kind!r}")
-        if read.over == "every":
-            return self.read(table or kind, read.key)
-        return (self.read_benchmark if read.over == "benchmark" else self.read_here)(table or kind, read.key)
+        if declared.partitions == "every":
+            return self.read(table or kind, declared.key)
+        return (self.read_benchmark if declared.partitions == "benchmark" else self.read_partition)(
+            table or kind, declared.key
+        )
 
     def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
         """Rows of an upstream asset; of all its partitions where none is named."""
         return self.lake.read(table, asset, partition)
 
-    def read_here(self, table: str, asset: str) -> pl.DataFrame:
+    def read_partition(self, table: str, asset: str) -> pl.DataFrame:
         """Rows of an upstream asset in this partition, of the one question that it is about if there is one."""
-        rows = self.instead[asset] if asset in self.instead else self.read(table, asset, self.partition)
-        if not self.only or "question_id" not in rows.columns:
+        rows = (
+            self.replacement_rows[asset] if asset in self.replacement_rows else self.read(table, asset, self.partition)
+        )
+        if not self.question_id or "question_id" not in rows.columns:
             return rows
-        return rows.filter(pl.col("question_id") == self.only)
+        return rows.filter(pl.col("question_id") == self.question_id)
 
     def read_benchmark(self, table: str, asset: str) -> pl.DataFrame:
         """Rows of an upstream asset over all shards of this partition's benchmark."""
         return pl.concat([self.lake.read(table, asset, partition) for partition in self.shards])
 
-    def previous(self) -> pl.DataFrame:
+    def previous_rows(self) -> pl.DataFrame:
         """The rows of this partition's last complete write, and those of an unfinished run; without the former where
         the files that were written with them are gone or belong to another write."""
         rows = self.lake.read(self.table, self.asset, self.partition)
@@ -153,10 +157,10 @@ class StageContext:
         return self.blocks.merge_into(self.table, whole)
 
     @property
-    def before(self) -> Before:
+    def previous_output(self) -> PreviousOutput:
         """All that a writer of rows can reuse."""
         lineage = self.lake.read("lineage_edges", self.asset, self.partition)
-        return Before(self.previous(), self.blocks.merge_into("lineage_edges", lineage), self.blocks)
+        return PreviousOutput(self.previous_rows(), self.blocks.merge_into("lineage_edges", lineage), self.blocks)
 
     @cached_property
     def blocks(self) -> Blocks:
@@ -165,7 +169,7 @@ class StageContext:
 
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A callback ``(done, total)`` that reports rate and time left, at most every ten seconds."""
-        return progress(what, self.inform)
+        return report_progress(what, self.inform)
 
 
 @dataclass(frozen=True)
@@ -183,29 +187,29 @@ class Stage:
 
     key: str
     table: str
-    make: Callable[[StageContext], StageOutput]
+    compute: Callable[[StageContext], StageOutput]
     description: str
-    reads: Sequence[Read]
+    inputs: Sequence[StageInput]
     version: str
     family: str = ""
     partitions: Partitions = "questions"
     pool: str | None = None
     kinds: tuple[str, ...] = ("parquet",)
     check: Callable[[pl.DataFrame], list[str]] | None = None
-    against: Callable[[pl.DataFrame, Lake], list[str]] | None = None
+    lake_check: Callable[[pl.DataFrame, Lake], list[str]] | None = None
     models: Mapping[ModelKind, str] = field(default_factory=dict)
     words: PromptSettings = PACKAGED_PROMPTS
 
-    def prepared(self, context: StageContext) -> StageContext:
+    def prepare(self, context: StageContext) -> StageContext:
         """The context with the inputs, models and words of this stage."""
-        return replace(context, reads=self.reads, models=self.models, words=self.words)
+        return replace(context, inputs=self.inputs, models=self.models, words=self.words)
 
     def run(self, context: StageContext) -> StageOutput:
         """Make the rows of the context's partition."""
-        return self.make(self.prepared(context))
+        return self.compute(self.prepare(context))
 
 
-def progress(what: str, inform: Say) -> Callable[[int, int], None]:
+def report_progress(what: str, inform: LogFunction) -> Callable[[int, int], None]:
     """A callback ``(done, total)`` that reports rate and time left, at most every ten seconds."""
     started = last = time.monotonic()
 

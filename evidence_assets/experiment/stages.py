@@ -14,17 +14,33 @@ import polars as pl
 
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Family
 from evidence_assets.experiment.answers.chains import answer_citation_rows, chain_rows, citation_rows
-from evidence_assets.experiment.answers.one_call import AnswersOnce
-from evidence_assets.experiment.answers.options import WeighsOptions
-from evidence_assets.experiment.answers.predictions import Answerer, AnswersAgain, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.answers.short_answers import AnswersShortly
-from evidence_assets.experiment.evidence.selection import NoEvidence, build_questions, evidence_rows, paths_wrong
-from evidence_assets.experiment.evidence.sources import encoded_by, lacking
+from evidence_assets.experiment.answers.one_call import OneCallAnswerer
+from evidence_assets.experiment.answers.options import OptionAnswerer
+from evidence_assets.experiment.answers.predictions import (
+    Answerer,
+    CounterfactualAnswerer,
+    counterfactual_rows,
+    prediction_rows,
+)
+from evidence_assets.experiment.answers.short_answers import ShortAnswerer
+from evidence_assets.experiment.evidence.selection import (
+    NoEvidence,
+    build_questions,
+    evidence_rows,
+    find_evidence_errors,
+)
+from evidence_assets.experiment.evidence.sources import missing_source_reason, record_encoder
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.metrics import Estimate
-from evidence_assets.experiment.solvers import chooser, has_model, language_model, short_answers, solver_of
-from evidence_assets.experiment.stage import Over, Stage, StageContext, StageOutput
-from evidence_assets.experiment.system import OwnStages, System, answers_by_model, crossings
+from evidence_assets.experiment.solvers import (
+    build_choosing_solver,
+    build_short_answer_solver,
+    build_solver,
+    has_model,
+    open_language_model,
+)
+from evidence_assets.experiment.stage import InputPartitions, Stage, StageContext, StageOutput
+from evidence_assets.experiment.system import CustomStages, System, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variant_plan import Plan
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput, StaleInput
@@ -37,86 +53,90 @@ FAILED_SHARE_LIMIT = 0.05
 
 
 def select_evidence(plan: Plan, context: StageContext) -> StageOutput:
-    lack = lacking(plan.method.reads, context.benchmark)
-    selector = NoEvidence(lack) if lack else plan.method.open(context, plan.settings)
-    questions, progress = build_questions(context.input("questions")), context.progress("questions")
-    return evidence_rows(plan.selector, selector, questions, context.before, progress, encoded_by(context))
+    lack = missing_source_reason(plan.method.sources, context.benchmark)
+    selector = NoEvidence(lack) if lack else plan.method.open_selector(context, plan.settings)
+    questions, progress = build_questions(context.read_input("questions")), context.progress("questions")
+    return evidence_rows(plan.selector, selector, questions, context.previous_output, progress, record_encoder(context))
 
 
 # Answers ------------------------------------------------------------------------------------------------------------
 
 
-def _prompted(plan: Plan, context: StageContext) -> bool:
+def _is_prompted(plan: Plan, context: StageContext) -> bool:
     """Whether a language model answers questions with options."""
-    return answers_by_model(plan.variant) and has_model(context)
+    return is_answered_by_model(plan.variant) and has_model(context)
 
 
-def _one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | None = None) -> AnswersOnce | None:
+def _build_one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | None = None) -> OneCallAnswerer | None:
     """Who answers and explains in one call, where the paper asks so and a language model is asked."""
-    if plan.style.answer is None or not _prompted(plan, context):
+    if plan.style.answer is None or not _is_prompted(plan, context):
         return None
-    model = language_model(context, context.profile.generator)
-    return AnswersOnce(
-        model, plan.style.answer, build_questions(context.input("questions")), context.input("evidence"), chains
+    model = open_language_model(context, context.profile.generator)
+    return OneCallAnswerer(
+        model,
+        plan.style.answer,
+        build_questions(context.read_input("questions")),
+        context.read_input("evidence"),
+        chains,
     )
 
 
 def explain_options(plan: Plan, context: StageContext) -> StageOutput:
-    if once := _one_call(plan, context):
-        return once.chains(plan.selector, context.before)
-    if not plan.variant.explain or (_prompted(plan, context) and plan.style.explain is None):
+    if once := _build_one_call(plan, context):
+        return once.chains(plan.selector, context.previous_output)
+    if not plan.variant.explain or (_is_prompted(plan, context) and plan.style.explain is None):
         return StageOutput([])
-    solver = solver_of(plan.variant.family, context, plan.style)
-    questions, evidence = build_questions(context.input("questions")), context.input("evidence")
-    return chain_rows(solver, plan.selector, questions, evidence, context.before)
+    solver = build_solver(plan.variant.family, context, plan.style)
+    questions, evidence = build_questions(context.read_input("questions")), context.read_input("evidence")
+    return chain_rows(solver, plan.selector, questions, evidence, context.previous_output)
 
 
-def answerer_of(plan: Plan, context: StageContext) -> Answerer:
+def build_answerer(plan: Plan, context: StageContext) -> Answerer:
     """Who answers this partition's questions, and answers them again from a part of their evidence."""
     variant, method = plan.variant, plan.method
-    questions, evidence = build_questions(context.input("questions")), context.input("evidence")
-    if plan.explained:
-        chains = context.input("chains")
-        if once := _one_call(plan, context, chains):
+    questions, evidence = build_questions(context.read_input("questions")), context.read_input("evidence")
+    if plan.explains_options:
+        chains = context.read_input("chains")
+        if once := _build_one_call(plan, context, chains):
             return once
         # Only a solver that explains can be asked for explanations again; without any, the evidence alone is weighed.
-        solver = chooser(variant.family, context, plan.style, explained=variant.explain)
-        return WeighsOptions(solver, questions, evidence, chains, plan.temperature)
-    if method.answerer:
-        return method.answerer(context, plan.settings, evidence)
-    failed = method.failed(context, plan.settings) if method.failed else {}
+        solver = build_choosing_solver(variant.family, context, plan.style, explained=variant.explain)
+        return OptionAnswerer(solver, questions, evidence, chains, plan.temperature)
+    if method.open_answerer:
+        return method.open_answerer(context, plan.settings, evidence)
+    failed = method.preparation_errors(context, plan.settings) if method.preparation_errors else {}
     again = context.table == "counterfactuals"
-    used = context.input("predictions", "lineage_edges") if again else None
-    return AnswersShortly(short_answers(context), questions, evidence, failed=failed, used=used)
+    used = context.read_input("predictions", "lineage_edges") if again else None
+    return ShortAnswerer(build_short_answer_solver(context), questions, evidence, failed=failed, used=used)
 
 
 def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
-    questions = build_questions(context.input("questions"))
-    return prediction_rows(answerer_of(plan, context), plan.selector, questions, context.before)
+    questions = build_questions(context.read_input("questions"))
+    return prediction_rows(build_answerer(plan, context), plan.selector, questions, context.previous_output)
 
 
 def answer_again(plan: Plan, context: StageContext) -> StageOutput:
-    answerer = answerer_of(plan, context)
-    if not isinstance(answerer, AnswersAgain):
+    answerer = build_answerer(plan, context)
+    if not isinstance(answerer, CounterfactualAnswerer):
         raise BadInput(
-            f"variant {plan.variant.place} cannot answer from a part of its evidence: leave `counterfactual` out"
+            f"variant {plan.variant.key} cannot answer from a part of its evidence: leave `counterfactual` out"
         )
-    return counterfactual_rows(answerer, context.input("predictions"), context.before)
+    return counterfactual_rows(answerer, context.read_input("predictions"), context.previous_output)
 
 
 def check_chains(plan: Plan, context: StageContext) -> StageOutput:
-    whole = _prompted(plan, context) and plan.style.answer is not None
-    return citation_rows(context.input("chains"), context.input("evidence"), whole=whole)
+    whole = _is_prompted(plan, context) and plan.style.answer is not None
+    return citation_rows(context.read_input("chains"), context.read_input("evidence"), whole=whole)
 
 
 def check_answers(plan: Plan, context: StageContext) -> StageOutput:
-    predictions, used = context.input("predictions"), context.input("predictions", "lineage_edges")
+    predictions, used = context.read_input("predictions"), context.read_input("predictions", "lineage_edges")
     names: dict[str, str] = {}
     if plan.variant.family == "search":
         key = f"knowledge/{context.benchmark.graph}/nodes"
         nodes = context.lake.read("kg_nodes", key, columns=["node_id", "name"])
         names = dict(nodes.join(predictions.select(node_id="answer"), "node_id", "semi").iter_rows())
-    return answer_citation_rows(predictions, used, context.input("evidence"), names)
+    return answer_citation_rows(predictions, used, context.read_input("evidence"), names)
 
 
 # Scores -------------------------------------------------------------------------------------------------------------
@@ -124,12 +144,12 @@ def check_answers(plan: Plan, context: StageContext) -> StageOutput:
 
 def score_answers(plan: Plan, context: StageContext) -> StageOutput:
     variant, benchmark = plan.variant, context.benchmark_name
-    tables = {table: context.input(table) for table in plan.scored_tables}
+    tables = {table: context.read_input(table) for table in plan.scored_tables}
     questions, predictions, evidence = tables["questions"], tables["predictions"], tables["evidence"]
     if questions.height and not predictions.height:
         raise StaleInput(f"{plan.key('predictions')} has no rows for {benchmark}: materialize it first")
     more = _triple_metrics(plan, context, questions, evidence)
-    if plan.on_graph:
+    if plan.uses_graph:
         more |= graph_stages.graph_stages(questions.to_dicts(), tables["subgraphs"], evidence)
     rows = scoring.score_rows(
         benchmark,
@@ -141,7 +161,7 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
         more,
         get_encoder(context.profile.token_encoder) if variant.bertscore else None,
     )
-    return StageOutput(rows, metadata=shown_scores(rows, "hit@1" if variant.family == "search" else "accuracy"))
+    return StageOutput(rows, metadata=score_metadata(rows, "hit@1" if variant.family == "search" else "accuracy"))
 
 
 def _triple_metrics(
@@ -152,13 +172,13 @@ def _triple_metrics(
     if not of_graph and not plan.variant.retrieval:
         return {}
     tokens = get_encoder(context.profile.token_encoder) if of_graph else None
-    recalled = of_graph and bool(plan.method.more_reads(plan.variant, plan.settings))
+    recalled = of_graph and bool(plan.method.extra_inputs(plan.variant, plan.settings))
     ordered = questions.sort("question_id").to_dicts()
     return retrieval_scores.retrieval_metrics(ordered, evidence, tokens, recalled=recalled)
 
 
 def score_passages(plan: Plan, context: StageContext) -> StageOutput:
-    questions, evidence = context.input("questions"), context.input("evidence")
+    questions, evidence = context.read_input("questions"), context.read_input("evidence")
     # Filtered while it is read: of a large corpus the evidence names few chunks.
     chunks = pl.scan_parquet(context.lake.files("chunks", f"corpus/{context.benchmark.corpus}/chunks"))
     named = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
@@ -168,7 +188,7 @@ def score_passages(plan: Plan, context: StageContext) -> StageOutput:
     return StageOutput(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
 
 
-def shown_scores(rows: Sequence[Mapping[str, Any]], headline: str) -> dict[str, Any]:
+def score_metadata(rows: Sequence[Mapping[str, Any]], headline: str) -> dict[str, Any]:
     """Metadata of scores: every value, those printed for it, and the headline with its interval."""
     values = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
     printed = {f"published_{row['metric']}": row["published"] for row in rows if row["published"] is not None}
@@ -180,7 +200,7 @@ def shown_scores(rows: Sequence[Mapping[str, Any]], headline: str) -> dict[str, 
 # The pipelines ------------------------------------------------------------------------------------------------------
 
 
-def failed_share(rows: pl.DataFrame) -> list[str]:
+def check_failed_share(rows: pl.DataFrame) -> list[str]:
     """What is wrong where more questions failed than may."""
     failed = rows.filter(pl.col("status") == "failed")
     if rows.height and failed.height / rows.height > FAILED_SHARE_LIMIT:
@@ -197,7 +217,7 @@ class StageKind:
     """
 
     table: str
-    make: Callable[[Plan, StageContext], StageOutput]
+    compute: Callable[[Plan, StageContext], StageOutput]
     description: str
     inputs: tuple[str, ...]
     of_benchmark: bool = False
@@ -205,20 +225,20 @@ class StageKind:
     def of(self, plan: Plan) -> Stage:
         """The stage of one variant."""
         variant, is_evidence = plan.variant, self.table == "evidence"
-        over: Over = "benchmark" if self.of_benchmark else "same"
+        over: InputPartitions = "benchmark" if self.of_benchmark else "same"
         return Stage(
             plan.key(self.table),
             self.table,
-            partial(self.make, plan),
+            partial(self.compute, plan),
             f"{self.description}: {FAMILIES[cast(Family, variant.family)]}, evidence picked by {plan.selector}.",
-            [read for name in self.inputs for read in plan.reads(name, over)],
+            [read for name in self.inputs for read in plan.inputs_of(name, over)],
             plan.version(self.table),
             family=variant.family,
             partitions="benchmarks" if self.of_benchmark else "questions",
             pool=plan.pool(self.table),
-            check=failed_share if self.table == "predictions" else None,
-            against=paths_wrong if is_evidence else None,
-            models=plan.picking if is_evidence else variant.using,
+            check=check_failed_share if self.table == "predictions" else None,
+            lake_check=find_evidence_errors if is_evidence else None,
+            models=plan.evidence_models if is_evidence else variant.using,
             words=variant.words,
         )
 
@@ -227,7 +247,7 @@ EVIDENCE = StageKind("evidence", select_evidence, "Evidence", ("questions", "sou
 CHAINS = StageKind("chains", explain_options, "One reasoning chain per option", ("questions", "evidence"))
 PREDICTIONS = StageKind("predictions", answer_questions, "One prediction per question", ("answered_from",))
 CHAIN_CITATIONS = StageKind("citations", check_chains, "Citations, each checked", ("chains", "evidence"))
-ANSWER_CITATIONS = replace(CHAIN_CITATIONS, make=check_answers, inputs=("predictions", "evidence", "names"))
+ANSWER_CITATIONS = replace(CHAIN_CITATIONS, compute=check_answers, inputs=("predictions", "evidence", "names"))
 SCORES = StageKind("scores", score_answers, "Scores with their intervals", ("scored_from",), of_benchmark=True)
 PASSAGE_SCORES = StageKind(
     "scores", score_passages, "Gold documents found", ("questions", "evidence", "chunks"), of_benchmark=True
@@ -248,25 +268,25 @@ PIPELINES: Mapping[str, Sequence[StageKind]] = {
 answered in a few words; nodes of a knowledge base are ranked; of a retrieval collection only evidence is scored."""
 
 
-def stages(system: System, variant: Variant) -> list[Stage]:
+def build_stages(system: System, variant: Variant) -> list[Stage]:
     """The stages of a variant with the models that it uses, in order."""
     method = system.method_of(variant)
     settings = method.settings_of(variant)
-    if isinstance(method, OwnStages):
+    if isinstance(method, CustomStages):
         own = method.stages(variant, settings)
         return [replace(stage, models=variant.using, words=variant.words) for stage in own]
     if variant.counterfactual and not variant.explain:
         raise BadInput(
-            f"variant {variant.place} explains nothing and so cites nothing: take out `counterfactual` or `explain`"
+            f"variant {variant.key} explains nothing and so cites nothing: take out `counterfactual` or `explain`"
         )
     left_out = {"evidence": bool(variant.evidence), "counterfactuals": not variant.counterfactual}
     plan = Plan(system, variant, method, settings)
     return [kind.of(plan) for kind in PIPELINES[variant.family] if not left_out.get(kind.table)]
 
 
-def all_stages(system: System, variant: Variant) -> list[Stage]:
+def build_all_stages(system: System, variant: Variant) -> list[Stage]:
     """The stages of a variant with all models that it is crossed with, in order; shared ones once."""
     every: dict[str, Stage] = {}
-    for crossed in crossings(system, variant):
-        every |= {stage.key: stage for stage in stages(system, crossed) if stage.key not in every}
+    for crossed in model_combinations(system, variant):
+        every |= {stage.key: stage for stage in build_stages(system, crossed) if stage.key not in every}
     return list(every.values())

@@ -14,9 +14,15 @@ from pydantic import TypeAdapter, ValidationError
 from evidence_assets import profiles
 from evidence_assets.experiment.answers.predictions import Answerer
 from evidence_assets.experiment.evidence.selection import Selector
-from evidence_assets.experiment.evidence.sources import Source
-from evidence_assets.experiment.stage import Read, Stage, StageContext
-from evidence_assets.experiment.variants import FILE, SYSTEMS, Variant, crossed_with, opted_in
+from evidence_assets.experiment.evidence.sources import SourceKind
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput
+from evidence_assets.experiment.variants import (
+    SYSTEMS_FOLDER,
+    VARIANTS_FILE,
+    Variant,
+    enabled_presets,
+    models_to_combine,
+)
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.profiles import MODEL_KINDS, ModelKind
@@ -49,7 +55,7 @@ class NoSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Parametrised(Generic[S]):
+class _MethodBase(Generic[S]):
     """What both kinds of method have.
 
     ``settings``: Dataclass of its parameters, the only list of them.
@@ -59,25 +65,25 @@ class _Parametrised(Generic[S]):
 
     settings: type[S]
     defaults: Callable[[profiles.Profile], Mapping[str, Any]] = lambda profile: {}
-    uses: Sequence[ModelKind] | Callable[[S], Sequence[ModelKind]] = ()
+    model_kinds: Sequence[ModelKind] | Callable[[S], Sequence[ModelKind]] = ()
 
-    def models(self, settings: S) -> Sequence[ModelKind]:
+    def resolve_model_kinds(self, settings: S) -> Sequence[ModelKind]:
         """Kinds of models that it works with under these settings."""
-        return self.uses(settings) if callable(self.uses) else self.uses
+        return self.model_kinds(settings) if callable(self.model_kinds) else self.model_kinds
 
     def settings_of(self, variant: Variant) -> S:
         """The settings of a variant in the profile in use, with the models that it uses."""
         return read_settings(
             self.settings,
             variant.parameters,
-            where=f"variant {variant.place}",
-            file=SYSTEMS / variant.system / FILE,
+            where=f"variant {variant.key}",
+            file=SYSTEMS_FOLDER / variant.system / VARIANTS_FILE,
             defaults=self.defaults(variant.profile),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Method(_Parametrised[S]):
+class Method(_MethodBase[S]):
     """A way to pick evidence; the stages from there to scores are those of the task family.
 
     ``open``: Makes the selector for one partition.
@@ -93,35 +99,35 @@ class Method(_Parametrised[S]):
         it does not say.
     """
 
-    open: Callable[[StageContext, S], Selector]
-    reads: tuple[Source, ...] = ()
-    own_encoder: bool = False
-    more_reads: Callable[[Variant, S], Sequence[Read]] = lambda variant, settings: ()
-    failed: Callable[[StageContext, S], Mapping[str, str]] | None = None
-    answerer: Callable[[StageContext, S, pl.DataFrame], Answerer] | None = None
-    asks: tuple[PromptedTask[Any, Any], ...] = ()
-    published: str = ""
+    open_selector: Callable[[StageContext, S], Selector]
+    sources: tuple[SourceKind, ...] = ()
+    has_own_encoder: bool = False
+    extra_inputs: Callable[[Variant, S], Sequence[StageInput]] = lambda variant, settings: ()
+    preparation_errors: Callable[[StageContext, S], Mapping[str, str]] | None = None
+    open_answerer: Callable[[StageContext, S, pl.DataFrame], Answerer] | None = None
+    prompted_tasks: tuple[PromptedTask[Any, Any], ...] = ()
+    published_style: str = ""
 
 
 @dataclass(frozen=True)
-class Scope:
+class ScoreTarget:
     """What a method that answers no questions is scored on: its name in scores, the metrics, and what it needs."""
 
     name: str
     metrics: frozenset[str]
-    holds: str
+    requirement: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnStages(_Parametrised[S]):
+class CustomStages(_MethodBase[S]):
     """A method that states its stages itself; ``scored_on`` is what figures may be printed for.
 
     ``asks_first`` asks what its stages ask a language model, of the first row that they would ask about: to be shown.
     """
 
     stages: Callable[[Variant, S], list[Stage]]
-    asks_first: Callable[[Variant, S, StageContext], None] | None = None
-    scored_on: Callable[[S], Sequence[Scope]] = lambda settings: ()
+    preview_prompt: Callable[[Variant, S, StageContext], None] | None = None
+    score_targets: Callable[[S], Sequence[ScoreTarget]] = lambda settings: ()
 
 
 @dataclass(frozen=True)
@@ -133,14 +139,14 @@ class System:
 
     name: str
     version: str
-    methods: Mapping[str, Method[Any] | OwnStages[Any]] = field(default_factory=dict)
+    methods: Mapping[str, Method[Any] | CustomStages[Any]] = field(default_factory=dict)
 
-    def method_of(self, variant: Variant) -> Method[Any] | OwnStages[Any]:
+    def method_of(self, variant: Variant) -> Method[Any] | CustomStages[Any]:
         name = variant.method or self.name
         if name not in self.methods:
             raise BadInput(
-                f"variant {variant.place}: there is no method {name!r}; known: {', '.join(self.methods)}",
-                file=SYSTEMS / self.name / FILE,
+                f"variant {variant.key}: there is no method {name!r}; known: {', '.join(self.methods)}",
+                file=SYSTEMS_FOLDER / self.name / VARIANTS_FILE,
                 field="method",
             )
         return self.methods[name]
@@ -150,21 +156,21 @@ class System:
         return f"{self.version}:{content_id(asdict(settings))[:12]}"
 
 
-def answers_by_model(variant: Variant) -> bool:
+def is_answered_by_model(variant: Variant) -> bool:
     """Whether a language model answers what was picked, where the profile has one."""
     return variant.family in ("graph", "mcqa", "table")
 
 
-def crossings(system: System, variant: Variant, opted: frozenset[str] | None = None) -> list[Variant]:
+def model_combinations(system: System, variant: Variant, opted: frozenset[str] | None = None) -> list[Variant]:
     """The variant once for every combination of the models that it, or an opted-in preset of it, is crossed with.
 
     A kind that it does not work with is left out. Models that come first in the profile are not named.
     """
     method = system.method_of(variant)
-    kinds = set(method.models(method.settings_of(variant)))
-    if isinstance(method, Method) and answers_by_model(variant):
+    kinds = set(method.resolve_model_kinds(method.settings_of(variant)))
+    if isinstance(method, Method) and is_answered_by_model(variant):
         kinds.add("generator")
-    crossed = crossed_with(variant.models, variant.presets, opted_in() if opted is None else opted)
+    crossed = models_to_combine(variant.models, variant.presets, enabled_presets() if opted is None else opted)
     axes = {kind: crossed[kind] for kind in MODEL_KINDS if kind in kinds & crossed.keys()}
     profile = profiles.load()
     return [

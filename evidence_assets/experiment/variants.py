@@ -12,18 +12,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, of_family
-from evidence_assets.experiment.scores.published_figures import PrintedAs, TimedAs
+from evidence_assets.experiment.scores.published_figures import PublishedName, PublishedTiming
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.profiles import MODEL_KINDS, ModelKind
 from evidence_assets.reasoning.templates import PromptSettings
 from evidence_assets.text.spelling import closest_name
 
-VARIABLE = "EVIDENCE_PRESETS"
-ALL = "all"
-Models = dict[ModelKind, Literal["all"] | tuple[str, ...]]
+PRESETS_VARIABLE = "EVIDENCE_PRESETS"
+ALL_PRESETS = "all"
+ModelSelection = dict[ModelKind, Literal["all"] | tuple[str, ...]]
 """Which models of each kind: all that the profile names, or some of them."""
-PRESETS = Path(__file__).with_name("presets.yaml")
+PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 
 
 class Preset(BaseModel):
@@ -41,12 +41,12 @@ class Preset(BaseModel):
     """Benchmarks of the table; none where it is not about questions."""
     relations: int = 0
     """Relations of the table, where it is about harvests."""
-    models: Models = {}
+    models: ModelSelection = {}
     """Models that its variants are crossed with, by kind; the profile's first where none is named."""
 
 
 @lru_cache
-def presets(file: Path = PRESETS) -> dict[str, Preset]:
+def presets(file: Path = PRESETS_FILE) -> dict[str, Preset]:
     stated = read_yaml_mapping(file)
     try:
         return {name: Preset(name=name, **fields) for name, fields in stated.items()}
@@ -54,7 +54,7 @@ def presets(file: Path = PRESETS) -> dict[str, Preset]:
         raise BadInput(f"a preset is not as it should be: {error}", file=file) from error
 
 
-def known(names: Iterable[str], stated_in: str) -> frozenset[str]:
+def check_preset_names(names: Iterable[str], stated_in: str) -> frozenset[str]:
     """The names as a set; one that is no preset is refused with its nearest neighbour."""
     found = frozenset(names)
     for name in sorted(found - presets().keys()):
@@ -65,17 +65,17 @@ def known(names: Iterable[str], stated_in: str) -> frozenset[str]:
     return found
 
 
-def opted_in() -> frozenset[str]:
+def enabled_presets() -> frozenset[str]:
     """The presets that the environment and the profile in use ask for."""
-    stated = {name.strip() for name in os.environ.get(VARIABLE, "").split(",")} - {""}
-    asked = {VARIABLE: stated, "presets": set(profiles.load().presets)}
+    stated = {name.strip() for name in os.environ.get(PRESETS_VARIABLE, "").split(",")} - {""}
+    asked = {PRESETS_VARIABLE: stated, "presets": set(profiles.load().presets)}
     found: frozenset[str] = frozenset()
     for place, names in asked.items():
-        found |= frozenset(presets()) if ALL in names else known(names, place)
+        found |= frozenset(presets()) if ALL_PRESETS in names else check_preset_names(names, place)
     return found
 
 
-def crossed_with(own: Models, named: Sequence[str], opted: frozenset[str]) -> dict[ModelKind, list[str]]:
+def models_to_combine(own: ModelSelection, named: Sequence[str], opted: frozenset[str]) -> dict[ModelKind, list[str]]:
     """The models by kind that a variant of these presets is crossed with: its own, else those of its opted-in presets.
 
     One that another packaged profile names and this one does not is left out: the paper's encoder on a laptop.
@@ -85,24 +85,24 @@ def crossed_with(own: Models, named: Sequence[str], opted: frozenset[str]) -> di
     return {
         kind: profile.model_names(kind)
         if names == "all"
-        else _there(profile, kind, names) or profile.model_names(kind)[:1]
+        else _available_models(profile, kind, names) or profile.model_names(kind)[:1]
         for kind, names in stated.items()
     }
 
 
-def _there(profile: profiles.Profile, kind: ModelKind, names: Sequence[str]) -> list[str]:
+def _available_models(profile: profiles.Profile, kind: ModelKind, names: Sequence[str]) -> list[str]:
     elsewhere = {name for other in profiles.available() for name in profiles.load(other).model_names(kind)}
     return [profile.check_name(kind, n) for n in names if n in profile.model_names(kind) or n not in elsewhere]
 
 
-def is_loaded(named: Iterable[str], always: bool = False) -> bool:
+def is_enabled(named: Iterable[str], always: bool = False) -> bool:
     """Whether a variant that names these presets is part of the graph."""
-    own = known(named, "presets")
-    return always or not own or bool(own & opted_in())
+    own = check_preset_names(named, "presets")
+    return always or not own or bool(own & enabled_presets())
 
 
-SYSTEMS = Path(__file__).resolve().parent.parent / "systems"
-FILE = "variants.yaml"
+SYSTEMS_FOLDER = Path(__file__).resolve().parent.parent / "systems"
+VARIANTS_FILE = "variants.yaml"
 
 
 class Variant(BaseModel):
@@ -140,16 +140,16 @@ class Variant(BaseModel):
     bertscore: bool = False
     """Also match the tokens of each question with those of its evidence; all of it is encoded for that."""
     published: Annotated[
-        tuple[PrintedAs, ...], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
+        tuple[PublishedName, ...], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
     ] = ()
     """The names under which figures are printed that it is compared with, one or a list."""
-    timed: tuple[TimedAs, ...] = ()
+    timed: tuple[PublishedTiming, ...] = ()
     """Under which names what its steps take is printed."""
     differs: str = ""
     """Where it is other than the run that its figures are printed for, beyond models and data."""
     presets: tuple[str, ...] = ()
     """Presets that it belongs to; without any it is always loaded."""
-    models: Models = Field(default_factory=dict)
+    models: ModelSelection = Field(default_factory=dict)
     """Models that it is crossed with, by kind, whichever presets say; see ``experiment.system.crossings``."""
     using: dict[ModelKind, str] = Field(default_factory=dict)
     """Of a crossing, the models that are not the profile's first, by kind; stated in no file."""
@@ -160,29 +160,29 @@ class Variant(BaseModel):
     asked: bool = False
     """Answers single questions (``evidence ask``) alone and is never part of the graph."""
 
-    def at(self, key: str, kinds: Collection[ModelKind] = tuple(MODEL_KINDS), by: str = "/") -> str:
+    def with_models(self, key: str, kinds: Collection[ModelKind] = tuple(MODEL_KINDS), by: str = "/") -> str:
         """A key or a name with the models after it that it uses of these kinds, but for the profile's first."""
         return by.join([key, *(name for kind, name in self.using.items() if kind in kinds)])
 
     @property
-    def place(self) -> str:
+    def key(self) -> str:
         """Family, name and models, as they stand in asset keys."""
-        return self.at(f"{self.family}/{self.name}")
+        return self.with_models(f"{self.family}/{self.name}")
 
     @property
     def label(self) -> str:
         """Name and models, as people name it."""
-        return self.at(self.name, by="@")
+        return self.with_models(self.name, by="@")
 
     @property
-    def as_published(self) -> bool:
+    def asks_as_published(self) -> bool:
         """Whether a language model is asked as the paper does."""
         return self.asks == "published" or (not self.asks and bool(self.published))
 
     @property
     def words(self) -> PromptSettings:
         """What prompts say, as the variant has them, else the profile, else as packaged; and what a reply may be."""
-        own = SYSTEMS / self.system / self.prompts if self.prompts else None
+        own = SYSTEMS_FOLDER / self.system / self.prompts if self.prompts else None
         shared = Path(profiles.load().prompts) if profiles.load().prompts else None
         return PromptSettings(tuple(folder for folder in (own, shared) if folder), self.tokens, self.temperature)
 
@@ -197,17 +197,17 @@ class Variant(BaseModel):
         return self.evidence or self.name
 
     @property
-    def chosen(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether it is part of the graph with the presets that are opted in."""
-        return not self.asked and is_loaded(self.presets, self.always)
+        return not self.asked and is_enabled(self.presets, self.always)
 
     @property
-    def loaded(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether it is chosen and has something to answer: benchmarks of its family, where it answers questions."""
-        return self.chosen and (self.family not in FAMILIES or bool(of_family(self.family)))
+        return self.is_enabled and (self.family not in FAMILIES or bool(of_family(self.family)))
 
 
-def _read(system: str, file: Path) -> Iterator[Variant]:
+def _read_variants(system: str, file: Path) -> Iterator[Variant]:
     stated = read_yaml_mapping(file)
     for place in stated:
         family, _, name = place.partition("/")
@@ -252,20 +252,20 @@ def _with_base(place: str, stated: dict[str, Any], file: Path, asked_by: tuple[s
 
 
 @lru_cache
-def variants_of(system: str, folder: Path = SYSTEMS) -> tuple[Variant, ...]:
+def variants_of(system: str, folder: Path = SYSTEMS_FOLDER) -> tuple[Variant, ...]:
     """The variants of one system, in the order of its file."""
-    return tuple(_read(system, folder / system / FILE))
+    return tuple(_read_variants(system, folder / system / VARIANTS_FILE))
 
 
 @lru_cache
-def variants(folder: Path = SYSTEMS) -> tuple[Variant, ...]:
+def variants(folder: Path = SYSTEMS_FOLDER) -> tuple[Variant, ...]:
     """The variants of all systems; two of the same family and name are refused."""
-    every = [v for file in sorted(folder.glob(f"*/{FILE}")) for v in variants_of(file.parent.name, folder)]
+    every = [v for file in sorted(folder.glob(f"*/{VARIANTS_FILE}")) for v in variants_of(file.parent.name, folder)]
     known: dict[str, Variant] = {}
     for variant in every:
-        before = known.setdefault(variant.place, variant)
+        before = known.setdefault(variant.key, variant)
         if before is not variant:
-            raise BadInput(f"variant {variant.place} is stated by {before.system} and by {variant.system}")
+            raise BadInput(f"variant {variant.key} is stated by {before.system} and by {variant.system}")
     for variant in every:
         _refuse_missing_evidence(variant, known)
     return tuple(every)
@@ -277,9 +277,9 @@ def _refuse_missing_evidence(variant: Variant, known: dict[str, Variant]) -> Non
         return
     source = known.get(f"{variant.family}/{variant.evidence}")
     if source is None:
-        raise BadInput(f"variant {variant.place} reads the evidence of {variant.evidence!r}, which is no variant")
-    if variant.chosen and not source.chosen:
+        raise BadInput(f"variant {variant.key} reads the evidence of {variant.evidence!r}, which is no variant")
+    if variant.is_enabled and not source.is_enabled:
         raise BadInput(
-            f"variant {variant.place} is loaded, {source.place}, whose evidence it reads, is not: give both the same "
+            f"variant {variant.key} is loaded, {source.key}, whose evidence it reads, is not: give both the same "
             f"presets, {', '.join(variant.presets)}"
         )

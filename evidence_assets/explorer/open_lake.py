@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as ASKED
-from evidence_assets.experiment.scores.scoring import correct
+from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake.atomic import mirror_of
 from evidence_assets.lake.catalogue import connect, create_views, scan_sql
@@ -45,7 +45,7 @@ ANSWERS = """
 
 def _short_answer_is_right(answer: str, gold: list[str], aliases: list[list[str]]) -> bool:
     question = {"task": "kgqa", "gold": gold, "gold_aliases": aliases}
-    return correct(question, {"answer": answer, "status": "answered"})
+    return is_correct(question, {"answer": answer, "status": "answered"})
 
 
 @dataclass(frozen=True)

@@ -15,18 +15,18 @@ from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.dataset_info import datasets
 from evidence_assets.benchmarks.declarations import instances
 from evidence_assets.benchmarks.declared_benchmarks import SEEDED, Benchmark, declared, every_raw_files
-from evidence_assets.experiment.evidence.sources import lacking
+from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.scores import published_figures
 from evidence_assets.experiment.scores.published_figures import (
-    RECORDED,
+    RECORDED_ANSWERS,
     Figure,
     Key,
-    PrintedAs,
-    TimedAs,
+    PublishedName,
+    PublishedTiming,
     figures,
     part_of,
 )
-from evidence_assets.experiment.system import OwnStages, Scope, answers_by_model, crossings
+from evidence_assets.experiment.system import CustomStages, ScoreTarget, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variants import Variant, presets, variants
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import prepare_rows
@@ -61,12 +61,12 @@ class CellSource:
     benchmark: str
     model_id: str
     """The language model, or a harvest's masked model, as scores name it; empty without a model."""
-    scope: Scope | None = None
+    scope: ScoreTarget | None = None
     """A harvest's collection."""
 
     def figure_keys(self) -> set[Key]:
         """The figures that its scores and step times are compared with."""
-        names: list[PrintedAs | TimedAs] = [*self.variant.published, *self.variant.timed]
+        names: list[PublishedName | PublishedTiming] = [*self.variant.published, *self.variant.timed]
         compared = [f for name in names for f in published_figures.figures_of(self.benchmark, name, self.model_id)]
         return {f.key for f in compared if self.scope is None or f.metric_and_label in self.scope.metrics}
 
@@ -102,7 +102,7 @@ class Cell:
     @property
     def from_records(self) -> bool:
         """Whether only recorded answers of another system can fill it."""
-        return bool(self.sources) and all(source.variant.method == RECORDED for source in self.sources)
+        return bool(self.sources) and all(source.variant.method == RECORDED_ANSWERS for source in self.sources)
 
     @property
     def filled(self) -> bool:
@@ -124,16 +124,16 @@ def find_cell_sources(selected: Iterable[Variant] | None = None) -> list[CellSou
         system = systems.load(variant.system)
         method = system.method_of(variant)
         settings = method.settings_of(variant)
-        is_prompted = answers_by_model(variant) or "generator" in method.models(settings)
-        for crossed in crossings(system, variant, frozenset(presets())):
-            if isinstance(method, OwnStages):
+        is_prompted = is_answered_by_model(variant) or "generator" in method.resolve_model_kinds(settings)
+        for crossed in model_combinations(system, variant, frozenset(presets())):
+            if isinstance(method, CustomStages):
                 masked = crossed.profile.masked_model.name
-                sources += [CellSource(crossed, scope.name, masked, scope) for scope in method.scored_on(settings)]
+                sources += [CellSource(crossed, scope.name, masked, scope) for scope in method.score_targets(settings)]
                 continue
             generator = crossed.profile.generator
             model = generator.name if is_prompted and generator.backend != "extractive" else ""
             for b in declared().values():
-                if b.runs_in() and b.family == variant.family and not lacking(method.reads, b):
+                if b.runs_in() and b.family == variant.family and not missing_source_reason(method.sources, b):
                     sources.append(CellSource(crossed, b.name, model))
     return sources
 
@@ -150,7 +150,7 @@ def build_cells(sources: Sequence[CellSource]) -> list[Cell]:
     scored = {b.name for b in declared().values() if b.runs_in()} | {source.benchmark for source in sources}
     cells = []
     for figure in figures():
-        sides = (figure.key,) if figure.key in by_key else figure.sides if figure.comparable else ()
+        sides = (figure.key,) if figure.key in by_key else figure.operands if figure.is_comparable else ()
         missing_sides = [key for key in sides if key not in by_key]
         if missing_sides and figure.ours:
             reason = "The figures that this difference or average is computed from cannot be filled."
@@ -165,10 +165,12 @@ def build_cells(sources: Sequence[CellSource]) -> list[Cell]:
 def _recorded_sources(figure: Figure) -> list[CellSource]:
     """Recorded answers that can fill a figure of a system without variants, or of a model in no profile."""
     is_foreign = figure.system not in _systems() or (figure.model and not _profiles_with_model(figure.model))
-    if not is_foreign or not figure.comparable:
+    if not is_foreign or not figure.is_comparable:
         return []
-    name = PrintedAs(figure.system, figure.variant, figure.model)
-    by_family = {v.family: v.model_copy(update={"published": (name,)}) for v in variants() if v.method == RECORDED}
+    name = PublishedName(figure.system, figure.variant, figure.model)
+    by_family = {
+        v.family: v.model_copy(update={"published": (name,)}) for v in variants() if v.method == RECORDED_ANSWERS
+    }
     return [
         CellSource(by_family[b.family], b.name, figure.model)
         for b in declared().values()
@@ -192,7 +194,7 @@ def _profiles_with_model(model: str) -> list[str]:
 def _reason(figure: Figure, scored: Collection[str]) -> tuple[str, str]:
     """Why nothing fills a figure, and what it lacks; ``scored`` are the profile's benchmarks and collections."""
     name, profile = figure.benchmark, profiles.load().name
-    if not figure.comparable:
+    if not figure.is_comparable:
         return "The printed figure is a count or a time, not a score.", f"{figure.metric} in {figure.scale}"
     if figure.system not in _systems():
         return "No variant implements the printed system.", figure.system
@@ -215,7 +217,7 @@ def cell_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
             "figure_id": content_id("figure", cell.figure.document, cell.figure.table, cell.figure.key),
             "printed_for": "|".join(cell.figure.key),
             "fraction": cell.figure.fraction,
-            "filled_by": sorted({f"scores/{source.variant.place} {source.benchmark}" for source in cell.sources}),
+            "filled_by": sorted({f"scores/{source.variant.key} {source.benchmark}" for source in cell.sources}),
             "reason": cell.reason or None,
             "lacks": cell.lacks or None,
         }
@@ -228,7 +230,7 @@ def load_scores(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) ->
     names = [
         {"place": f"{v.family}/{v.name}", "differs": v.differs, **asdict(name)}
         for v in variants()
-        for name in ([PrintedAs("")] if v.method == RECORDED else v.published)
+        for name in ([PublishedName("")] if v.method == RECORDED_ANSWERS else v.published)
     ]
     connection.register("names", pa.Table.from_pylist(names))
     connection.register("printed", prepare_rows("published_figures", cell_rows(cells)))
@@ -240,7 +242,7 @@ def load_scores(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) ->
 
 
 def _figure_key(scope: str, system: str, variant: str, model: str, model_id: str, metric: str) -> str:
-    figure = published_figures.figure_for(scope, PrintedAs(system, variant, model), model_id, metric)
+    figure = published_figures.figure_for(scope, PublishedName(system, variant, model), model_id, metric)
     return "|".join(figure.key) if figure else ""
 
 
@@ -256,9 +258,9 @@ def _derive(figure: Figure, scores: Mapping[Key, Sequence[MeasuredScore]]) -> li
     All scores must be of the same part of the benchmark and of the same language model, if any.
     """
     derived = []
-    for first in scores.get(figure.sides[0], ()) if figure.comparable and figure.follows else ():
-        sides = {figure.sides[0]: first}
-        for key in figure.sides[1:]:
+    for first in scores.get(figure.operands[0], ()) if figure.is_comparable and figure.follows else ():
+        sides = {figure.operands[0]: first}
+        for key in figure.operands[1:]:
             for score in scores.get(key, ()):
                 is_same_part = part_of(score.benchmark) == part_of(first.benchmark)
                 if is_same_part and score.model_id in (first.model_id, ""):
@@ -304,7 +306,7 @@ def required_data(sources: Sequence[CellSource]) -> dict[str, str]:
     data: dict[str, str] = {}
     for source in sources:
         if source.scope:
-            data[source.benchmark] = source.scope.holds
+            data[source.benchmark] = source.scope.requirement
         elif source.benchmark not in data:
             data |= data_sources(declared()[source.benchmark])
     vectors = {f"embeddings/{source.variant.parameters.get('embedding', '')}" for source in sources}

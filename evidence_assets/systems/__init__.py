@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import Any
 
 from evidence_assets.experiment.system import System
-from evidence_assets.experiment.variants import FILE, SYSTEMS, variants
+from evidence_assets.experiment.variants import SYSTEMS_FOLDER, VARIANTS_FILE, variants
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, REPAIR
 from evidence_assets.reasoning.templates import Template
 
 
 def list_systems() -> list[str]:
     """The systems that there are: packages with a file of variants."""
-    return sorted(file.parent.name for file in SYSTEMS.glob(f"*/{FILE}"))
+    return sorted(file.parent.name for file in SYSTEMS_FOLDER.glob(f"*/{VARIANTS_FILE}"))
 
 
 @cache
@@ -35,5 +35,5 @@ def load_templates() -> list[Template]:
 
 def load_settings(place: str) -> Any:
     """The settings of the variant ``family/name`` in the profile in use."""
-    variant = next(variant for variant in variants() if variant.place == place)
+    variant = next(variant for variant in variants() if variant.key == place)
     return load(variant.system).method_of(variant).settings_of(variant)

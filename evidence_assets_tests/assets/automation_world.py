@@ -77,7 +77,7 @@ def question_assets() -> dg.Definitions:
     def make(step: StageContext) -> StageOutput:
         questions = build_questions(step.read("questions", "questions/mcqa", step.partition))
         selector = ByRelation(step.read("triples", COLLECTION))
-        return evidence_rows("by_relation", selector, questions, step.before)
+        return evidence_rows("by_relation", selector, questions, step.previous_output)
 
     evidence = table_asset(
         "evidence/mcqa/by_relation",

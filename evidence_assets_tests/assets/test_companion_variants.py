@@ -22,7 +22,7 @@ def test_each_ablation_leaves_out_its_stage() -> None:
 
 
 def test_each_penalty_of_a_step_is_swept_with_each_depth_and_the_triples_alone() -> None:
-    swept = [load_settings(v.place) for v in variants_of("a2q") if "a2q_sweeps" in v.presets]
+    swept = [load_settings(v.key) for v in variants_of("a2q") if "a2q_sweeps" in v.presets]
     grid = [A2QSettings(penalty=penalty, theta=theta) for penalty, theta in product((0.1, 0.2, 0.3), (2, 3, 5))]
     alone = [A2QSettings(theta_counts="nodes"), A2QSettings(top_n=5), A2QSettings(top_n=20)]
     assert Counter(swept) == Counter(grid + alone)

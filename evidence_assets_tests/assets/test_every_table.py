@@ -10,8 +10,8 @@ import pytest
 from evidence_assets import profiles
 from evidence_assets.assets.planning import measured_times
 from evidence_assets.experiment import solvers
-from evidence_assets.experiment.scores.published_figures import RECORDED
-from evidence_assets.experiment.variants import VARIABLE, presets
+from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
+from evidence_assets.experiment.variants import PRESETS_VARIABLE, presets
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.reproduction.cells import Cell, add_scores, build_cells, find_cell_sources, load_scores
 from evidence_assets.systems.kbloom import sample_model
@@ -62,7 +62,7 @@ def miniature(
     harvesting = [] if table else published_harvesting(profile, root / "models")
     lines = ["name: paper", *harvesting, f"generators: {{{generators}}}", f"presets: [{opted}]"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(VARIABLE, opted)
+        patch.setenv(PRESETS_VARIABLE, opted)
         patch.setattr(solvers, "generator", lambda settings: Model(settings.name))
         for module in (kbloom, sample_model):
             patch.setattr(module, "get_masked_lm", lambda lake, settings: masked(settings.name))
@@ -72,10 +72,10 @@ def miniature(
         with small_world(root / "world", lines, patch) as world:
             official_files(world.lake.raw)
             sources = [c for cell in claimed(cells(), profile, table) for c in cell.sources]
-            recorded_files(world.lake, (c for c in sources if c.variant.method == RECORDED))
+            recorded_files(world.lake, (c for c in sources if c.variant.method == RECORDED_ANSWERS))
             answered_variants = [(c.variant, c.benchmark) for c in sources if c.variant.family != "knowledge"]
             make(world, variants_by_benchmark(answered_variants))
-            harvests = {c.variant.place: c.variant for c in sources if c.variant.family == "knowledge"}
+            harvests = {c.variant.key: c.variant for c in sources if c.variant.family == "knowledge"}
             if harvests:
                 make_harvests(world, list(harvests.values()))
             yield profile, table, world

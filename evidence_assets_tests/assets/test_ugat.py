@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark
-from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
-from evidence_assets.experiment.evidence.selection import paths_wrong
-from evidence_assets.experiment.evidence.sources import lacking
+from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
+from evidence_assets.experiment.evidence.selection import find_evidence_errors
+from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
 
@@ -25,12 +25,12 @@ def lake(made_world: World) -> Lake:
 def test_paths_stand_in_the_graph_and_a_changed_one_does_not(lake: Lake, variant: str) -> None:
     rows = lake.read("evidence", f"evidence/mcqa/{variant}", PARTITION)
     assert rows.height and set(rows["kind"]) == {"path"}
-    assert paths_wrong(rows, lake) == []
+    assert find_evidence_errors(rows, lake) == []
     lied = rows.with_columns(pl.col("text").str.replace("may treat|is |may ", "never "))
-    assert paths_wrong(lied, lake)
+    assert find_evidence_errors(lied, lake)
     broken = rows.with_columns(pl.col("locator").str.replace(r'"[0-9a-f]{4}', '"0000'))
-    assert "is not in the graph" in paths_wrong(broken, lake)[0]
-    assert "no list of edges" in paths_wrong(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
+    assert "is not in the graph" in find_evidence_errors(broken, lake)[0]
+    assert "no list of edges" in find_evidence_errors(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
 
 
 def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
@@ -39,7 +39,7 @@ def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
     assert {row["question_id"] for row in rows} == set(questions["question_id"])
     for row in rows:
         inside = {node["node_id"] for node in row["nodes"]}
-        reached = {node["node_id"] for node in row["nodes"] if node["hop"] != NOT_REACHED}
+        reached = {node["node_id"] for node in row["nodes"] if node["hop"] != UNREACHED_HOP}
         named, options = ({node for link in row[part] for node in link["node_ids"]} for part in ("concepts", "targets"))
         assert named <= reached and len(reached) <= 64 and inside - reached <= options
         assert options <= inside or not named
@@ -57,6 +57,6 @@ def test_scores_say_where_questions_are_lost_and_whether_the_graph_carries_a_sig
 
 def test_what_a_benchmark_lacks() -> None:
     with_graph = Benchmark.model_validate({"name": "b", "task": "mcqa", "graph": "g"})
-    assert lacking(("corpus",), with_graph) == "benchmark b names no corpus"
-    assert lacking(("graph", "corpus"), with_graph) == ""
-    assert lacking((), with_graph) == "" and lacking(("tables",), with_graph) == ""
+    assert missing_source_reason(("corpus",), with_graph) == "benchmark b names no corpus"
+    assert missing_source_reason(("graph", "corpus"), with_graph) == ""
+    assert missing_source_reason((), with_graph) == "" and missing_source_reason(("tables",), with_graph) == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.benchmarks.declared_benchmarks import declared as every_benchmark
-from evidence_assets.experiment.evidence.sources import lacking, source_reads
+from evidence_assets.experiment.evidence.sources import missing_source_reason, source_inputs
 from evidence_assets.experiment.variants import presets, variants_of
 
 ALL = [v for v in variants_of("uscrake") if v.family == "mcqa"]
@@ -41,13 +41,15 @@ def test_every_variant_of_the_method_is_declared_and_answered() -> None:
 def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone() -> None:
     declared = benchmarks()["sample_mcqa"]
     assert declared.background_graph == "sample" and not declared.graph
-    graphs = {read.key.split("/")[1] for read in source_reads("mcqa", ("joined_graph",))}
+    graphs = {read.key.split("/")[1] for read in source_inputs("mcqa", ("joined_graph",))}
     assert "sample" in graphs
-    uscrake, ugat = (systems.load(name).methods[name].reads for name in ("uscrake", "ugat"))  # type: ignore[union-attr]
-    assert not lacking(uscrake, declared)
-    assert lacking(ugat, declared) == "benchmark sample_mcqa names no graph"
+    uscrake, ugat = (systems.load(name).methods[name].sources for name in ("uscrake", "ugat"))  # type: ignore[union-attr]
+    assert not missing_source_reason(uscrake, declared)
+    assert missing_source_reason(ugat, declared) == "benchmark sample_mcqa names no graph"
     neither = Benchmark(name="x", task="mcqa")
-    assert lacking(uscrake, neither) == "benchmark x names no corpus and no graph"
+    assert missing_source_reason(uscrake, neither) == "benchmark x names no corpus and no graph"
     assert Benchmark(name="x", task="mcqa", graph="g").joined_graph == "g"
     for_each = every_benchmark()["medmcqa"]  # printed with two graphs
-    assert (for_each.graph, for_each.joined_graph) == ("medical", "conceptnet") and not lacking(ugat, for_each)
+    assert (for_each.graph, for_each.joined_graph) == ("medical", "conceptnet") and not missing_source_reason(
+        ugat, for_each
+    )

@@ -296,5 +296,5 @@ def variants_by_benchmark(pairs: Iterable[tuple[Variant, str]]) -> dict[str, lis
     """Each benchmark with the variants that run on it, each once."""
     found: dict[str, dict[str, Variant]] = {}
     for variant, benchmark in pairs:
-        found.setdefault(benchmark, {})[variant.place] = variant
+        found.setdefault(benchmark, {})[variant.key] = variant
     return {benchmark: list(variants.values()) for benchmark, variants in sorted(found.items())}

@@ -66,7 +66,7 @@ def test_a_link_out_of_the_folder_is_not_followed_and_one_within_is(
 def test_a_large_corpus_makes_token_vectors_on_demand(
     folder: Path, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_building, "STORED_UP_TO", 1000)
+    monkeypatch.setattr(corpus_building, "MAX_STORED_BYTES", 1000)
     assert add_corpus(lake, "bees", folder).tokens == "on_demand"
     [declared] = declarations(lake.root / "declarations")
     assert declared.attributes["tokens"] == "on_demand"

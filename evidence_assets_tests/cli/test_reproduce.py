@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.experiment.scores.metrics import accuracy
-from evidence_assets.experiment.scores.published_figures import PrintedAs, figures
+from evidence_assets.experiment.scores.published_figures import PublishedName, figures
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE
@@ -28,7 +28,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(PROFILE_VARIABLE, "paper")
     metrics = {"accuracy": accuracy([True, True, True, False])}
-    rows = metric_rows("obqa", "uscrake_published", "prompted", MODEL_ID, metrics, [PrintedAs("uscrake", "full")])
+    rows = metric_rows("obqa", "uscrake_published", "prompted", MODEL_ID, metrics, [PublishedName("uscrake", "full")])
     Lake.create(tmp_path / "lake").write("scores/mcqa/uscrake_published", "obqa", {"scores": rows})
 
 

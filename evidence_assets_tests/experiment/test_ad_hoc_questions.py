@@ -14,9 +14,9 @@ from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli.ask import select_variant
 from evidence_assets.experiment import ad_hoc_questions as asked
-from evidence_assets.experiment.ad_hoc_questions import Answered, Source
-from evidence_assets.experiment.corpus_building import make_corpus
-from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
+from evidence_assets.experiment.corpus_building import build_corpus
+from evidence_assets.experiment.stages import build_stages
 from evidence_assets.explorer.answer_view import view_answer
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
@@ -43,18 +43,18 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def lake(tmp_path: Path, notes: Path) -> Lake:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
-    make_corpus(lake, "notes", portions(notes), quiet)
+    build_corpus(lake, "notes", portions(notes), quiet)
     return lake
 
 
-def put(lake: Lake, text: str, *options: str, table: Table | None = None, system: str = "") -> Answered:
+def put(lake: Lake, text: str, *options: str, table: Table | None = None, system: str = "") -> AdHocAnswer:
     """Ask as the command does."""
-    source = asked.source_in(lake, "", "", table.table_id if table else "")
-    question = asked.question_of(text, options, source, table)
+    source = asked.resolve_source(lake, "", "", table.table_id if table else "")
+    question = asked.build_question(text, options, source, table)
     variant = select_variant(FAMILY_OF_TASK[question.task], source, system, "")
-    asked.store(lake, question, table)
-    made = stages(systems.load(variant.system), variant)
-    return asked.answer(lake, question.question_id, question.task, source, made, quiet)
+    asked.store_question(lake, question, table)
+    made = build_stages(systems.load(variant.system), variant)
+    return asked.answer_question(lake, question.question_id, question.task, source, made, quiet)
 
 
 def test_a_question_with_options_is_a_row_like_any_other(lake: Lake) -> None:
@@ -70,9 +70,9 @@ def test_a_question_with_options_is_a_row_like_any_other(lake: Lake) -> None:
         assert done.prediction["prediction_id"] in distinct_ids(impact(connection, chunk))["prediction"]
         for file in lake.files("lineage_edges"):
             assert not find_dangling_edges(connection, file)
-    assert "evidence/mcqa/uscrake" in asked.assets_of_asked(lake)
+    assert "evidence/mcqa/uscrake" in asked.find_ad_hoc_assets(lake)
     kept = [
-        *asked.assets_of_asked(lake),
+        *asked.find_ad_hoc_assets(lake),
         *(f"corpus/notes/{part}" for part in ("chunks", "embeddings", "index", "token_store")),
     ]
     assert not find_orphans(lake, kept)
@@ -96,7 +96,7 @@ def test_without_options_a_statement_answers_or_nothing_does(lake: Lake) -> None
 
 
 def test_a_table_is_asked_with_options_with_none_and_as_a_claim(lake: Lake) -> None:
-    table = asked.table_named(CITIES)
+    table = asked.with_content_id(CITIES)
     chosen = put(lake, "What is the number of people of Rome?", "700", "2800", table=table)
     assert chosen.prediction["answer"] == "B"
     with connect(lake.root) as connection:
@@ -104,7 +104,7 @@ def test_a_table_is_asked_with_options_with_none_and_as_a_claim(lake: Lake) -> N
         assert view_answer(connection, open_.prediction["prediction_id"]).as_dict()["says"] == "2800"
     claim = put(lake, "Rome has 2800 people.", table=table)
     assert claim.prediction["answer"] == "SUPPORTS"
-    other = asked.table_named(Table("", "c.csv", "", ("City", "People"), (("Rome", "1"), ("Oslo", "2"))))
+    other = asked.with_content_id(Table("", "c.csv", "", ("City", "People"), (("Rome", "1"), ("Oslo", "2"))))
     assert other.table_id != table.table_id, "another file of the same name is another table"
 
 
@@ -114,7 +114,7 @@ def test_asked_again_only_what_changed_is_different(lake: Lake, notes: Path) -> 
     assert first.prediction == second.prediction
     (notes / "cats.txt").write_text("Bees purr when they are content, says the joke.")
     before = lake.read("chunk_embeddings")
-    assert make_corpus(lake, "notes", portions(notes), quiet) == {"chunks": 2, "reused": 1}
+    assert build_corpus(lake, "notes", portions(notes), quiet) == {"chunks": 2, "reused": 1}
     assert len(set(before["input_hash"]) & set(lake.read("chunk_embeddings")["input_hash"])) == 1
     third = put(lake, "Which animal purrs?", "Bee", "Cat")
     assert third.question_id == first.question_id
@@ -131,24 +131,24 @@ def test_asked_again_only_what_changed_is_different(lake: Lake, notes: Path) -> 
 )
 def test_what_cannot_be_asked_is_said(question: str, options: list[str], said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        asked.question_of(question, options, Source())
+        asked.build_question(question, options, QuestionSource())
 
 
 def test_sources_that_are_not_there_are_said(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no corpus 'nots' in this lake; there are: notes"):
-        asked.source_in(lake, "nots", "")
+        asked.resolve_source(lake, "nots", "")
     with pytest.raises(BadInput, match="no graph 'g' in this lake; there are: none"):
-        asked.source_in(lake, "", "g")
+        asked.resolve_source(lake, "", "g")
     asked.check_corpus(lake, "notes")
     empty = Lake.create(tmp_path / "empty")
     with pytest.raises(BadInput, match="holds no corpus to ask of"):
-        asked.source_in(empty, "", "")
+        asked.resolve_source(empty, "", "")
     with pytest.raises(BadInput, match="corpus notes is empty"):
         asked.check_corpus(empty, "notes")
     with pytest.raises(BadInput, match="did you mean 'uscrake'"):
-        select_variant("mcqa", Source("notes"), "uscrak", "")
+        select_variant("mcqa", QuestionSource("notes"), "uscrak", "")
     with pytest.raises(BadInput, match="has no model 'qwen'"):
-        select_variant("mcqa", Source("notes"), "", "qwen")
+        select_variant("mcqa", QuestionSource("notes"), "", "qwen")
 
 
 def test_asking_loads_no_dagster(lake: Lake) -> None:

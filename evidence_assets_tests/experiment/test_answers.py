@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import chain_rows, citation_rows
-from evidence_assets.experiment.answers.options import WeighsOptions
-from evidence_assets.experiment.answers.predictions import Case, counterfactual_rows, prediction_rows
+from evidence_assets.experiment.answers.options import OptionAnswerer
+from evidence_assets.experiment.answers.predictions import CounterfactualCase, counterfactual_rows, prediction_rows
 from evidence_assets.experiment.evidence.selection import Question
-from evidence_assets.experiment.stage import Before
+from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, ExplainOption, Failure
 from evidence_assets_tests.lake_rows import evidence as evidence_row
@@ -60,17 +60,17 @@ def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
 
 
 def world(
-    asked: list[Question], rows: pl.DataFrame, before: Before | None = None
-) -> tuple[dict[str, dict[str, object]], Counting, Before, int]:
+    asked: list[Question], rows: pl.DataFrame, before: PreviousOutput | None = None
+) -> tuple[dict[str, dict[str, object]], Counting, PreviousOutput, int]:
     solver = Counting()
     chains = stored("chains", chain_rows(solver, "s", asked, rows).rows)
-    answerer = WeighsOptions(solver, asked, rows, chains)
+    answerer = OptionAnswerer(solver, asked, rows, chains)
     predicted = prediction_rows(answerer, "s", asked)
     solver.explained = 0
     made = counterfactual_rows(answerer, stored("predictions", predicted.rows), before)
     table, lineage = stored("counterfactuals", made.rows), stored("lineage_edges", made.lineage)
     assert made.reused is not None
-    return {row["question_id"]: row for row in table.to_dicts()}, solver, Before(table, lineage), made.reused
+    return {row["question_id"]: row for row in table.to_dicts()}, solver, PreviousOutput(table, lineage), made.reused
 
 
 PLAIN = Question("q", "b", "mcqa", "What?", ("x", "y"))
@@ -124,8 +124,8 @@ def test_redundant_citations_are_needed_together_but_not_each() -> None:
         assert len(set(requests)) == len(requests), "no request twice"
         return ["A" if facts else "insufficient" for _, facts in requests]
 
-    answerer: Any = SimpleNamespace(version="1", again=again, input_again=lambda case: "")
-    cases = {"q0": Case("q0", ("a", "b"), ("a", "b")), "q1": Case("q1", ("a",), ())}
+    answerer: Any = SimpleNamespace(version="1", answer_from_facts=again, facts_input_hash=lambda case: "")
+    cases = {"q0": CounterfactualCase("q0", ("a", "b"), ("a", "b")), "q1": CounterfactualCase("q1", ("a",), ())}
     answerer.case = lambda prediction: (cases[prediction["question_id"]], [])
     rows = stored("predictions", [prediction(0, "A"), prediction(1, "A")])
     made = stored("counterfactuals", counterfactual_rows(answerer, rows).rows).sort("question_id").to_dicts()
@@ -155,7 +155,7 @@ def test_what_is_taken_over_where_only_scores_moved_has_the_lineage_of_what_is_m
     rows, solver = evidence(("q", "A", "a"), ("q", "B", "b"), ("q", "B", "c")), Counting()
     moved = rows.with_columns(score=pl.lit(0.5))
     first = chain_rows(solver, "s", [PLAIN], rows)
-    before = Before(stored("chains", first.rows), stored("lineage_edges", first.lineage))
+    before = PreviousOutput(stored("chains", first.rows), stored("lineage_edges", first.lineage))
     again = chain_rows(solver, "s", [PLAIN], moved, before)
     anew = chain_rows(solver, "s", [PLAIN], moved)
     assert again.reused == 2

@@ -36,7 +36,7 @@ class Slow:
 def make(lake: Lake, selector: Slow) -> tuple[int, int]:
     """Make the partition; how many rows were taken over, and how many questions selected."""
     step = StageContext(lake, "evidence", ASSET, PARTITION)
-    made = evidence_rows("slow", selector, QUESTIONS, step.before, step.progress("questions"))
+    made = evidence_rows("slow", selector, QUESTIONS, step.previous_output, step.progress("questions"))
     assert made.lineage is not None
     lake.write(ASSET, PARTITION, {"evidence": made.rows, "lineage_edges": made.lineage})
     return made.reused or 0, made.metadata["questions_selected_anew"]

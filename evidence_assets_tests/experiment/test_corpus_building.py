@@ -23,7 +23,7 @@ def test_a_disk_that_fills_while_the_index_is_written_leaves_the_old_one(
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.txt").write_text("Bees buzz.")
     lake = Lake.create(tmp_path / "lake", question_shards=1, corpus_shards=1)
-    corpus_building.make_corpus(lake, "c", portions(tmp_path / "raw"), lambda said: None, "on_demand")
+    corpus_building.build_corpus(lake, "c", portions(tmp_path / "raw"), lambda said: None, "on_demand")
     folder = lake.index_folder("corpus/c/index")
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -32,7 +32,7 @@ def test_a_disk_that_fills_while_the_index_is_written_leaves_the_old_one(
 
     monkeypatch.setattr(vector_index.faiss(), "write_index", full)
     with pytest.raises(DiskFull, match=r"no room to write .*corpus\.c\.index.* run again"):
-        corpus_building.index(lake, "c")
+        corpus_building.build_index(lake, "c")
     assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert open_corpus(lake, "c").texts([0]) == ["Bees buzz."]
 
@@ -40,8 +40,12 @@ def test_a_disk_that_fills_while_the_index_is_written_leaves_the_old_one(
 def test_shards_take_turns_on_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ModelSettings(name="m")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    assert corpus_building.on_a_card(settings, 5) == settings
+    assert corpus_building.assign_gpu(settings, 5) == settings
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
-    assert [corpus_building.on_a_card(settings, shard).device for shard in (0, 5, 63)] == ["cuda:0", "cuda:1", "cuda:3"]
+    assert [corpus_building.assign_gpu(settings, shard).device for shard in (0, 5, 63)] == [
+        "cuda:0",
+        "cuda:1",
+        "cuda:3",
+    ]
     named = ModelSettings(name="m", device="cpu")
-    assert corpus_building.on_a_card(named, 5) == named
+    assert corpus_building.assign_gpu(named, 5) == named

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.experiment.stages import all_stages
-from evidence_assets.experiment.system import crossings
-from evidence_assets.experiment.variants import VARIABLE, Variant, presets, variants_of
+from evidence_assets.experiment.stages import build_all_stages
+from evidence_assets.experiment.system import model_combinations
+from evidence_assets.experiment.variants import PRESETS_VARIABLE, Variant, presets, variants_of
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.systems import load
 
@@ -29,11 +29,11 @@ def several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = tmp_path / "several.yaml"
     profile.write_text(MODELS)
     monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(profile))
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(PRESETS_VARIABLE, raising=False)
 
 
 def keys(variant: Variant) -> list[str]:
-    return [stage.key for stage in all_stages(load(variant.system), variant)]
+    return [stage.key for stage in build_all_stages(load(variant.system), variant)]
 
 
 def of_preset(**more: object) -> Variant:
@@ -45,28 +45,30 @@ def of_preset(**more: object) -> Variant:
 def test_keys_stay_as_they_are_until_a_preset_is_opted_in(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [f"{table}/mcqa/z" for table in ("evidence", "chains", "predictions", "citations", "scores")]
     assert keys(of_preset()) == plain
-    monkeypatch.setenv(VARIABLE, "uscrake_main")
+    monkeypatch.setenv(PRESETS_VARIABLE, "uscrake_main")
     assert keys(of_preset()) == plain + [f"{key}/qwen" for key in plain[1:]], "evidence is shared"
 
 
 def test_a_variant_says_its_models_itself_whichever_presets_are_opted_in() -> None:
-    assert [v.label for v in crossings(load("baselines"), of_preset(models={"generator": ("qwen",)}))] == ["z@qwen"]
+    assert [v.label for v in model_combinations(load("baselines"), of_preset(models={"generator": ("qwen",)}))] == [
+        "z@qwen"
+    ]
     assert keys(of_preset(models={"generator": ("qwen",)}))[:2] == ["evidence/mcqa/z", "chains/mcqa/z/qwen"]
     with pytest.raises(BadInput, match="no generator 'gwen'"):
-        crossings(load("baselines"), of_preset(models={"generator": ("gwen",)}))
+        model_combinations(load("baselines"), of_preset(models={"generator": ("gwen",)}))
 
 
 def test_vectors_of_another_encoder_are_read_under_its_name_and_all_else_is_shared() -> None:
     table = Variant(system="ucret", family="table", name="z", method="ucret", models={"encoder": "all"})
     assert {"evidence/table/z", "evidence/table/z/mpnet", "scores/table/z/mpnet"} <= set(keys(table))
     text = Variant(system="uscrake", family="mcqa", name="z", method="uscrake", models={"encoder": "all"})
-    stages = {stage.key: {read.key for read in stage.reads} for stage in all_stages(load("uscrake"), text)}
+    stages = {stage.key: {read.key for read in stage.inputs} for stage in build_all_stages(load("uscrake"), text)}
     plain, other = stages["evidence/mcqa/z"], stages["evidence/mcqa/z/mpnet"]
     moved = {key for key in plain if key.endswith(("/index", "/node_vectors"))}
     assert {"corpus/sample/index", "knowledge/sample/node_vectors"} <= moved
     assert other - plain == {f"{key}/mpnet" for key in moved} and plain - other == moved
     own = Variant(system="background", family="graph", name="z", method="background", models={"encoder": "all"})
-    stages = {stage.key: {read.key for read in stage.reads} for stage in all_stages(load("background"), own)}
+    stages = {stage.key: {read.key for read in stage.inputs} for stage in build_all_stages(load("background"), own)}
     assert stages["evidence/graph/z/mpnet"] == stages["evidence/graph/z"], "its encoder meets no stored vectors"
 
 
@@ -74,7 +76,7 @@ def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch:
     """The nearness to the seeds counts as published; it was left out for the sample's own model, which no other
     inherits.
     """
-    harvest = next(variant for variant in variants_of("kbloom") if variant.place == "knowledge/kbloom")
+    harvest = next(variant for variant in variants_of("kbloom") if variant.key == "knowledge/kbloom")
     method = load("kbloom").method_of(harvest)
 
     def ranked_by(variant: Variant) -> tuple[str, str]:
@@ -105,9 +107,9 @@ def test_an_encoder_of_the_paper_is_used_where_the_profile_names_it(monkeypatch:
     variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
     system = load("background")
     monkeypatch.setenv("EVIDENCE_PROFILE", "embedded")
-    assert [crossed.place for crossed in crossings(system, variant, frozenset())] == ["graph/kg_both"]
+    assert [crossed.key for crossed in model_combinations(system, variant, frozenset())] == ["graph/kg_both"]
     monkeypatch.setenv("EVIDENCE_PROFILE", "paper")
-    (crossed,) = crossings(system, variant, frozenset())
-    assert crossed.place == "graph/kg_both/mpnet" and crossed.profile.encoder.name.endswith("all-mpnet-base-v2")
+    (crossed,) = model_combinations(system, variant, frozenset())
+    assert crossed.key == "graph/kg_both/mpnet" and crossed.profile.encoder.name.endswith("all-mpnet-base-v2")
     with pytest.raises(BadInput, match="has no encoder 'mpnett'"):
-        crossings(system, variant.model_copy(update={"models": {"encoder": ("mpnett",)}}), frozenset())
+        model_combinations(system, variant.model_copy(update={"models": {"encoder": ("mpnett",)}}), frozenset())

@@ -10,7 +10,14 @@ from evidence_assets import profiles
 from evidence_assets.assets.system import PRESET_TAG
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.scores.published_figures import figures
-from evidence_assets.experiment.variants import ALL, VARIABLE, is_loaded, opted_in, presets, variants
+from evidence_assets.experiment.variants import (
+    ALL_PRESETS,
+    PRESETS_VARIABLE,
+    enabled_presets,
+    is_enabled,
+    presets,
+    variants,
+)
 from evidence_assets.lake.errors import BadInput
 
 
@@ -24,16 +31,16 @@ def test_every_preset_stands_for_a_printed_table() -> None:
 
 
 def test_a_variant_is_loaded_without_presets_or_with_one_that_is_opted_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert is_loaded(())
-    assert not is_loaded(("uscrake_costs",))
-    assert is_loaded(("uscrake_costs",), always=True)
-    monkeypatch.setenv(VARIABLE, "ucret_main, uscrake_costs")
-    assert opted_in() == {"ucret_main", "uscrake_costs"}
-    assert is_loaded(("uscrake_costs", "uscrake_main"))
-    assert not is_loaded(("uscrake_main",))
-    monkeypatch.setenv(VARIABLE, ALL)
-    assert opted_in() == set(presets())
+    monkeypatch.delenv(PRESETS_VARIABLE, raising=False)
+    assert is_enabled(())
+    assert not is_enabled(("uscrake_costs",))
+    assert is_enabled(("uscrake_costs",), always=True)
+    monkeypatch.setenv(PRESETS_VARIABLE, "ucret_main, uscrake_costs")
+    assert enabled_presets() == {"ucret_main", "uscrake_costs"}
+    assert is_enabled(("uscrake_costs", "uscrake_main"))
+    assert not is_enabled(("uscrake_main",))
+    monkeypatch.setenv(PRESETS_VARIABLE, ALL_PRESETS)
+    assert enabled_presets() == set(presets())
 
 
 def variants_in(folder: Path, text: str) -> Path:
@@ -58,7 +65,7 @@ def variants_in(folder: Path, text: str) -> Path:
 def test_what_is_stated_wrongly_is_named(
     text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "uscrake_main")
+    monkeypatch.setenv(PRESETS_VARIABLE, "uscrake_main")
     with pytest.raises(BadInput, match=message):
         variants(variants_in(tmp_path, text))
 
@@ -78,7 +85,7 @@ def test_every_preset_loads_and_waits_for_nothing_that_nobody_makes(
     profile: str, other_settings: pytest.MonkeyPatch
 ) -> None:
     other_settings.setenv(profiles.PROFILE_VARIABLE, profile)
-    other_settings.setenv(VARIABLE, ALL)
+    other_settings.setenv(PRESETS_VARIABLE, ALL_PRESETS)
     graph = defs().resolve_asset_graph()
     assert not {k for k in graph.get_all_asset_keys() if not graph.get(k).is_executable}
     tags = {tag for key in graph.materializable_asset_keys for tag in graph.get(key).tags}

@@ -11,8 +11,8 @@ import yaml
 
 from evidence_assets.experiment.answers.chains import chain_rows
 from evidence_assets.experiment.evidence.selection import Question
-from evidence_assets.experiment.stage import Before, StageOutput
-from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.stage import PreviousOutput, StageOutput
+from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.profiles import PROFILE_VARIABLE
@@ -33,7 +33,7 @@ def chains(previous: list[dict[str, object]], revision: str = "1", **parameters:
     model = Scripted(lambda _: '{"steps": []}')
     model.revision, model.parameters = revision, parameters
     solver = PromptedSolver(LanguageModel(model))
-    before = Before(stored("chains", previous), stored("lineage_edges", []))
+    before = PreviousOutput(stored("chains", previous), stored("lineage_edges", []))
     return chain_rows(solver, "s", [QUESTION], stored("evidence", []), before)
 
 
@@ -58,7 +58,7 @@ def versions(family: str, folder: Path, patch: pytest.MonkeyPatch, **changes: ob
     path.write_text(yaml.safe_dump(stated))
     patch.setenv(PROFILE_VARIABLE, str(path))
     variant = next(v for v in variants_of(CASES[family]) if v.family == family and not v.evidence and v.explain)
-    return {stage.table: stage.version for stage in stages(load(CASES[family]), variant)}
+    return {stage.table: stage.version for stage in build_stages(load(CASES[family]), variant)}
 
 
 @pytest.mark.parametrize("family", CASES)

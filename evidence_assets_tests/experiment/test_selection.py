@@ -8,7 +8,7 @@ import pytest
 
 from evidence_assets.experiment import rows as row_writers
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, evidence_rows
-from evidence_assets.experiment.stage import Before
+from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets_tests.lake_rows import stored
 
@@ -34,7 +34,7 @@ class Picks:
 def test_rows_are_the_same_in_blocks_and_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = evidence_rows("picks", Picks(), QUESTIONS)
     assert (whole.rows.num_rows, whole.lineage.num_rows, whole.reused) == (10, 20, 0)
-    monkeypatch.setattr(row_writers, "ROWS_TYPED_TOGETHER", 3)
+    monkeypatch.setattr(row_writers, "ROWS_PER_TYPED_BLOCK", 3)
     blocks = evidence_rows("picks", Picks(), QUESTIONS)
     assert blocks.rows.column("locator").num_chunks > 1
     for table in ("rows", "lineage"):
@@ -45,7 +45,7 @@ def test_rows_are_the_same_in_blocks_and_in_one_piece(monkeypatch: pytest.Monkey
 
 def test_only_what_has_changed_is_selected_anew() -> None:
     first = evidence_rows("picks", Picks(), QUESTIONS[:4])
-    before = Before(stored("evidence", first.rows), stored("lineage_edges", first.lineage))
+    before = PreviousOutput(stored("evidence", first.rows), stored("lineage_edges", first.lineage))
     again = Picks()
     made = evidence_rows("picks", again, QUESTIONS, before)
     assert again.asked == ["q0", "q4"], "a question without evidence leaves nothing to take over"

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.answers.chains import answer_citation_rows
-from evidence_assets.experiment.answers.predictions import AnswersAgain, counterfactual_rows, prediction_rows
-from evidence_assets.experiment.answers.short_answers import AnswersShortly
+from evidence_assets.experiment.answers.predictions import CounterfactualAnswerer, counterfactual_rows, prediction_rows
+from evidence_assets.experiment.answers.short_answers import ShortAnswerer
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.gold_evidence import evidence_recall
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
-from evidence_assets.experiment.stage import Before, StageOutput
+from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.lineage import edge
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
@@ -47,8 +47,8 @@ def predicted(
 ) -> StageOutput:
     there = None
     if before is not None and before.lineage is not None:
-        there = Before(stored("predictions", before.rows), stored("lineage_edges", before.lineage))
-    answerer = AnswersShortly(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, failed=failed)
+        there = PreviousOutput(stored("predictions", before.rows), stored("lineage_edges", before.lineage))
+    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, failed=failed)
     return prediction_rows(answerer, "s", QUESTIONS, there)
 
 
@@ -73,7 +73,7 @@ def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]
     to all of them.
     """
     model = LanguageModel(Scripted(lambda _: reply))
-    made = prediction_rows(AnswersShortly(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, None)
+    made = prediction_rows(ShortAnswerer(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, None)
     rows, lineage = stored("predictions", made.rows), stored("lineage_edges", made.lineage)
     cited = answer_citation_rows(rows, lineage, found, {}).lineage
     asked = {row["prediction_id"]: row["question_id"] for row in rows.to_dicts()}
@@ -166,9 +166,9 @@ def test_a_hit_of_a_question_with_options_is_the_text_of_a_right_one() -> None:
     assert retrieval_metrics([{**asked[0], "gold": ["A"]}], FOUND)["hit@10"].value == 0.0
 
 
-def verdicts(answerer: AnswersAgain, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
+def verdicts(answerer: CounterfactualAnswerer, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
     rows = stored("counterfactuals", counterfactual_rows(answerer, predictions).rows)
-    again = counterfactual_rows(answerer, predictions, Before(rows, stored("lineage_edges", [])))
+    again = counterfactual_rows(answerer, predictions, PreviousOutput(rows, stored("lineage_edges", [])))
     assert again.reused == rows.height and stored("counterfactuals", again.rows).equals(rows)
     return {row["question_id"]: row for row in rows.to_dicts()}
 
@@ -177,8 +177,8 @@ def test_a_short_answer_falls_without_its_triple_and_stands_with_it_alone() -> N
     solver = ExtractiveShortAnswers(WordEncoder())
     facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
     rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
-    made = prediction_rows(AnswersShortly(solver, QUESTIONS, rows), "s", QUESTIONS)
-    answerer = AnswersShortly(solver, QUESTIONS, rows, used=stored("lineage_edges", made.lineage))
+    made = prediction_rows(ShortAnswerer(solver, QUESTIONS, rows), "s", QUESTIONS)
+    answerer = ShortAnswerer(solver, QUESTIONS, rows, used=stored("lineage_edges", made.lineage))
     found = verdicts(answerer, stored("predictions", made.rows))
     assert set(found) == {"q1"}, "what was not answered is not asked again"
     row = found["q1"]

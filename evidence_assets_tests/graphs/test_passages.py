@@ -57,8 +57,8 @@ def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.Monke
 
     encoder = Breaks()
     with pytest.raises(OSError, match="fell off"):
-        passage_table(node_passages(BASE, encoder), step.previous(), encoder, "words@1", step.blocks)
-    after, reused, again = passages(BASE, step.previous())
+        passage_table(node_passages(BASE, encoder), step.previous_rows(), encoder, "words@1", step.blocks)
+    after, reused, again = passages(BASE, step.previous_rows())
     assert after.equals(whole)
     assert reused == 6 and not set(again.asked) & set(encoder.asked)
 

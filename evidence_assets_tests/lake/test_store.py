@@ -187,13 +187,13 @@ def answered(lake: Lake, number: int) -> StageContext:
 def test_rows_are_taken_over_only_with_all_that_was_written_with_them(lake: Lake) -> None:
     step = answered(lake, 1)
     lineage = lake.path("lineage_edges", "predictions/x", "b|0")
-    assert step.previous().height == 1 and lake.is_complete("predictions", "predictions/x", "b|0")
+    assert step.previous_rows().height == 1 and lake.is_complete("predictions", "predictions/x", "b|0")
     kept = lineage.read_bytes()
     answered(lake, 2)
     lineage.write_bytes(kept)  # as a process leaves it that is killed between two renames
-    assert step.previous().is_empty() and step.previous().schema == lake.read("predictions").schema
+    assert step.previous_rows().is_empty() and step.previous_rows().schema == lake.read("predictions").schema
     answered(lake, 2)
     lineage.unlink()
-    assert step.previous().is_empty() and lake.read("predictions").height == 1
+    assert step.previous_rows().is_empty() and lake.read("predictions").height == 1
     lake.delete("predictions", "predictions/x")
     assert not lake.is_complete("predictions", "predictions/x", "b|0")

@@ -107,7 +107,7 @@ def test_answer_and_explanation_come_from_one_call_over_the_passages_of_all_opti
 
 
 def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
-    asking = {v.place: v.as_published for v in variants() if v.family in ("mcqa", "table")}
+    asking = {v.key: v.asks_as_published for v in variants() if v.family in ("mcqa", "table")}
     for place in ("mcqa/uscrake_published", "mcqa/ugat_published", "mcqa/closed_book", "table/ucret_published"):
         assert asking[place], place
     assert not asking["mcqa/uscrake"] and not asking["table/ucret"] and not asking["mcqa/ugat"]
@@ -115,7 +115,9 @@ def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
         system = systems.load(name)
         for variant in variants_of(name):
             method = system.method_of(variant)
-            assert getattr(method, "published", "") in STYLES and getattr(method, "published", ""), variant.place
+            assert getattr(method, "published_style", "") in STYLES and getattr(method, "published_style", ""), (
+                variant.key
+            )
     assert STYLES[""] is DEFAULT_STYLE
 
 

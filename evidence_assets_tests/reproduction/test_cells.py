@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import profiles
-from evidence_assets.experiment.scores.metrics import accuracy, bare
-from evidence_assets.experiment.scores.published_figures import PrintedAs, figures
+from evidence_assets.experiment.scores.metrics import accuracy, without_interval
+from evidence_assets.experiment.scores.published_figures import PublishedName, figures
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.rows import prepare_rows
@@ -74,7 +74,7 @@ def test_each_cell_has_sources_or_a_reason(as_published: list[Cell]) -> None:
 
 def test_printed_differences_and_averages_follow_from_printed_figures() -> None:
     checked: Counter[str] = Counter()
-    usable = sorted(figures(), key=lambda f: (f.erratum, f.table.startswith(("text", "Fig"))))
+    usable = sorted(figures(), key=lambda f: (f.is_erratum, f.table.startswith(("text", "Fig"))))
     values = {figure.key: figure.fraction for figure in reversed(usable)}
     for figure in figures():
         if figure.follows and figure.ours and not ("check:" in figure.note or "erratum:" in figure.note):
@@ -99,7 +99,7 @@ def filled(lake: Lake, cells: list[Cell]) -> list[Cell]:
 def test_a_cell_is_filled_once_the_lake_holds_its_score(tmp_path: Path, as_published: list[Cell]) -> None:
     lake = Lake.create(tmp_path / "lake")
     metrics = {"accuracy": accuracy([True, True, True, False])}
-    rows = metric_rows("obqa", "s", "r", MODEL_ID, metrics, [PrintedAs("uscrake", "full")])
+    rows = metric_rows("obqa", "s", "r", MODEL_ID, metrics, [PublishedName("uscrake", "full")])
     lake.write("scores/mcqa/uscrake_published", "obqa", {"scores": rows})
     direct, derived = sorted(filled(lake, as_published)[:2], key=lambda cell: cell.figure.metric)
     assert direct.figure.key == ("obqa", "uscrake", "full", "qwen2.5-72b", "accuracy", "")
@@ -112,7 +112,7 @@ def test_a_cell_is_filled_once_the_lake_holds_its_score(tmp_path: Path, as_publi
 def test_the_score_of_another_model_fills_no_cell(tmp_path: Path, as_published: list[Cell]) -> None:
     lake = Lake.create(tmp_path / "lake")
     metrics = {"accuracy": accuracy([True])}
-    rows = metric_rows("scitab", "s", "r", "some-7b", metrics, [PrintedAs("ucret", "full", "qwen2.5-72b")])
+    rows = metric_rows("scitab", "s", "r", "some-7b", metrics, [PublishedName("ucret", "full", "qwen2.5-72b")])
     lake.write("scores/table/ucret_published", "scitab", {"scores": rows})
     assert rows[0]["published"] and not filled(lake, as_published)
 
@@ -122,10 +122,12 @@ def test_selectors_separate_a_harvest_its_baseline_and_recorded_answers(
 ) -> None:
     lake = Lake.create(tmp_path / "lake")
     for selector, system in (("kbloom", "kbloom"), ("bertnet@x", "bertnet")):
-        names = [PrintedAs(system, "multi_prompts")]
-        rows = metric_rows("conceptnet", selector, "", "roberta-large", {"tuples": bare(9, 9)}, names, "collection")
+        names = [PublishedName(system, "multi_prompts")]
+        rows = metric_rows(
+            "conceptnet", selector, "", "roberta-large", {"tuples": without_interval(9, 9)}, names, "collection"
+        )
         lake.write(f"scores/knowledge/kbloom_printed{'_judged' * (system == 'kbloom')}", "", {"scores": rows})
-    rows = metric_rows("scitab", "tart", "recorded", "gpt-4", {"accuracy": accuracy([True])}, [PrintedAs("tart")])
+    rows = metric_rows("scitab", "tart", "recorded", "gpt-4", {"accuracy": accuracy([True])}, [PublishedName("tart")])
     lake.write("scores/table/recorded", "scitab", {"scores": rows})
     variants = {cell.figure.key[:5]: [score.variant for score in cell.scores] for cell in filled(lake, as_published)}
     assert variants["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples"] == ["kbloom_printed"]

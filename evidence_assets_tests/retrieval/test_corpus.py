@@ -41,7 +41,7 @@ def lake(tmp_path: Path) -> Lake:
     lake = Lake.create(tmp_path / "lake")
     for shard, ids in SHARDS.items():
         write(lake, shard, ids)
-    corpus_building.index(lake, "c")
+    corpus_building.build_index(lake, "c")
     return lake
 
 
@@ -63,10 +63,10 @@ def test_an_index_older_than_chunks_or_vectors_is_refused_and_one_that_was_moved
     write(lake, "2", ["c"], "Words of")
     with pytest.raises(StaleInput, match="materialize it again"):
         open_corpus(lake, "c")
-    corpus_building.index(lake, "c")
+    corpus_building.build_index(lake, "c")
     assert open_corpus(lake, "c").texts([2]) == ["Words of c."]
     write(lake, "2", ["f"], embedded=False)
     with pytest.raises(StaleInput, match="materialize it again"):
         open_corpus(lake, "c")
     with pytest.raises(StaleInput, match="not of the chunks that the lake holds now: materialize the embeddings"):
-        corpus_building.index(lake, "c")
+        corpus_building.build_index(lake, "c")

@@ -25,7 +25,7 @@ def output_of(system: str, lake: Lake) -> str:
     Scores are left out, whose last digits differ between machines.
     """
     rows: list[object] = []
-    for place in sorted(v.place for v in variants_of(system) if v.loaded):
+    for place in sorted(v.key for v in variants_of(system) if v.is_loaded):
         predictions = lake.read("predictions", f"predictions/{place}").sort("benchmark", "question_id")
         rows.append((place, predictions.select("question_id", "answer", "status").rows()))
         evidence = lake.read("evidence", f"evidence/{place}").group_by("benchmark", "kind").len()

@@ -12,9 +12,9 @@ import pytest
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, of_family
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, Selector, build_questions
-from evidence_assets.experiment.evidence.sources import lacking
+from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.stages import stages
+from evidence_assets.experiment.stages import build_stages
 from evidence_assets.experiment.system import Method
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.store import Lake
@@ -37,7 +37,9 @@ def one_of_each() -> dict[str, tuple[Variant, str]]:
         if variant.family not in FAMILIES or variant.evidence or variant.name in NEEDS_A_MODEL:
             continue
         method = method_of(variant)
-        benchmark = next((b for b in of_family(variant.family) if method and not lacking(method.reads, b)), None)
+        benchmark = next(
+            (b for b in of_family(variant.family) if method and not missing_source_reason(method.sources, b)), None
+        )
         if method and benchmark:
             found.setdefault(f"{variant.method or variant.system} on {variant.family}", (variant, benchmark.name))
     return found
@@ -56,21 +58,21 @@ class TestSelectorContract:
     @pytest.fixture
     def step(self, case: str, made_world: World) -> StageContext:
         variant, benchmark = CASES[case]
-        stage = stages(systems.load(variant.system), variant)[0]
+        stage = build_stages(systems.load(variant.system), variant)[0]
         lake = Lake(made_world.root / "data_lake")
-        return stage.prepared(StageContext(lake, "evidence", stage.key, f"{benchmark}|0"))
+        return stage.prepare(StageContext(lake, "evidence", stage.key, f"{benchmark}|0"))
 
     @pytest.fixture
     def selector(self, case: str, step: StageContext) -> Selector:
         variant, _ = CASES[case]
         method = method_of(variant)
         assert method is not None
-        opened: Selector = method.open(step, method.settings_of(variant))
+        opened: Selector = method.open_selector(step, method.settings_of(variant))
         return opened
 
     @pytest.fixture
     def questions(self, case: str, step: StageContext) -> list[Question]:
-        return build_questions(step.input("questions"))[:LOOKED_AT]
+        return build_questions(step.read_input("questions"))[:LOOKED_AT]
 
     def test_picks_name_an_option_a_source_and_a_finite_score(
         self, case: str, selector: Selector, questions: list[Question]
@@ -96,4 +98,4 @@ class TestSelectorContract:
         variant, _ = CASES[case]
         method = method_of(variant)
         assert method is not None
-        assert method.open(step, method.settings_of(variant)).version == selector.version
+        assert method.open_selector(step, method.settings_of(variant)).version == selector.version

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.experiment.evidence.selection import Question, is_sourced
-from evidence_assets.experiment.rows import TASKS_TOGETHER, RowWriter
-from evidence_assets.experiment.stage import Before, StageOutput
+from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter
+from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, USED, WAS_SHOWN, edge
 from evidence_assets.reasoning.citations import Citation, check_citations
@@ -42,16 +42,16 @@ def evidence_items(evidence: pl.DataFrame) -> Items:
     return {key: tuple(group) for key, group in items.items()}
 
 
-def for_option(items: Items, question_id: str, label: str) -> tuple[EvidenceItem, ...]:
+def option_evidence(items: Items, question_id: str, label: str) -> tuple[EvidenceItem, ...]:
     """Evidence of the option, then what was picked for the whole question."""
     return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
 
 
-def option_task(question: Question, label: str, option: str, items: tuple[EvidenceItem, ...]) -> ExplainOption:
+def build_option_task(question: Question, label: str, option: str, items: tuple[EvidenceItem, ...]) -> ExplainOption:
     return ExplainOption(question.text, label, option, items, question.task, question.negated)
 
 
-def choose_task(
+def build_choice_task(
     question: Question, chains: tuple[Chain, ...], evidence: dict[str, tuple[EvidenceItem, ...]]
 ) -> ChooseAnswer:
     return ChooseAnswer(
@@ -59,12 +59,12 @@ def choose_task(
     )
 
 
-def kept_of(items: Iterable[EvidenceItem], facts: Collection[str] | None) -> tuple[EvidenceItem, ...]:
+def select_facts(items: Iterable[EvidenceItem], facts: Collection[str] | None) -> tuple[EvidenceItem, ...]:
     """The items that state one of these facts; all of them where none are named."""
     return tuple(item for item in items if facts is None or item.content_hash in facts)
 
 
-def chain_id_of(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
+def compute_chain_id(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
     """Id of the chain that argues for one option."""
     return content_id("chain", question_id, hypothesis, selector, reasoner, model_id)
 
@@ -81,16 +81,22 @@ class ChainSlot:
     @property
     def chain_id(self) -> str:
         reasoner = self.reasoner
-        return chain_id_of(self.question.question_id, self.hypothesis, self.selector, reasoner.name, reasoner.model_id)
+        return compute_chain_id(
+            self.question.question_id, self.hypothesis, self.selector, reasoner.name, reasoner.model_id
+        )
 
 
-def chain_of(row: dict[str, Any]) -> Chain:
+def chain_from_row(row: dict[str, Any]) -> Chain:
     steps = tuple(ChainStep(s["text"], tuple(s["cited"]), tuple(s["quoted"])) for s in row["steps"])
     return Chain(row["hypothesis"], steps, row["support"], row["prompt_hash"])
 
 
 def chain_rows(
-    solver: Solver, selector: str, questions: Sequence[Question], evidence: pl.DataFrame, before: Before | None = None
+    solver: Solver,
+    selector: str,
+    questions: Sequence[Question],
+    evidence: pl.DataFrame,
+    before: PreviousOutput | None = None,
 ) -> StageOutput:
     """One chain a question and option, each from the evidence of that option."""
     items = evidence_items(evidence)
@@ -100,15 +106,15 @@ def chain_rows(
         for label, option in question.hypotheses:
             slot = ChainSlot(question, selector, solver, label)
             slots[slot.chain_id] = slot
-            shown = for_option(items, question.question_id, label)
-            tasks[slot.chain_id] = option_task(question, label, option, shown)
+            shown = option_evidence(items, question.question_id, label)
+            tasks[slot.chain_id] = build_option_task(question, label, option, shown)
     inputs = {key: content_id(task.input_hash, solver.name, solver.version, LINEAGE) for key, task in tasks.items()}
     writer = RowWriter("chains", before, inputs, "chain_id")
-    for start in range(0, len(writer.todo), TASKS_TOGETHER):
-        todo = writer.todo[start : start + TASKS_TOGETHER]
+    for start in range(0, len(writer.todo), TASKS_PER_BATCH):
+        todo = writer.todo[start : start + TASKS_PER_BATCH]
         for chain_id, result in zip(todo, solver.explain([tasks[chain_id] for chain_id in todo]), strict=True):
             add_chain(writer, slots[chain_id], result, tasks[chain_id].evidence)
-            writer.settle()
+            writer.checkpoint()
     return writer.finish()
 
 
@@ -159,8 +165,8 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole: bool =
     checked = _Checked(items)
     for row in chains.iter_rows(named=True):
         question_id = row["question_id"]
-        allowed = of_question.get(question_id, ()) if whole else for_option(items, question_id, row["hypothesis"])
-        checked.add("chain", row["chain_id"], row["content_hash"], check_citations(chain_of(row), allowed))
+        allowed = of_question.get(question_id, ()) if whole else option_evidence(items, question_id, row["hypothesis"])
+        checked.add("chain", row["chain_id"], row["content_hash"], check_citations(chain_from_row(row), allowed))
     return checked.made()
 
 

@@ -12,16 +12,23 @@ from evidence_assets.experiment.answers.chains import (
     LINEAGE,
     ChainSlot,
     add_chain,
-    chain_of,
-    choose_task,
+    build_choice_task,
+    chain_from_row,
     evidence_items,
-    for_option,
-    kept_of,
+    option_evidence,
+    select_facts,
 )
-from evidence_assets.experiment.answers.predictions import Answer, Case, CitedRow, Request, UsedRow, case_of
+from evidence_assets.experiment.answers.predictions import (
+    Answer,
+    CitedRow,
+    CounterfactualCase,
+    FactRequest,
+    UsedRow,
+    case_from_rows,
+)
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.stage import Before, StageOutput
+from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.model_calls import LanguageModel
@@ -31,7 +38,7 @@ from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, Failure
 VERSION = "1"
 
 
-class AnswersOnce:
+class OneCallAnswerer:
     """A language model that gives answer and explanation, with its citations, in one call."""
 
     name = "prompted"
@@ -53,16 +60,16 @@ class AnswersOnce:
 
     def _asks(self, question: Question, kept: Sequence[str] | None = None) -> ChooseAnswer:
         """What is asked of a question, from all of its evidence or from some facts."""
-        return choose_task(
+        return build_choice_task(
             question,
             (),
             {
-                label: kept_of(for_option(self._evidence, question.question_id, label), kept)
+                label: select_facts(option_evidence(self._evidence, question.question_id, label), kept)
                 for label in question.labels
             },
         )
 
-    def chains(self, selector: str, before: Before | None = None) -> StageOutput:
+    def chains(self, selector: str, before: PreviousOutput | None = None) -> StageOutput:
         """One chain a question: the explanation, under the option that it was given for."""
         places = (ChainSlot(question, selector, self) for question in self._questions.values())
         slots = {slot.chain_id: slot for slot in places}
@@ -94,23 +101,25 @@ class AnswersOnce:
                 yield Answer.failed(row["error"], used)
                 continue
             answer = row["hypothesis"] or None
-            verdicts = [c.verdict for c in check_citations(chain_of(row), self._asks(question).facts)]
+            verdicts = [c.verdict for c in check_citations(chain_from_row(row), self._asks(question).facts)]
             share = round(verdicts.count("verified") / len(verdicts), 6) if verdicts else 0.0
             supported = (answer,) if answer and share else ()
-            yield Answer(answer, "answered" if answer else "insufficient", supported, confidence=share, used=used)
+            yield Answer(answer, "answered" if answer else "insufficient", supported, confidence=share, used_rows=used)
 
-    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+    def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
         question = self._questions[prediction["question_id"]]
         items = self._asks(question).facts
         row = self._chains[question.question_id]
         named = {identifier for step in row["steps"] for identifier in step["cited"]}
         stated = [(item.evidence_id, item.content_hash) for item in items]
-        return case_of(question.question_id, stated, [identifier for identifier, _ in stated if identifier in named])
+        return case_from_rows(
+            question.question_id, stated, [identifier for identifier, _ in stated if identifier in named]
+        )
 
-    def input_again(self, case: Case) -> str:
+    def facts_input_hash(self, case: CounterfactualCase) -> str:
         return content_id(_input(self._asks(self._questions[case.question_id], case.evidence)), self.version)
 
-    def again(self, requests: Sequence[Request]) -> list[str]:
+    def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
         tasks = [self._asks(self._questions[question_id], kept) for question_id, kept in requests]
         return [
             "failed" if isinstance(said, Failure) else said[0].answer or said[0].status

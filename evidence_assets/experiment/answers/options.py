@@ -8,14 +8,21 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import (
-    chain_of,
-    choose_task,
+    build_choice_task,
+    build_option_task,
+    chain_from_row,
     evidence_items,
-    for_option,
-    kept_of,
-    option_task,
+    option_evidence,
+    select_facts,
 )
-from evidence_assets.experiment.answers.predictions import Answer, Case, CitedRow, Request, UsedRow, case_of
+from evidence_assets.experiment.answers.predictions import (
+    Answer,
+    CitedRow,
+    CounterfactualCase,
+    FactRequest,
+    UsedRow,
+    case_from_rows,
+)
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.scores.metrics import probabilities
 from evidence_assets.lake.ids import content_id
@@ -27,7 +34,7 @@ def _supported_answer(choice: Choice) -> str:
     return choice.answer if choice.answer and choice.status != "insufficient" else choice.status
 
 
-class WeighsOptions:
+class OptionAnswerer:
     """A solver that chooses among options, from the chains of all of them; without chains, from the evidence itself.
 
     An answer rests on what its chain cites; the exception among the options, on what the chains of all of them cite.
@@ -53,9 +60,9 @@ class WeighsOptions:
         return self._chains.get(question.question_id, [])
 
     def _task(self, question: Question) -> ChooseAnswer:
-        chains = tuple(chain_of(row) for row in self._chains_of(question) if row["status"] != "failed")
-        evidence = {label: for_option(self._evidence, question.question_id, label) for label in question.labels}
-        return choose_task(question, chains, evidence)
+        chains = tuple(chain_from_row(row) for row in self._chains_of(question) if row["status"] != "failed")
+        evidence = {label: option_evidence(self._evidence, question.question_id, label) for label in question.labels}
+        return build_choice_task(question, chains, evidence)
 
     def input_of(self, question: Question) -> str:
         """The chains, or without any the evidence with its scores."""
@@ -92,13 +99,15 @@ class WeighsOptions:
 
     def _weighed(self, question: Question) -> list[EvidenceItem]:
         """The evidence of a question without chains, each row once, in its order."""
-        items = (for_option(self._evidence, question.question_id, label) for label in question.labels)
+        items = (option_evidence(self._evidence, question.question_id, label) for label in question.labels)
         return list({item.evidence_id: item for group in items for item in group}.values())
 
-    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+    def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
         question = self._questions[prediction["question_id"]]
         items = [
-            item for label, _ in question.hypotheses for item in for_option(self._evidence, question.question_id, label)
+            item
+            for label, _ in question.hypotheses
+            for item in option_evidence(self._evidence, question.question_id, label)
         ]
         stated = {item.evidence_id: item.content_hash for item in items}
         cited = [
@@ -109,13 +118,13 @@ class WeighsOptions:
             for identifier in step["cited"]
             if identifier in stated
         ]
-        return case_of(question.question_id, stated.items(), cited)
+        return case_from_rows(question.question_id, stated.items(), cited)
 
-    def input_again(self, case: Case) -> str:
+    def facts_input_hash(self, case: CounterfactualCase) -> str:
         tasks = self._tasks((case.question_id, case.evidence))
         return content_id([(task.input_hash, self._solver.version) for task in tasks])
 
-    def again(self, requests: Sequence[Request]) -> list[str]:
+    def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
         """Every option is explained anew, and one chosen."""
         tasks = [self._tasks(request) for request in requests]
         distinct = {task.input_hash: task for group in tasks for task in group}
@@ -124,17 +133,19 @@ class WeighsOptions:
         for (question_id, _), group in zip(requests, tasks, strict=True):
             results = tuple(c for task in group if isinstance(c := chains[task.input_hash], Chain))
             evidence = {task.hypothesis: task.evidence for task in group}
-            choices.append(choose_task(self._questions[question_id], results, evidence))
+            choices.append(build_choice_task(self._questions[question_id], results, evidence))
         return [
             "failed" if isinstance(choice, Failure) else _supported_answer(choice)
             for choice in self._solver.choose(choices)
         ]
 
-    def _tasks(self, request: Request) -> list[ExplainOption]:
+    def _tasks(self, request: FactRequest) -> list[ExplainOption]:
         """What the solver is asked to explain of a question, from these facts."""
         question_id, kept = request
         question, stay = self._questions[question_id], set(kept)
         return [
-            option_task(question, label, option, kept_of(for_option(self._evidence, question_id, label), stay))
+            build_option_task(
+                question, label, option, select_facts(option_evidence(self._evidence, question_id, label), stay)
+            )
             for label, option in question.hypotheses
         ]

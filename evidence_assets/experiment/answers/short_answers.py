@@ -9,14 +9,14 @@ import polars as pl
 
 from evidence_assets.experiment.answers.predictions import (
     Answer,
-    Case,
     CitedRow,
-    Request,
-    case_of,
+    CounterfactualCase,
+    FactRequest,
+    as_used_rows,
+    case_from_rows,
     evidence_by_question,
-    used_evidence,
 )
-from evidence_assets.experiment.evidence.selection import Question, is_sourced, why_of
+from evidence_assets.experiment.evidence.selection import Question, is_sourced, selection_details
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import USED
 from evidence_assets.reasoning.extractive import TEXT_KINDS
@@ -26,13 +26,13 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure
 
 def triple_of(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
     """Head, relation and tail of an evidence row that is a triple."""
-    triple = why_of(row).get("triple")
+    triple = selection_details(row).get("triple")
     if row["kind"] != "triple" or not isinstance(triple, list) or len(triple) != 3:
         return None
     return str(triple[0]), str(triple[1]), str(triple[2])
 
 
-def short_task(question: Question, rows: Sequence[dict[str, Any]]) -> ShortTask:
+def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> ShortTask:
     """What a solver is asked, from rows of evidence in the order of their rank."""
     facts, texts = [], []
     for row in rows:
@@ -44,7 +44,7 @@ def short_task(question: Question, rows: Sequence[dict[str, Any]]) -> ShortTask:
     return ShortTask(question.text, tuple(facts), tuple(texts))
 
 
-class AnswersShortly:
+class ShortAnswerer:
     """A solver that answers in a few words; an answer rests on the evidence that it says it used.
 
     ``failed`` says why questions could not be prepared, by question id: they end as failed rows and nothing is asked.
@@ -80,7 +80,7 @@ class AnswersShortly:
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         ready = [q for q in questions if q.question_id not in self._failed]
-        tasks = [short_task(q, self._evidence.get(q.question_id, [])) for q in ready]
+        tasks = [build_short_task(q, self._evidence.get(q.question_id, [])) for q in ready]
         results = dict(zip([q.question_id for q in ready], self._solver.answer(tasks) if ready else [], strict=True))
         for question in questions:
             if question.question_id in self._failed:
@@ -91,33 +91,35 @@ class AnswersShortly:
                 yield Answer.failed(result.reason, reply=result.reply)
                 continue
             rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
-            used = tuple(used_evidence(rows[evidence_id] for evidence_id in result.evidence_ids))
+            used = tuple(as_used_rows(rows[evidence_id] for evidence_id in result.evidence_ids))
             yield Answer(
                 result.answer,
                 result.status,
                 tuple(result.supported),
                 confidence=result.confidence,
-                used=used,
+                used_rows=used,
                 reply=result.reply,
-                shown=tuple(used_evidence(rows.values())),
+                given_rows=tuple(as_used_rows(rows.values())),
             )
 
-    def case(self, prediction: Mapping[str, Any]) -> tuple[Case, list[CitedRow]]:
+    def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
         rows = self._evidence.get(prediction["question_id"], [])
         used = self._used.get(prediction["prediction_id"], set())
         cited = [row["evidence_id"] for row in rows if row["evidence_id"] in used]
-        return case_of(prediction["question_id"], [(row["evidence_id"], row["content_hash"]) for row in rows], cited)
+        return case_from_rows(
+            prediction["question_id"], [(row["evidence_id"], row["content_hash"]) for row in rows], cited
+        )
 
-    def input_again(self, case: Case) -> str:
+    def facts_input_hash(self, case: CounterfactualCase) -> str:
         rows = self._evidence.get(case.question_id, [])
         return content_id(self._questions[case.question_id].text, [(r["evidence_id"], r["why"]) for r in rows])
 
-    def again(self, requests: Sequence[Request]) -> list[str]:
+    def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
         tasks = []
         for question_id, kept in requests:
             stay = set(kept)
             rows = [row for row in self._evidence.get(question_id, []) if row["content_hash"] in stay]
-            tasks.append(short_task(self._questions[question_id], rows))
+            tasks.append(build_short_task(self._questions[question_id], rows))
         return [
             "failed" if isinstance(result, Failure) else result.answer or result.status
             for result in self._solver.answer(tasks)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.stage import Before, StageOutput
+from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, GraphArrays, IntArray, Subgraph
 from evidence_assets.graphs.entity_linking import EntityLinker, Link
 from evidence_assets.graphs.keyphrases import extract_concepts
@@ -23,16 +23,16 @@ from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 
 VERSION = "5"
 """Changes whenever equal questions would name other nodes, or other graphs would lie around them."""
-PHRASES = 8
+MAX_KEY_PHRASES = 8
 """Key phrases of a question that are linked where no name stands in the text."""
-NOT_REACHED = -1
+UNREACHED_HOP = -1
 """The distance of an option's node that is out of reach or cut off by a cap: it is kept all the same."""
-DEPTH = 4
+MIN_DEPTH = 4
 """Steps that are expanded at the least; who asks for fewer reads the nodes that are so near."""
 
 
 @dataclass(frozen=True)
-class NamedNodes:
+class LinkedPhrase:
     """A phrase and the nodes that it names, with the rule and the similarity by which it does."""
 
     phrase: str
@@ -41,7 +41,7 @@ class NamedNodes:
     nodes: tuple[int, ...]
 
     @classmethod
-    def of(cls, phrase: str, link: Link) -> NamedNodes:
+    def of(cls, phrase: str, link: Link) -> LinkedPhrase:
         """What linking gave."""
         return cls(phrase, link.rule, round(link.score, 4), link.nodes)
 
@@ -51,23 +51,23 @@ class QuestionConcepts:
     """What a question names, and what each of its options (by label) names; either may be nothing."""
 
     question_id: str
-    concepts: tuple[NamedNodes, ...]
-    options: Mapping[str, tuple[NamedNodes, ...]]
+    concepts: tuple[LinkedPhrase, ...]
+    options: Mapping[str, tuple[LinkedPhrase, ...]]
 
     @property
     def targets(self) -> IntArray:
         """The nodes of all options, ascending, each once."""
-        return np.array(numbers([each for named in self.options.values() for each in named]), dtype=np.int64)
+        return np.array(linked_nodes([each for named in self.options.values() for each in named]), dtype=np.int64)
 
 
-def concepts_of(questions: Sequence[Question], graph: KnowledgeGraph) -> list[QuestionConcepts]:
+def link_concepts(questions: Sequence[Question], graph: KnowledgeGraph) -> list[QuestionConcepts]:
     """Concepts of the questions and of their options (stage 1 of UGAT-MedQA).
 
     Names that stand in the question come first; then its key phrases, as far as they touch no such name. An option is
     linked as a whole, and only where that fails by the names that stand in it.
     """
     linker = graph.linker
-    phrases = extract_concepts([q.text for q in questions], graph.vectors.encode, top_n=PHRASES)
+    phrases = extract_concepts([q.text for q in questions], graph.vectors.encode, top_n=MAX_KEY_PHRASES)
     spans = [linker.find_spans(q.text) for q in questions]
     free = [
         [c for c in found if all(c.end <= s.start or c.start >= s.end for s in named)]
@@ -78,25 +78,25 @@ def concepts_of(questions: Sequence[Question], graph: KnowledgeGraph) -> list[Qu
     links = dict(zip(wanted, linker.link_many(wanted, graph.near), strict=True))
     made = []
     for question, named, found in zip(questions, spans, free, strict=True):
-        own = [NamedNodes.of(question.text[s.start : s.end], s.link) for s in named]
-        own += [NamedNodes.of(c.text, links[c.text]) for c in found if links[c.text].found]
-        targets = {label: _of_option(text, links[text], linker) for label, text in question.hypotheses if label}
+        own = [LinkedPhrase.of(question.text[s.start : s.end], s.link) for s in named]
+        own += [LinkedPhrase.of(c.text, links[c.text]) for c in found if links[c.text].found]
+        targets = {label: _link_option(text, links[text], linker) for label, text in question.hypotheses if label}
         made.append(QuestionConcepts(question.question_id, _distinct(own), targets))
     return made
 
 
-def _of_option(text: str, link: Link, linker: EntityLinker) -> tuple[NamedNodes, ...]:
+def _link_option(text: str, link: Link, linker: EntityLinker) -> tuple[LinkedPhrase, ...]:
     if link.found:
-        return (NamedNodes.of(text, link),)
-    return _distinct([NamedNodes.of(text[s.start : s.end], s.link) for s in linker.find_spans(text)])
+        return (LinkedPhrase.of(text, link),)
+    return _distinct([LinkedPhrase.of(text[s.start : s.end], s.link) for s in linker.find_spans(text)])
 
 
-def _distinct(named: list[NamedNodes]) -> tuple[NamedNodes, ...]:
+def _distinct(named: list[LinkedPhrase]) -> tuple[LinkedPhrase, ...]:
     """One entry for each set of nodes, the first."""
     return tuple({each.nodes: each for each in reversed(named)}.values())[::-1]
 
 
-def numbers(named: Sequence[NamedNodes]) -> tuple[int, ...]:
+def linked_nodes(named: Sequence[LinkedPhrase]) -> tuple[int, ...]:
     """The nodes of all phrases, ascending, each once."""
     return tuple(sorted({node for each in named for node in each.nodes}))
 
@@ -111,32 +111,32 @@ class Expansion:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class QuestionSubgraph:
     """What a question names, its vector, and the part of the graph around what it names."""
 
-    named: QuestionConcepts
+    links: QuestionConcepts
     vector: FloatArray
-    part: Subgraph
+    subgraph: Subgraph
 
 
-def surroundings_of(
+def expand_questions(
     questions: Sequence[Question], graph: KnowledgeGraph, expansion: Expansion
-) -> dict[str, Surroundings]:
+) -> dict[str, QuestionSubgraph]:
     """What each question, by its id, names and what lies around it; the nodes of its options are always there."""
     vectors = graph.vectors.encode([q.text for q in questions])
     found = {}
-    for named, vector in zip(concepts_of(questions, graph), vectors, strict=True):
-        seeds, limits = numbers(named.concepts), (expansion.cap, graph.nearness_to(vector), expansion.max_nodes)
-        part = graph.arrays.neighbourhood(seeds, max(expansion.D, DEPTH), *limits)
-        part = _with(graph.arrays, part, named.targets) if seeds else part
-        found[named.question_id] = Surroundings(named, vector, part)
+    for named, vector in zip(link_concepts(questions, graph), vectors, strict=True):
+        seeds, limits = linked_nodes(named.concepts), (expansion.cap, graph.nearness_to(vector), expansion.max_nodes)
+        part = graph.arrays.neighbourhood(seeds, max(expansion.D, MIN_DEPTH), *limits)
+        part = _add_nodes(graph.arrays, part, named.targets) if seeds else part
+        found[named.question_id] = QuestionSubgraph(named, vector, part)
     return found
 
 
-def _with(arrays: GraphArrays, part: Subgraph, targets: IntArray) -> Subgraph:
+def _add_nodes(arrays: GraphArrays, part: Subgraph, targets: IntArray) -> Subgraph:
     """The part together with these nodes and all edges among both."""
     more = np.setdiff1d(targets, part.nodes)
-    nodes, hop = np.concatenate([part.nodes, more]), np.concatenate([part.hop, np.full(len(more), NOT_REACHED)])
+    nodes, hop = np.concatenate([part.nodes, more]), np.concatenate([part.hop, np.full(len(more), UNREACHED_HOP)])
     order = np.argsort(nodes)
     return arrays.subgraph(nodes[order], hop[order], arrays.edges_among(nodes[order]), part.dropped)
 
@@ -148,7 +148,7 @@ def subgraph_rows(
     questions: Sequence[Question],
     graph: KnowledgeGraph,
     expansion: Expansion,
-    before: Before | None = None,
+    before: PreviousOutput | None = None,
     encoded_by: str = "",
 ) -> StageOutput:
     """Rows of ``subgraphs``: what each question and its options name, and what lies around it.
@@ -156,17 +156,17 @@ def subgraph_rows(
     ``encoded_by`` is the encoder that names were compared by, where that is not the profile's first.
     """
     model = [encoded_by] if encoded_by else []
-    limits = max(expansion.D, DEPTH), expansion.cap, expansion.max_nodes
+    limits = max(expansion.D, MIN_DEPTH), expansion.cap, expansion.max_nodes
     version = content_id("subgraph", VERSION, graph.version, *limits)
     node_ids, edge_ids = graph.node_ids, graph.edge_ids
     wanted = {q.question_id: content_id(q.question_id, version) for q in questions}
     writer = RowWriter("subgraphs", before, wanted, "question_id")
     by_id = {q.question_id: q for q in questions}
     todo = [by_id[question_id] for question_id in writer.todo]
-    found = surroundings_of(todo, graph, expansion)
+    found = expand_questions(todo, graph, expansion)
     for question in todo:
-        named, part = found[question.question_id].named, found[question.question_id].part
-        seeds = numbers(named.concepts)
+        named, part = found[question.question_id].links, found[question.question_id].subgraph
+        seeds = linked_nodes(named.concepts)
         identifier = content_id("subgraph", question.question_id, graph.name, *model)
         row: dict[str, Any] = {
             "subgraph_id": identifier,
@@ -202,7 +202,7 @@ def subgraph_rows(
     return made
 
 
-def _link_row(option: str, named: NamedNodes, node_ids: pl.Series) -> dict[str, Any]:
+def _link_row(option: str, named: LinkedPhrase, node_ids: pl.Series) -> dict[str, Any]:
     return {
         "option": option,
         "phrase": named.phrase,
@@ -212,14 +212,14 @@ def _link_row(option: str, named: NamedNodes, node_ids: pl.Series) -> dict[str, 
     }
 
 
-def stored_surroundings(
+def load_question_subgraphs(
     rows: pl.DataFrame, questions: Sequence[Question], graph: KnowledgeGraph
-) -> dict[str, Surroundings]:
+) -> dict[str, QuestionSubgraph]:
     """What :func:`subgraph_rows` wrote down of these questions, as :func:`surroundings_of` gave it."""
 
-    def named(link: Mapping[str, Any]) -> NamedNodes:
+    def named(link: Mapping[str, Any]) -> LinkedPhrase:
         nodes = tuple(graph.node_numbers(link["node_ids"]).tolist())
-        return NamedNodes(link["phrase"], link["rule"], link["score"], nodes)
+        return LinkedPhrase(link["phrase"], link["rule"], link["score"], nodes)
 
     by_id = {row["question_id"]: row for row in rows.iter_rows(named=True)}
     known = [q for q in questions if q.question_id in by_id]
@@ -233,5 +233,5 @@ def stored_surroundings(
         nodes = graph.node_numbers([node["node_id"] for node in row["nodes"]])
         hop = np.array([node["hop"] for node in row["nodes"]], dtype=np.int64)
         part = graph.arrays.subgraph(nodes, hop, graph.edge_numbers(row["edges"]))
-        found[question.question_id] = Surroundings(concepts, vector, part)
+        found[question.question_id] = QuestionSubgraph(concepts, vector, part)
     return found

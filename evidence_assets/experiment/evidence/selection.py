@@ -15,7 +15,7 @@ from evidence_assets.benchmarks.declared_benchmarks import declared
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.stage import Before, StageOutput
+from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
@@ -23,9 +23,9 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator
 
 Progress = Callable[[int, int], None]
-SELECTED_TOGETHER = 256
+QUESTIONS_PER_BATCH = 256
 """Questions that a selector is given at a time."""
-WRONG_SHOWN = 5
+MAX_REPORTED_ERRORS = 5
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def edge_evidence(
     return SelectedEvidence(option, "triple", (parent,), "", text or graph.sentence(edge), float(score), reason)
 
 
-def first_distinct(picks: Iterable[SelectedEvidence], most: int) -> list[SelectedEvidence]:
+def distinct_by_text(picks: Iterable[SelectedEvidence], most: int) -> list[SelectedEvidence]:
     """The first picks that say different things: parallel edges of several sources are one piece of evidence."""
     distinct: dict[str, SelectedEvidence] = {}
     for pick in picks:
@@ -113,7 +113,7 @@ MODEL_KNOWLEDGE = "model"
 """What ``why.origin`` of an evidence row says where no source but a language model states the fact."""
 
 
-def why_of(row: Mapping[str, Any]) -> dict[str, Any]:
+def selection_details(row: Mapping[str, Any]) -> dict[str, Any]:
     """Why a row of evidence was picked."""
     value = json.loads(row["why"]) if row["why"] else {}
     return value if isinstance(value, dict) else {}
@@ -121,7 +121,7 @@ def why_of(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_sourced(row: Mapping[str, Any]) -> bool:
     """Whether an evidence row comes from a source, not from what a language model recalled."""
-    return bool(why_of(row).get("origin") != MODEL_KNOWLEDGE)
+    return bool(selection_details(row).get("origin") != MODEL_KNOWLEDGE)
 
 
 class Selector(Protocol):
@@ -160,7 +160,7 @@ def evidence_rows(
     name: str,
     selector: Selector,
     questions: Sequence[Question],
-    before: Before | None = None,
+    before: PreviousOutput | None = None,
     progress: Progress | None = None,
     encoded_by: str = "",
 ) -> StageOutput:
@@ -174,7 +174,7 @@ def evidence_rows(
     inputs = {q: content_id(q, name, selector.version, *model) for q in by_id}
     writer = RowWriter("evidence", before, inputs, "question_id")
     todo = [by_id[q] for q in writer.todo]
-    for done, (question, picks) in enumerate(_selected(selector, todo), 1):
+    for done, (question, picks) in enumerate(_select_in_batches(selector, todo), 1):
         ranks: Counter[str] = Counter()
         for pick in picks:
             ranks[pick.option] += 1
@@ -196,24 +196,26 @@ def evidence_rows(
                 writer.link(evidence_id, GENERATED, "model", key, key)
             for rank, p in enumerate(dict.fromkeys(pick.parents), 1):
                 writer.link(evidence_id, DERIVED, p.kind, p.id, p.version, rank, pick.score)
-        writer.settle()
+        writer.checkpoint()
         if progress:
             progress(done, len(todo))
     notes: dict[str, Any] = getattr(selector, "notes", {})
     return writer.finish(questions=len(questions), questions_selected_anew=len(todo), **notes)
 
 
-def _selected(selector: Selector, questions: Sequence[Question]) -> Iterator[tuple[Question, list[SelectedEvidence]]]:
+def _select_in_batches(
+    selector: Selector, questions: Sequence[Question]
+) -> Iterator[tuple[Question, list[SelectedEvidence]]]:
     """Questions with their picks, a batch of questions at a time, so that rows are soon kept."""
-    for start in range(0, len(questions), SELECTED_TOGETHER):
-        batch = questions[start : start + SELECTED_TOGETHER]
+    for start in range(0, len(questions), QUESTIONS_PER_BATCH):
+        batch = questions[start : start + QUESTIONS_PER_BATCH]
         yield from zip(batch, selector.select(batch), strict=True)
 
 
 # The check of paths -----------------------------------------------------------------------------------------------
 
 
-def facts_named(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, PathFact]:
+def read_path_facts(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, PathFact]:
     """The edges of these ids with the names of their ends in this graph; an unknown id is left out.
 
     Another graph may have a node of the same id under a name that is written otherwise, so no other is looked at.
@@ -229,7 +231,7 @@ def facts_named(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, PathFac
     }
 
 
-def paths_wrong(evidence: pl.DataFrame, lake: Lake) -> list[str]:
+def find_evidence_errors(evidence: pl.DataFrame, lake: Lake) -> list[str]:
     """What is wrong with rows of the kind ``path``: edges that the graph lacks, gaps, text that does not follow."""
     wrong, template, benchmarks = [], load().template, declared()
     for (benchmark,), paths in evidence.filter(pl.col("kind") == "path").group_by("benchmark", maintain_order=True):
@@ -238,10 +240,12 @@ def paths_wrong(evidence: pl.DataFrame, lake: Lake) -> list[str]:
             with suppress(ValueError):  # reported for the row below
                 cited |= {edge for edge, _ in parse_path_locator(locator)}
         stated = benchmarks[str(benchmark)]
-        facts = facts_named(lake, stated.graph or stated.joined_graph, cited) if cited else {}
+        facts = read_path_facts(lake, stated.graph or stated.joined_graph, cited) if cited else {}
         wrong += [
             f"path {row['evidence_id']}: {complaint}"
             for row in paths.iter_rows(named=True)
             for complaint in find_path_errors(row["locator"], row["text"], facts, template)
         ]
-    return wrong[:WRONG_SHOWN] + ([f"… and {len(wrong) - WRONG_SHOWN} more"] if len(wrong) > WRONG_SHOWN else [])
+    return wrong[:MAX_REPORTED_ERRORS] + (
+        [f"… and {len(wrong) - MAX_REPORTED_ERRORS} more"] if len(wrong) > MAX_REPORTED_ERRORS else []
+    )

@@ -18,7 +18,7 @@ from evidence_assets.experiment.evidence.selection import (
     Selector,
     build_questions,
 )
-from evidence_assets.experiment.stage import Read, StageContext, StageOutput
+from evidence_assets.experiment.stage import StageContext, StageInput, StageOutput
 from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.errors import BadInput
@@ -28,7 +28,7 @@ from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.retrieval.bm25 import words
 from evidence_assets.retrieval.corpus import OpenCorpus, index_key, open_corpus
 
-Source = Literal[
+SourceKind = Literal[
     "corpus",
     "tables",
     "graph",
@@ -41,7 +41,7 @@ Source = Literal[
 ]
 
 
-def lacking(reads: Sequence[Source], benchmark: Benchmark) -> str:
+def missing_source_reason(reads: Sequence[SourceKind], benchmark: Benchmark) -> str:
     """Why a method that reads this has nothing to read for a benchmark; empty where it has.
 
     One that reads a corpus and a graph works with either; ``joined_graph`` is the benchmark's graph or, where it is
@@ -56,7 +56,7 @@ def lacking(reads: Sequence[Source], benchmark: Benchmark) -> str:
     return f"benchmark {benchmark.name} names no {' and no '.join(w.removeprefix('joined_') for w in wanted)}"
 
 
-def source_reads(family: str, sources: Sequence[Source], encoder: str = "") -> list[Read]:
+def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "") -> list[StageInput]:
     """Assets that hold what a method reads, over all of the family's benchmarks; vectors are those of this encoder.
 
     Vectors of tokens are those of the profile's ``token_encoder``, of which there is one.
@@ -64,27 +64,29 @@ def source_reads(family: str, sources: Sequence[Source], encoder: str = "") -> l
     benchmarks = of_family(family)
     corpora = sorted({b.corpus for b in benchmarks if b.corpus})
     graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in benchmarks} - {""})
-    reads: list[Read] = []
+    reads: list[StageInput] = []
     if "corpus" in sources:
         for name in corpora:
-            reads += [Read(f"corpus/{name}/chunks", "every"), Read(index_key(name, encoder))]
+            reads += [StageInput(f"corpus/{name}/chunks", "every"), StageInput(index_key(name, encoder))]
     if "token_store" in sources:
-        reads += [Read(f"corpus/{name}/token_store") for name in corpora]
+        reads += [StageInput(f"corpus/{name}/token_store") for name in corpora]
     if {"graph", "joined_graph", "knowledge_base"} & set(sources):
-        reads += [Read(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
+        reads += [StageInput(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
     if "graph" in sources or "joined_graph" in sources:
-        reads += [Read(key_for_model(f"knowledge/{name}/node_vectors", encoder)) for name in graphs]
+        reads += [StageInput(key_for_model(f"knowledge/{name}/node_vectors", encoder)) for name in graphs]
     if "subgraphs" in sources:
-        reads.append(Read(key_for_model(f"subgraphs/{family}", encoder)))
+        reads.append(StageInput(key_for_model(f"subgraphs/{family}", encoder)))
     if "graph_passages" in sources or "knowledge_base" in sources:
         named = sorted({b.graph for b in benchmarks if b.graph})
-        reads += [Read(key_for_model(f"knowledge/{name}/passages", encoder), "every") for name in named]
+        reads += [StageInput(key_for_model(f"knowledge/{name}/passages", encoder), "every") for name in named]
     if "knowledge_base" in sources:
-        reads += [Read(key_for_model(f"knowledge/{name}/passage_index", encoder)) for name in graphs]
+        reads += [StageInput(key_for_model(f"knowledge/{name}/passage_index", encoder)) for name in graphs]
     if "taxonomy" in sources:
-        reads += [Read(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks if b.taxonomy})]
+        reads += [
+            StageInput(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks if b.taxonomy})
+        ]
     if "tables" in sources:
-        reads.append(Read("tables", "benchmark"))
+        reads.append(StageInput("tables", "benchmark"))
     return reads
 
 
@@ -97,7 +99,7 @@ def open_graph(lake: Lake, name: str, of: str = "") -> KnowledgeGraph:
     return graph_store.open_graph(lake, name, get_encoder(profile.encoder), of)
 
 
-def graph_of(context: StageContext) -> KnowledgeGraph:
+def open_benchmark_graph(context: StageContext) -> KnowledgeGraph:
     """The graph that the partition's benchmark is answered from."""
     name = context.benchmark.graph
     if not name:
@@ -105,50 +107,50 @@ def graph_of(context: StageContext) -> KnowledgeGraph:
     return open_graph(context.lake, name, context.encoder)
 
 
-def tables_of(context: StageContext) -> dict[str, tuple[Table, str]]:
+def read_tables(context: StageContext) -> dict[str, tuple[Table, str]]:
     """The tables of the partition's benchmark with their content hashes, by id."""
     rows = context.read("tables", "tables", context.benchmark_name)
     return {row["table_id"]: (table_of(row), row["content_hash"]) for row in rows.to_dicts()}
 
 
-def encoded_by(context: StageContext) -> str:
+def record_encoder(context: StageContext) -> str:
     """Name and revision of the stage's encoder where it is not the profile's first, which then has a row of its own."""
     if not context.encoder:
         return ""
     model = get_encoder(context.profile.encoder)
     key = model_key(model)
     row = {"model_id": key, "name": model.model_id, "revision": model.revision, "task": "encoder"}
-    context.encoded_by.append(row | {"input_hash": content_id("encoder", key)})
+    context.encoder_rows.append(row | {"input_hash": content_id("encoder", key)})
     return key
 
 
-def make_subgraphs(context: StageContext) -> StageOutput:
+def build_subgraphs(context: StageContext) -> StageOutput:
     """What each question of the partition names in its benchmark's graph, and the part of the graph around it."""
     name = context.benchmark.graph
     if not name:
         return StageOutput([], [], {"no_subgraphs": f"benchmark {context.benchmark_name} names no graph"})
     numbers = context.profile.ugat
     return subgraph_rows(
-        build_questions(context.read_here("questions", "questions/mcqa")),
-        graph_of(context),
+        build_questions(context.read_partition("questions", "questions/mcqa")),
+        open_benchmark_graph(context),
         Expansion(numbers.D, numbers.cap, numbers.max_nodes),
-        context.before,
-        encoded_by(context),
+        context.previous_output,
+        record_encoder(context),
     )
 
 
-LINKS = "links"
+EXTERNAL_LINKS = "links"
 """Folder below ``raw`` of what other linkers found, and name of its asset: ``links/<benchmark>/<linker>.jsonl``, a
 question a line with its id in the official files and its entities, ``{"id": "12", "entities": ["Paris"]}``."""
 
 
-class LinkedElsewhere:
+class ExternallyLinkedSelector:
     """A selector whose topic entities are those that another linker found, by a user's file."""
 
     def __init__(self, selector: Selector, context: StageContext, linker: str) -> None:
-        file = context.lake.raw_path(f"{LINKS}/{context.benchmark.whole}/{linker}.jsonl")
+        file = context.lake.raw_path(f"{EXTERNAL_LINKS}/{context.benchmark.whole}/{linker}.jsonl")
         named = {row.label("id"): row.texts("entities") for row in jsonl(file)}
-        rows = context.input("questions")
+        rows = context.read_input("questions")
         self._named: Mapping[str, tuple[str, ...]] = {
             question: named.get(source, ()) for question, source in rows.select("question_id", "source_id").iter_rows()
         }
@@ -163,12 +165,12 @@ class LinkedElsewhere:
 # Chunks -------------------------------------------------------------------------------------------------------------
 
 
-def chunks_in(context: StageContext) -> OpenCorpus:
+def open_benchmark_corpus(context: StageContext) -> OpenCorpus:
     """The chunks of the corpus that the partition's benchmark is answered from."""
     return open_corpus(context.lake, context.benchmark.corpus, context.encoder)
 
 
-def picks_of(
+def chunk_evidence(
     chunks: OpenCorpus, label: str, positions: Sequence[int], scores: Sequence[float]
 ) -> list[SelectedEvidence]:
     """Chunks as evidence, in this order."""
@@ -190,5 +192,5 @@ class Bm25Chunks:
             picks = []
             for label, option in question.hypotheses:
                 positions, scores = self._index.top_k(words(question.query(option)), self._k)
-                picks += picks_of(self._chunks, label, positions.tolist(), scores.tolist())
+                picks += chunk_evidence(self._chunks, label, positions.tolist(), scores.tolist())
             yield picks

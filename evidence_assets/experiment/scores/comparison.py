@@ -12,7 +12,7 @@ import duckdb
 
 from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import Estimate, mcnemar_exact, paired_bootstrap
-from evidence_assets.experiment.scores.scoring import correct
+from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.row_locations import query_rows
 from evidence_assets.profiles import MODEL_KINDS
@@ -54,7 +54,7 @@ class Comparison:
         return vars(self) | interval | {"verdict": self.verdict}
 
 
-def variants(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def list_variants(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Variants with stored predictions, as ``family/name``."""
     rows = connection.execute("SELECT DISTINCT asset FROM predictions ORDER BY asset").fetchall()
     return [row[0].removeprefix("predictions/") for row in rows]
@@ -77,7 +77,7 @@ def compare(
     connection: duckdb.DuckDBPyConnection, variant_a: str, variant_b: str, benchmark: str | None = None
 ) -> list[Comparison]:
     """Both variants on every benchmark that both have answered, or on one of them."""
-    known = variants(connection)
+    known = list_variants(connection)
     predicted = []
     for variant in (variant_a, variant_b):
         rows = query_rows(
@@ -97,7 +97,7 @@ def compare(
         raise BadInput(f"{variant_a} and {variant_b} have answered no benchmark in common")
     names = [benchmark] if benchmark is not None else shared
     questions = _questions(connection, names)
-    return [_on(name, questions[name], first, second) for name in names]
+    return [_compare_on(name, questions[name], first, second) for name in names]
 
 
 def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> dict[str, list[dict[str, Any]]]:
@@ -111,13 +111,13 @@ def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> 
     return questions
 
 
-def _on(benchmark: str, questions: list[dict[str, Any]], first: Answers, second: Answers) -> Comparison:
+def _compare_on(benchmark: str, questions: list[dict[str, Any]], first: Answers, second: Answers) -> Comparison:
     both = [q for q in questions if q["question_id"] in first and q["question_id"] in second]
     either = [q for q in questions if q["question_id"] in first or q["question_id"] in second]
     if not both:
         raise BadInput(f"{benchmark}: the two have no question in common; answer it again with both")
-    right_a = [correct(q, first[q["question_id"]]) for q in both]
-    right_b = [correct(q, second[q["question_id"]]) for q in both]
+    right_a = [is_correct(q, first[q["question_id"]]) for q in both]
+    right_b = [is_correct(q, second[q["question_id"]]) for q in both]
     return Comparison(
         benchmark,
         len(both),

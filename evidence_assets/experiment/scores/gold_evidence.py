@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.answers.chains import chain_id_of
+from evidence_assets.experiment.answers.chains import compute_chain_id
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.selection import is_sourced
 from evidence_assets.experiment.scores.metrics import best_fact_score, coverage
@@ -29,7 +29,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class _Found:
+class _EvidenceRow:
     """What an evidence row holds, read once: its place in a table, its words, the edges and the triple it speaks of."""
 
     place: str
@@ -49,13 +49,13 @@ class _Gold:
     edges: frozenset[str]
     facts: frozenset[str]
 
-    def is_in(self, row: _Found) -> bool:
+    def is_in(self, row: _EvidenceRow) -> bool:
         """Whether a row is, or holds, this piece."""
         if self.place and row.place:
             return self.place == row.place
         return bool(self.text) and self.text in row.text
 
-    def found_in(self, rows: Sequence[_Found]) -> bool:
+    def found_in(self, rows: Sequence[_EvidenceRow]) -> bool:
         """Whether these rows hold it together."""
         if self.facts and self.facts <= {row.triple for row in rows}:
             return True
@@ -63,7 +63,7 @@ class _Gold:
             return self.edges <= {edge for row in rows for edge in row.edges}
         return any(self.is_in(row) for row in rows)
 
-    def touched_by(self, row: _Found) -> bool:
+    def touched_by(self, row: _EvidenceRow) -> bool:
         """Whether a row holds it, or one step of it where it is a path."""
         return bool(self.edges & row.edges if self.edges else self.is_in(row)) or row.triple in self.facts
 
@@ -72,12 +72,12 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _found(row: Row) -> _Found:
+def _parse_row(row: Row) -> _EvidenceRow:
     edges = [row["source_id"]] if row["source_kind"] == "edge" else []
     if row["kind"] == "path":
         edges = [edge for edge, _ in parse_path_locator(row["locator"])]
     place = row["locator"] if row["kind"] in TABLE_CELL_KINDS else ""
-    return _Found(place, _plain(row["text"]), frozenset(edges), " ".join(triple_of(row) or ()), row["rank"])
+    return _EvidenceRow(place, _plain(row["text"]), frozenset(edges), " ".join(triple_of(row) or ()), row["rank"])
 
 
 def gold_edges(gold: Mapping[str, str]) -> set[str] | None:
@@ -91,7 +91,7 @@ def gold_edges(gold: Mapping[str, str]) -> set[str] | None:
     return {edge_id(node_id(name_key(h)), relation, node_id(name_key(t))) for h, relation, t in triples}
 
 
-def _gold(question: Row) -> list[_Gold]:
+def _parse_gold(question: Row) -> list[_Gold]:
     return [
         _Gold(
             piece["group"] or str(number),
@@ -104,30 +104,30 @@ def _gold(question: Row) -> list[_Gold]:
     ]
 
 
-def _share_found(gold: Sequence[_Gold], rows: Sequence[_Found]) -> float:
+def _share_found(gold: Sequence[_Gold], rows: Sequence[_EvidenceRow]) -> float:
     """Share of the groups of gold evidence that these rows hold."""
     found = {piece.group for piece in gold if piece.found_in(rows)}
     return len(found) / len({piece.group for piece in gold})
 
 
-def _by_question(evidence: pl.DataFrame) -> dict[str, list[_Found]]:
-    rows: dict[str, list[_Found]] = {}
+def _by_question(evidence: pl.DataFrame) -> dict[str, list[_EvidenceRow]]:
+    rows: dict[str, list[_EvidenceRow]] = {}
     for row in filter(is_sourced, evidence.iter_rows(named=True)):
-        rows.setdefault(row["question_id"], []).append(_found(row))
+        rows.setdefault(row["question_id"], []).append(_parse_row(row))
     return rows
 
 
 def evidence_recall(questions: Iterable[Row], evidence: pl.DataFrame) -> list[float]:
     """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out."""
     rows = _by_question(evidence)
-    return [_share_found(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _gold(q))]
+    return [_share_found(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
 
 
 def recall_curve(questions: Iterable[Row], evidence: pl.DataFrame) -> dict[int, list[float]]:
     """The same by depth: with only the rows down to rank k for each option, as deep as rows were picked."""
     rows = _by_question(evidence)
     deepest = max((row.rank for own in rows.values() for row in own), default=0)
-    asked = [(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _gold(q))]
+    asked = [(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
     return {
         k: [_share_found(gold, [row for row in own if row.rank <= k]) for gold, own in asked]
         for k in DEPTHS
@@ -144,7 +144,7 @@ def citation_scores(
     cites. A citation that does not verify cites nothing that there is: it counts against precision. Questions without
     gold evidence or without an answer are left out of both, those whose chain cites nothing of precision only.
     """
-    known = {row["evidence_id"]: _found(row) for row in filter(is_sourced, evidence.iter_rows(named=True))}
+    known = {row["evidence_id"]: _parse_row(row) for row in filter(is_sourced, evidence.iter_rows(named=True))}
     cited: dict[str, dict[str, bool]] = {}
     for row in citations.iter_rows(named=True):
         verdicts = cited.setdefault(row["chain_id"], {})
@@ -152,11 +152,11 @@ def citation_scores(
         verdicts[row["evidence_id"]] = verdicts.get(row["evidence_id"], True) and verified
     precision, recall = [], []
     for question in questions:
-        said, gold = predictions.get(question["question_id"]), _gold(question)
+        said, gold = predictions.get(question["question_id"]), _parse_gold(question)
         if not gold or said is None or said["answer"] is None or said["status"] == "failed":
             continue
         names = (said[name] for name in ("selector", "reasoner", "model_id"))
-        own = chain_id_of(question["question_id"], said["answer"], *names)
+        own = compute_chain_id(question["question_id"], said["answer"], *names)
         verdicts = cited.get(own) or cited.get(said["prediction_id"], {})
         rows = [known[each] for each, verified in verdicts.items() if verified and each in known]
         if verdicts:
@@ -177,7 +177,7 @@ def evidence_texts(evidence: pl.DataFrame) -> dict[str, list[str]]:
     return {question: list(texts) for question, texts in found.items()}
 
 
-def covered_words(questions: Sequence[Mapping[str, Any]], texts: Texts) -> list[float]:
+def word_coverage(questions: Sequence[Mapping[str, Any]], texts: Texts) -> list[float]:
     """Share of each question's words with content that stand in its evidence: ``|Q ∩ E| / |Q|``."""
     known: dict[str, set[str]] = {}
 
@@ -193,7 +193,7 @@ def covered_words(questions: Sequence[Mapping[str, Any]], texts: Texts) -> list[
     return shares
 
 
-def matched_tokens(questions: Sequence[Mapping[str, Any]], texts: Texts, encoder: Encoder) -> list[float]:
+def token_similarity(questions: Sequence[Mapping[str, Any]], texts: Texts, encoder: Encoder) -> list[float]:
     """BERTScore in Attention2Query's reading: each token of a question with its nearest one in any of its evidence.
 
     ``1/|q| · Σ_t max_i max_j cos(q_t, e_ij)``; a question without evidence has 0.

@@ -13,7 +13,7 @@ import polars as pl
 
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.answers.short_answers import triple_of
-from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
+from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
 from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, mean, normalise_answer
 from evidence_assets.text.words import name_key
 
@@ -44,14 +44,16 @@ def graph_stages(
         if len(question["gold"]) != 1 or question["negated"] or question["question_id"] not in around:
             continue
         labels = option_labels(question["task"], question["options"])
-        support = supports(dict(zip(labels, question["options"], strict=True)), rows.get(question["question_id"], []))
+        support = option_support(
+            dict(zip(labels, question["options"], strict=True)), rows.get(question["question_id"], [])
+        )
         measured = _linked(question, around[question["question_id"]]) | _separated(question["gold"][0], support)
         for name, value in measured.items():
             found.setdefault(name, []).append(value)
     return {f"graph_{name}": _estimate(name, values) for name, values in found.items()}
 
 
-def supports(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+def option_support(options: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     """The best score of the evidence for each option, by label; None where there is none.
 
     Evidence of a question as a whole counts for the options that it was reached for, or that it names.
@@ -77,7 +79,7 @@ def _linked(question: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str,
     made: dict[str, float] = {
         "linked": bool(around["concepts"]),
         "right_linked": bool(right),
-        "right_reached": any(hop.get(node, NOT_REACHED) != NOT_REACHED for node in right),
+        "right_reached": any(hop.get(node, UNREACHED_HOP) != UNREACHED_HOP for node in right),
         "right_kept": any(node in hop for node in right),
     }
     gold, phrases = (

@@ -104,7 +104,7 @@ class Estimate:
     n: int
 
 
-def bare(value: float, n: int) -> Estimate:
+def without_interval(value: float, n: int) -> Estimate:
     """A value without an interval."""
     return Estimate(value, math.nan, math.nan, n)
 
@@ -180,7 +180,7 @@ def mcnemar_exact(first_correct: Sequence[bool], second_correct: Sequence[bool])
     return 1.0 if 2 * tail >= 2 ** (b + c) else (2 * tail) / (2 ** (b + c))
 
 
-SUREST = (25, 50, 75)
+MOST_CONFIDENT_PERCENT = (25, 50, 75)
 """Shares of the questions, in per cent, whose accuracy is told: those that were answered with most confidence."""
 BINS = 10
 
@@ -195,7 +195,7 @@ def probabilities(weights: Mapping[str, float], temperature: float = 1.0) -> dic
     return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
 
-def by_confidence(confidence: Sequence[float], right: Sequence[bool]) -> list[bool]:
+def order_by_confidence(confidence: Sequence[float], right: Sequence[bool]) -> list[bool]:
     """What was right, the surest first; the equally sure stay in their order."""
     return [right[i] for i in sorted(range(len(right)), key=lambda i: -confidence[i])]
 
@@ -212,9 +212,11 @@ def confidence_metrics(confidence: Sequence[float], right: Sequence[bool]) -> di
     """Accuracy of the surest parts, mean risk over all coverages, and expected calibration error."""
     if not right:
         return {}
-    ordered = by_confidence(confidence, right)
+    ordered = order_by_confidence(confidence, right)
     risks = [1 - hits / n for n, hits in enumerate(np.cumsum(ordered).tolist(), 1)]
-    return {f"accuracy_surest_{s}": accuracy(ordered[: math.ceil(len(ordered) * s / 100)]) for s in SUREST} | {
-        "risk_area": bare(float(np.mean(risks)), len(right)),
-        "calibration_error": bare(calibration_error(confidence, right), len(right)),
+    return {
+        f"accuracy_surest_{s}": accuracy(ordered[: math.ceil(len(ordered) * s / 100)]) for s in MOST_CONFIDENT_PERCENT
+    } | {
+        "risk_area": without_interval(float(np.mean(risks)), len(right)),
+        "calibration_error": without_interval(calibration_error(confidence, right), len(right)),
     }

@@ -15,9 +15,9 @@ import polars as pl
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_CONFIDENT = "accuracy_surest_"
+METRIC_PREFIX = "accuracy_surest_"
 """Prefix of the metrics of the most confident answers; the rest is their share in per cent."""
-OURS, PRINTED = "#2f5fd0", "#b3401e"
+MEASURED_COLOUR, PRINTED_COLOUR = "#2f5fd0", "#b3401e"
 _POINTS = """
     SELECT scope_id AS benchmark, replace(regexp_replace(asset, '^scores/[^/]+/', ''), '/', '@') AS variant,
         metric, value, coalesce(low, value) AS low, coalesce(high, value) AS high, published
@@ -36,8 +36,8 @@ def draw(connection: duckdb.DuckDBPyConnection) -> dict[str, bytes]:
         pl.when(pl.col("benchmark").is_in(searches.implode())).then(pl.lit("hit@1")).otherwise(pl.lit("accuracy"))
     )
     accuracy = points.filter(pl.col("metric") == headline)
-    confidence = points.filter(pl.col("metric").str.starts_with(MOST_CONFIDENT)).with_columns(
-        share=pl.col("metric").str.strip_prefix(MOST_CONFIDENT).cast(pl.Int32)
+    confidence = points.filter(pl.col("metric").str.starts_with(METRIC_PREFIX)).with_columns(
+        share=pl.col("metric").str.strip_prefix(METRIC_PREFIX).cast(pl.Int32)
     )
     plots = {}
     if accuracy.height:
@@ -53,11 +53,11 @@ def draw(connection: duckdb.DuckDBPyConnection) -> dict[str, bytes]:
 def _accuracy(axes: Axes, points: pl.DataFrame) -> None:
     """A line for each variant: its interval, its value, and the printed figure where there is one."""
     points = points.sort("value", "variant").with_row_index("y")
-    axes.hlines(points["y"], points["low"], points["high"], color=OURS, linewidth=2, alpha=0.45)
-    axes.plot(points["value"], points["y"], "o", color=OURS, markersize=5, label="measured")
+    axes.hlines(points["y"], points["low"], points["high"], color=MEASURED_COLOUR, linewidth=2, alpha=0.45)
+    axes.plot(points["value"], points["y"], "o", color=MEASURED_COLOUR, markersize=5, label="measured")
     printed = points.drop_nulls("published")
     if printed.height:
-        axes.plot(printed["published"], printed["y"], "D", color=PRINTED, mfc="none", label="printed")
+        axes.plot(printed["published"], printed["y"], "D", color=PRINTED_COLOUR, mfc="none", label="printed")
         axes.legend(fontsize=7, loc="lower right")
     axes.set_yticks(range(points.height), [_plain(name) for name in points["variant"]], fontsize=8)
     axes.set_xlim(-0.02, 1.02)

@@ -20,27 +20,27 @@ from pydantic.dataclasses import dataclass
 from evidence_assets.benchmarks.declared_benchmarks import SEEDED
 
 FILE = Path(__file__).with_suffix(".csv")
-COMPARABLE = ("percent", "fraction", "score")
+COMPARABLE_SCALES = ("percent", "fraction", "score")
 """Scales of figures that a score can be compared with; times are not scores, and most counts are not."""
-TIMES = ("hours", "minutes", "minutes_per_question")
+TIME_METRICS = ("hours", "minutes", "minutes_per_question")
 """Metrics of figures that are compared with the time that steps took."""
-OF_TIMES = ("runtime_share", "latency_increase")
+TIME_COMPARISONS = ("runtime_share", "latency_increase")
 """Metrics of figures that compare times, and are no scores either."""
-COUNTED = ("tuples", "fact_count", "diversity", "correct_of_10", "pairs_with_higher_bartscore")
+COUNT_METRICS = ("tuples", "fact_count", "diversity", "correct_of_10", "pairs_with_higher_bartscore")
 """Counts that are scored: how much a harvest yields, and how many of its best tuples hold."""
 LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "nei"}
 """Printed names of the classes in metrics such as ``recall:SUPPORTS``."""
-RECORDED = "recorded"
+RECORDED_ANSWERS = "recorded"
 """Method, and reasoner, of scores of recorded answers; see ``systems.baselines.recorded_answers``."""
-RECALLED = "_with_recalled"
+RECALLED_SUFFIX = "_with_recalled"
 """Ends the names of metrics that count what a language model recalled; see ``retrieval_scores``."""
-COUNTING_RECALLED = ("kaping_background",)
+SYSTEMS_COUNTING_RECALLED = ("kaping_background",)
 """Systems whose printed hits and F1 count it."""
 Key = tuple[str, str, str, str, str, str]
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class PrintedAs:
+class PublishedName:
     """The name under which a variant's figures are printed; ``model`` unless it is that of the predictions."""
 
     system: str
@@ -49,7 +49,7 @@ class PrintedAs:
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
-class TimedAs:
+class PublishedTiming:
     """The name under which the time of some steps of a variant is printed."""
 
     system: str
@@ -93,7 +93,7 @@ class Figure:
     """A printed number of others that is subtracted."""
 
     @property
-    def erratum(self) -> bool:
+    def is_erratum(self) -> bool:
         """Whether the number is contradicted by another printed number or by public data."""
         return "erratum:" in self.note
 
@@ -108,17 +108,17 @@ class Figure:
         return self.scope, self.system, self.variant, self.model, self.metric, self.label
 
     @cached_property
-    def sides(self) -> tuple[Key, ...]:
+    def operands(self) -> tuple[Key, ...]:
         """The keys of the figures that it follows from; none where it is measured itself."""
         return tuple(cast(Key, tuple(key.split("|"))) for key in self.of.split(" & ") if key)
 
     def value_from(self, values: Mapping[Key, float]) -> float | None:
         """What it is by the values of its sides; None where one is missing, or a gain would divide by 0."""
-        if any(key not in values for key in self.sides):
+        if any(key not in values for key in self.operands):
             return None
-        first, *rest = (values[key] for key in self.sides)
+        first, *rest = (values[key] for key in self.operands)
         if self.follows == "mean":
-            return (first + sum(rest)) / len(self.sides)
+            return (first + sum(rest)) / len(self.operands)
         base = min(rest) if self.less is None else self.less
         if self.follows == "difference":
             return first - base
@@ -139,12 +139,12 @@ class Figure:
         return ":".join(filter(None, (self.metric, self.label)))
 
     @property
-    def comparable(self) -> bool:
+    def is_comparable(self) -> bool:
         """Whether a score can be compared with it: not with a time."""
-        if self.metric in OF_TIMES:
+        if self.metric in TIME_COMPARISONS:
             return False
-        counted = self.metric.removesuffix("_delta") in COUNTED
-        return self.scale == "count" if counted else self.scale in COMPARABLE
+        counted = self.metric.removesuffix("_delta") in COUNT_METRICS
+        return self.scale == "count" if counted else self.scale in COMPARABLE_SCALES
 
 
 @cache
@@ -156,29 +156,29 @@ def figures() -> tuple[Figure, ...]:
 
 
 @cache
-def by_key() -> dict[Key, list[Figure]]:
+def figures_by_key() -> dict[Key, list[Figure]]:
     """Every number by what it is printed for: no erratum first, then tables before prose, originals before re-runs."""
     grouped: dict[Key, list[Figure]] = defaultdict(list)
-    for figure in sorted(figures(), key=lambda f: (f.erratum, f.table.startswith(("text", "Fig")), f.reproduced)):
+    for figure in sorted(figures(), key=lambda f: (f.is_erratum, f.table.startswith(("text", "Fig")), f.reproduced)):
         grouped[figure.key].append(figure)
     return dict(grouped)
 
 
 @cache
-def _named(scope: str, system: str, variant: str, model: str) -> list[Figure]:
+def _measured_figures(scope: str, system: str, variant: str, model: str) -> list[Figure]:
     """The numbers measured of a variant and a model on a benchmark or part, the one that counts of each metric."""
-    measured = (same[0] for same in by_key().values() if not same[0].follows)
+    measured = (same[0] for same in figures_by_key().values() if not same[0].follows)
     return [figure for figure in measured if figure.key[:4] == (scope, system, variant, model)]
 
 
 @cache
-def _models(scope: str, system: str) -> frozenset[str]:
+def _printed_models(scope: str, system: str) -> frozenset[str]:
     """Models that numbers of a system on a benchmark or part are printed for; the empty text where one is not named."""
     return frozenset(f.model for f in figures() if (f.scope, f.system) == (scope, system))
 
 
 @cache
-def _scopes(benchmark: str, system: str) -> tuple[str, ...]:
+def _printed_scopes(benchmark: str, system: str) -> tuple[str, ...]:
     """The benchmark and those parts of it that numbers of a system are printed for, the whole first."""
     return tuple(sorted({f.scope for f in figures() if (f.benchmark, f.system) == (benchmark, system)}))
 
@@ -203,9 +203,9 @@ def printed_metric(metric: str, system: str) -> tuple[str, str]:
     """
     name, _, label = metric.partition(":")
     if name.startswith(("hit@", "answer_f1")):
-        if name.endswith(RECALLED) != (system in COUNTING_RECALLED):
+        if name.endswith(RECALLED_SUFFIX) != (system in SYSTEMS_COUNTING_RECALLED):
             return "", ""
-        name = name.removesuffix(RECALLED).replace("answer_f1", "f1")
+        name = name.removesuffix(RECALLED_SUFFIX).replace("answer_f1", "f1")
     return name, LABELS.get(label, label)
 
 
@@ -218,31 +218,31 @@ def part_of(scope: str) -> str:
     return scope.partition(".")[2].partition(SEEDED)[0]
 
 
-def figures_of(scope: str, printed_as: PrintedAs | TimedAs, model_id: str) -> list[Figure]:
+def figures_of(scope: str, printed_as: PublishedName | PublishedTiming, model_id: str) -> list[Figure]:
     """The figures, one of each metric, that scores or times on this part of a benchmark are compared with.
 
     A figure printed for another model is never taken; one printed without naming a model is where none names ours.
     """
     place = ".".join(filter(None, (scope.partition(".")[0], part_of(scope))))
-    system, metrics = printed_as.system, TIMES if isinstance(printed_as, TimedAs) else None
-    model = printed_as.model or printed_model(model_id, _models(place, system))
+    system, metrics = printed_as.system, TIME_METRICS if isinstance(printed_as, PublishedTiming) else None
+    model = printed_as.model or printed_model(model_id, _printed_models(place, system))
     named: dict[str, Figure] = {}
     for candidate in dict.fromkeys((model, "")):
-        for figure in _named(place, system, printed_as.variant, candidate):
-            if figure.metric in metrics if metrics else figure.comparable:
+        for figure in _measured_figures(place, system, printed_as.variant, candidate):
+            if figure.metric in metrics if metrics else figure.is_comparable:
                 named.setdefault(figure.metric_and_label, figure)
     return list(named.values())
 
 
-def figure_for(scope: str, printed_as: PrintedAs, model_id: str, metric: str) -> Figure | None:
+def figure_for(scope: str, printed_as: PublishedName, model_id: str, metric: str) -> Figure | None:
     """The printed figure that a score is compared with: one for the same part first, then those for other parts."""
     wanted = ":".join(filter(None, printed_metric(metric, printed_as.system)))
-    places = dict.fromkeys((scope, *_scopes(scope.partition(".")[0], printed_as.system)))
+    places = dict.fromkeys((scope, *_printed_scopes(scope.partition(".")[0], printed_as.system)))
     found = (figure for place in places for figure in figures_of(place, printed_as, model_id))
     return next((figure for figure in found if figure.metric_and_label == wanted), None)
 
 
-def beside(rows: list[dict[str, Any]], printed_as: Sequence[PrintedAs]) -> list[dict[str, Any]]:
+def add_published_figures(rows: list[dict[str, Any]], printed_as: Sequence[PublishedName]) -> list[dict[str, Any]]:
     """Score rows with ``published`` and ``published_source``: one for the same part first, then of the first name."""
     made = []
     for row in rows:
@@ -253,7 +253,7 @@ def beside(rows: list[dict[str, Any]], printed_as: Sequence[PrintedAs]) -> list[
             said = [figure.source]
             said += [] if figure.model else ["model not stated"]
             said += [] if figure.part == part else [f"printed for {figure.part or 'the whole'}"]
-            said += [figure.note] if figure.erratum else []
+            said += [figure.note] if figure.is_erratum else []
             row = row | {"published": figure.fraction, "published_source": "; ".join(said)}
         made.append(row)
     return made

@@ -14,7 +14,7 @@ import polars as pl
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.answers.short_answers import triple_of
 from evidence_assets.experiment.evidence.selection import is_sourced
-from evidence_assets.experiment.scores.gold_evidence import covered_words, matched_tokens
+from evidence_assets.experiment.scores.gold_evidence import token_similarity, word_coverage
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
@@ -62,9 +62,9 @@ def retrieval_metrics(
             measured |= {f"{name}_with_recalled": value for name, value in every.items()}
         for name, value in measured.items():
             found.setdefault(name, []).append(value)
-    found["coverage"] = covered_words(asked, texts)
+    found["coverage"] = word_coverage(asked, texts)
     if encoder is not None and asked:
-        found["bertscore"] = matched_tokens(asked, texts, encoder)
+        found["bertscore"] = token_similarity(asked, texts, encoder)
     return {
         name: accuracy([value > 0 for value in values]) if name.startswith("hit@") else mean(values)
         for name, values in found.items()

@@ -10,16 +10,15 @@ import polars as pl
 
 from evidence_assets.experiment.scores.gold_evidence import (
     citation_scores,
-    covered_words,
     evidence_recall,
     evidence_texts,
-    matched_tokens,
     recall_curve,
+    token_similarity,
+    word_coverage,
 )
 from evidence_assets.experiment.scores.metrics import (
     Estimate,
     accuracy,
-    bare,
     class_f1,
     confidence_metrics,
     exact_match,
@@ -30,13 +29,14 @@ from evidence_assets.experiment.scores.metrics import (
     recall_at_k,
     reciprocal_rank,
     token_f1,
+    without_interval,
 )
-from evidence_assets.experiment.scores.published_figures import PrintedAs, beside
+from evidence_assets.experiment.scores.published_figures import PublishedName, add_published_figures
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 
 
-def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
+def is_correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
     """Whether an answer is right: the gold label; a gold answer or alias contained in it; or, where nothing is gold,
     the admission that the evidence does not suffice."""
     if prediction is None or prediction["status"] == "failed":
@@ -48,14 +48,14 @@ def correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool
         return False
     if question["task"] != "kgqa":
         return prediction["answer"] in gold
-    return exact_match(prediction["answer"], accepted(question))
+    return exact_match(prediction["answer"], accepted_answers(question))
 
 
 def _status(answered: Mapping[str, dict[str, Any]], question: Mapping[str, Any]) -> str:
     return str(answered.get(question["question_id"], {"status": "failed"})["status"])
 
 
-def accepted(question: Mapping[str, Any]) -> list[str]:
+def accepted_answers(question: Mapping[str, Any]) -> list[str]:
     """The gold answers with their other forms."""
     return [*question["gold"], *(alias for aliases in question["gold_aliases"] or [] for alias in aliases)]
 
@@ -73,7 +73,7 @@ def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str,
     for label in sorted(set(gold)):
         metrics[f"precision:{label}"] = accuracy([g == label for g, s in zip(gold, said, strict=True) if s == label])
         metrics[f"recall:{label}"] = accuracy([s == label for g, s in zip(gold, said, strict=True) if g == label])
-        metrics[f"f1:{label}"] = bare(class_f1(gold, said, label), gold.count(label))
+        metrics[f"f1:{label}"] = without_interval(class_f1(gold, said, label), gold.count(label))
     return metrics
 
 
@@ -87,9 +87,9 @@ def evidence_metrics(
         metrics |= {f"evidence_recall@{k}": mean(found) for k, found in recall_curve(questions, evidence).items()}
     if evidence.height:
         texts = evidence_texts(evidence)
-        metrics["coverage"] = mean(covered_words(questions, texts))
+        metrics["coverage"] = mean(word_coverage(questions, texts))
         if encoder is not None:
-            metrics["bertscore"] = mean(matched_tokens(questions, texts, encoder))
+            metrics["bertscore"] = mean(token_similarity(questions, texts, encoder))
     return metrics
 
 
@@ -99,7 +99,7 @@ def score_rows(
     reasoner: str,
     model_id: str,
     tables: Mapping[str, pl.DataFrame],
-    printed_as: Sequence[PrintedAs] = (),
+    printed_as: Sequence[PublishedName] = (),
     more: Mapping[str, Estimate] | None = None,
     encoder: Encoder | None = None,
 ) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def score_rows(
     answered = {row["question_id"]: row for row in tables["predictions"].to_dicts()}
     evidence, citations = tables["evidence"], tables["citations"]
     metrics: dict[str, Estimate] = {}
-    right = [correct(q, answered.get(q["question_id"])) for q in asked]
+    right = [is_correct(q, answered.get(q["question_id"])) for q in asked]
     metrics["accuracy"] = accuracy(right)
     for status in ("answered", "ambiguous", "insufficient", "failed"):
         metrics[f"{status}_share"] = accuracy([_status(answered, q) == status for q in asked])
@@ -137,7 +137,7 @@ def score_rows(
     short = [q for q in asked if q["task"] == "kgqa" and q["gold"]]
     if short:
         said = [(answered.get(q["question_id"]) or {"answer": None})["answer"] or "" for q in short]
-        metrics["answer_f1"] = mean([token_f1(s, accepted(q)) for s, q in zip(said, short, strict=True)])
+        metrics["answer_f1"] = mean([token_f1(s, accepted_answers(q)) for s, q in zip(said, short, strict=True)])
     metrics |= class_metrics(asked, answered)
     metrics |= evidence_metrics(asked, evidence, encoder)
     metrics |= more or {}
@@ -158,7 +158,7 @@ def metric_rows(
     reasoner: str,
     model_id: str,
     metrics: Mapping[str, Estimate],
-    printed_as: Sequence[PrintedAs] = (),
+    printed_as: Sequence[PublishedName] = (),
     kind: str = "benchmark",
 ) -> list[dict[str, Any]]:
     """A row of ``scores`` a metric of a benchmark, or of what else is scored, beside the printed figure."""
@@ -179,4 +179,4 @@ def metric_rows(
         }
         for metric, e in metrics.items()
     ]
-    return beside(rows, printed_as)
+    return add_published_figures(rows, printed_as)

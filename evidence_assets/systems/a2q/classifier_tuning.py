@@ -14,7 +14,7 @@ from evidence_assets.benchmarks.records import QuestionRecord, option_labels
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.experiment.evidence.sources import open_graph
 from evidence_assets.experiment.scores.metrics import normalise_answer
-from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -71,9 +71,9 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         return StageOutput([row], metadata={"tuned_from": base, **report})
 
     about = "A cross-encoder tuned to tell triples that hold an answer from those that do not."
-    parts = (Read(f"knowledge/{source.graph}/{part}") for part in ("nodes", "edges", "passages"))
-    reads, version = [Read(source.raw), *parts], f"{VERSION}:{settings}"
-    return [Stage(variant.place, "models", make, about, reads, version, partitions="", pool="gpu", kinds=("pytorch",))]
+    parts = (StageInput(f"knowledge/{source.graph}/{part}") for part in ("nodes", "edges", "passages"))
+    reads, version = [StageInput(source.raw), *parts], f"{VERSION}:{settings}"
+    return [Stage(variant.key, "models", make, about, reads, version, partitions="", pool="gpu", kinds=("pytorch",))]
 
 
 def label_triples(

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, edge_evidence, first_distinct
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, distinct_by_text, edge_evidence
 from evidence_assets.graphs.arrays import BoolArray, IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import sorted_unique
@@ -125,7 +125,7 @@ class LinkedPaths:
                 for step, edge in enumerate(path.edges, 1):
                     yield edge_evidence(self._graph, edge, round(path.score, 6), step=step, **why)
 
-        return first_distinct(triples(), self._settings.top_n)
+        return distinct_by_text(triples(), self._settings.top_n)
 
 
 def _query_text(question: Question, option: str) -> str:

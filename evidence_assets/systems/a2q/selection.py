@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, edge_evidence, first_distinct
+from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, distinct_by_text, edge_evidence
 from evidence_assets.graphs import expansion as graph_expansion
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.entity_linking import EntityLinker
@@ -244,7 +244,7 @@ class A2Q:
                 )
                 for grade, edge, attention, stage in graded_edges
             )
-            ranked.append(first_distinct(picks, self._settings.top_n))
+            ranked.append(distinct_by_text(picks, self._settings.top_n))
         return ranked
 
 
@@ -289,4 +289,4 @@ def _select_nearest(
     near = vectors if len(edges) == len(vectors) else vectors[edges]
     scores = np.round(np.asarray(near, dtype=np.float64) @ query, 9)
     order = np.lexsort((edges, -scores))
-    return first_distinct((edge_evidence(graph, int(edges[place]), scores[place]) for place in order), n)
+    return distinct_by_text((edge_evidence(graph, int(edges[place]), scores[place]) for place in order), n)

@@ -7,9 +7,9 @@ from typing import Any
 
 from evidence_assets.benchmarks.declared_benchmarks import declared, raw_files
 from evidence_assets.experiment.evidence.selection import Selector
-from evidence_assets.experiment.evidence.sources import LINKS, LinkedElsewhere, graph_of
-from evidence_assets.experiment.stage import Read, StageContext
-from evidence_assets.experiment.system import Method, OwnStages, System
+from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_benchmark_graph
+from evidence_assets.experiment.stage import StageContext, StageInput
+from evidence_assets.experiment.system import CustomStages, Method, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.base_rows import definitions_of
 from evidence_assets.models.protocols import Reranker
@@ -30,9 +30,9 @@ def _classifier(context: StageContext, settings: A2QSettings) -> Reranker | None
     return get_reranker(context.profile.reranker, context.profile.token_encoder)
 
 
-def _more_reads(variant: Variant, settings: A2QSettings) -> Sequence[Read]:
-    files = [Read(f"raw/embeddings/{settings.embedding}")] if settings.embedding != "text" else []
-    return [*files, *([Read(RELEVANCE_CLASSIFIER_ASSET)] if settings.classifier == "tuned" else [])]
+def _more_reads(variant: Variant, settings: A2QSettings) -> Sequence[StageInput]:
+    files = [StageInput(f"raw/embeddings/{settings.embedding}")] if settings.embedding != "text" else []
+    return [*files, *([StageInput(RELEVANCE_CLASSIFIER_ASSET)] if settings.classifier == "tuned" else [])]
 
 
 def _tuned_on(profile: Profile) -> Mapping[str, Any]:
@@ -48,7 +48,7 @@ def _models(settings: A2QSettings) -> tuple[ModelKind, ...]:
 
 def _a2q(context: StageContext, settings: A2QSettings) -> Selector:
     taxonomy = context.benchmark.taxonomy if settings.taxonomy else ""
-    graph, nodes = graph_of(context), None
+    graph, nodes = open_benchmark_graph(context), None
     definitions = definitions_of(context.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None
     if settings.taxonomy and context.benchmark.taxonomy_relation:
         definitions = define_nodes(graph, context.benchmark.taxonomy_relation)
@@ -60,16 +60,16 @@ def _a2q(context: StageContext, settings: A2QSettings) -> Selector:
 
 
 def _nearest_triples(context: StageContext, settings: TripleSettings) -> Selector:
-    nearest = NearestTriples(graph_of(context), get_encoder(context.profile.encoder), settings)
-    return LinkedElsewhere(nearest, context, settings.links) if settings.links else nearest
+    nearest = NearestTriples(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
+    return ExternallyLinkedSelector(nearest, context, settings.links) if settings.links else nearest
 
 
-def _links(variant: Variant, settings: TripleSettings) -> Sequence[Read]:
-    return [Read(f"raw/{LINKS}")] if settings.links else []
+def _links(variant: Variant, settings: TripleSettings) -> Sequence[StageInput]:
+    return [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
 
 
 def _paths(context: StageContext, settings: PathSettings) -> Selector:
-    return LinkedPaths(graph_of(context), get_encoder(context.profile.encoder), settings)
+    return LinkedPaths(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
 
 
 SYSTEM = System(
@@ -78,21 +78,21 @@ SYSTEM = System(
     {
         "a2q": Method(
             settings=A2QSettings,
-            open=_a2q,
-            reads=("graph", "graph_passages", "taxonomy"),
-            more_reads=_more_reads,
-            uses=_models,
+            open_selector=_a2q,
+            sources=("graph", "graph_passages", "taxonomy"),
+            extra_inputs=_more_reads,
+            model_kinds=_models,
         ),
         "nearest_triples": Method(
             settings=TripleSettings,
-            open=_nearest_triples,
-            reads=("graph", "graph_passages"),
-            more_reads=_links,
-            uses=("encoder",),
+            open_selector=_nearest_triples,
+            sources=("graph", "graph_passages"),
+            extra_inputs=_links,
+            model_kinds=("encoder",),
         ),
         "linked_paths": Method(
-            settings=PathSettings, open=_paths, reads=("graph", "graph_passages"), uses=("encoder",)
+            settings=PathSettings, open_selector=_paths, sources=("graph", "graph_passages"), model_kinds=("encoder",)
         ),
-        "tuned_classifier": OwnStages(settings=ClassifierSettings, stages=classifier_stages, defaults=_tuned_on),
+        "tuned_classifier": CustomStages(settings=ClassifierSettings, stages=classifier_stages, defaults=_tuned_on),
     },
 )

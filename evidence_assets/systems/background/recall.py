@@ -17,7 +17,7 @@ import polars as pl
 from evidence_assets.experiment.answers.chains import ChainSlot, add_chain
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.rows import RowWriter
-from evidence_assets.experiment.stage import Before, StageOutput
+from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, edge
@@ -204,7 +204,7 @@ class PromptedBackground:
 
 
 def build_recall_rows(
-    source: PromptedBackground, name: str, questions: Sequence[Question], before: Before | None = None
+    source: PromptedBackground, name: str, questions: Sequence[Question], before: PreviousOutput | None = None
 ) -> StageOutput:
     """Rows of ``chains``: what the model recalled for each question, or why it did not.
 

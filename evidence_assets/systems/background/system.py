@@ -21,10 +21,10 @@ from evidence_assets.experiment.evidence.selection import (
     build_questions,
     edge_evidence,
 )
-from evidence_assets.experiment.evidence.sources import LINKS, LinkedElsewhere, open_graph
-from evidence_assets.experiment.solvers import asking_version, pool_of, reader_of_profile
-from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
-from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
+from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_graph
+from evidence_assets.experiment.solvers import find_pool, open_profile_model, prompts_version
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
+from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.errors import BadInput, StaleInput
@@ -140,8 +140,8 @@ class BackgroundKnowledge:
 
 def _recalled(context: StageContext) -> StoredBackground:
     """What was recalled for the partition's questions, each of which it must have a row of, if only a failed one."""
-    rows = context.input("chains")
-    questions = context.input("questions")["question_id"].to_list()
+    rows = context.read_input("chains")
+    questions = context.read_input("questions")["question_id"].to_list()
     missing = len(set(questions) - set(rows["question_id"].to_list()))
     if missing:
         raise StaleInput(
@@ -155,20 +155,21 @@ def _open(context: StageContext, settings: BackgroundSettings) -> Selector:
     recalled = _recalled(context) if settings.recall else None
     graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
     selector = BackgroundKnowledge(graph, get_encoder(context.profile.encoder), settings, recalled)
-    return LinkedElsewhere(selector, context, settings.links) if settings.links else selector
+    return ExternallyLinkedSelector(selector, context, settings.links) if settings.links else selector
 
 
 def _failed(context: StageContext, settings: BackgroundSettings) -> Mapping[str, str]:
     """Questions for which recalling failed."""
-    return read_background(context.input("chains")).failed if settings.recall else {}
+    return read_background(context.read_input("chains")).failed if settings.recall else {}
 
 
-def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[Read]:
-    links = [Read(f"raw/{LINKS}")] if settings.links else []
+def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[StageInput]:
+    links = [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
     if not settings.recall:
         return links
     return links + [
-        Read(variant.at(f"{table}/graph/{settings.recall}", ["generator"])) for table in ("chains", "triples")
+        StageInput(variant.with_models(f"{table}/graph/{settings.recall}", ["generator"]))
+        for table in ("chains", "triples")
     ]
 
 
@@ -178,29 +179,31 @@ def _models(settings: BackgroundSettings) -> tuple[ModelKind, ...]:
 
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
-    chains = f"chains/{variant.place}"
-    recalls = asking_version(variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, prompts=variant.words)
+    chains = f"chains/{variant.key}"
+    recalls = prompts_version(variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, prompts=variant.words)
 
     def make_chains(context: StageContext) -> StageOutput:
-        model = reader_of_profile(context)
+        model = open_profile_model(context)
         if model is None:
             raise BadInput(
                 f"background knowledge takes a language model: name one under `generator` in the profile "
                 f"{context.profile.name}, or leave this variant out"
             )
         source = PromptedBackground(model)
-        return build_recall_rows(source, variant.name, build_questions(context.input("questions")), context.before)
+        return build_recall_rows(
+            source, variant.name, build_questions(context.read_input("questions")), context.previous_output
+        )
 
     def make_triples(context: StageContext) -> StageOutput:
-        return build_triple_rows(context.input("chains"))
+        return build_triple_rows(context.read_input("chains"))
 
     about = "Entities, relations and facts that a language model recalls."
-    reads, pool = [Read("questions/graph")], pool_of(variant.profile.generator)
+    reads, pool = [StageInput("questions/graph")], find_pool(variant.profile.generator)
     as_triples = "Recalled facts as triples: model knowledge, stated in no source."
-    place = f"triples/{variant.place}"
+    place = f"triples/{variant.key}"
     return [
         Stage(chains, "chains", make_chains, about, reads, f"{VERSION}:{recalls}", family="graph", pool=pool),
-        Stage(place, "triples", make_triples, as_triples, [Read(chains)], VERSION, family="graph"),
+        Stage(place, "triples", make_triples, as_triples, [StageInput(chains)], VERSION, family="graph"),
     ]
 
 
@@ -210,13 +213,13 @@ SYSTEM = System(
     {
         "background": Method(
             settings=BackgroundSettings,
-            open=_open,
-            reads=("graph",),
-            own_encoder=True,
-            more_reads=_reads,
-            failed=_failed,
-            uses=_models,
+            open_selector=_open,
+            sources=("graph",),
+            has_own_encoder=True,
+            extra_inputs=_reads,
+            preparation_errors=_failed,
+            model_kinds=_models,
         ),
-        "recall": OwnStages(settings=NoSettings, stages=_recall_stages, uses=("generator",)),
+        "recall": CustomStages(settings=NoSettings, stages=_recall_stages, model_kinds=("generator",)),
     },
 )

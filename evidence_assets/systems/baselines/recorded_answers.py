@@ -21,10 +21,10 @@ import polars as pl
 
 from evidence_assets.benchmarks.json_streams import jsonl
 from evidence_assets.benchmarks.line_streams import Row
-from evidence_assets.experiment.scores.published_figures import RECORDED, PrintedAs
+from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, PublishedName
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
 from evidence_assets.experiment.scores.scoring import metric_rows, score_rows
-from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.rows import prepare_rows
@@ -48,16 +48,16 @@ def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     about, family, key = (
         "What systems of others reach by their recorded answers",
         variant.family,
-        f"scores/{variant.place}",
+        f"scores/{variant.key}",
     )
-    reads = [Read(asked, "benchmark"), Read(f"raw/{FOLDER}")]
+    reads = [StageInput(asked, "benchmark"), StageInput(f"raw/{FOLDER}")]
     return [Stage(key, "scores", make, about, reads, VERSION, family=family, partitions="benchmarks", pool="gpu")]
 
 
 def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
     name, _, model = file.stem.partition("@")
     system, _, variant = name.partition("+")
-    printed, asked = [PrintedAs(system, variant, model)], questions.to_dicts()
+    printed, asked = [PublishedName(system, variant, model)], questions.to_dicts()
     rows = _rows(file, {q["source_id"]: q for q in asked}, refuse=step.benchmark_name == step.benchmark.whole)
     answers, facts = [], []
     for question, row in rows:
@@ -74,9 +74,9 @@ def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
     )
     more = retrieval_metrics(asked, evidence, get_encoder(step.profile.token_encoder)) if facts else {}
     if not answers:
-        return metric_rows(step.benchmark_name, name, RECORDED, model, more, printed)
+        return metric_rows(step.benchmark_name, name, RECORDED_ANSWERS, model, more, printed)
     tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear(), "citations": citations}
-    return score_rows(step.benchmark_name, name, RECORDED, model, tables, printed, more)
+    return score_rows(step.benchmark_name, name, RECORDED_ANSWERS, model, tables, printed, more)
 
 
 def _rows(file: Path, known: Mapping[str, dict[str, Any]], refuse: bool) -> Iterator[tuple[dict[str, Any], Row]]:
@@ -107,10 +107,10 @@ def _fact(question: Mapping[str, Any], rank: int, triple: Sequence[str]) -> dict
         "question_id": question["question_id"],
         "benchmark": question["benchmark"],
         "option": "",
-        "selector": RECORDED,
+        "selector": RECORDED_ANSWERS,
         "kind": "triple",
         "source_kind": "edge",
-        "source_id": RECORDED,
+        "source_id": RECORDED_ANSWERS,
         "locator": "",
         "text": " ".join(filter(None, triple)),
         "rank": rank,
@@ -127,8 +127,8 @@ def _answer(question: Mapping[str, Any], answer: str, ranked: Sequence[str]) -> 
         "prediction_id": question["question_id"],
         "question_id": question["question_id"],
         "benchmark": question["benchmark"],
-        "selector": RECORDED,
-        "reasoner": RECORDED,
+        "selector": RECORDED_ANSWERS,
+        "reasoner": RECORDED_ANSWERS,
         "model_id": "",
         "answer": answer,
         "ranked_answers": list(ranked),

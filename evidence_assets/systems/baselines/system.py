@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
-from evidence_assets.experiment.evidence.sources import Bm25Chunks, chunks_in, picks_of, tables_of
-from evidence_assets.experiment.scores.published_figures import RECORDED
+from evidence_assets.experiment.evidence.sources import Bm25Chunks, chunk_evidence, open_benchmark_corpus, read_tables
+from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS
 from evidence_assets.experiment.stage import StageContext
-from evidence_assets.experiment.system import Method, NoSettings, OwnStages, System
+from evidence_assets.experiment.system import CustomStages, Method, NoSettings, System
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder
@@ -53,7 +53,7 @@ class CosineChunks:
         picks: list[list[SelectedEvidence]] = [[] for _ in questions]
         for (i, label, _), scores, positions in zip(queries, *self._chunks.index.search(vectors, self._k), strict=True):
             found = positions >= 0
-            picks[i] += picks_of(self._chunks, label, positions[found].tolist(), scores[found].tolist())
+            picks[i] += chunk_evidence(self._chunks, label, positions[found].tolist(), scores[found].tolist())
         return picks
 
 
@@ -161,33 +161,39 @@ def _k(profile: Profile) -> Mapping[str, Any]:
 
 
 def _bm25(context: StageContext, settings: Bm25Settings) -> Selector:
-    return Bm25Chunks(chunks_in(context), settings.k, VERSION, titles=settings.titles)
+    return Bm25Chunks(open_benchmark_corpus(context), settings.k, VERSION, titles=settings.titles)
 
 
 def _cosine(context: StageContext, settings: BaselineSettings) -> Selector:
-    return CosineChunks(chunks_in(context), get_encoder(context.profile.encoder), settings.k)
+    return CosineChunks(open_benchmark_corpus(context), get_encoder(context.profile.encoder), settings.k)
 
 
 def _bm25_cells(context: StageContext, settings: BaselineSettings) -> Selector:
-    return CellSelector(tables_of(context), score_cells_by_bm25, settings.k, "bm25")
+    return CellSelector(read_tables(context), score_cells_by_bm25, settings.k, "bm25")
 
 
 def _cosine_cells(context: StageContext, settings: BaselineSettings) -> Selector:
     model = get_encoder(context.profile.encoder)
     version = f"cosine:{model.model_id}:{model.revision}"
-    return CellSelector(tables_of(context), cosine_cell_scorer(model), settings.k, version)
+    return CellSelector(read_tables(context), cosine_cell_scorer(model), settings.k, version)
 
 
 SYSTEM = System(
     "baselines",
     VERSION,
     {
-        "bm25": Method(settings=Bm25Settings, open=_bm25, reads=("corpus",), defaults=_k),
-        "cosine": Method(settings=BaselineSettings, open=_cosine, reads=("corpus",), defaults=_k, uses=("encoder",)),
-        "bm25_cells": Method(settings=BaselineSettings, open=_bm25_cells, reads=("tables",), defaults=_k),
-        "cosine_cells": Method(
-            settings=BaselineSettings, open=_cosine_cells, reads=("tables",), defaults=_k, uses=("encoder",)
+        "bm25": Method(settings=Bm25Settings, open_selector=_bm25, sources=("corpus",), defaults=_k),
+        "cosine": Method(
+            settings=BaselineSettings, open_selector=_cosine, sources=("corpus",), defaults=_k, model_kinds=("encoder",)
         ),
-        RECORDED: OwnStages(settings=NoSettings, stages=recorded_stages),
+        "bm25_cells": Method(settings=BaselineSettings, open_selector=_bm25_cells, sources=("tables",), defaults=_k),
+        "cosine_cells": Method(
+            settings=BaselineSettings,
+            open_selector=_cosine_cells,
+            sources=("tables",),
+            defaults=_k,
+            model_kinds=("encoder",),
+        ),
+        RECORDED_ANSWERS: CustomStages(settings=NoSettings, stages=recorded_stages),
     },
 )

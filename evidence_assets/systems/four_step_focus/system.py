@@ -13,12 +13,12 @@ from evidence_assets.experiment.answers.predictions import (
     Answer,
     Answerer,
     UsedRow,
+    as_used_rows,
     evidence_by_question,
-    used_evidence,
 )
-from evidence_assets.experiment.evidence.selection import Question, why_of
-from evidence_assets.experiment.evidence.sources import graph_of
-from evidence_assets.experiment.solvers import reader_of_profile
+from evidence_assets.experiment.evidence.selection import Question, selection_details
+from evidence_assets.experiment.evidence.sources import open_benchmark_graph
+from evidence_assets.experiment.solvers import open_profile_model
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -55,23 +55,23 @@ class NodeAnswerer:
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
             best = (UsedRow("node", ranked[0], ranked[0], 0),) if ranked else ()
             shown = self._rows(question.question_id)
-            led = [row for row in shown if ranked and why_of(row)["answer"] == ranked[0]]
+            led = [row for row in shown if ranked and selection_details(row)["answer"] == ranked[0]]
             yield Answer(
                 ranked[0] if ranked else None,
                 ranking.status,
                 tuple(ranking.supported),
                 ranked,
                 error=ranking.error or None,
-                used=(*best, *used_evidence(led)),
-                shown=tuple(used_evidence(shown)),
+                used_rows=(*best, *as_used_rows(led)),
+                given_rows=tuple(as_used_rows(shown)),
                 reply=ranking.reply,
             )
 
 
 def _open(context: StageContext, settings: FocusSettings) -> FourStepFocus:
     declared = declared_base(context.benchmark.graph)
-    graph = graph_of(context)
-    if context.shown is not None:
+    graph = open_benchmark_graph(context)
+    if context.captured_requests is not None:
         settings = replace(settings, fallback=True)  # no triplets come back, but entries are to be shown as well
     return FourStepFocus(
         graph,
@@ -90,7 +90,7 @@ def _answerer(context: StageContext, settings: FocusSettings, evidence: pl.DataF
 
 def _reasoner(context: StageContext, settings: FocusSettings) -> tuple[str, str]:
     """What the columns ``reasoner`` and ``model_id`` say: who read the question and who ranked."""
-    model, key = reader_of_profile(context), model_key(get_encoder(context.profile.encoder))
+    model, key = open_profile_model(context), model_key(get_encoder(context.profile.encoder))
     if settings.triplets and model is None:
         return "form_parser", f"form_parser+{key}"
     if model is not None and (settings.triplets or settings.rerank):
@@ -99,14 +99,14 @@ def _reasoner(context: StageContext, settings: FocusSettings) -> tuple[str, str]
 
 
 def _triplet_reader(context: StageContext, declared: KnowledgeBase, graph: KnowledgeGraph) -> TripletReader:
-    model = reader_of_profile(context)
+    model = open_profile_model(context)
     if model is not None and len(graph):
         return PromptedTriplets(model, build_schema(graph))
     return FormParser(load_sample_forms() if declared.forms else (), graph.type_names)
 
 
 def _grader(context: StageContext, settings: FocusSettings) -> Grader:
-    model = reader_of_profile(context)
+    model = open_profile_model(context)
     if model is not None:
         return PromptedGrader(model, scale=settings.grades)
     tokens = get_encoder(context.profile.token_encoder)
@@ -126,11 +126,11 @@ SYSTEM = System(
     {
         "four_step_focus": Method(
             settings=FocusSettings,
-            open=_open,
-            reads=("knowledge_base",),
-            answerer=_answerer,
-            uses=_models,
-            asks=(TRIPLETS, GRADE),
+            open_selector=_open,
+            sources=("knowledge_base",),
+            open_answerer=_answerer,
+            model_kinds=_models,
+            prompted_tasks=(TRIPLETS, GRADE),
         )
     },
 )

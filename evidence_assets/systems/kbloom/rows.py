@@ -134,7 +134,7 @@ def build_harvest_rows(
     lineage += [edge("triple", triple_id, GENERATED, "model", model, model) for triple_id in generated]
     numbers = {"prompts": sum(p.kept for p in harvests[0].prompts), "candidates": len(candidate_tuples)}
     beside = {"prompts": prompts, "candidate_tuples": candidate_tuples}
-    return StageOutput(triples, lineage, numbers, reused=0, beside=beside)
+    return StageOutput(triples, lineage, numbers, reused=0, other_tables=beside)
 
 
 def select_collection(triples: pl.DataFrame, seeds: pl.DataFrame, collection: str, origin: str) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.system import NoSettings
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.ids import content_id
@@ -72,6 +72,6 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
         "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
         "sentences that it never saw, or a Hugging Face model by name."
     )
-    reads = [Read("corpus/sample/chunks", "every"), Read("raw/sample")] if trains else []
+    reads = [StageInput("corpus/sample/chunks", "every"), StageInput("raw/sample")] if trains else []
     version = f"{VERSION}:{harvesting.training_steps}" if trains else f"{named.name}@{named.revision}"
-    return [Stage(variant.place, "models", make, about, reads, version, partitions="", kinds=("pytorch",), pool="gpu")]
+    return [Stage(variant.key, "models", make, about, reads, version, partitions="", kinds=("pytorch",), pool="gpu")]

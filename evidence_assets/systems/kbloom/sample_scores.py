@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, paired_bootstrap
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, paired_bootstrap, without_interval
 from evidence_assets.harvest.triple_metrics import Direction, Triple, canonical_triple, judge_relevance
 from evidence_assets.lake.ids import content_id
 from evidence_assets.systems.kbloom.scores import HarvestedRelations, Row, size_metrics
@@ -139,6 +139,6 @@ def _control_metrics(controls: Sequence[Control]) -> dict[str, Estimate]:
         return {}
     return {
         "held_out_recall": _share(found, held),
-        "held_out_chance": bare(sum(one.held * one.chance for one in controls) / held, held),
-        "held_out_p": bare(recovery_p_value(controls), held),
+        "held_out_chance": without_interval(sum(one.held * one.chance for one in controls) / held, held),
+        "held_out_p": without_interval(recovery_p_value(controls), held),
     }

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bare, bootstrap, normal
+from evidence_assets.experiment.scores.metrics import Estimate, accuracy, bootstrap, normal, without_interval
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.harvest.triple_metrics import (
@@ -95,7 +95,7 @@ def size_metrics(triples: pl.DataFrame, facts: str, reference: set[str] | None =
     agreed = triples["agreement"].drop_nulls()
     if len(agreed):
         numbers["agreement"] = float(agreed.to_numpy().mean())
-    return {metric: bare(value, len(pairs)) for metric, value in numbers.items()}
+    return {metric: without_interval(value, len(pairs)) for metric, value in numbers.items()}
 
 
 def build_size_rows(harvested: HarvestedRelations) -> list[Row]:
@@ -147,9 +147,9 @@ def build_reference_rows(
                     spread = reference_accuracy(vectors, theirs[relation.id], rule)
                     spreads.setdefault(metric, []).append((len(vectors), spread))
         numbers = {
-            "fact_count": bare(count_extracted_entities(found), len(found)),
-            "diversity": bare(diversity(found), len(found)),
-            "novelty": bare(novelty(found, known) / 100, len(found)),
+            "fact_count": without_interval(count_extracted_entities(found), len(found)),
+            "diversity": without_interval(diversity(found), len(found)),
+            "novelty": without_interval(novelty(found, known) / 100, len(found)),
         }
         rows += harvested.rows(
             reference, origin, numbers | {name: _pool_accuracies(own) for name, own in spreads.items()}
@@ -216,7 +216,7 @@ def build_judgement_rows(
             rows += harvested.rows(scope, origin, numbers if usable else {}, kind=kind, by=judge.model_id)
         both = [pair for pair in zip(*verdicts[:2], strict=True) if None not in pair] if len(judges) > 1 else []
         if both:
-            numbers = {"kappa": bare(cohens_kappa(*zip(*both, strict=True)), len(both))}
+            numbers = {"kappa": without_interval(cohens_kappa(*zip(*both, strict=True)), len(both))}
             numbers["exact_agreement"] = accuracy([one == other for one, other in both])
             rows += harvested.rows(scope, origin, numbers, kind=kind, by=judges[0].model_id)
         if likelihood is not None and kind == "relation":
@@ -242,7 +242,7 @@ def build_inspection_rows(
             texts = _verbalise_pairs(relation, harvested.unseeded(origin, relation)[:INSPECTED_TUPLES])
             if texts and judges:
                 right = sum(verdict is True for verdict in judges[0].judge(texts))
-                numbers = {f"correct_of_{INSPECTED_TUPLES}:{INSPECTED_RELATION}": bare(right, len(texts))}
+                numbers = {f"correct_of_{INSPECTED_TUPLES}:{INSPECTED_RELATION}": without_interval(right, len(texts))}
                 rows += harvested.rows(relation.collection, origin, numbers, by=judges[0].model_id)
             if texts and likelihood is not None:
                 asked = [(verbalise_triple(relation, *seed), text) for text in texts for seed in relation.pairs]
@@ -250,11 +250,13 @@ def build_inspection_rows(
                 values = {"mean": float(own.mean())}
                 for name, value in (("max", float(own.max())), ("min", float(own.min()))):
                     values |= {f"{name}:range": round(value, 2), f"{name}:rounded": round(value, 1)}
-                numbers = {f"bartscore_{name}": bare(value, len(texts)) for name, value in values.items()}
+                numbers = {f"bartscore_{name}": without_interval(value, len(texts)) for name, value in values.items()}
                 rows += harvested.rows(relation.collection, origin, numbers, by=likelihood.model_id)
         if likelihood is not None and len(rated) == 2:
             ours, theirs = (of.mean(axis=1) for of in rated.values())
             count = min(len(ours), len(theirs))
-            numbers = {"pairs_with_higher_bartscore": bare(int((ours[:count] > theirs[:count]).sum()), count)}
+            numbers = {
+                "pairs_with_higher_bartscore": without_interval(int((ours[:count] > theirs[:count]).sum()), count)
+            }
             rows += harvested.rows(relation.collection, next(iter(rated)), numbers, by=likelihood.model_id)
     return rows

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any, Literal
 
 from evidence_assets import profiles
-from evidence_assets.experiment.scores.published_figures import beside
-from evidence_assets.experiment.solvers import asking_version, language_model, pool_of
-from evidence_assets.experiment.stage import Read, Stage, StageContext, StageOutput
-from evidence_assets.experiment.system import NoSettings, OwnStages, Scope, System
+from evidence_assets.experiment.scores.published_figures import add_published_figures
+from evidence_assets.experiment.solvers import find_pool, open_language_model, prompts_version
+from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
+from evidence_assets.experiment.system import CustomStages, NoSettings, ScoreTarget, System
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.harvest.prompt_mining import MiningModels
 from evidence_assets.lake.errors import BadInput
@@ -49,7 +49,7 @@ from evidence_assets.systems.kbloom.statement_judge import (
 
 SEED_ASSET, SEED_FOLDER_ASSET = "knowledge/seeds", "raw/seeds"
 """The seeds of each relation, and the folder of their files."""
-ALL_SEEDS = Read(SEED_ASSET, "every")
+ALL_SEEDS = StageInput(SEED_ASSET, "every")
 
 
 @dataclass(frozen=True)
@@ -104,44 +104,51 @@ class _Stages:
     @property
     def harvest(self) -> str:
         """Asset of the harvest itself."""
-        return f"{self.variant.place}/harvest"
+        return f"{self.variant.key}/harvest"
 
     @property
     def names(self) -> dict[str, str]:
         """Under which name the triples of each origin are scored."""
         own, *others = (one.variant for one in self.settings.harvests)
-        return {own: self.variant.at(self.variant.name, by="@"), **{o: self.variant.at(o, by="@") for o in others}}
+        return {
+            own: self.variant.with_models(self.variant.name, by="@"),
+            **{o: self.variant.with_models(o, by="@") for o in others},
+        }
 
     def all(self) -> list[Stage]:
         settings, version = self.settings, f"{VERSION}:{self.variant.published}"
-        reads = [Read(SEED_ASSET), Read(self.variant.at(MASKED_LM_ASSET, ["masked_model"]))]
-        reads += [Read(settings.kinds)] if settings.kinds else []
+        reads = [StageInput(SEED_ASSET), StageInput(self.variant.with_models(MASKED_LM_ASSET, ["masked_model"]))]
+        reads += [StageInput(settings.kinds)] if settings.kinds else []
         about = "Triples of one relation, with the prompts and candidates that led to them."
         code, kinds = f"{VERSION}:{settings.harvests}:{self._written_by}", ("parquet", "pytorch")
         where: dict[str, Any] = {"partitions": "relations", "kinds": kinds, "pool": "gpu"}
         stages = [Stage(self.harvest, "triples", self._harvested, about, reads, code, **where)]
         for collection in settings.collections:
             about = f"Harvested triples of all relations of {collection}, flagged by what their reverse says."
-            reads = [Read(self.harvest, "every"), ALL_SEEDS, Read(SEED_FOLDER_ASSET)]
-            key, merge = f"{self.variant.place}/{collection}", partial(self._merged, collection)
+            reads = [StageInput(self.harvest, "every"), ALL_SEEDS, StageInput(SEED_FOLDER_ASSET)]
+            key, merge = f"{self.variant.key}/{collection}", partial(self._merged, collection)
             stages.append(Stage(key, "triples", merge, about, reads, VERSION, partitions=""))
         if settings.truth:
             about = "What the harvest reaches against the facts that the sample corpus states, seeds left out."
             stages.append(
-                self._scored("", self._on_the_sample, about, [Read(SEED_FOLDER_ASSET), Read("raw/sample")], VERSION)
+                self._scored(
+                    "", self._on_the_sample, about, [StageInput(SEED_FOLDER_ASSET), StageInput("raw/sample")], VERSION
+                )
             )
         else:
             about = "How much each collection yields, and how varied it is."
-            stages.append(self._scored("", self._sizes, about, [Read(SEED_FOLDER_ASSET)], version))
+            stages.append(self._scored("", self._sizes, about, [StageInput(SEED_FOLDER_ASSET)], version))
         for reference in settings.references:
             compare = partial(self._compared, reference)
             about = f"The harvest of {reference.collection} compared with {reference.name}."
-            stages.append(self._scored(f"_on_{reference.name}", compare, about, [Read(reference.key)], version, "gpu"))
+            stages.append(
+                self._scored(f"_on_{reference.name}", compare, about, [StageInput(reference.key)], version, "gpu")
+            )
         judges, rated = _judge_settings(), self.variant.profile.harvesting.likelihood
         if judges or rated is not None:
-            asked = [asking_version(one, JUDGE, prompts=self.variant.words) for one in judges]
+            asked = [prompts_version(one, JUDGE, prompts=self.variant.words) for one in judges]
             asked += [f"{rated.name}@{rated.revision}"] if rated else []
-            pool = pool_of(judges[0]) if judges else "gpu"
+            pool = find_pool(judges[0]) if judges else "gpu"
             about = "What language models say of the harvest: precision, agreement of two judges, likelihood."
             stages.append(self._scored("_judged", self._judged, about, [], f"{version}:2:{asked}", pool))
         return stages
@@ -151,13 +158,13 @@ class _Stages:
         suffix: str,
         make: Callable[[StageContext], StageOutput],
         about: str,
-        reads: list[Read],
+        reads: list[StageInput],
         version: str,
         pool: str | None = None,
     ) -> Stage:
         kinds = ("parquet", "pytorch") if pool == "gpu" else ("parquet",)
-        reads = [Read(self.harvest, "every"), ALL_SEEDS, *reads]
-        key = f"scores/{self.variant.place}{suffix}"
+        reads = [StageInput(self.harvest, "every"), ALL_SEEDS, *reads]
+        key = f"scores/{self.variant.key}{suffix}"
         return Stage(key, "scores", make, about, reads, version, partitions="", kinds=kinds, pool=pool)
 
     @property
@@ -166,7 +173,7 @@ class _Stages:
         stated = self.variant.profile.harvesting
         named = [f"{one.name}@{one.revision}" for one in (stated.writer, stated.substitution) if one is not None]
         if self.settings.baseline and stated.paraphraser == "generator":
-            named.append(asking_version(self.variant.profile.generator, REWORD, prompts=self.variant.words))
+            named.append(prompts_version(self.variant.profile.generator, REWORD, prompts=self.variant.words))
         return named if self.settings.prompts != "initial" else []
 
     def _models(self, step: StageContext) -> tuple[MiningModels, list[str]]:
@@ -180,7 +187,7 @@ class _Stages:
         writer = get_sequence_model(SentenceWriter, stated.writer) if stated.writer else None
         proposer = get_sequence_model(PermutedLM, stated.substitution) if stated.substitution else None
         rewords = self.settings.baseline and stated.paraphraser == "generator"
-        rewording = partial(reword_statements, language_model(step, step.profile.generator)) if rewords else None
+        rewording = partial(reword_statements, open_language_model(step, step.profile.generator)) if rewords else None
         names = [model_key(model) for model in (writer, proposer) if model is not None]
         write = writer.write if writer else None
         return replace(models, write=write, propose=proposer, paraphrase=rewording), [*names, *self._written_by]
@@ -196,11 +203,14 @@ class _Stages:
         made = []
         for origin, variant in self.names.items():
             names = [name for name in self.variant.published if name.system == origin]
-            made += beside([row for row in scored if row["selector"] == variant], names)
+            made += add_published_figures([row for row in scored if row["selector"] == variant], names)
         return StageOutput(made)
 
     def _harvested(self, step: StageContext) -> StageOutput:
-        relation, settings = rows.build_relation(step.read_here("relation_seeds", SEED_ASSET)), self.settings.harvests
+        relation, settings = (
+            rows.build_relation(step.read_partition("relation_seeds", SEED_ASSET)),
+            self.settings.harvests,
+        )
         if relation.collection not in self.settings.collections:
             known = ", ".join(self.settings.collections)
             step.warn(f"collection {relation.collection!r} is merged nowhere; known: {known}")
@@ -208,11 +218,11 @@ class _Stages:
         models, others = self._models(step)
         model = model_key(models.masked)
         key = rows.hash_harvest_inputs(relation, model, model_key(models.encoder), settings, kinds, others)
-        before = step.read_here("prompts", step.asset)
+        before = step.read_partition("prompts", step.asset)
         whole = step.lake.is_complete(step.table, step.asset, step.partition)
         if whole and before.height and set(before["input_hash"]) == {key}:
-            triples, lineage, _ = step.before
-            beside = {"prompts": before, "candidate_tuples": step.read_here("candidate_tuples", step.asset)}
+            triples, lineage, _ = step.previous_output
+            beside = {"prompts": before, "candidate_tuples": step.read_partition("candidate_tuples", step.asset)}
             return StageOutput(triples, lineage.to_arrow(), {}, triples.height, beside)
         check_seeds(relation, models.masked, [step.lake.raw_path("seeds")])
         check_kinds(relation, kinds)
@@ -246,7 +256,7 @@ class _Stages:
         from evidence_assets.models.sequence_models import TextLikelihood  # with torch, which a plan need not wait for
 
         rated, harvested = step.profile.harvesting.likelihood, self._read(step)
-        judges = [PromptedJudge(language_model(step, settings)) for settings in _judge_settings()]
+        judges = [PromptedJudge(open_language_model(step, settings)) for settings in _judge_settings()]
         likelihood = None if rated is None else get_sequence_model(TextLikelihood, rated)
         scored = scores.build_judgement_rows(harvested, judges, likelihood)
         return self._beside([*scored, *scores.build_inspection_rows(harvested, judges, likelihood)])
@@ -263,17 +273,17 @@ def _judge_settings() -> list[GeneratorSettings]:
 
 def judge_first_triple(variant: Variant, settings: HarvestSettings, step: StageContext) -> None:
     """Ask a judge about the first harvested triple."""
-    harvest = f"{variant.place}/harvest"
+    harvest = f"{variant.key}/harvest"
     triples = step.read("triples", harvest).sort("relation_id", "origin", "rank")
     if triples.is_empty():
         raise BadInput(f"there is no triple to ask about: materialize {harvest} first")
     first = triples.row(0, named=True)
     by_id = {relation.id: relation for relation in rows.build_relations(step.read("relation_seeds", SEED_ASSET))}
     said = verbalise_triple(by_id[first["relation_id"]], first["head"], first["tail"])
-    PromptedJudge(language_model(step, step.profile.generator)).judge([said])
+    PromptedJudge(open_language_model(step, step.profile.generator)).judge([said])
 
 
-def list_scopes(settings: HarvestSettings) -> list[Scope]:
+def list_scopes(settings: HarvestSettings) -> list[ScoreTarget]:
     """The collections that harvests are scored for, and the references that they are compared with."""
     judged = {"kappa", "exact_agreement"} if len(_judge_settings()) > 1 else set[str]()
     if _judge_settings():
@@ -287,8 +297,8 @@ def list_scopes(settings: HarvestSettings) -> list[Scope]:
     collections = () if settings.truth else settings.collections
     files = "the seed files of {} (systems/kbloom/relations, or your own)"
     return [
-        *(Scope(name, sizes, files.format(name)) for name in collections),
-        *(Scope(one.name, compared, one.holds) for one in settings.references),
+        *(ScoreTarget(name, sizes, files.format(name)) for name in collections),
+        *(ScoreTarget(one.name, compared, one.holds) for one in settings.references),
     ]
 
 
@@ -296,14 +306,14 @@ SYSTEM = System(
     "kbloom",
     VERSION,
     {
-        "kbloom": OwnStages(
+        "kbloom": CustomStages(
             settings=HarvestSettings,
             stages=lambda variant, settings: _Stages(variant, settings).all(),
             defaults=_defaults,
-            uses=("masked_model",),
-            scored_on=list_scopes,
-            asks_first=judge_first_triple,
+            model_kinds=("masked_model",),
+            score_targets=list_scopes,
+            preview_prompt=judge_first_triple,
         ),
-        "masked_model": OwnStages(settings=NoSettings, stages=masked_model_stages, uses=("masked_model",)),
+        "masked_model": CustomStages(settings=NoSettings, stages=masked_model_stages, model_kinds=("masked_model",)),
     },
 )

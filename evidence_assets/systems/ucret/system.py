@@ -14,7 +14,7 @@ import numpy as np
 
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector
-from evidence_assets.experiment.evidence.sources import Bm25Chunks, chunks_in, tables_of
+from evidence_assets.experiment.evidence.sources import Bm25Chunks, open_benchmark_corpus, read_tables
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.lake.ids import content_id
@@ -306,11 +306,13 @@ class BridgedTable:
 
 
 def _collapsed(context: StageContext, settings: UcretSettings) -> CollapsedTable:
-    return CollapsedTable(tables_of(context), settings, encoder_in_use(context.profile.encoder))
+    return CollapsedTable(read_tables(context), settings, encoder_in_use(context.profile.encoder))
 
 
 def _bridged(context: StageContext, settings: BridgeSettings) -> Selector:
-    outside = Bm25Chunks(chunks_in(context), settings.passages, VERSION) if context.benchmark.corpus else None
+    outside = (
+        Bm25Chunks(open_benchmark_corpus(context), settings.passages, VERSION) if context.benchmark.corpus else None
+    )
     return BridgedTable(_collapsed(context, settings), outside)
 
 
@@ -319,15 +321,19 @@ SYSTEM = System(
     VERSION,
     {
         "ucret": Method(
-            settings=UcretSettings, open=_collapsed, reads=("tables",), uses=("encoder",), published="cases"
+            settings=UcretSettings,
+            open_selector=_collapsed,
+            sources=("tables",),
+            model_kinds=("encoder",),
+            published_style="cases",
         ),
         "ucret_bridge": Method(
             settings=BridgeSettings,
-            open=_bridged,
-            reads=("tables", "corpus"),
-            own_encoder=True,
-            uses=("encoder",),
-            published="cases",
+            open_selector=_bridged,
+            sources=("tables", "corpus"),
+            has_own_encoder=True,
+            model_kinds=("encoder",),
+            published_style="cases",
         ),
     },
 )

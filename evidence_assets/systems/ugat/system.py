@@ -17,11 +17,11 @@ import torch
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary, load
 from evidence_assets.experiment.evidence.question_concepts import (
-    DEPTH,
-    NamedNodes,
-    Surroundings,
-    numbers,
-    stored_surroundings,
+    MIN_DEPTH,
+    LinkedPhrase,
+    QuestionSubgraph,
+    linked_nodes,
+    load_question_subgraphs,
 )
 from evidence_assets.experiment.evidence.selection import (
     NoEvidence,
@@ -30,7 +30,7 @@ from evidence_assets.experiment.evidence.selection import (
     SelectedEvidence,
     build_questions,
 )
-from evidence_assets.experiment.evidence.sources import graph_of
+from evidence_assets.experiment.evidence.sources import open_benchmark_graph
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, NoSettings, System
 from evidence_assets.graphs.arrays import FloatArray, Subgraph
@@ -148,7 +148,7 @@ class GraphPaths:
     def __init__(
         self,
         graph: KnowledgeGraph,
-        around: Mapping[str, Surroundings],
+        around: Mapping[str, QuestionSubgraph],
         vocabulary: Vocabulary,
         settings: UgatSettings,
         device: str = "cpu",
@@ -171,7 +171,7 @@ class GraphPaths:
                 self.notes["nodes_cut"] += sum(len(each.subgraph.dropped) for each in found.values())
             yield from (self._picks(found[q]) if q in found else [] for q in group)
 
-    def find(self, questions: Sequence[Surroundings]) -> list[PathSelection]:
+    def find(self, questions: Sequence[QuestionSubgraph]) -> list[PathSelection]:
         """Ranked paths from what is relevant to each question to its options; node scorers are trained side by side."""
         settings = self._settings
         parts = [self._part(question) for question in questions]
@@ -179,7 +179,7 @@ class GraphPaths:
         scored: Sequence[NodeScores | None] = [None] * len(questions)
         if settings.attention is not None:
             graphs = [
-                FeatureGraph(question.named.question_id, vectors, part.heads, part.tails)
+                FeatureGraph(question.links.question_id, vectors, part.heads, part.tails)
                 for question, part, vectors in zip(questions, parts, features, strict=True)
             ]
             scored = train_batch(graphs, [q.vector for q in questions], settings.attention, self._device)
@@ -192,19 +192,19 @@ class GraphPaths:
         for question, part, scores, by_option in zip(questions, parts, scored, paths, strict=True):
             weights = dict(zip(part.edges.tolist(), scores.attention.tolist(), strict=False)) if scores else {}
             passages = {label: self._passages(label, of_option, weights) for label, of_option in by_option.items()}
-            selections.append(PathSelection(question.named.question_id, passages, part, scores))
+            selections.append(PathSelection(question.links.question_id, passages, part, scores))
         return selections
 
-    def _part(self, question: Surroundings) -> Subgraph:
+    def _part(self, question: QuestionSubgraph) -> Subgraph:
         """The part of the graph that a question is read in: what is stored, or all within D steps, as printed."""
         if not self._settings.whole:
-            return question.part.within(self._settings.D)
-        seeds, nearness = numbers(question.named.concepts), self._graph.nearness_to(question.vector)
+            return question.subgraph.within(self._settings.D)
+        seeds, nearness = linked_nodes(question.links.concepts), self._graph.nearness_to(question.vector)
         most = self._settings.most_nodes
         return self._graph.arrays.neighbourhood(seeds, self._settings.D, score=nearness, max_nodes=most)
 
     def _paths(
-        self, question: Surroundings, cosine: FloatArray, part: Subgraph, scores: NodeScores | None
+        self, question: QuestionSubgraph, cosine: FloatArray, part: Subgraph, scores: NodeScores | None
     ) -> dict[str, list[Path]]:
         """The paths to each option, the most relevant first; no more than are looked at."""
         settings, arrays = self._settings, self._graph.arrays
@@ -212,21 +212,21 @@ class GraphPaths:
         relevance = np.zeros(arrays.n_nodes, dtype=np.float32)
         relevance[part.nodes] = cosine if scores is None else scores.scores
         relevant = part.nodes if scores is None else part.nodes[scores.relevant]
-        concepts = np.array(numbers(question.named.concepts), dtype=np.int64)
+        concepts = np.array(linked_nodes(question.links.concepts), dtype=np.int64)
         concepts = concepts[np.argsort(-relevance[concepts], kind="stable")]
         # A path from one option to another says nothing of the question.
-        others = np.setdiff1d(relevant, np.union1d(concepts, question.named.targets))
+        others = np.setdiff1d(relevant, np.union1d(concepts, question.links.targets))
         others = others[np.argsort(-relevance[others], kind="stable")]
         sources = np.concatenate([concepts, others])[: settings.max_sources]
         most = CANDIDATES * settings.passages if settings.rank == "words" else None
         longest, each = settings.path_length, settings.paths_per_pair
         return {
-            label: shortest_paths(arrays, sources, numbers(linked), longest, each, relevance)[:most]
-            for label, linked in question.named.options.items()
+            label: shortest_paths(arrays, sources, linked_nodes(linked), longest, each, relevance)[:most]
+            for label, linked in question.links.options.items()
         }
 
     def _by_words(
-        self, questions: Sequence[Surroundings], paths: Sequence[Mapping[str, list[Path]]]
+        self, questions: Sequence[QuestionSubgraph], paths: Sequence[Mapping[str, list[Path]]]
     ) -> list[dict[str, list[Path]]]:
         """The paths by the score cos(q, Σ_e v_e), best first: v_e the vector of what an edge says, q the question's."""
         edges = sorted({edge for by_option in paths for of in by_option.values() for path in of for edge in path.edges})
@@ -290,7 +290,7 @@ class GraphPaths:
         return [self._pick(p, found, relevance) for passages in found.passages.values() for p in passages]
 
     def _pick(self, passage: PathPassage, found: PathSelection, relevance: Mapping[int, float]) -> SelectedEvidence:
-        named = self._around[found.question_id].named
+        named = self._around[found.question_id].links
         ends = [_rule_of(named.concepts, passage.nodes[0]), _rule_of(named.options[passage.option], passage.nodes[-1])]
         why = {
             "nodes": [{"name": self._graph.names[n], "relevance": relevance.get(n)} for n in passage.nodes],
@@ -311,7 +311,7 @@ class GraphPaths:
         )
 
 
-def _rule_of(named: Sequence[NamedNodes], node: int) -> dict[str, object] | None:
+def _rule_of(named: Sequence[LinkedPhrase], node: int) -> dict[str, object] | None:
     """By which phrase and rule a node was linked; None for one that is there by its relevance."""
     link = next((each for each in named if node in each.nodes), None)
     return None if link is None else {"phrase": link.phrase, "rule": link.rule, "score": link.score}
@@ -322,12 +322,14 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
 
 
 def _open(context: StageContext, settings: UgatSettings) -> GraphPaths:
-    graph, deepest = graph_of(context), max(context.profile.ugat.D, DEPTH)
+    graph, deepest = open_benchmark_graph(context), max(context.profile.ugat.D, MIN_DEPTH)
     if deepest < settings.D:
         raise BadInput(
             f"{context.asset} looks {settings.D} steps around, but subgraphs reach {deepest}: raise the profile's D"
         )
-    around = stored_surroundings(context.input("subgraphs"), build_questions(context.input("questions")), graph)
+    around = load_question_subgraphs(
+        context.read_input("subgraphs"), build_questions(context.read_input("questions")), graph
+    )
     return GraphPaths(graph, around, load(), settings, "cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -341,12 +343,12 @@ SYSTEM = System(
     {
         "ugat": Method(
             settings=UgatSettings,
-            open=_open,
-            reads=("graph", "subgraphs"),
+            open_selector=_open,
+            sources=("graph", "subgraphs"),
             defaults=_defaults,
-            uses=("encoder",),
-            published="passages",
+            model_kinds=("encoder",),
+            published_style="passages",
         ),
-        "closed_book": Method(settings=NoSettings, open=_closed_book, published="question"),
+        "closed_book": Method(settings=NoSettings, open_selector=_closed_book, published_style="question"),
     },
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from evidence_assets.benchmarks.graphs import relations
 from evidence_assets.experiment.evidence.selection import Selector
-from evidence_assets.experiment.evidence.sources import chunks_in, open_graph
+from evidence_assets.experiment.evidence.sources import open_benchmark_corpus, open_graph
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.system import Method, System
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -29,7 +29,7 @@ _OPENING = Lock()
 
 
 def _passages(context: StageContext) -> Passages:
-    corpus, profile = chunks_in(context), context.profile
+    corpus, profile = open_benchmark_corpus(context), context.profile
     limit = int(profile.retrieval.token_cache_gb * 1e9)
     with _OPENING:
         return _open_passages(str(context.lake.root), corpus, model_key(get_encoder(profile.token_encoder)), limit)
@@ -76,11 +76,11 @@ SYSTEM = System(
     {
         "uscrake": Method(
             settings=Settings,
-            open=_open,
-            reads=("corpus", "token_store", "joined_graph"),
+            open_selector=_open,
+            sources=("corpus", "token_store", "joined_graph"),
             defaults=_defaults,
-            uses=("encoder", "reranker"),
-            published="chains",
+            model_kinds=("encoder", "reranker"),
+            published_style="chains",
         )
     },
 )

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from evidence_assets.experiment.scores.gold_evidence import (
-    chain_id_of,
     citation_scores,
-    covered_words,
+    compute_chain_id,
     evidence_recall,
-    matched_tokens,
+    token_similarity,
+    word_coverage,
 )
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import path_locator
@@ -28,7 +28,7 @@ def gold(text: str, group: str = "") -> dict[str, str]:
 
 
 def cite(number: int, rank: int, verdict: str = "verified", hypothesis: str = "A") -> dict[str, Any]:
-    return citation(chain_id_of(f"q{number}", hypothesis, "s", "r", "m"), f"e-s-{number}-{rank}", verdict)
+    return citation(compute_chain_id(f"q{number}", hypothesis, "s", "r", "m"), f"e-s-{number}-{rank}", verdict)
 
 
 def test_what_the_chosen_chain_cites_is_counted_by_hand() -> None:
@@ -116,13 +116,13 @@ TEXTS = {"q1": ["Quinine is a drug.", "Malaria is a disease."], "q2": ["Sand bec
 
 def test_words_with_content_are_counted_over_all_evidence_of_a_question() -> None:
     # which, what, who, is and of carry nothing: {drug, treat, malaria} and {glass, melt, sand} are looked for.
-    assert covered_words(ASKED, TEXTS) == [pytest.approx(2 / 3), pytest.approx(2 / 3), 0.0]
-    assert covered_words(ASKED, {}) == [0.0, 0.0, 0.0]
+    assert word_coverage(ASKED, TEXTS) == [pytest.approx(2 / 3), pytest.approx(2 / 3), 0.0]
+    assert word_coverage(ASKED, {}) == [0.0, 0.0, 0.0]
 
 
 def test_each_token_takes_its_nearest_of_any_text() -> None:
     encoder = PieceEncoder()
-    found = matched_tokens(ASKED[:2], TEXTS, encoder)
+    found = token_similarity(ASKED[:2], TEXTS, encoder)
 
     def vectors(text: str) -> np.ndarray:
         (made,) = encoder.encode_tokens([text])
@@ -138,5 +138,5 @@ def test_each_token_takes_its_nearest_of_any_text() -> None:
             ]
             best.append(max(cosines))
         assert value == pytest.approx(sum(best) / len(best), abs=1e-6)
-    assert matched_tokens(ASKED[2:], TEXTS, encoder) == [0.0]
-    assert matched_tokens([], {}, encoder) == []
+    assert token_similarity(ASKED[2:], TEXTS, encoder) == [0.0]
+    assert token_similarity([], {}, encoder) == []

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.experiment.evidence.question_concepts import NOT_REACHED
-from evidence_assets.experiment.scores.graph_stages import graph_stages, supports
+from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
+from evidence_assets.experiment.scores.graph_stages import graph_stages, option_support
 from evidence_assets.experiment.scores.metrics import Estimate
 from evidence_assets_tests.lake_rows import evidence as evidence_row
 from evidence_assets_tests.lake_rows import stored
@@ -69,7 +69,7 @@ def test_each_stage_tells_where_a_question_is_lost() -> None:
     right, none = link("A", "thirst", "n1"), link("B", "fever", "n2")
     around = [
         subgraph("won", [link("", "sugar", "n0")], [right, none], {"n0": 0, "n1": 1}),
-        subgraph("cut", [link("", "sugar", "n0")], [right], {"n0": 0, "n1": NOT_REACHED}),
+        subgraph("cut", [link("", "sugar", "n0")], [right], {"n0": 0, "n1": UNREACHED_HOP}),
         subgraph("lost", [], [none], {}),
         subgraph("not", [link("", "sugar", "n0")], [right], {"n0": 0, "n1": 1}),
     ]
@@ -97,7 +97,7 @@ def test_linked_phrases_are_held_against_the_topics_that_a_benchmark_names() -> 
 def test_a_triple_counts_for_the_options_that_it_was_reached_for_or_names() -> None:
     triple = ["sugar", "Causes", "A Fever"]
     rows = [row("q", "", 0.3, "triple", triple=triple), row("q", "", 0.2, "triple", triple=triple, toward="cell")]
-    assert supports(OPTIONS, rows) == {"A": None, "B": 0.3, "C": 0.2}
+    assert option_support(OPTIONS, rows) == {"A": None, "B": 0.3, "C": 0.2}
 
 
 SCORES = st.lists(st.one_of(st.none(), st.integers(-3, 3)), min_size=3, max_size=3)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.experiment.scores.published_figures import (
-    PrintedAs,
-    beside,
-    by_key,
+    PublishedName,
+    add_published_figures,
     figure_for,
     figures,
+    figures_by_key,
     printed_model,
 )
 from evidence_assets.experiment.scores.scoring import score_rows
@@ -32,11 +32,11 @@ def test_the_table_is_whole() -> None:
 
 
 def test_errata_keep_their_value_and_come_last() -> None:
-    both = by_key()["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples", ""]
-    assert [(figure.value, figure.erratum) for figure in both] == [(20000, False), (26461, True)]
+    both = figures_by_key()["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples", ""]
+    assert [(figure.value, figure.is_erratum) for figure in both] == [(20000, False), (26461, True)]
     assert both[1].source == "thesis, text 5.4.3.3"
-    (only,) = by_key()["pubhealthtab", "ucret", "full", "llama-3.3-70b", "recall", "supports"]
-    assert only.erratum and "swapped" in only.note
+    (only,) = figures_by_key()["pubhealthtab", "ucret", "full", "llama-3.3-70b", "recall", "supports"]
+    assert only.is_erratum and "swapped" in only.note
 
 
 @pytest.mark.dev_data
@@ -75,32 +75,32 @@ def test_a_models_own_name_leads_to_the_printed_one_or_to_none(model_id: str, pr
 
 
 def test_a_figure_for_the_same_part_comes_before_one_for_another_and_the_other_is_told() -> None:
-    ucret, kaping = PrintedAs("ucret", "full"), PrintedAs("kaping")
+    ucret, kaping = PublishedName("ucret", "full"), PublishedName("kaping")
     found = [figure_for(f"tabmcq{part}", ucret, SERVED, "accuracy") for part in (".first150", ".first9")]
     assert [f and (f.table, f.part) for f in found] == [("4.2", "first150"), ("4.2", "first150")]
     drawn = [figure_for(f"mintaka{part}", kaping, "", "hit@1") for part in ("", ".sample1000-seed3", ".first9")]
     assert [f and f.value for f in drawn] == [7.5, 10.5, 7.5]
     rows = [{"scope_id": f"obqa{part}", "model_id": SERVED, "metric": "accuracy"} for part in ("", ".first9")]
-    names = [PrintedAs("uscrake", "R=20000"), PrintedAs("uscrake", "full")]
-    assert [row["published_source"] for row in beside(rows, names)] == [
+    names = [PublishedName("uscrake", "R=20000"), PublishedName("uscrake", "full")]
+    assert [row["published_source"] for row in add_published_figures(rows, names)] == [
         "thesis, Table 7.3",
         "thesis, Fig 7.4; model not stated; printed for sample100",
     ]
 
 
 def test_a_figure_of_another_model_is_never_taken() -> None:
-    printed_as = PrintedAs("uscrake", "full")
+    printed_as = PublishedName("uscrake", "full")
     found = figure_for("obqa", printed_as, SERVED, "accuracy")
     assert found is not None and (found.model, found.table) == ("qwen2.5-72b", "7.3")
     assert figure_for("obqa", printed_as, "extractive", "accuracy") is None
     assert figure_for("quiz", printed_as, SERVED, "accuracy") is None
-    assert figure_for("obqa", PrintedAs("uscrake", "full", "llama-3.3-70b"), "extractive", "accuracy") is not None
+    assert figure_for("obqa", PublishedName("uscrake", "full", "llama-3.3-70b"), "extractive", "accuracy") is not None
 
 
 def test_counts_and_times_are_no_scores() -> None:
     assert any(f.metric == "minutes" and f.system == "ucret" for f in figures())
-    assert figure_for("scitab", PrintedAs("ucret", "total"), SERVED, "minutes") is None
-    assert not any(f.comparable for f in figures() if f.metric == "runtime_share")
+    assert figure_for("scitab", PublishedName("ucret", "total"), SERVED, "minutes") is None
+    assert not any(f.is_comparable for f in figures() if f.metric == "runtime_share")
 
 
 def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None:
@@ -108,9 +108,9 @@ def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None
     predictions = [prediction(i, "A" if i else "B", "obqa") for i in range(4)]
     tables = {"questions": questions, "predictions": predictions, "evidence": [], "citations": []}
     frames = {name: stored(name, rows) for name, rows in tables.items()}
-    rows = score_rows("obqa", "s", "prompted", SERVED, frames, [PrintedAs("uscrake", "full")])
+    rows = score_rows("obqa", "s", "prompted", SERVED, frames, [PublishedName("uscrake", "full")])
     by_metric = {row["metric"]: row for row in rows}
-    figure = figure_for("obqa", PrintedAs("uscrake", "full"), SERVED, "accuracy")
+    figure = figure_for("obqa", PublishedName("uscrake", "full"), SERVED, "accuracy")
     assert figure is not None and figure.scale == "percent"
     assert by_metric["accuracy"]["value"] == 0.75
     assert by_metric["accuracy"]["published"] == pytest.approx(figure.value / 100)
@@ -120,11 +120,11 @@ def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None
 
 
 def test_hits_printed_for_background_knowledge_count_what_a_model_recalled() -> None:
-    printed = PrintedAs("kaping_background", "full", "gemini-1.0-pro")
+    printed = PublishedName("kaping_background", "full", "gemini-1.0-pro")
     assert figure_for("webqsp", printed, "any", "hit@1") is None
     hit, f1 = (figure_for("webqsp", printed, "any", f"{name}_with_recalled") for name in ("hit@1", "answer_f1"))
     assert hit is not None and f1 is not None
     assert (hit.value, f1.value) == (25.2, 17.3)
-    assert figure_for("webqsp", PrintedAs("kaping"), "any", "answer_f1") is not None
-    assert figure_for("webqsp", PrintedAs("kaping"), "any", "triple_f1") is None
-    assert figure_for("webqsp", PrintedAs("kaping"), "any", "hit@1_with_recalled") is None
+    assert figure_for("webqsp", PublishedName("kaping"), "any", "answer_f1") is not None
+    assert figure_for("webqsp", PublishedName("kaping"), "any", "triple_f1") is None
+    assert figure_for("webqsp", PublishedName("kaping"), "any", "hit@1_with_recalled") is None

@@ -11,8 +11,8 @@ import pytest
 
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
-from evidence_assets.experiment.evidence.sources import LinkedElsewhere
-from evidence_assets.experiment.stage import Before, Read, StageContext
+from evidence_assets.experiment.evidence.sources import ExternallyLinkedSelector
+from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput
 from evidence_assets.lake.errors import BadInput, UnusableReply
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
@@ -119,7 +119,7 @@ def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
     generator = Scripted(prose)
     source = PromptedBackground(LanguageModel(generator, Kept()))
     first = build_recall_rows(source, "background", [QUESTION, BAD])
-    before = Before(stored("chains", first.rows), stored("lineage_edges", first.lineage))
+    before = PreviousOutput(stored("chains", first.rows), stored("lineage_edges", first.lineage))
     asked = len(generator.requests)
     again = build_recall_rows(source, "background", [QUESTION, BAD], before)
     assert again.reused == 1 and all("bad" in request.user for request in generator.requests[asked:])
@@ -152,12 +152,12 @@ def test_topics_are_those_that_another_linker_found(tmp_path: Path) -> None:
     file = lake.raw_path("links/sample_kgqa/refined.jsonl")
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"id": "s1", "entities": ["Alps", "Mars"]}) + "\n")
-    step = StageContext(lake, "evidence", "evidence/graph/x", "sample_kgqa|0", reads=[Read("questions/graph")])
-    selector = LinkedElsewhere(system(BackgroundSettings(links="refined")), step, "refined")
+    step = StageContext(lake, "evidence", "evidence/graph/x", "sample_kgqa|0", inputs=[StageInput("questions/graph")])
+    selector = ExternallyLinkedSelector(system(BackgroundSettings(links="refined")), step, "refined")
     linked, unknown = selector.select([QUESTION, BAD])
     assert [pick.text for pick in linked] == ["Alps located in Europe"] and unknown == []
     with pytest.raises(BadInput, match=r"refnied\.jsonl"):
-        LinkedElsewhere(system(), step, "refnied")
+        ExternallyLinkedSelector(system(), step, "refnied")
 
 
 # Replies -------------------------------------------------------------------------------------------------------------

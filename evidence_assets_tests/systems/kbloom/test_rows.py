@@ -53,7 +53,7 @@ def both() -> list[Harvest]:
 
 def test_rows_fit_their_tables_and_lineage_reaches_from_triple_to_seed() -> None:
     made = build_harvest_rows(relation(), both(), model="m@1", source="test", input_hash="h")
-    for table, rows in {**made.beside, "triples": made.rows}.items():
+    for table, rows in {**made.other_tables, "triples": made.rows}.items():
         assert prepare_rows(table, rows).num_rows == len(rows) > 0
     assert prepare_rows("lineage_edges", made.lineage).num_rows == len(
         {(e["child_id"], e["parent_kind"], e["parent_id"], e["relation"]) for e in made.lineage}

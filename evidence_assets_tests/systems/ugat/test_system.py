@@ -13,21 +13,21 @@ import pytest
 
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.answers.chains import chain_rows
-from evidence_assets.experiment.answers.options import WeighsOptions
+from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import prediction_rows
 from evidence_assets.experiment.evidence.question_concepts import (
-    DEPTH,
-    NOT_REACHED,
+    MIN_DEPTH,
+    UNREACHED_HOP,
     Expansion,
-    NamedNodes,
+    LinkedPhrase,
     QuestionConcepts,
-    Surroundings,
-    stored_surroundings,
+    QuestionSubgraph,
+    expand_questions,
+    load_question_subgraphs,
     subgraph_rows,
-    surroundings_of,
 )
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, evidence_rows
-from evidence_assets.experiment.stage import Before
+from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.experiment.system import read_settings
 from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -75,25 +75,25 @@ def around(
     options: dict[str, tuple[int, ...]],
     graph: KnowledgeGraph = GRAPH,
     max_nodes: int = 300,
-) -> Surroundings:
+) -> QuestionSubgraph:
     nodes = tuple(concepts)
 
-    def named(nodes: tuple[int, ...]) -> tuple[NamedNodes, ...]:
-        return (NamedNodes("", "exact", 1.0, nodes),) if nodes else ()
+    def named(nodes: tuple[int, ...]) -> tuple[LinkedPhrase, ...]:
+        return (LinkedPhrase("", "exact", 1.0, nodes),) if nodes else ()
 
     cosine = graph.node_vectors @ VECTOR / np.linalg.norm(graph.node_vectors, axis=1)
     part = graph.arrays.neighbourhood(nodes, 4, 32, cosine.take, max_nodes)
     linked = {label: named(of) for label, of in options.items()}
-    return Surroundings(QuestionConcepts(name, named(nodes), linked), VECTOR, part)
+    return QuestionSubgraph(QuestionConcepts(name, named(nodes), linked), VECTOR, part)
 
 
-def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") -> Surroundings:
+def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") -> QuestionSubgraph:
     linked = {label: tuple(NODE[node] for node in nodes) for label, nodes in options.items()}
     return around(name, (NODE[concept] for concept in concepts), linked)
 
 
 def relevant_paths(
-    question: Surroundings, settings: UgatSettings = SETTINGS, graph: KnowledgeGraph = GRAPH
+    question: QuestionSubgraph, settings: UgatSettings = SETTINGS, graph: KnowledgeGraph = GRAPH
 ) -> PathSelection:
     return GraphPaths(graph, {}, load(), settings).find([question])[0]
 
@@ -206,7 +206,7 @@ def facts(graph: KnowledgeGraph) -> dict[str, PathFact]:
 def select(
     graph: KnowledgeGraph, *questions: Question, settings: UgatSettings = SETTINGS
 ) -> list[list[SelectedEvidence]]:
-    around = surroundings_of(questions, graph, WIDE)
+    around = expand_questions(questions, graph, WIDE)
     return list(GraphPaths(graph, around, load(), settings).select(questions))
 
 
@@ -246,31 +246,31 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
     assert rows["q2"]["note"] and not rows["q2"]["nodes"] and not rows["q2"]["concepts"]
     options = {node for link in rows["q1"]["targets"] for node in link["node_ids"]}
     placed = {node["node_id"]: node["hop"] for node in rows["q1"]["nodes"]}
-    assert sum(hop != NOT_REACHED for hop in placed.values()) <= 3 and rows["q1"]["dropped"]
-    assert NOT_REACHED in placed.values() and options <= placed.keys(), "no cap cuts an option off"
-    fresh = surroundings_of(asked, graph, narrow)
-    back = stored_surroundings(stored("subgraphs", made.rows), asked, graph)
+    assert sum(hop != UNREACHED_HOP for hop in placed.values()) <= 3 and rows["q1"]["dropped"]
+    assert UNREACHED_HOP in placed.values() and options <= placed.keys(), "no cap cuts an option off"
+    fresh = expand_questions(asked, graph, narrow)
+    back = load_question_subgraphs(stored("subgraphs", made.rows), asked, graph)
     assert fresh.keys() == back.keys() == {"q1", "q2"}
     for question, around in fresh.items():
-        assert back[question].named == around.named
+        assert back[question].links == around.links
         assert np.array_equal(back[question].vector, around.vector)
         for field in ("nodes", "hop", "edges", "heads", "tails"):
-            assert np.array_equal(getattr(back[question].part, field), getattr(around.part, field)), field
-    before = Before(stored("subgraphs", made.rows), stored("lineage_edges", made.lineage))
+            assert np.array_equal(getattr(back[question].subgraph, field), getattr(around.subgraph, field)), field
+    before = PreviousOutput(stored("subgraphs", made.rows), stored("lineage_edges", made.lineage))
     again = subgraph_rows(asked, graph, narrow, before)
     assert again.reused == 2
     assert stored("subgraphs", again.rows).equals(stored("subgraphs", made.rows))
-    assert subgraph_rows(asked, graph, Expansion(DEPTH + 1, 1, 3), before).reused == 0
+    assert subgraph_rows(asked, graph, Expansion(MIN_DEPTH + 1, 1, 3), before).reused == 0
 
 
 def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(graph: KnowledgeGraph) -> None:
     text, options = "Which of these has metformin not to do with?", ("diabetes", "biguanide", "writing")
     question = Question("q", "b", "mcqa", text, options, negated=True)
-    selector = GraphPaths(graph, surroundings_of([question], graph, WIDE), load(), SETTINGS)
+    selector = GraphPaths(graph, expand_questions([question], graph, WIDE), load(), SETTINGS)
     evidence = stored("evidence", evidence_rows("ugat", selector, [question]).rows)
     solver = ExtractiveSolver(minilm())
     chains = stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)
-    made = prediction_rows(WeighsOptions(solver, [question], evidence, chains), "ugat", [question])
+    made = prediction_rows(OptionAnswerer(solver, [question], evidence, chains), "ugat", [question])
     row = stored("predictions", made.rows).to_dicts()[0]
     assert set(evidence["option"]) == {"A", "B"}
     assert (row["answer"], row["status"]) == ("C", "answered")
