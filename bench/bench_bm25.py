@@ -24,7 +24,7 @@ import bm25s
 import numpy as np
 import psutil
 
-from evidence_assets.retrieval.bm25 import K1, B, TermIndex, TermIndexWriter, words
+from evidence_assets.retrieval.bm25 import K1, B, TermIndex, TermIndexWriter, lowercase_words
 
 K, QUERIES, AT_ONCE, TRIES = 200, 100, 8192, 5
 
@@ -39,7 +39,7 @@ def sentences_and_questions() -> tuple[list[str], list[str]]:
 
 def texts_of(sentences: Sequence[str], count: int) -> list[list[str]]:
     """Texts of four sentences, as words; one word of each is its own, so that the vocabulary grows."""
-    rng, cut = np.random.default_rng(0), [words(sentence) for sentence in sentences]
+    rng, cut = np.random.default_rng(0), [lowercase_words(sentence) for sentence in sentences]
     return [[word for i in rng.integers(0, len(cut), 4) for word in cut[i]] + [f"q{number}"] for number in range(count)]
 
 
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=200_000)
     count = parser.parse_args().texts
     sentences, questions = sentences_and_questions()
-    texts, queries = texts_of(sentences, count), [words(question) for question in questions[:QUERIES]]
+    texts, queries = texts_of(sentences, count), [lowercase_words(question) for question in questions[:QUERIES]]
     with tempfile.TemporaryDirectory() as folder:
         before, started = psutil.Process().memory_info().rss, time.perf_counter()
         writer = TermIndexWriter(Path(folder) / "index")

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from bench_trace import generate
 
-from evidence_assets.explorer.open_lake import OpenLake
+from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import Site
 from evidence_assets.lake.store import Lake
 
@@ -36,7 +36,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         lake = Lake.create((chosen.folder or Path(temporary)) / "data_lake")
         generate(lake, chosen.predictions, chosen.per_partition)
-        opened = OpenLake(lake.root)
+        opened = LakeReader(lake.root)
         started = time.perf_counter()
         rows = opened.answers(
             "SELECT question_id, prediction_id FROM answers USING SAMPLE reservoir(64 ROWS) REPEATABLE (1)"

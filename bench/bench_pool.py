@@ -25,11 +25,11 @@ from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval import index_building, token_store
-from evidence_assets.retrieval.corpus import OpenCorpus
+from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import SCHEMA, Shard, write_corpus_files
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
 from evidence_assets.systems.uscrake.passages import Passages
-from evidence_assets.systems.uscrake.selector import Settings, Uscrake
+from evidence_assets.systems.uscrake.selector import UscrakeSelector, UscrakeSettings
 
 DIMENSIONS, TOKENS, ASKED_TOKENS, AT_ONCE = 384, 410, 24, 4096
 
@@ -88,7 +88,7 @@ def corpus(folder: Path, chunks: int, distinct: int) -> None:
     vectors = (unit_rows(rng.normal(size=(len(batch), DIMENSIONS))) for batch in batches())
     folder.mkdir()
     write_corpus_files(folder, [Shard(batches(), vectors)])
-    index_building.write(folder, built_from="v", model_id="made")
+    index_building.write_index(folder, built_from="v", model_id="made")
 
 
 def anonymous() -> float:
@@ -121,9 +121,9 @@ def ask(place: Path, cost: str, size: int) -> None:
     encoder = Made()
     expected = token_store.source_version("v", f"{encoder.model_id}@{encoder.revision}")
     store = token_store.TokenStore(place / "store", expected=expected, cache=place / "cache")
-    passages = Passages(OpenCorpus(place / "index", "made", "v"), store)
-    settings = Settings(cost=cost, R=size, k=15)
-    selector = Uscrake(settings, passages, encoder, encoder, LateInteraction(encoder))
+    passages = Passages(IndexedCorpus(place / "index", "made", "v"), store)
+    settings = UscrakeSettings(cost=cost, R=size, k=15)
+    selector = UscrakeSelector(settings, passages, encoder, encoder, LateInteraction(encoder))
     question = Question("q", "b", "mcqa", "Which of these is it?", ("one", "two", "three", "four", "five"))
     started = time.perf_counter()
     with Highest() as highest:
@@ -146,7 +146,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         corpus(Path(folder) / "index", arguments.chunks, arguments.distinct)
         texts, model = [str(i) for i in range(arguments.distinct)], f"{encoder.model_id}@{encoder.revision}"
-        token_store.build(Path(folder) / "store", [texts], encoder, model, "v")
+        token_store.build_store(Path(folder) / "store", [texts], encoder, model, "v")
         for cost in arguments.costs:
             process = get_context("spawn").Process(target=ask, args=(Path(folder), cost, arguments.R))
             process.start()

@@ -150,14 +150,14 @@ def asking(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
     from evidence_assets.experiment.ad_hoc_questions import AdHocContext, QuestionSource
     from evidence_assets.experiment.evidence.selection import Question
-    from evidence_assets.systems.uscrake.selector import Settings
+    from evidence_assets.systems.uscrake.selector import UscrakeSettings
     from evidence_assets.systems.uscrake.system import SYSTEM
 
     made: dict[str, Any] = {}
     texts = [Question(f"q{n}", "asked", "mcqa", text, options(n)) for n, text in enumerate(questions()[: ASKED[size]])]
     with measured(made):
         step = AdHocContext(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=QuestionSource(NAME))
-        selector = SYSTEM.methods["uscrake"].open(step, Settings(R=size, parts="chunks"))
+        selector = SYSTEM.methods["uscrake"].open(step, UscrakeSettings(R=size, parts="chunks"))
         first, again = [], []
         for times in (first, again):
             for text in texts:

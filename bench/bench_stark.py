@@ -34,7 +34,7 @@ from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray, TokenVectors
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE
+from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK
 
 NAME, PLACE, SHARDS, PAPERS, RELATIONS = "mag", "knowledge/mag", 64, 0.37, 4
 WORDS = [
@@ -121,8 +121,8 @@ def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
     graph = graph_store.open_graph(lake, NAME, encoder)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for first in range(0, len(graph), TEXTS_AT_ONCE):
-            ids, names = (column[first : first + TEXTS_AT_ONCE].to_list() for column in (graph.node_ids, graph.names))
+        for first in range(0, len(graph), TEXTS_PER_BLOCK):
+            ids, names = (column[first : first + TEXTS_PER_BLOCK].to_list() for column in (graph.node_ids, graph.names))
             vectors = pa.FixedSizeListArray.from_arrays(
                 pa.array(encoder.encode_sentences(names).ravel()), encoder.dimensions
             )

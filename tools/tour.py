@@ -17,7 +17,7 @@ import uvicorn
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from evidence_assets.explorer.open_lake import OpenLake
+from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.catalogue import find_lake
 
@@ -26,7 +26,7 @@ COLOURS, MOST_BYTES = 48, 100_000
 PORT = 3097
 
 
-def pages(opened: OpenLake) -> dict[str, str]:
+def pages(opened: LakeReader) -> dict[str, str]:
     """The address of each picture: answers that are right and sure, whatever the lake holds of them."""
 
     def best(variant: str, right: str = "is_right", benchmark: str = "%") -> str:
@@ -73,7 +73,7 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1000, "height": 640}, color_scheme="light")
-        for name, address in pages(OpenLake(root)).items():
+        for name, address in pages(LakeReader(root)).items():
             page.goto(f"http://127.0.0.1:{PORT}{address}")
             if name == "table":
                 page.locator("figure.grid").first.scroll_into_view_if_needed()

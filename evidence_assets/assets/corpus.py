@@ -24,7 +24,7 @@ from evidence_assets.experiment import corpus_building
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
 from evidence_assets.lake.store import Lake
 from evidence_assets.retrieval import bm25, token_store, vector_index
-from evidence_assets.retrieval.corpus import embeddings_key, index_key, vectors_wrong
+from evidence_assets.retrieval.corpus import embeddings_key, find_invalid_vectors, index_key
 
 
 class Corpus(FromRaw, dg.Component, dg.Resolvable):
@@ -95,7 +95,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             assets=[*raw, chunks, *(asset for pair in vectors_and_indexes for asset in pair), tokens],
             asset_checks=[
                 table_check(chunks),
-                *(table_check(vectors, vectors_wrong) for vectors, _ in vectors_and_indexes),
+                *(table_check(vectors, find_invalid_vectors) for vectors, _ in vectors_and_indexes),
             ],
         )
 
@@ -115,7 +115,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
 
         def make_index(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             meta = corpus_building.build_index(lake, self.name, log, name)
-            return meta.built_from, meta.shown
+            return meta.built_from, meta.metadata
 
         index = files_asset(
             index_key(self.name, name),

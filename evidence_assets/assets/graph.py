@@ -45,7 +45,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.retrieval import vector_index
-from evidence_assets.retrieval.corpus import vectors_wrong
+from evidence_assets.retrieval.corpus import find_invalid_vectors
 from evidence_assets.systems import four_step_focus
 
 Make = Callable[[StageContext], StageOutput]
@@ -240,7 +240,7 @@ def _passages_asset(
 
 def _unit_length(rows: pl.DataFrame) -> list[str]:
     """Errors in the vectors of passages."""
-    return vectors_wrong(rows.rename({"passage_id": "chunk_id"}))
+    return find_invalid_vectors(rows.rename({"passage_id": "chunk_id"}))
 
 
 class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
@@ -292,7 +292,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             meta = graph_store.build_passage_files(
                 lake, self.name, model, model_key(model), settings.index.bytes, reporter, name
             )
-            return meta.built_from, meta.shown
+            return meta.built_from, meta.metadata
 
         index = files_asset(
             key_for_model(f"{base}/passage_index", name),

@@ -14,7 +14,7 @@ from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import StepResources
-from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
+from evidence_assets.retrieval.embedding import BlockMap, EncodeBlock
 
 MAX_STEP_RESTARTS = 2
 """Restarts of a step whose machine was lost."""
@@ -74,7 +74,7 @@ def executor() -> dg.ExecutorDefinition | None:
     return executor
 
 
-def block_mapper() -> OverBlocks:
+def block_mapper() -> BlockMap:
     """Maps an encoder over blocks of texts: in this process, or by Ray actors if the step is a Ray job."""
     return _map_on_actors if _is_job() else map
 

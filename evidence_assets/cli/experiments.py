@@ -26,7 +26,7 @@ from evidence_assets.experiment import variants as declared_presets
 from evidence_assets.experiment.scores import comparison
 from evidence_assets.experiment.variants import variants
 from evidence_assets.explorer.answer_view import view_answer
-from evidence_assets.explorer.export import card as card_page
+from evidence_assets.explorer.export import evidence_card as card_page
 from evidence_assets.lake.array_files import open_json
 from evidence_assets.lake.catalogue import LAKE_VARIABLE, connect, find_lake
 from evidence_assets.lake.store import Lake

@@ -31,9 +31,11 @@ def explore(
 
             serve(root, port=port)
             return
-        from evidence_assets.explorer.export import export
+        from evidence_assets.explorer.export import export_pages
 
-        done = export(root, export_to, most, lambda n: err.print(f"{n:,} pages", style="dim") if n % 100 == 0 else None)
+        done = export_pages(
+            root, export_to, most, lambda n: err.print(f"{n:,} pages", style="dim") if n % 100 == 0 else None
+        )
     out.print(f"{done.pages:,} pages in {export_to}; open {export_to / 'index.html'}", markup=False, soft_wrap=True)
-    if done.left_out:
-        out.print(f"{done.left_out:,} linked pages were left out: --most writes more", style="dim")
+    if done.skipped:
+        out.print(f"{done.skipped:,} linked pages were left out: --most writes more", style="dim")

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from evidence_assets.cli.console import LakeOption, out, print_table, report_errors, strip_controls
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.explorer.scores import SCORES, cells
+from evidence_assets.explorer.scores import SCORES_QUERY, format_score
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.row_locations import query_rows
 
@@ -111,9 +111,9 @@ def scoreboard(
 ) -> None:
     """Accuracy of every variant on every benchmark, with 95 % intervals, beside the published figure."""
     with report_errors(), connect(lake) as connection:
-        rows = [row for row in query_rows(connection, SCORES) if benchmark in (None, row["scope_id"])]
+        rows = [row for row in query_rows(connection, SCORES_QUERY) if benchmark in (None, row["scope_id"])]
     headers = "benchmark/variant/reasoner/metric/value/95 %/n/supported/right of these/published/difference/printed in"
-    print_table(headers.split("/"), map(cells, rows), title="Scoreboard")
+    print_table(headers.split("/"), map(format_score, rows), title="Scoreboard")
     out.print(
         "value: the best option of every question counts; supported: share whose best option the evidence supports",
         style="dim",
@@ -136,16 +136,16 @@ EXAMPLE_ANSWERS = """
 def _examples() -> None:
     """Three answers with the evidence that they rest on."""
     from evidence_assets.explorer.answer_view import view_answer
-    from evidence_assets.explorer.pages import short
+    from evidence_assets.explorer.pages import shorten
 
     with connect() as connection:
         for (prediction_id,) in connection.execute(EXAMPLE_ANSWERS).fetchall():
             view = view_answer(connection, prediction_id)
             assert view.question is not None
-            text, answer = escape(strip_controls(view.question["text"])), escape(strip_controls(view.says))
+            text, answer = escape(strip_controls(view.question["text"])), escape(strip_controls(view.answer_text))
             out.print(f"\n[bold]{text}[/bold]\n  answer: {answer}")
-            for one in [one for one in view.evidence if one.used][:3]:
-                said = f"“{short(one.text)}” in “{one.title}”: {one.where}"
+            for one in [one for one in view.evidence if one.is_used][:3]:
+                said = f"“{shorten(one.text)}” in “{one.title}”: {one.location}"
                 out.print(f"  verified evidence: {escape(strip_controls(said))}", style="dim")
             out.print(f"  evidence trace {prediction_id[:12]}", style="dim")
 

@@ -187,7 +187,7 @@ def _print_cells(summary: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) 
     columns = ("benchmark", "system", "variant", "model", "metric", "printed", "ours", "low", "high")
     lines = []
     for row in rows:
-        difference = scores.difference({**row, "value": row["ours"], "published": row["printed"]})
+        difference = scores.format_difference({**row, "value": row["ours"], "published": row["printed"]})
         lines.append([*(row[name] for name in columns), difference, row["made by"], row[NOTE]])
     print_table((*columns, "difference", "made by", NOTE), lines, title=f"{summary['table']}: {summary['title']}")
     out.print("{printed} printed, {fillable} can be filled, {filled} are filled".format(**summary))

@@ -29,7 +29,7 @@ from evidence_assets.profiles import ModelSettings
 from evidence_assets.retrieval import corpus as rows
 from evidence_assets.retrieval import index_building, token_store
 from evidence_assets.retrieval.corpus_files import write_corpus_files
-from evidence_assets.retrieval.embedding import OverBlocks, embed
+from evidence_assets.retrieval.embedding import BlockMap, embed
 from evidence_assets.retrieval.token_cache import TextTokens
 from evidence_assets.retrieval.vector_index import IndexMeta
 
@@ -79,7 +79,7 @@ def build_chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> 
     return StageOutput(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
 
 
-def build_embeddings(step: StageContext, name: str, over: OverBlocks = map) -> StageOutput:
+def build_embeddings(step: StageContext, name: str, over: BlockMap = map) -> StageOutput:
     """One vector a chunk of the step's shard; of a chunk that is too long for the encoder, its pieces are encoded."""
     settings = assign_gpu(step.profile.encoder, step.shard)
     model = get_encoder(settings)
@@ -137,20 +137,20 @@ def assign_gpu(settings: ModelSettings, shard: int) -> ModelSettings:
 def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, of: str = "") -> IndexMeta:
     """Write the files that answers read, with the index over all shards of the vectors of the encoder ``of``."""
     settings = profiles.load()
-    partitions, vectors = rows.partitions_of(lake, name, of), rows.embeddings_key(name, of)
+    partitions, vectors = rows.embedded_shards(lake, name, of), rows.embeddings_key(name, of)
     models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
     with replacing_folder(lake.index_folder(rows.index_key(name, of))) as folder:
-        count = write_corpus_files(folder, rows.corpus_shards(lake, name, of))
+        count = write_corpus_files(folder, rows.read_shards(lake, name, of))
         release_memory()
-        return index_building.write(
+        return index_building.write_index(
             folder,
             built_from=rows.corpus_version(lake, name, of),
             model_id=next((model[0] for model in models if len(model)), ""),
             memory=settings.index.bytes,
             kind=settings.index.kind,
-            at=settings.retrieval.R,
-            queries=_questions(lake, name, of) if count > index_building.FLAT_UP_TO else None,
-            heard=report_progress("vectors in the index", inform),
+            neighbours=settings.retrieval.R,
+            queries=_questions(lake, name, of) if count > index_building.MAX_FLAT_VECTORS else None,
+            progress=report_progress("vectors in the index", inform),
         )
 
 
@@ -163,20 +163,20 @@ def _questions(lake: Lake, name: str, of: str) -> npt.NDArray[np.float32] | None
                 "questions", f"questions/{benchmark.family}", columns=["benchmark", "question_id", "text"]
             )
             own = asked.filter(asked["benchmark"] == benchmark.name).sort("question_id")
-            texts += own["text"][: index_building.QUERIES].to_list()
+            texts += own["text"][: index_building.RECALL_QUERIES].to_list()
     profile = profiles.load().with_models({"encoder": of} if of else {})
-    return get_encoder(profile.encoder).encode_sentences(texts[: index_building.QUERIES]) if texts else None
+    return get_encoder(profile.encoder).encode_sentences(texts[: index_building.RECALL_QUERIES]) if texts else None
 
 
 def build_token_store(
-    lake: Lake, name: str, kept: TokenStorage, over: OverBlocks = map
+    lake: Lake, name: str, kept: TokenStorage, over: BlockMap = map
 ) -> tuple[token_store.StoreMeta, int]:
     """The token store over all shards, and how many chunks were taken over."""
     settings = profiles.load().token_encoder
     model = get_encoder(settings).inner
-    place, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.chunk_texts(lake, name)
+    place, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.read_chunk_texts(lake, name)
     version = rows.chunks_version(lake, name)
-    return token_store.build(
+    return token_store.build_store(
         place,
         texts,
         model,
@@ -184,13 +184,13 @@ def build_token_store(
         version,
         vectors=kept == "stored",
         encode=partial(_tokens, settings),
-        over=over,
+        map_blocks=over,
     )
 
 
 def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
     """Tokens of texts by the encoder of these settings, in whatever process."""
-    return token_store.encoded(get_encoder(settings).inner, texts)
+    return token_store.encode_block(get_encoder(settings).inner, texts)
 
 
 def build_corpus(

@@ -10,10 +10,10 @@ from typing import Any
 import duckdb
 
 from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.explorer.answers import AnswerRows, Row, answer_rows
-from evidence_assets.explorer.drawing import Grid, grid_of, marked, path_picture
-from evidence_assets.explorer.pages import templates
-from evidence_assets.explorer.paths import WalkedEdge, reasons, walked, why_of
+from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
+from evidence_assets.explorer.drawing import Grid, build_grid, draw_path, highlight_span
+from evidence_assets.explorer.pages import template_environment
+from evidence_assets.explorer.paths import WalkedEdge, explain_path, parse_reasons, read_walks
 from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.row_locations import id_condition, query_rows
 from evidence_assets.lake.schemas import KINDS
@@ -22,11 +22,11 @@ from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
 
 WIDTH = 110
 """Columns of the text form."""
-MOST_CELLS = 10
+MAX_CELLS = 10
 """Cells of a column that are named where no table is drawn."""
-MOST_LIKEWISE = 5
+MAX_ALTERNATIVES = 5
 """Further answers that the same reading of the evidence leads to, of which so many are told."""
-OF_A_TABLE = ("cell", "column", "caption")
+TABLE_KINDS = ("cell", "column", "caption")
 _SOURCE_COLUMNS = {
     "chunks": ("title", "doc_id", "source", "char_start", "char_end", "text"),
     "tables": ("table_id", "caption", "header", "n_rows", "cells"),
@@ -42,7 +42,7 @@ class EvidenceView:
 
     row: Row
     number: int
-    used: bool
+    is_used: bool
     source: Row | None
     walk: Sequence[WalkedEdge]
 
@@ -53,8 +53,8 @@ class EvidenceView:
             return str(self.row["text"])
         header, *lines = self.row["text"].split("\n")
         cells = list(filter(None, lines))
-        more = [f"and {len(cells) - MOST_CELLS} more"] if len(cells) > MOST_CELLS else []
-        return ": ".join(filter(None, [header, "; ".join(cells[:MOST_CELLS] + more)]))
+        more = [f"and {len(cells) - MAX_CELLS} more"] if len(cells) > MAX_CELLS else []
+        return ": ".join(filter(None, [header, "; ".join(cells[:MAX_CELLS] + more)]))
 
     @property
     def title(self) -> str:
@@ -74,7 +74,7 @@ class EvidenceView:
         return str(source["relation"])
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """Where in the source it stands: characters of a document, a cell of a table, a line of a file."""
         row, source = self.row, self.source
         if source is None:
@@ -95,19 +95,23 @@ class EvidenceView:
         return f"{', '.join(source['sources'])} ({', '.join(source['licences'])})"
 
     @property
-    def marked(self) -> tuple[str, str, str] | None:
+    def highlight(self) -> tuple[str, str, str] | None:
         """What stands in its chunk before, at and after it."""
-        return marked(self.source["text"], self.row["locator"]) if self.source and "doc_id" in self.source else None
+        return (
+            highlight_span(self.source["text"], self.row["locator"])
+            if self.source and "doc_id" in self.source
+            else None
+        )
 
     @property
-    def picture(self) -> dict[str, Any] | None:
+    def drawing(self) -> dict[str, Any] | None:
         """Its path as a drawing."""
-        return path_picture(self.walk, why_of(self.row["why"])) if self.walk else None
+        return draw_path(self.walk, parse_reasons(self.row["why"])) if self.walk else None
 
     @property
     def reasons(self) -> Mapping[str, Any]:
         """Why it was picked; of a path also where each edge stands."""
-        return reasons(self.row["why"], self.walk) if self.walk else why_of(self.row["why"])
+        return explain_path(self.row["why"], self.walk) if self.walk else parse_reasons(self.row["why"])
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class ChainView:
 
     row: Row
     steps: list[dict[str, Any]]
-    chosen: bool
+    is_answer: bool
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ class OptionView:
     label: str
     text: str
     notes: list[str]
-    gold: bool
+    is_gold: bool
     support: float | None
     probability: float | None
 
@@ -171,7 +175,7 @@ class AnswerView:
         ]
 
     @property
-    def says(self) -> str:
+    def answer_text(self) -> str:
         """The answer in words; that the evidence does not say, where it does not and nothing was offered to choose
         from.
         """
@@ -191,21 +195,21 @@ class AnswerView:
         if not answer or status == "insufficient":
             return "the evidence does not say"
         if row["reasoner"] == ExtractiveShortAnswers.name and any(
-            answer in one.row["text"] and one.row["kind"] in TEXT_KINDS for one in self.evidence if one.used
+            answer in one.row["text"] and one.row["kind"] in TEXT_KINDS for one in self.evidence if one.is_used
         ):
             return f"nearest statement: “{answer}”"  # a sentence word for word, which no model read any further
         likewise = [one for one in row["supported_answers"] or () if one != answer]
-        told = f"{answer} (likewise: {', '.join(likewise[:MOST_LIKEWISE])})" if likewise else str(answer)
+        told = f"{answer} (likewise: {', '.join(likewise[:MAX_ALTERNATIVES])})" if likewise else str(answer)
         return f"the evidence does not decide; nearest is {told}" if status == "ambiguous" else told
 
     @property
-    def unsupported(self) -> bool:
+    def is_unsupported(self) -> bool:
         """Whether it is the best of what was offered, which the evidence does not support."""
         row = self.prediction
         return bool(self.question and self.question["options"] and row["answer"] and row["status"] == "insufficient")
 
     @property
-    def asked_again(self) -> str:
+    def counterfactual_text(self) -> str:
         """What became of the answer without the evidence that it rests on, and with that alone; empty
         where not asked.
         """
@@ -242,36 +246,36 @@ class AnswerView:
         ]
 
     @property
-    def told_chains(self) -> list[ChainView]:
+    def shown_chains(self) -> list[ChainView]:
         """The chain of the answer; all where the question asks for the exception or nothing was answered."""
-        chosen = [chain for chain in self.chains if chain.chosen]
+        chosen = [chain for chain in self.chains if chain.is_answer]
         return chosen if chosen and not (self.question and self.question["negated"]) else self.chains
 
     @property
-    def told_evidence(self) -> list[EvidenceView]:
+    def cited_evidence(self) -> list[EvidenceView]:
         """The evidence that the told chains cite; all of it where the answer has no chains."""
         if not self.rows.chains:
             return self.evidence
-        cited = {cite["number"] for chain in self.told_chains for step in chain.steps for cite in step["cites"]}
+        cited = {cite["number"] for chain in self.shown_chains for step in chain.steps for cite in step["cites"]}
         return [one for one in self.evidence if one.number in cited]
 
     @property
-    def outside_tables(self) -> list[EvidenceView]:
+    def evidence_outside_tables(self) -> list[EvidenceView]:
         """Evidence that no drawn table shows: first what the answer rests on, then what was shown for it."""
-        rest = [one for one in self.evidence if one.row["kind"] not in OF_A_TABLE or one.source is None]
+        rest = [one for one in self.evidence if one.row["kind"] not in TABLE_KINDS or one.source is None]
         answer = self.prediction["answer"]
-        return sorted(rest, key=lambda one: (not one.used, one.row["option"] != answer, one.row["rank"]))
+        return sorted(rest, key=lambda one: (not one.is_used, one.row["option"] != answer, one.row["rank"]))
 
     @property
     def grids(self) -> list[Grid]:
         """The tables that evidence stands in, with its cells marked."""
-        tables = {one.row["source_id"]: one.source for one in self.evidence if one.row["kind"] in OF_A_TABLE}
+        tables = {one.row["source_id"]: one.source for one in self.evidence if one.row["kind"] in TABLE_KINDS}
         quoted = {(c["evidence_id"], c["quoted"]) for c in self.rows.citations if c["verdict"] == "verified"}
         return [
-            grid_of(
+            build_grid(
                 source,
-                [one.row for one in self.evidence if one.row["source_id"] == table and one.row["kind"] in OF_A_TABLE],
-                self.rows.used,
+                [one.row for one in self.evidence if one.row["source_id"] == table and one.row["kind"] in TABLE_KINDS],
+                self.rows.used_ids,
                 self.rows.numbers,
                 quoted,
             )
@@ -281,7 +285,7 @@ class AnswerView:
 
     def as_text(self) -> str:
         """The short form for a terminal: the answer, its chain and the evidence that this cites."""
-        return templates(wrap=_wrapped).get_template("answer.txt").render(a=self).strip("\n") + "\n"
+        return template_environment(wrap=_wrap).get_template("answer.txt").render(a=self).strip("\n") + "\n"
 
     def as_dict(self) -> dict[str, Any]:
         """The answer with its question, chains, checked citations and evidence as plain values."""
@@ -290,32 +294,32 @@ class AnswerView:
             "question": question.get("text"),
             "options": question.get("options", []),
             "asked_of": question.get("source_id"),
-            **_named(self.prediction, "prediction_id question_id answer supported_answers status confidence error"),
-            **_named(self.prediction, "selector reasoner model_id"),
+            **_columns(self.prediction, "prediction_id question_id answer supported_answers status confidence error"),
+            **_columns(self.prediction, "selector reasoner model_id"),
             "variant": self.rows.variant,
-            "says": self.says,
-            "chains": [_named(chain, "hypothesis support steps status") for chain in self.rows.chains],
-            "citations": [_named(c, "chain_id step evidence_id quoted verdict") for c in self.rows.citations],
+            "says": self.answer_text,
+            "chains": [_columns(chain, "hypothesis support steps status") for chain in self.rows.chains],
+            "citations": [_columns(c, "chain_id step evidence_id quoted verdict") for c in self.rows.citations],
             "evidence": [
-                _named(one.row, "evidence_id option kind text rank score source_kind source_id")
-                | {"title": one.title, "where": one.where, "used": one.used}
+                _columns(one.row, "evidence_id option kind text rank score source_kind source_id")
+                | {"title": one.title, "where": one.location, "used": one.is_used}
                 for one in self.evidence
             ],
-            "removal_test": self.asked_again or None,
+            "removal_test": self.counterfactual_text or None,
         }
 
 
 def view_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> AnswerView:
     """The answer named by a prediction's id or the beginning of it; raises UnknownId where no prediction has it."""
-    return view_answers(connection, [answer_rows(connection, prediction)])[0]
+    return view_answers(connection, [read_answer(connection, prediction)])[0]
 
 
 def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[AnswerRows]) -> list[AnswerView]:
     """Answers with the sources of their evidence, each table read once."""
     create_views(connection, "subgraphs", "kg_nodes", "kg_edges")
     evidence = [row for rows in answers for row in rows.evidence]
-    sources = _sources(connection, evidence)
-    walks = walked(connection, [row["locator"] for row in evidence if row["kind"] == "path"])
+    sources = _read_sources(connection, evidence)
+    walks = read_walks(connection, [row["locator"] for row in evidence if row["kind"] == "path"])
     condition, ids = id_condition("node_id", sorted({str(rows.prediction["answer"]) for rows in answers}))
     names = dict(connection.execute(f"SELECT node_id, name FROM kg_nodes WHERE {condition}", ids).fetchall())
     return [
@@ -325,20 +329,20 @@ def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[Answer
                 EvidenceView(
                     row,
                     number,
-                    row["evidence_id"] in rows.used,
+                    row["evidence_id"] in rows.used_ids,
                     sources.get((row["source_kind"], row["source_id"])),
                     walks[row["locator"]] if row["kind"] == "path" else [],
                 )
                 for number, row in enumerate(rows.evidence, 1)
             ],
             names.get(rows.prediction["answer"], ""),
-            _concepts(connection, rows),
+            _read_concepts(connection, rows),
         )
         for rows in answers
     ]
 
 
-def _sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> dict[tuple[str, str], Row]:
+def _read_sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> dict[tuple[str, str], Row]:
     """The rows that evidence stands in, by kind and id."""
     found = {}
     for kind in sorted({row["source_kind"] for row in evidence}):
@@ -356,7 +360,7 @@ def _sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> 
     return found
 
 
-def _concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> dict[str, list[Row]]:
+def _read_concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> dict[str, list[Row]]:
     """What the question and its options name in the graph, where evidence is paths of one."""
     if not any(row["kind"] == "path" for row in rows.evidence):
         return {}
@@ -382,11 +386,11 @@ def _options(question: Row | None) -> dict[str, str]:
     return dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
 
 
-def _named(row: Row, names: str) -> Row:
+def _columns(row: Row, names: str) -> Row:
     return {name: row[name] for name in names.split()}
 
 
-def _wrapped(text: object, first: str = "", rest: str | None = None) -> str:
+def _wrap(text: object, first: str = "", rest: str | None = None) -> str:
     """A text on lines of at most ``WIDTH`` characters."""
     following = " " * len(first) if rest is None else rest
     plain = " ".join(str(text).split())

@@ -14,7 +14,7 @@ from evidence_assets.lake.row_locations import PartitionFiles, find_question_row
 from evidence_assets.lake.schemas import KINDS
 
 Row = dict[str, Any]
-_GIVEN = (lineage.USED, lineage.WAS_SHOWN)
+_EVIDENCE_RELATIONS = (lineage.USED, lineage.WAS_SHOWN)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class AnswerRows:
     evidence: list[Row]
     citations: list[Row]
     counterfactual: Row | None
-    used: frozenset[str] = frozenset()
+    used_ids: frozenset[str] = frozenset()
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -86,7 +86,7 @@ class PartitionRows:
         return found
 
 
-def located(connection: duckdb.DuckDBPyConnection, prediction: str) -> tuple[str, PartitionFiles | None]:
+def locate_prediction(connection: duckdb.DuckDBPyConnection, prediction: str) -> tuple[str, PartitionFiles | None]:
     """The full id of a prediction and the partition that it lies in.
 
     Raises UnknownId where no row has this id, or one that is no prediction.
@@ -99,16 +99,16 @@ def located(connection: duckdb.DuckDBPyConnection, prediction: str) -> tuple[str
     return identifier, place[2] if place else None
 
 
-def answer_rows(connection: duckdb.DuckDBPyConnection, prediction: str) -> AnswerRows:
+def read_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> AnswerRows:
     """What belongs to a prediction, named by its id or the beginning of it."""
-    identifier, near = located(connection, prediction)
+    identifier, near = locate_prediction(connection, prediction)
     rows = PartitionRows(connection, near)
     [answer] = rows.of("prediction", "prediction_id = $id LIMIT 1", id=identifier)
     question = rows.of("question", "question_id = $id LIMIT 1", id=answer["question_id"])
-    return _behind(rows, [answer], question[0] if question else None)[0]
+    return _attach_rows(rows, [answer], question[0] if question else None)[0]
 
 
-def question_answers(
+def read_question_answers(
     connection: duckdb.DuckDBPyConnection, question_id: str, partition: str
 ) -> tuple[Row | None, list[AnswerRows]]:
     """A question of a partition (the file below each asset's folder) and the answers of all variants to it."""
@@ -118,10 +118,10 @@ def question_answers(
     found = rows.of("question", "question_id = $id LIMIT 1", id=question_id)
     answers = rows.of("prediction", "question_id = $id ORDER BY asset, prediction_id", id=question_id)
     question = found[0] if found else None
-    return question, _behind(rows, answers, question)
+    return question, _attach_rows(rows, answers, question)
 
 
-def _behind(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -> list[AnswerRows]:
+def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -> list[AnswerRows]:
     """Chains, evidence, citations and counterfactuals of answers to one question, each table read once."""
     if not answers:
         return []
@@ -133,8 +133,8 @@ def _behind(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -
     }
     own_chains = rows.parents("prediction", [a["prediction_id"] for a in answers], "chain")
     direct = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence")
-    given = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence", _GIVEN)
-    shown = rows.parents("chain", [c for ids in own_chains.values() for c in ids], "evidence", _GIVEN)
+    given = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence", _EVIDENCE_RELATIONS)
+    shown = rows.parents("chain", [c for ids in own_chains.values() for c in ids], "evidence", _EVIDENCE_RELATIONS)
     ids = sorted({c for each in own_chains.values() for c in each})
     cited = (
         rows.of("citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=ids)
@@ -145,7 +145,7 @@ def _behind(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -
     made = []
     for answer in answers:
         identifier = answer["prediction_id"]
-        own = [chains[c] for c in sorted(own_chains.get(identifier, []), key=_order(chains)) if c in chains]
+        own = [chains[c] for c in sorted(own_chains.get(identifier, []), key=_sort_key(chains)) if c in chains]
         own_ids = {chain["chain_id"] for chain in own}
         picked = {e for c in own_ids for e in shown.get(c, [])} or set(given.get(identifier, []))
         checked = [c for c in cited if c["chain_id"] in own_ids]
@@ -167,6 +167,6 @@ def _behind(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -
     return made
 
 
-def _order(chains: dict[str, Row]) -> Any:
+def _sort_key(chains: dict[str, Row]) -> Any:
     place = {chain_id: number for number, chain_id in enumerate(chains)}
     return lambda chain_id: place.get(chain_id, len(place))

@@ -13,11 +13,11 @@ from evidence_assets.reasoning.tasks import CAPTION
 
 _CELL = re.compile(r"r(\d+)c(\d+)")
 _SPAN = re.compile(r"(\d+):(\d+)")
-MOST_ROWS, MOST_COLUMNS = 60, 40
+MAX_ROWS, MAX_COLUMNS = 60, 40
 """A larger table is cut to these rows and columns, and says so."""
 
 
-def marked(text: str, locator: str) -> tuple[str, str, str]:
+def highlight_span(text: str, locator: str) -> tuple[str, str, str]:
     """What stands before, at and after a place in a text; all of it where the place is the whole text.
 
     >>> marked("Cats purr. Bees buzz.", "11:21")
@@ -34,7 +34,7 @@ class GridCell:
 
     text: str
     state: str
-    place: str
+    locator: str
     number: int | None = None
     """By which citations name it."""
 
@@ -47,13 +47,13 @@ class Grid:
     table_id: str
     caption: str
     rows: list[list[GridCell]]
-    kept: list[str]
-    dropped: list[str]
-    cut: bool
-    above: GridCell | None = None
+    evidence_columns: list[str]
+    other_columns: list[str]
+    is_truncated: bool
+    caption_cell: GridCell | None = None
 
 
-def grid_of(
+def build_grid(
     table: Mapping[str, Any],
     evidence: Sequence[Mapping[str, Any]],
     used: Collection[str],
@@ -85,9 +85,9 @@ def grid_of(
     rows = [
         [
             GridCell(texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), f"r{i}c{j}", cited.get(f"r{i}c{j}"))
-            for j in range(min(width, MOST_COLUMNS))
+            for j in range(min(width, MAX_COLUMNS))
         ]
-        for i in range(min(table["n_rows"] + 1, MOST_ROWS))
+        for i in range(min(table["n_rows"] + 1, MAX_ROWS))
     ]
     columns = {int(match[2]) for locator in states if (match := _CELL.fullmatch(locator))}
     names = [texts.get((0, j), "") or f"column {j + 1}" for j in range(width)]
@@ -97,24 +97,24 @@ def grid_of(
         rows,
         [n for j, n in enumerate(names) if j in columns],
         [n for j, n in enumerate(names) if j not in columns],
-        width > MOST_COLUMNS or table["n_rows"] + 1 > MOST_ROWS,
+        width > MAX_COLUMNS or table["n_rows"] + 1 > MAX_ROWS,
         above,
     )
 
 
-def path_picture(walk: Sequence[WalkedEdge], why: Mapping[str, Any]) -> dict[str, Any]:
+def draw_path(walk: Sequence[WalkedEdge], why: Mapping[str, Any]) -> dict[str, Any]:
     """A walk from top to bottom: its nodes with their relevance, its arrows with their attention, and both in words."""
     relevance = {node["name"]: node.get("relevance") for node in why.get("nodes", []) if isinstance(node, dict)}
     attention = why.get("attention", {})
     attention = attention if isinstance(attention, dict) else {}
     hops = [list(edges) for _, edges in groupby(walk, key=lambda edge: (edge.start, edge.end))]
     names = [walk[0].start, *(edges[0].end for edges in hops)]
-    nodes = [{"name": name, "score": _score(relevance.get(name))} for name in names]
+    nodes = [{"name": name, "score": _format_score(relevance.get(name))} for name in names]
     arrows = [
         {
             "words": " and ".join(dict.fromkeys(edge.words for edge in edges)),
             "down": edges[0].along,
-            "score": _attended(attention.get(edges[0].edge_id)),
+            "score": _format_attention(attention.get(edges[0].edge_id)),
         }
         for edges in hops
     ]
@@ -127,9 +127,9 @@ def path_picture(walk: Sequence[WalkedEdge], why: Mapping[str, Any]) -> dict[str
     }
 
 
-def _score(value: Any) -> str:
+def _format_score(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float | int) else ""
 
 
-def _attended(value: Any) -> str:
+def _format_attention(value: Any) -> str:
     return f"{value[0]:.2f} / {value[1]:.2f}" if isinstance(value, list) and len(value) == 2 else ""

@@ -35,7 +35,7 @@ class WalkedEdge:
         return self.tail if self.along else self.head
 
 
-def walked(connection: duckdb.DuckDBPyConnection, locators: Sequence[str]) -> dict[str, list[WalkedEdge]]:
+def read_walks(connection: duckdb.DuckDBPyConnection, locators: Sequence[str]) -> dict[str, list[WalkedEdge]]:
     """The edges of each locator in the order of the walk; edges that the lake no longer holds are left out."""
     pairs = {locator: parse_path_locator(locator) for locator in dict.fromkeys(locators)}
     wanted = sorted({edge for walk in pairs.values() for edge, _ in walk})
@@ -60,7 +60,7 @@ def walked(connection: duckdb.DuckDBPyConnection, locators: Sequence[str]) -> di
     }
 
 
-def arrows(walk: Sequence[WalkedEdge]) -> str:
+def format_path(walk: Sequence[WalkedEdge]) -> str:
     """A path in one line: each arrow points from the head of its edge to the tail, whichever way it is walked.
 
     >>> one = WalkedEdge("1", "metformin", "may treat", "diabetes", True, (), ())
@@ -75,10 +75,10 @@ def arrows(walk: Sequence[WalkedEdge]) -> str:
     return line
 
 
-def reasons(stated: str | None, walk: Sequence[WalkedEdge]) -> dict[str, list[str]]:
+def explain_path(stated: str | None, walk: Sequence[WalkedEdge]) -> dict[str, list[str]]:
     """What led to a path and where it stands, as headings with lines."""
     why: dict[str, Any] = json.loads(stated) if stated else {}
-    found: dict[str, list[str]] = {"path": [arrows(walk)]}
+    found: dict[str, list[str]] = {"path": [format_path(walk)]}
     links = why.get("links") or []
     found["named in the question and the option"] = [f"“{link['phrase']}” ({link['rule']} match)" for link in links]
     found["relevance to the question"] = [
@@ -102,7 +102,7 @@ def reasons(stated: str | None, walk: Sequence[WalkedEdge]) -> dict[str, list[st
     return {heading: lines for heading, lines in found.items() if lines}
 
 
-def why_of(stated: str | None) -> dict[str, Any]:
+def parse_reasons(stated: str | None) -> dict[str, Any]:
     """The reasons of a pick, where they are a mapping."""
     try:
         value = json.loads(stated) if stated else {}

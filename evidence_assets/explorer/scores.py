@@ -6,7 +6,7 @@ from typing import Any
 
 from evidence_assets.explorer.answers import Row
 
-SCORES = """
+SCORES_QUERY = """
 WITH supported AS (
     SELECT asset, scope_id, any_value(value) FILTER (metric = 'answered_share') AS supported_share,
            any_value(value) FILTER (metric = 'supported_accuracy') AS supported_accuracy
@@ -22,16 +22,16 @@ FROM scores LEFT JOIN supported USING (asset, scope_id)
 WHERE metric IN ('accuracy', 'hit@1', 'recall@5', 'precision@50') AND scope_kind <> 'relation'
 ORDER BY scope_id, metric, value DESC, variant
 """
-HEADLINES = {"search": "hit@1", "retrieval": "recall@5", "knowledge": "precision@50"}
+HEADLINE_METRICS = {"search": "hit@1", "retrieval": "recall@5", "knowledge": "precision@50"}
 """The metric of task families that are not judged by accuracy."""
 
 
 def is_headline(row: Row) -> bool:
     """Whether a score is the one by which its family is judged."""
-    return bool(row["metric"] == HEADLINES.get(row["family"], "accuracy"))
+    return bool(row["metric"] == HEADLINE_METRICS.get(row["family"], "accuracy"))
 
 
-def difference(row: Row) -> str:
+def format_difference(row: Row) -> str:
     """How far a value is from the printed one, marked where the interval leaves that out."""
     value, low, high, published = (row[name] for name in ("value", "low", "high", "published"))
     if published is None or value is None:
@@ -40,7 +40,7 @@ def difference(row: Row) -> str:
     return f"{value - published:+.3f}" + ("*" if outside else "")
 
 
-def cells(row: Row) -> list[Any]:
+def format_score(row: Row) -> list[Any]:
     """A score as the terminal's table shows it."""
     shares = (row["supported_share"], row["supported_accuracy"])
     return [
@@ -53,6 +53,6 @@ def cells(row: Row) -> list[Any]:
         row["n"],
         *("" if share is None else f"{share:.0%}" for share in shares),
         "" if row["published"] is None else f"{row['published']:.3f}",
-        difference(row),
+        format_difference(row),
         row["published_source"],
     ]

@@ -20,8 +20,8 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from evidence_assets.benchmarks.records import option_labels
-from evidence_assets.explorer.open_lake import OpenLake, Reader
-from evidence_assets.explorer.pages import STATIC, Missing, Page, link, templates
+from evidence_assets.explorer.lake_reader import LakeReader, PageReader
+from evidence_assets.explorer.pages import STATIC, NotFound, Page, link, template_environment
 from evidence_assets.explorer.pages.comparison import comparison
 from evidence_assets.explorer.pages.home import home
 from evidence_assets.explorer.pages.questions import question, questions, search
@@ -35,8 +35,8 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 """Content-Security-Policy of every page."""
-Made = Callable[[Reader, Mapping[str, str]], Page]
-PAGES: dict[str, Made] = {"": home, "questions": questions, "search": search, "compare": comparison}
+PageBuilder = Callable[[PageReader, Mapping[str, str]], Page]
+PAGES: dict[str, PageBuilder] = {"": home, "questions": questions, "search": search, "compare": comparison}
 """Pages of the lake as a whole."""
 
 
@@ -49,7 +49,7 @@ class Reply:
     location: str = ""
 
 
-def in_words(row: Mapping[str, Any], answer: str | None) -> str:
+def answer_in_words(row: Mapping[str, Any], answer: str | None) -> str:
     """An answer with the text of its option."""
     if answer is None:
         return "none"
@@ -64,9 +64,9 @@ class Site:
     ``static``: Whether the pages are written as files, which no server answers: forms are left out.
     """
 
-    def __init__(self, opened: OpenLake, *, static: bool = False) -> None:
+    def __init__(self, opened: LakeReader, *, static: bool = False) -> None:
         self.opened = opened
-        self._templates = templates(in_words=in_words, static=static)
+        self._templates = template_environment(in_words=answer_in_words, static=static)
 
     def reply(self, path: str, asked: Mapping[str, str]) -> Reply:
         """The page at an address; unknown addresses return 404."""
@@ -77,7 +77,7 @@ class Site:
                     return Reply(302, location=self._of_answer(reader, parts[1]))
                 page = self._page(parts)(reader, asked)
                 status = 200
-            except (Missing, UnknownId) as missing:
+            except (NotFound, UnknownId) as missing:
                 page, status = Page("message.html", "Not found", {"said": str(missing)}), 404
             except duckdb.Error as error:
                 page, status = Page("message.html", "Could not be read", {"said": str(error)}), 500
@@ -85,7 +85,7 @@ class Site:
             html = template.render(**page.values, title=page.title, path=path, asked=dict(asked))
         return Reply(status, html)
 
-    def _page(self, parts: list[str]) -> Made:
+    def _page(self, parts: list[str]) -> PageBuilder:
         match parts:
             case [name] if name in PAGES:
                 return PAGES[name]
@@ -95,14 +95,14 @@ class Site:
                 return lambda reader, asked: relation(reader, asked, name)
             case ["source", kind, *rest] if rest:
                 return lambda reader, asked: source(reader, asked, kind, "/".join(rest))
-        raise Missing(f"there is no page /{'/'.join(parts)}")
+        raise NotFound(f"there is no page /{'/'.join(parts)}")
 
-    def _of_answer(self, reader: Reader, identifier: str) -> str:
+    def _of_answer(self, reader: PageReader, identifier: str) -> str:
         rows = reader.answers(
             "SELECT question_id, variant FROM answers WHERE starts_with(prediction_id, $id) LIMIT 2", id=identifier
         )
         if len(rows) != 1:
-            raise Missing(
+            raise NotFound(
                 f"{'no answer has' if not rows else 'several answers have'} an id that begins with {identifier!r}"
             )
         return link("question", rows[0]["question_id"], variant=rows[0]["variant"])
@@ -120,7 +120,7 @@ HEADERS = {
 
 def application(root: Path) -> Starlette:
     """The application over a lake; only requests that name this machine are answered, so no other site can ask."""
-    site = Site(OpenLake(root))
+    site = Site(LakeReader(root))
 
     def page(request: Request) -> Response:
         reply = site.reply(request.scope["raw_path"].decode("latin-1").partition("?")[0], dict(request.query_params))

@@ -18,7 +18,7 @@ from rapidfuzz import fuzz, process
 
 from evidence_assets.lake.array_files import find_key_positions, sorted_unique
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.bm25 import term_keys
+from evidence_assets.retrieval.bm25 import hash_terms
 from evidence_assets.retrieval.vector_index import VectorIndex
 from evidence_assets.text.words import is_filler, name_key, variant_keys, word_key, words_with_offsets
 
@@ -97,7 +97,7 @@ class EntityLinker:
         for start in range(0, len(self._surfaces), KEYED_AT_ONCE):
             some = [name_key(name) for name in self._surfaces[start : start + KEYED_AT_ONCE]]
             keys.append(pl.Series(some))
-            hashes.append(term_keys(some))
+            hashes.append(hash_terms(some))
         written, hashed = pl.concat(keys), np.concatenate(hashes)
         named = np.flatnonzero((written != "").to_numpy())
         self._hashes, first, numbers = np.unique(hashed[named], return_index=True, return_inverse=True)
@@ -136,7 +136,7 @@ class EntityLinker:
         keys = [word_key(word) for word, _, _ in words]
         count, longest_name = len(keys), self._most_words
         windows = [(i, j) for i in range(count) for j in range(i + 1, min(i + longest_name, count) + 1)]
-        found = find_key_positions(self._hashes, term_keys([" ".join(keys[i:j]) for i, j in windows])).tolist()
+        found = find_key_positions(self._hashes, hash_terms([" ".join(keys[i:j]) for i, j in windows])).tolist()
         # Windows of a word come in the order of their length.
         longest = {i: (j, key_id) for (i, j), key_id in zip(windows, found, strict=True) if key_id >= 0}
         spans, free = [], 0
@@ -168,7 +168,7 @@ class EntityLinker:
         if not key:
             return Link(concept, "none", 0.0, (), ())
         for candidate in (key, *variant_keys(concept)):
-            if (key_id := int(find_key_positions(self._hashes, term_keys([candidate]))[0])) >= 0:
+            if (key_id := int(find_key_positions(self._hashes, hash_terms([candidate]))[0])) >= 0:
                 return self._resolve(concept, key_id)
         score, ids = self.fuzzy(concept)
         if ids:

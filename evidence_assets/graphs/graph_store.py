@@ -26,7 +26,7 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake, Stamp
 from evidence_assets.models.protocols import Encoder, FloatArray, NonFiniteVectors
 from evidence_assets.retrieval import index_building
-from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE, Known, vectors_of
+from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fill_vectors
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 from evidence_assets.text.chunking import split_chunks
 
@@ -98,11 +98,11 @@ def build_name_vectors(
     with replacing_folder(folder) as temporary:
         shape = (len(texts), encoder.dimensions)
         vectors = np.lib.format.open_memmap(temporary / "vectors.npy", mode="w+", dtype=np.float16, shape=shape)
-        hashes, reused = vectors_of(texts, model_id, Known(known, before), partial(encoded, encoder), vectors)
+        hashes, reused = fill_vectors(texts, model_id, VectorCache(known, before), partial(encoded, encoder), vectors)
         vectors.flush()
         del vectors
         np.save(temporary / "hashes.npy", hashes, allow_pickle=False)
-        index_building.write(temporary, built_from=built_from, model_id=model_id, memory=memory, at=16)
+        index_building.write_index(temporary, built_from=built_from, model_id=model_id, memory=memory, neighbours=16)
     return len(texts), reused
 
 
@@ -128,7 +128,7 @@ def build_passage_files(
         asset = key_for_model(f"{place}/passages", of)
         for shard in passage_shards(lake, asset):
             with pq.ParquetFile(lake.path("kg_passages", asset, shard)) as file:
-                yield from file.iter_batches(TEXTS_AT_ONCE, columns=COLUMNS)
+                yield from file.iter_batches(TEXTS_PER_BLOCK, columns=COLUMNS)
 
     node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"].set_sorted()
     with replacing_folder(lake.index_folder(key_for_model(f"{place}/passage_index", of))) as temporary:

@@ -18,7 +18,7 @@ from evidence_assets.graphs.typed_rows import TypedRows
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.corpus import matrix
+from evidence_assets.retrieval.corpus import vector_matrix
 from evidence_assets.retrieval.vector_index import VectorIndex
 
 Column = Callable[[str], pl.Series]
@@ -221,7 +221,7 @@ class KnowledgeGraph:
                 f"some {kind} of {self.name} has no vector: knowledge/{self.name}/passages is older than the graph, "
                 "materialize it again"
             )
-        return matrix(rows["vector"]) if len(ids) else self.vectors.encode([])
+        return vector_matrix(rows["vector"]) if len(ids) else self.vectors.encode([])
 
 
 def codes_of(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:

@@ -71,11 +71,11 @@ def write_passage_files(
         raise StaleInput("some node has no passage: materialize the graph's passages again")
     for name, array in (("owners", owner), ("order", order), ("bounds", bounds)):
         np.save(folder / f"{name}.npy", array.astype(np.int32 if len(owner) < 2**31 else np.int64))
-    stated: dict[str, Any] = {"built_from": built_from, "model_id": model_id, "memory": memory, "heard": heard}
+    stated: dict[str, Any] = {"built_from": built_from, "model_id": model_id, "memory": memory, "progress": heard}
     (folder / "means").mkdir()
     _write_means(folder, order, bounds, dimensions)
-    index_building.write(folder / "means", **stated)
-    return index_building.write(folder, **stated)
+    index_building.write_index(folder / "means", **stated)
+    return index_building.write_index(folder, **stated)
 
 
 def _write_means(folder: Path, order: IntArray, bounds: IntArray, dimensions: int) -> None:

@@ -16,7 +16,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED
 from evidence_assets.lake.rows import build_table
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.retrieval.embedding import TEXTS_AT_ONCE, Known, vectors_of
+from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fill_vectors
 from evidence_assets.text.chunking import split_chunks
 
 VERSION = "1"
@@ -87,15 +87,15 @@ def passage_table(
 ) -> tuple[pa.Table, int]:
     """Rows of ``kg_passages``, vectors of unchanged texts reused; and how many were.
 
-    Passages of one owner follow one another and are numbered in the order given. ``TEXTS_AT_ONCE`` are Python objects
+    Passages of one owner follow one another and are numbered in the order given. ``TEXTS_PER_BLOCK`` are Python objects
     at a time; rows are put into ``blocks`` when a block is due.
     """
-    known = Known.of(previous)
+    known = VectorCache.of(previous)
     made, reused, kept, owner, ordinal = [build_table("kg_passages", [])], 0, 1, ("", ""), -1
     todo = iter(passages)
-    while block := list(islice(todo, TEXTS_AT_ONCE)):
+    while block := list(islice(todo, TEXTS_PER_BLOCK)):
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)
-        hashes, taken_over = vectors_of([p.text for p in block], model_id, known, encoder.encode_sentences, vectors)
+        hashes, taken_over = fill_vectors([p.text for p in block], model_id, known, encoder.encode_sentences, vectors)
         reused += taken_over
         ordinals = []
         for p in block:

@@ -29,21 +29,21 @@ from evidence_assets.text.words import split_words
 
 VERSION = "3"
 K1, B = 1.2, 0.75
-AT_ONCE = 4096
+TEXTS_PER_BLOCK = 4096
 """Texts whose terms are counted together."""
 Idf = Literal["printed", "plus_one"]
-Reading = Literal["text", "corpus", "idf"]
-Ints = NDArray[np.integer[Any]]
+TokenWeighting = Literal["text", "corpus", "idf"]
+IntArray = NDArray[np.integer[Any]]
 Terms = Sequence[str] | NDArray[np.uint64]
 """Terms, or their hashes."""
 
 
-def words(text: str) -> list[str]:
+def lowercase_words(text: str) -> list[str]:
     """Lower-case words."""
     return split_words(text.casefold())
 
 
-def term_keys(terms: Sequence[str]) -> NDArray[np.uint64]:
+def hash_terms(terms: Sequence[str]) -> NDArray[np.uint64]:
     """The hashes that terms are known by."""
     digest = hashlib.blake2b
     joined = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=8).digest() for t in terms)
@@ -59,7 +59,7 @@ def term_weight(idf: Any, frequency: Any, length: Any, average: float) -> Any:
     return idf * frequency * (K1 + 1) / (frequency + norm)
 
 
-def idf_of(texts: int, holding: int | NDArray[Any], form: Idf) -> Array:
+def inverse_document_frequency(texts: int, holding: int | NDArray[Any], form: Idf) -> Array:
     r"""Inverse document frequency of terms by the number n of texts, out of N, that hold them.
 
     ``printed`` is the published :math:`\ln\frac{N - n + 0.5}{n + 0.5}`, **clipped at 0**: as printed it is negative for
@@ -84,7 +84,7 @@ def _ranker() -> Any:
     return bm25s.BM25(k1=K1, b=B, method="atire", idf_method="lucene", csc_backend="scipy")
 
 
-def scores_among(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]) -> NDArray[np.float32]:
+def score_texts(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]) -> NDArray[np.float32]:
     """BM25 of each query (rows) against each of a few texts, which are the whole corpus."""
     if not any(texts):
         return np.zeros((len(queries), len(texts)), np.float32)
@@ -116,7 +116,7 @@ class TermIndexWriter:
         self._terms.finish()
         self._lengths.finish()
         lengths = open_array(self._folder / "lengths.tmp")
-        keys = term_keys(list(self._number))
+        keys = hash_terms(list(self._number))
         order = np.argsort(keys)
         place = np.empty(len(keys), np.int64)
         place[order] = np.arange(len(keys))
@@ -133,22 +133,22 @@ class TermIndexWriter:
         for name in ("terms", "lengths"):
             (self._folder / f"{name}.tmp").unlink()
 
-    def _counted(self, place: Ints, lengths: Ints) -> Iterator[tuple[Ints, Ints, Array]]:
+    def _counted(self, place: IntArray, lengths: IntArray) -> Iterator[tuple[IntArray, IntArray, Array]]:
         """Term, text and weight without idf of every posting, some texts at a time; ascending by term, then by text."""
         terms, first = open_array(self._folder / "terms.tmp"), 0
         average = len(terms) / len(lengths) if len(lengths) else 0.0
-        for start in range(0, len(lengths), AT_ONCE):
-            own = lengths[start : start + AT_ONCE].astype(np.int64)
+        for start in range(0, len(lengths), TEXTS_PER_BLOCK):
+            own = lengths[start : start + TEXTS_PER_BLOCK].astype(np.int64)
             pairs = place[terms[first : first + own.sum()]] * len(own) + np.repeat(np.arange(len(own)), own)
             pairs, frequencies = np.unique(pairs, return_counts=True)
             term, text = np.divmod(pairs, len(own))
             yield term, text + start, term_weight(1.0, frequencies.astype(np.float64), own[text], average)
             first += int(own.sum())
 
-    def _write_postings(self, place: Ints, lengths: Ints, holding: Ints) -> None:
+    def _write_postings(self, place: IntArray, lengths: IntArray, holding: IntArray) -> None:
         """The columns of ``bm25s``, filled some texts at a time: its own way of building holds all tokens as lists."""
         starts = np.concatenate([[0], np.cumsum(holding)])
-        free, idf = starts[:-1].copy(), idf_of(len(lengths), holding, "plus_one")
+        free, idf = starts[:-1].copy(), inverse_document_frequency(len(lengths), holding, "plus_one")
         data, indices = np.empty(starts[-1], np.float32), np.empty(starts[-1], np.int32)
         for term, text, weight in self._counted(place, lengths):
             places = free[term] + np.arange(len(term)) - np.searchsorted(term, term)
@@ -168,10 +168,10 @@ class TermIndex:
         self._folder, self._searchable = folder, stated["postings"]
         self.texts, self.tokens = int(stated["texts"]), int(stated["tokens"])
         self.average = self.tokens / self.texts if self.texts else 0.0
-        self._keys, self._holding, self._totals = (
+        self._keys, self._document_frequencies, self._totals = (
             open_array(folder / f"{name}.npy") for name in ("keys", "holding", "totals")
         )
-        if not len(self._keys) == len(self._holding) == len(self._totals):
+        if not len(self._keys) == len(self._document_frequencies) == len(self._totals):
             raise self._torn()
 
     def __len__(self) -> int:
@@ -191,18 +191,18 @@ class TermIndex:
 
     def find(self, terms: Terms) -> NDArray[np.int64]:
         """The number of each term; −1 where no text holds it."""
-        return find_key_positions(self._keys, terms if isinstance(terms, np.ndarray) else term_keys(terms))
+        return find_key_positions(self._keys, terms if isinstance(terms, np.ndarray) else hash_terms(terms))
 
-    def _of(self, array: NDArray[Any], terms: Terms) -> NDArray[Any]:
+    def _lookup(self, array: NDArray[Any], terms: Terms) -> NDArray[Any]:
         """The entry of each term; 0 where no text holds it."""
         numbers = self.find(terms)
         return np.where(numbers >= 0, array[numbers], 0) if len(array) else np.zeros(len(numbers), array.dtype)
 
-    def holding(self, terms: Terms) -> Ints:
+    def document_frequencies(self, terms: Terms) -> IntArray:
         """How many texts hold each term."""
-        return self._of(self._holding, terms)
+        return self._lookup(self._document_frequencies, terms)
 
-    def values(self, terms: Terms, reading: Reading) -> Array:
+    def corpus_weights(self, terms: Terms, weighting: TokenWeighting) -> Array:
         r"""What decides the weight of a token besides its own text.
 
         ``text`` is the printed idf, by which BM25 within the text is multiplied; ``idf`` that of Lucene, which alone is
@@ -210,14 +210,15 @@ class TermIndex:
 
         .. math:: \mathrm{idf}(t) \sum_{S} \frac{f_S (k_1 + 1)}{f_S + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
         """
-        idf = idf_of(self.texts, self.holding(terms), "plus_one" if reading == "idf" else "printed")
-        return idf * self._of(self._totals, terms) if reading == "corpus" else idf
+        form: Idf = "plus_one" if weighting == "idf" else "printed"
+        idf = inverse_document_frequency(self.texts, self.document_frequencies(terms), form)
+        return idf * self._lookup(self._totals, terms) if weighting == "corpus" else idf
 
-    def token_weights(self, text: Sequence[str], reading: Reading = "text") -> Array:
+    def token_weights(self, text: Sequence[str], weighting: TokenWeighting = "text") -> Array:
         """Weight of each token of a text that need not be of the corpus."""
         terms = list(dict.fromkeys(text))
-        value = dict(zip(terms, self.values(terms, reading).tolist(), strict=True))
-        if reading == "text":
+        value = dict(zip(terms, self.corpus_weights(terms, weighting).tolist(), strict=True))
+        if weighting == "text":
             return text_weights(text, value.__getitem__, self.average)
         return np.array([value[token] for token in text], dtype=np.float64)
 

@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.store import Lake, Stamp
-from evidence_assets.retrieval.corpus_files import BATCH, COLUMNS, CorpusFiles, Shard
+from evidence_assets.retrieval.corpus_files import CHUNKS_PER_BATCH, COLUMNS, CorpusFiles, Shard
 from evidence_assets.retrieval.vector_index import VectorIndex
 
 
-def matrix(vectors: pl.Series) -> npt.NDArray[np.float32]:
+def vector_matrix(vectors: pl.Series) -> npt.NDArray[np.float32]:
     """A column of equally long vectors as one array, without a Python object a number."""
     if not len(vectors):
         return np.zeros((0, 0), np.float32)
@@ -31,14 +31,14 @@ def matrix(vectors: pl.Series) -> npt.NDArray[np.float32]:
     return flat.reshape(len(vectors), -1)
 
 
-def vectors_wrong(rows: pl.DataFrame) -> list[str]:
+def find_invalid_vectors(rows: pl.DataFrame) -> list[str]:
     """What is wrong with stored vectors: not finite, or not of length one."""
-    norms = np.linalg.norm(matrix(rows["vector"]), axis=1)
+    norms = np.linalg.norm(vector_matrix(rows["vector"]), axis=1)
     wrong = np.flatnonzero(~(np.abs(norms - 1) <= 1e-3))
     return [f"vector of chunk {rows['chunk_id'][int(i)]} has length {norms[i]:.4f}, not 1" for i in wrong[:5]]
 
 
-def _ordered(lake: Lake, table: str, asset: str) -> list[str]:
+def _sorted_shards(lake: Lake, table: str, asset: str) -> list[str]:
     stems = lake.partitions(table, asset)
     return sorted(stems, key=lambda stem: (not stem.isdecimal(), int(stem) if stem.isdecimal() else 0, stem))
 
@@ -53,9 +53,9 @@ def index_key(name: str, encoder: str = "") -> str:
     return key_for_model(f"corpus/{name}/index", encoder)
 
 
-def partitions_of(lake: Lake, name: str, encoder: str = "") -> list[str]:
+def embedded_shards(lake: Lake, name: str, encoder: str = "") -> list[str]:
     """The shards of a corpus that are embedded, in the order in which its chunks are counted."""
-    return _ordered(lake, "chunk_embeddings", embeddings_key(name, encoder))
+    return _sorted_shards(lake, "chunk_embeddings", embeddings_key(name, encoder))
 
 
 def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
@@ -64,7 +64,7 @@ def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
     return content_id(
         [
             [shard, *(lake.stored_version(table, asset, shard) for table, asset in parts)]
-            for shard in partitions_of(lake, name, encoder)
+            for shard in embedded_shards(lake, name, encoder)
         ]
     )
 
@@ -72,27 +72,27 @@ def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
 def chunks_version(lake: Lake, name: str) -> str:
     """What chunks the lake holds of a corpus now."""
     asset = f"corpus/{name}/chunks"
-    return content_id([[s, lake.stored_version("chunks", asset, s)] for s in _ordered(lake, "chunks", asset)])
+    return content_id([[s, lake.stored_version("chunks", asset, s)] for s in _sorted_shards(lake, "chunks", asset)])
 
 
-def chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:
+def read_chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:
     """The texts of a corpus in its order, block by block; memory holds those of one shard."""
     asset = f"corpus/{name}/chunks"
-    for shard in _ordered(lake, "chunks", asset):
+    for shard in _sorted_shards(lake, "chunks", asset):
         texts = lake.read("chunks", asset, shard, ["chunk_id", "text"]).sort("chunk_id")["text"]
-        for start in range(0, len(texts), BATCH):
-            yield texts[start : start + BATCH].to_list()
+        for start in range(0, len(texts), CHUNKS_PER_BATCH):
+            yield texts[start : start + CHUNKS_PER_BATCH].to_list()
 
 
-def corpus_shards(lake: Lake, name: str, encoder: str = "") -> Iterator[Shard]:
+def read_shards(lake: Lake, name: str, encoder: str = "") -> Iterator[Shard]:
     """A corpus as it is written into the files that it is answered from; memory holds the chunks of one shard.
 
     Raises StaleInput where chunks and vectors of a shard are not of the same texts.
     """
-    for shard in partitions_of(lake, name, encoder):
+    for shard in embedded_shards(lake, name, encoder):
         chunks = lake.read("chunks", f"corpus/{name}/chunks", shard, list(COLUMNS)).sort("chunk_id")
         path = lake.path("chunk_embeddings", embeddings_key(name, encoder), shard)
-        batches = (batch for part in chunks.iter_slices(BATCH) for batch in part.to_arrow().to_batches())
+        batches = (batch for part in chunks.iter_slices(CHUNKS_PER_BATCH) for batch in part.to_arrow().to_batches())
         yield Shard(batches, _vectors(path, chunks["chunk_id"]))
 
 
@@ -101,7 +101,7 @@ def _vectors(path: Path, ids: pl.Series) -> Iterator[npt.NDArray[np.floating[Any
     stale = f"{path} is not of the chunks that the lake holds now: materialize the embeddings of its shard again"
     seen = 0
     with path.open("rb") as handle:
-        for batch in pq.ParquetFile(handle).iter_batches(BATCH, columns=["chunk_id", "vector"]):
+        for batch in pq.ParquetFile(handle).iter_batches(CHUNKS_PER_BATCH, columns=["chunk_id", "vector"]):
             of_batch = pl.Series(batch.column("chunk_id"))
             if not of_batch.equals(ids[seen : seen + len(of_batch)]):
                 raise StaleInput(stale)
@@ -111,7 +111,7 @@ def _vectors(path: Path, ids: pl.Series) -> Iterator[npt.NDArray[np.floating[Any
         raise StaleInput(stale)
 
 
-class OpenCorpus(CorpusFiles):
+class IndexedCorpus(CorpusFiles):
     """A corpus in the order in which its index counts its chunks, opened once a process and shared by its threads."""
 
     def __init__(self, folder: Path, name: str, version: str) -> None:
@@ -125,7 +125,7 @@ class OpenCorpus(CorpusFiles):
 _OPENING = Lock()
 
 
-def open_corpus(lake: Lake, name: str, encoder: str = "") -> OpenCorpus:
+def open_corpus(lake: Lake, name: str, encoder: str = "") -> IndexedCorpus:
     """Chunks, vectors and index of a corpus; refused where the index is older than the chunks or their vectors."""
     stamp = lake.stamp(
         ("chunks", f"corpus/{name}/chunks"),
@@ -137,6 +137,6 @@ def open_corpus(lake: Lake, name: str, encoder: str = "") -> OpenCorpus:
 
 
 @lru_cache(maxsize=4)
-def _open_corpus(root: str, name: str, encoder: str, stamp: Stamp) -> OpenCorpus:
+def _open_corpus(root: str, name: str, encoder: str, stamp: Stamp) -> IndexedCorpus:
     lake = Lake(root)
-    return OpenCorpus(lake.index_folder(index_key(name, encoder)), name, corpus_version(lake, name, encoder))
+    return IndexedCorpus(lake.index_folder(index_key(name, encoder)), name, corpus_version(lake, name, encoder))

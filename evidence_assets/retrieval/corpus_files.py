@@ -27,12 +27,12 @@ from evidence_assets.lake.array_files import (
     open_description,
 )
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.retrieval.bm25 import Ints, TermIndex, TermIndexWriter, words
+from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter, lowercase_words
 
 VERSION = "2"
-BATCH = 16_384
+CHUNKS_PER_BATCH = 16_384
 """Chunks that are read together while the files are written."""
-WORDS_OF = 2_048
+TEXTS_PER_SLICE = 2_048
 """Texts whose words are in memory at a time while the files are written."""
 SENTENCES = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32())]))
 SCHEMA = pa.schema(
@@ -45,7 +45,7 @@ SCHEMA = pa.schema(
     ]
 )
 COLUMNS = SCHEMA.names
-KEY = np.dtype("S16")
+KEY_DTYPE = np.dtype("S16")
 
 Vectors = npt.NDArray[np.floating[Any]]
 
@@ -58,11 +58,11 @@ class Shard:
     vectors: Iterable[Vectors]
 
 
-def keys_of(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
+def hash_texts(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
     """What texts, or ids, are known by."""
     digest = hashlib.blake2b
     joined = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=16).digest() for t in texts)
-    return np.frombuffer(joined, dtype=KEY)
+    return np.frombuffer(joined, dtype=KEY_DTYPE)
 
 
 class _Writers:
@@ -72,7 +72,7 @@ class _Writers:
         self._folder, self._stack, self.count, self.dimensions = folder, stack, 0, 0
         sink = stack.enter_context(pa.OSFile(str(folder / "chunks.arrow"), "wb"))
         self._chunks = stack.enter_context(pa.ipc.new_file(sink, SCHEMA))
-        self._text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY))
+        self._text_keys = stack.enter_context(ArrayWriter(folder / "text_keys.npy", KEY_DTYPE))
         self._ids = list[npt.NDArray[np.bytes_]]()
         self._words, self._titled = TermIndexWriter(folder / "words"), TermIndexWriter(folder / "titled")
         self._vectors: ArrayWriter | None = None
@@ -80,14 +80,16 @@ class _Writers:
 
     def chunks(self, batch: pa.RecordBatch) -> None:
         rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
-        for start in range(0, len(rows), WORDS_OF):
-            some = rows.slice(start, WORDS_OF)
+        for start in range(0, len(rows), TEXTS_PER_SLICE):
+            some = rows.slice(start, TEXTS_PER_SLICE)
             ids, titles, texts = (some.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
-            self._ids.append(keys_of(ids))
-            self._text_keys.add(keys_of(texts))
-            self._words.add([words(text) for text in texts])
+            self._ids.append(hash_texts(ids))
+            self._text_keys.add(hash_texts(texts))
+            self._words.add([lowercase_words(text) for text in texts])
             self._any_title = self._any_title or any(titles)
-            self._titled.add([words(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)])
+            self._titled.add(
+                [lowercase_words(f"{title or ''} {text}") for title, text in zip(titles, texts, strict=True)]
+            )
         self._chunks.write_table(rows)
         self.count += len(rows)
 
@@ -105,7 +107,7 @@ class _Writers:
     def finish(self) -> None:
         if self._vectors is None:
             np.save(self._folder / "vectors.npy", np.zeros((0, 0), np.float16))
-        joined = np.concatenate([*self._ids, np.empty(0, KEY)])
+        joined = np.concatenate([*self._ids, np.empty(0, KEY_DTYPE)])
         places = np.argsort(joined, kind="stable")
         np.save(self._folder / "id_keys.npy", joined[places])
         np.save(self._folder / "id_places.npy", places.astype(np.int64))
@@ -169,7 +171,7 @@ class CorpusFiles:
             raise StaleInput(f"the files in {self._folder} do not belong together: materialize the index again")
         return array
 
-    def column(self, name: str, positions: Sequence[int] | Ints) -> list[Any]:
+    def column(self, name: str, positions: Sequence[int] | IntArray) -> list[Any]:
         """The values of a column at some positions, in the order asked."""
         asked = np.asarray(positions, dtype=np.int64)
         if len(asked) and not (asked.min() >= 0 and asked.max() < self._size):
@@ -184,27 +186,27 @@ class CorpusFiles:
                 values[i] = value
         return values
 
-    def ids(self, positions: Sequence[int] | Ints) -> list[str]:
+    def ids(self, positions: Sequence[int] | IntArray) -> list[str]:
         return self.column("chunk_id", positions)
 
-    def texts(self, positions: Sequence[int] | Ints) -> list[str]:
+    def texts(self, positions: Sequence[int] | IntArray) -> list[str]:
         return self.column("text", positions)
 
-    def titles(self, positions: Sequence[int] | Ints) -> list[str]:
+    def titles(self, positions: Sequence[int] | IntArray) -> list[str]:
         """Titles; an empty one where there is none."""
         return [title or "" for title in self.column("title", positions)]
 
-    def sentences(self, positions: Sequence[int] | Ints) -> list[list[tuple[int, int]]]:
+    def sentences(self, positions: Sequence[int] | IntArray) -> list[list[tuple[int, int]]]:
         """Sentences, by the characters of the chunk's text."""
         return [[(s["start"], s["end"]) for s in row] for row in self.column("sentence_offsets", positions)]
 
-    def text_keys(self, positions: Sequence[int] | Ints) -> npt.NDArray[np.bytes_]:
+    def text_keys(self, positions: Sequence[int] | IntArray) -> npt.NDArray[np.bytes_]:
         """What the tokens of texts are kept under."""
         return np.asarray(self._text_keys[np.asarray(positions, dtype=np.int64)])
 
-    def find(self, ids: Sequence[str]) -> Ints:
+    def find(self, ids: Sequence[str]) -> IntArray:
         """Position of each chunk id; −1 where it is unknown."""
-        found = find_key_positions(self._keys, keys_of(ids))
+        found = find_key_positions(self._keys, hash_texts(ids))
         return np.where(found >= 0, self._places[found] if self._size else -1, -1)
 
     def word_index(self, *, titles: bool = False) -> TermIndex:

@@ -17,22 +17,22 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import build_table
 from evidence_assets.models.protocols import Encoder, FloatArray, NonFiniteVectors
 
-TOGETHER = 1024
+CHUNKS_PER_CALL = 1024
 """Chunks that are encoded in one call. They are of nearly equal length, so that few batches of the model are small."""
-TEXTS_AT_ONCE = 4096
+TEXTS_PER_BLOCK = 4096
 """Texts that are encoded before their vectors are stored."""
-NAMED = 5
+MAX_REPORTED_CHUNKS = 5
 """Chunks without a vector that a message names."""
-Half = npt.NDArray[np.float16]
+HalfArray = npt.NDArray[np.float16]
 Encode = Callable[[Sequence[str]], FloatArray]
-Encoded = tuple[Half, list[int]]
+EncodedBlock = tuple[HalfArray, list[int]]
 """Vectors of a block of texts, and the places of those that are no numbers."""
 EncodeBlock = Callable[[list[str]], Any]
-OverBlocks = Callable[[EncodeBlock, Iterable[list[str]]], Iterable[Any]]
+BlockMap = Callable[[EncodeBlock, Iterable[list[str]]], Iterable[Any]]
 """How blocks of texts are encoded, in their order; as ``map`` does it, or by others."""
 
 
-class Known:
+class VectorCache:
     """Vectors that were made before, by the hashes of what they were made from."""
 
     def __init__(self, hashes: Sequence[str] | npt.NDArray[np.bytes_], vectors: npt.NDArray[Any]) -> None:
@@ -41,7 +41,7 @@ class Known:
         self._hashes, self.vectors = keys[self._order], vectors
 
     @classmethod
-    def of(cls, rows: pl.DataFrame) -> Known:
+    def of(cls, rows: pl.DataFrame) -> VectorCache:
         """The vectors of rows with the columns ``input_hash`` and ``vector``."""
         flat = rows["vector"].to_arrow().flatten().to_numpy(zero_copy_only=False)
         return cls(rows["input_hash"].to_numpy(), flat.reshape(len(rows), -1) if len(rows) else flat[:, None])
@@ -52,26 +52,26 @@ class Known:
         return np.where(rows >= 0, self._order[rows], -1) if len(self._order) else rows
 
 
-def hashes_of(texts: Iterable[str], model_id: str) -> npt.NDArray[np.bytes_]:
+def hash_inputs(texts: Iterable[str], model_id: str) -> npt.NDArray[np.bytes_]:
     """What the vectors of texts are known by."""
     return np.array([content_id("embedding", text, model_id) for text in texts], dtype="S32")
 
 
-def vectors_of(
-    texts: Sequence[str], model_id: str, known: Known, encode: Encode, into: npt.NDArray[Any]
+def fill_vectors(
+    texts: Sequence[str], model_id: str, cache: VectorCache, encode: Encode, output: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.bytes_], int]:
     """Write the vector of each text, block by block, known ones reused; the hashes, and how many were."""
-    hashes = hashes_of(texts, model_id)
-    rows = known.rows(hashes)
-    for start in range(0, len(texts), TEXTS_AT_ONCE):
-        block = np.arange(start, min(start + TEXTS_AT_ONCE, len(texts)))
-        old, new = block[rows[block] >= 0], block[rows[block] < 0]
-        if len(old):
-            into[old] = known.vectors[rows[old]]
+    hashes = hash_inputs(texts, model_id)
+    rows = cache.rows(hashes)
+    for start in range(0, len(texts), TEXTS_PER_BLOCK):
+        block = np.arange(start, min(start + TEXTS_PER_BLOCK, len(texts)))
+        cached, new = block[rows[block] >= 0], block[rows[block] < 0]
+        if len(cached):
+            output[cached] = cache.vectors[rows[cached]]
         distinct = list(dict.fromkeys(texts[i] for i in new))
         number = {text: n for n, text in enumerate(distinct)}
         if distinct:
-            into[new] = encode(distinct)[[number[texts[i]] for i in new]]
+            output[new] = encode(distinct)[[number[texts[i]] for i in new]]
     return hashes, int((rows >= 0).sum())
 
 
@@ -80,10 +80,10 @@ def embed(
     previous: pl.DataFrame,
     encoder: Encoder,
     model_id: str,
-    keep: Callable[[pa.Table, bool], None] = lambda rows, last: None,
-    heard: Callable[[int, int], None] = lambda done, total: None,
+    save_block: Callable[[pa.Table, bool], None] = lambda rows, last: None,
+    progress: Callable[[int, int], None] = lambda n_encoded, total: None,
     encode: Encode | None = None,
-    over: OverBlocks = map,
+    map_blocks: BlockMap = map,
 ) -> tuple[pa.Table, int]:
     """A row a chunk, the vectors of unchanged texts reused; and how many were.
 
@@ -92,35 +92,35 @@ def embed(
     ``encode``: How texts become vectors, where it is not the encoder's own way; ``over``: how blocks are encoded.
     Raises BadInput, after all others are encoded and kept, where the encoder gives no numbers for some texts.
     """
-    ids, hashes = chunks["chunk_id"].to_list(), hashes_of(chunks["text"], model_id)
-    known = Known.of(previous)
-    rows = known.rows(hashes)
+    ids, hashes = chunks["chunk_id"].to_list(), hash_inputs(chunks["text"], model_id)
+    cache = VectorCache.of(previous)
+    rows = cache.rows(hashes)
     vectors = np.zeros((len(ids), encoder.dimensions), np.float16)
     reused = np.flatnonzero(rows >= 0)
-    for start in range(0, len(reused), TOGETHER):
-        block = reused[start : start + TOGETHER]
-        vectors[block] = known.vectors[rows[block]]
+    for start in range(0, len(reused), CHUNKS_PER_CALL):
+        block = reused[start : start + CHUNKS_PER_CALL]
+        vectors[block] = cache.vectors[rows[block]]
     order = np.argsort(-chunks["n_tokens"].to_numpy(), kind="stable")
-    todo = order[rows[order] < 0].tolist()
-    bad: list[int] = []
-    done = 0
-    blocks = [todo[start : start + TOGETHER] for start in range(0, len(todo), TOGETHER)]
+    pending = order[rows[order] < 0].tolist()
+    invalid: list[int] = []
+    n_encoded = 0
+    blocks = [pending[start : start + CHUNKS_PER_CALL] for start in range(0, len(pending), CHUNKS_PER_CALL)]
     texts = ([chunks["text"][i] for i in block] for block in blocks)
-    encoded_blocks = over(partial(_encoded, encode or encoder.encode_sentences), texts)
-    for block, (encoded, wrong) in zip(blocks, encoded_blocks, strict=True):
+    encoded_blocks = map_blocks(partial(_encode_block, encode or encoder.encode_sentences), texts)
+    for block, (encoded, invalid_rows) in zip(blocks, encoded_blocks, strict=True):
         vectors[block] = encoded
-        bad += [block[i] for i in wrong]
-        good = sorted(set(block) - set(bad))
-        done += len(block)
-        table = _rows([ids[i] for i in good], vectors[good], model_id, hashes[good])
-        keep(table, bool(bad) and done == len(todo))
-        heard(done, len(todo))
-    if bad:
-        raise BadInput(_named(chunks, bad, model_id))
+        invalid += [block[i] for i in invalid_rows]
+        valid = sorted(set(block) - set(invalid))
+        n_encoded += len(block)
+        table = _rows([ids[i] for i in valid], vectors[valid], model_id, hashes[valid])
+        save_block(table, bool(invalid) and n_encoded == len(pending))
+        progress(n_encoded, len(pending))
+    if invalid:
+        raise BadInput(_invalid_vectors_message(chunks, invalid, model_id))
     return _rows(ids, vectors, model_id, hashes), len(reused)
 
 
-def _encoded(encode: Encode, texts: Sequence[str]) -> Encoded:
+def _encode_block(encode: Encode, texts: Sequence[str]) -> EncodedBlock:
     """Vectors, and the places of those that are no numbers."""
     try:
         vectors: npt.NDArray[Any] = encode(texts)
@@ -133,19 +133,19 @@ def _encoded(encode: Encode, texts: Sequence[str]) -> Encoded:
         return vectors.astype(np.float16), wrong
 
 
-def _named(chunks: pl.DataFrame, bad: Sequence[int], model_id: str) -> str:
+def _invalid_vectors_message(chunks: pl.DataFrame, bad: Sequence[int], model_id: str) -> str:
     names = [
         f"chunk {chunks['chunk_id'][i]} of document {chunks['doc_id'][i]!r} in {chunks['source'][i]}"
-        for i in sorted(bad)[:NAMED]
+        for i in sorted(bad)[:MAX_REPORTED_CHUNKS]
     ]
-    more = f" and {len(bad) - NAMED:,} more" if len(bad) > NAMED else ""
+    more = f" and {len(bad) - MAX_REPORTED_CHUNKS:,} more" if len(bad) > MAX_REPORTED_CHUNKS else ""
     return (
         f"{model_id} gives vectors that are not numbers for {'; '.join(names)}{more}; all other chunks are encoded and "
         "kept: change these texts, or load the encoder with dtype: float32, and make the embeddings again"
     )
 
 
-def _rows(ids: Sequence[str], vectors: Half, model_id: str, hashes: npt.NDArray[np.bytes_]) -> pa.Table:
+def _rows(ids: Sequence[str], vectors: HalfArray, model_id: str, hashes: npt.NDArray[np.bytes_]) -> pa.Table:
     flat = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(vectors).ravel()), vectors.shape[1])
     return build_table(
         "chunk_embeddings",

@@ -15,16 +15,16 @@ from evidence_assets.models.vectors import Array
 from evidence_assets.transport import TextCollection, TokenPool
 
 Cosines = NDArray[np.float32]
-BLOCK_TOKENS = 4096
+TOKENS_PER_BLOCK = 4096
 
 
 # In torch, as the vectors are read: the norms of ``models.vectors`` differ from these in the last bits.
-def _unit(rows: torch.Tensor) -> torch.Tensor:
+def _unit_rows(rows: torch.Tensor) -> torch.Tensor:
     norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     return rows / torch.where(norms > 0, norms, torch.ones_like(norms))
 
 
-def maxsim_texts(query: ArrayLike, pool: TextCollection, weights: ArrayLike | None = None) -> Array:
+def maxsim_scores(query: ArrayLike, pool: TextCollection, weights: ArrayLike | None = None) -> Array:
     r"""Weighted mean over query tokens of the best cosine with a token of the text.
 
     .. math:: S(q, y) = \frac{\sum_i w_i \max_j \cos(q_i, y_j)}{\sum_i w_i}
@@ -41,10 +41,10 @@ def maxsim_texts(query: ArrayLike, pool: TextCollection, weights: ArrayLike | No
 
 def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
     """Cosine of each query token (rows) with the nearest token of each text (columns)."""
-    return nearest_of([query], texts)[0]
+    return nearest_cosines([query], texts)[0]
 
 
-def nearest_of(queries: Sequence[ArrayLike], texts: TextCollection) -> list[Cosines]:
+def nearest_cosines(queries: Sequence[ArrayLike], texts: TextCollection) -> list[Cosines]:
     """The same for several queries, which are compared with a text in one product.
 
     In the precision of the product: of a pool of some ten thousand texts it is what takes most memory.
@@ -54,7 +54,7 @@ def nearest_of(queries: Sequence[ArrayLike], texts: TextCollection) -> list[Cosi
         q = torch.from_numpy(np.array(query, dtype=np.float32))
         if q.ndim != 2 or not len(q) or q.shape[1] != texts.dimensions:
             raise ValueError(f"a query of shape {tuple(q.shape)} cannot be compared with {texts.dimensions} dimensions")
-        units.append(_unit(q))
+        units.append(_unit_rows(q))
     if not units:
         return []
     together = torch.cat(units)
@@ -63,12 +63,12 @@ def nearest_of(queries: Sequence[ArrayLike], texts: TextCollection) -> list[Cosi
     def compare(pool: TokenPool, start: int, block: tuple[int, int]) -> None:
         first, last = block
         low, high = int(pool.offsets[first]), int(pool.offsets[last])
-        y = _unit(torch.from_numpy(np.array(pool.vectors[low:high])).float())
+        y = _unit_rows(torch.from_numpy(np.array(pool.vectors[low:high])).float())
         best = np.maximum.reduceat((together @ y.T).numpy(), pool.offsets[first:last] - low, axis=1)
         found[:, start + first : start + last] = best
 
     for start, pool in texts.tiles():
         # A product that several threads share has other last digits than one of one thread.
-        deque(map_single_threaded(partial(compare, pool, start), list(pool.blocks(BLOCK_TOKENS))), maxlen=0)
+        deque(map_single_threaded(partial(compare, pool, start), list(pool.blocks(TOKENS_PER_BLOCK))), maxlen=0)
         del pool  # before the next one is read
     return np.split(found, np.cumsum([len(q) for q in units])[:-1])

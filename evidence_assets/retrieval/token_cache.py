@@ -24,19 +24,19 @@ from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, TokenVectors
-from evidence_assets.retrieval.bm25 import Ints, term_keys
-from evidence_assets.retrieval.corpus_files import KEY
+from evidence_assets.retrieval.bm25 import IntArray, hash_terms
+from evidence_assets.retrieval.corpus_files import KEY_DTYPE
 
 VERSION = "1"
-SEGMENT_TEXTS = 512
-SEGMENT_CHARACTERS = 1 << 18
+MAX_SEGMENT_TEXTS = 512
+MAX_SEGMENT_CHARACTERS = 1 << 18
 """Characters of a segment's texts, so that what is encoded at once takes some hundred megabytes at most."""
-_WRITING = Lock()
+_WRITE_LOCK = Lock()
 """Threads of a process that write the same segment take turns; processes write under names of their own."""
 
 Keys = npt.NDArray[np.bytes_]
 BoolArray = npt.NDArray[np.bool_]
-Read = Callable[[Ints], Sequence[str]]
+ReadTexts = Callable[[IntArray], Sequence[str]]
 """Gives the texts at some of the places asked for."""
 
 
@@ -45,10 +45,10 @@ class TextTokens:
     """The tokens of one text: as an encoder gives them but for the rounding to float16."""
 
     vectors: npt.NDArray[np.float16]
-    spans: Ints
-    words: Ints
+    spans: IntArray
+    words: IntArray
     terms: npt.NDArray[np.uint64]
-    counts: Ints
+    counts: IntArray
 
     @classmethod
     def of(cls, tokens: TokenVectors, dimensions: int) -> TextTokens:
@@ -63,7 +63,7 @@ class TextTokens:
             vectors,
             tokens.offsets,
             tokens.words,
-            term_keys(tokens.tokens),
+            hash_terms(tokens.tokens),
             np.array([counted[token] for token in tokens.tokens], dtype=np.int32),
         )
 
@@ -81,11 +81,11 @@ class Segment:
         self.path = path
         [batch] = open_asset_file(path, open_batches, remedy)
         stated = dict(batch.schema.metadata or {})
-        if stated != _stated(model, dimensions):
+        if stated != _segment_metadata(model, dimensions):
             other = stated.get(b"model", b"another encoder").decode()
             raise StaleInput(f"{path} holds tokens of {other}, not of {model}: {remedy} again")
         column = {name: batch.column(name) for name in batch.schema.names}
-        self.keys: Keys = np.frombuffer(column["key"].buffers()[1], dtype=KEY, count=len(batch))
+        self.keys: Keys = np.frombuffer(column["key"].buffers()[1], dtype=KEY_DTYPE, count=len(batch))
         self.offsets = column["vectors"].offsets.to_numpy().astype(np.int64)
         self.vectors = column["vectors"].values.values.to_numpy().reshape(-1, dimensions)
         self.spans = column["spans"].values.values.to_numpy().reshape(-1, 2)
@@ -102,15 +102,15 @@ class Segment:
         return TextTokens(self.vectors[own], self.spans[own], self.words[own], terms, self.counts[own])
 
 
-def _stated(model: str, dimensions: int) -> dict[bytes, bytes]:
+def _segment_metadata(model: str, dimensions: int) -> dict[bytes, bytes]:
     return {b"version": VERSION.encode(), b"model": model.encode(), b"dimensions": str(dimensions).encode()}
 
 
-def _listed(offsets: Ints, values: pa.Array) -> pa.Array:
+def _list_array(offsets: IntArray, values: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
-def _rows(array: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
+def _vector_array(array: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
     flat = pa.array(np.ascontiguousarray(array).ravel(), type_)
     return pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
 
@@ -127,25 +127,27 @@ def write_segment(folder: Path, keys: Keys, texts: Sequence[TextTokens], model: 
     )
     columns = {
         "key": pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(keys), [None, pa.py_buffer(keys.tobytes())]),
-        "vectors": _listed(offsets, _rows(vectors, pa.float16())),
-        "spans": _listed(offsets, _rows(spans, pa.int32())),
-        "words": _listed(offsets, pa.array(words, pa.int32())),
-        "terms": _listed(offsets, pa.DictionaryArray.from_arrays(pa.array(codes.ravel(), pa.int32()), pa.array(terms))),
-        "counts": _listed(offsets, pa.array(counts, pa.int32())),
+        "vectors": _list_array(offsets, _vector_array(vectors, pa.float16())),
+        "spans": _list_array(offsets, _vector_array(spans, pa.int32())),
+        "words": _list_array(offsets, pa.array(words, pa.int32())),
+        "terms": _list_array(
+            offsets, pa.DictionaryArray.from_arrays(pa.array(codes.ravel(), pa.int32()), pa.array(terms))
+        ),
+        "counts": _list_array(offsets, pa.array(counts, pa.int32())),
     }
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    batch = batch.replace_schema_metadata(_stated(model, dimensions))
+    batch = batch.replace_schema_metadata(_segment_metadata(model, dimensions))
     path = folder / f"{content_id('segment', VERSION, model, keys.tobytes().hex())}.arrow"
-    with _WRITING, replacing_file(path) as temporary, pa.ipc.new_file(str(temporary), batch.schema) as file:
+    with _WRITE_LOCK, replacing_file(path) as temporary, pa.ipc.new_file(str(temporary), batch.schema) as file:
         file.write_batch(batch)
     return path
 
 
-def in_segments(texts: Sequence[str]) -> Iterator[slice]:
+def split_segments(texts: Sequence[str]) -> Iterator[slice]:
     """The parts of texts that are encoded, and kept, together."""
     start = characters = 0
     for i, text in enumerate(texts):
-        if i > start and (i - start == SEGMENT_TEXTS or characters + len(text) > SEGMENT_CHARACTERS):
+        if i > start and (i - start == MAX_SEGMENT_TEXTS or characters + len(text) > MAX_SEGMENT_CHARACTERS):
             yield slice(start, i)
             start, characters = i, 0
         characters += len(text)
@@ -154,52 +156,54 @@ def in_segments(texts: Sequence[str]) -> Iterator[slice]:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptTexts:
+class CachedTexts:
     """The tokens of the texts asked for, in that order: the segment of each text, and its number there."""
 
     segments: Sequence[Segment]
-    of: Ints
-    text: Ints
+    segment_numbers: IntArray
+    text_numbers: IntArray
 
     def __len__(self) -> int:
-        return len(self.of)
+        return len(self.segment_numbers)
 
     @cached_property
-    def lengths(self) -> Ints:
+    def lengths(self) -> IntArray:
         lengths = np.zeros(len(self), np.int64)
-        for number in np.unique(self.of).tolist():
-            members = np.flatnonzero(self.of == number)
-            lengths[members] = np.diff(self.segments[number].offsets)[self.text[members]]
+        for number in np.unique(self.segment_numbers).tolist():
+            members = np.flatnonzero(self.segment_numbers == number)
+            lengths[members] = np.diff(self.segments[number].offsets)[self.text_numbers[members]]
         return lengths
 
-    def joined(self, other: KeptTexts) -> KeptTexts:
+    def concatenate(self, other: CachedTexts) -> CachedTexts:
         """These texts and then others."""
-        of = np.concatenate([self.of, other.of + len(self.segments)])
-        return KeptTexts([*self.segments, *other.segments], of, np.concatenate([self.text, other.text]))
+        of = np.concatenate([self.segment_numbers, other.segment_numbers + len(self.segments)])
+        return CachedTexts(
+            [*self.segments, *other.segments], of, np.concatenate([self.text_numbers, other.text_numbers])
+        )
 
     def tokens(self, place: int) -> TextTokens:
-        return self.segments[int(self.of[place])].tokens(int(self.text[place]))
+        return self.segments[int(self.segment_numbers[place])].tokens(int(self.text_numbers[place]))
 
 
-class _Index:
+class _SegmentIndex:
     """Where the text of each key is among segments."""
 
     def __init__(self, segments: Sequence[Segment]) -> None:
         self.segments = list(segments)
-        keys = np.concatenate([np.empty(0, KEY), *(segment.keys for segment in segments)])
+        keys = np.concatenate([np.empty(0, KEY_DTYPE), *(segment.keys for segment in segments)])
         lengths = [len(segment.keys) for segment in segments]
         order = np.argsort(keys, kind="stable")
         self._keys = keys[order]
         self._of = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)[order]
         self._text = np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])[order]
 
-    def missing(self, keys: Keys) -> BoolArray:
+    def is_missing(self, keys: Keys) -> BoolArray:
         return np.asarray(find_key_positions(self._keys, keys) < 0)
 
-    def texts(self, keys: Keys) -> KeptTexts:
+    def texts(self, keys: Keys) -> CachedTexts:
         """The texts of these keys, all of which are there."""
         places = find_key_positions(self._keys, keys)
-        return KeptTexts(self.segments, self._of[places], self._text[places])
+        return CachedTexts(self.segments, self._of[places], self._text[places])
 
 
 class TokenCache:
@@ -210,16 +214,23 @@ class TokenCache:
     """
 
     def __init__(
-        self, folder: Path, encoder: Encoder, model: str, *, within: Path, limit: int, whole: Sequence[Path] = ()
+        self,
+        folder: Path,
+        encoder: Encoder,
+        model: str,
+        *,
+        bounded_folder: Path,
+        max_bytes: int,
+        asset_folders: Sequence[Path] = (),
     ) -> None:
         self._folder, self._encoder, self._model, self._dimensions = folder, encoder, model, encoder.dimensions
-        self._within, self._limit, self._whole = within, limit, list(whole)
-        self._lock, self._open, self._index = RLock(), dict[Path, Segment](), _Index([])
-        self._look()
+        self._bounded_folder, self._max_bytes, self._asset_folders = bounded_folder, max_bytes, list(asset_folders)
+        self._lock, self._open, self._index = RLock(), dict[Path, Segment](), _SegmentIndex([])
+        self._reload()
 
-    def _look(self) -> None:
+    def _reload(self) -> None:
         """See which segments there are now."""
-        there = [path for folder in (*self._whole, self._folder) for path in sorted(folder.glob("*.arrow"))]
+        there = [path for folder in (*self._asset_folders, self._folder) for path in sorted(folder.glob("*.arrow"))]
         if there == [segment.path for segment in self._index.segments]:
             return
         for path in set(there) - set(self._open):
@@ -229,39 +240,39 @@ class TokenCache:
                 if path.exists():  # and was not dropped by another process meanwhile
                     raise
         self._open = {path: self._open[path] for path in there if path in self._open}
-        self._index = _Index(list(self._open.values()))
+        self._index = _SegmentIndex(list(self._open.values()))
 
-    def keep(self, keys: Keys, read: Read) -> KeptTexts:
+    def get(self, keys: Keys, read: ReadTexts) -> CachedTexts:
         """The tokens of the texts of these keys, those encoded and kept that were not; ``read`` gives their texts."""
         with self._lock:
             distinct, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-            if self._index.missing(distinct).any():
-                self._look()  # another process may have kept them
-            index, missing = self._index, self._index.missing(distinct)
+            if self._index.is_missing(distinct).any():
+                self._reload()  # another process may have kept them
+            index, missing = self._index, self._index.is_missing(distinct)
             if missing.any():  # segments that are dropped while the rest is encoded stay readable
-                index = _Index([*index.segments, *self._encoded(distinct[missing], first[missing], read)])
+                index = _SegmentIndex([*index.segments, *self._encode_missing(distinct[missing], first[missing], read)])
             texts = index.texts(distinct)
-            for number in np.unique(texts.of).tolist():
+            for number in np.unique(texts.segment_numbers).tolist():
                 self._touch(index.segments[number].path)
             if missing.any():
-                self._drop()
-                self._look()
+                self._evict()
+                self._reload()
                 release_memory()
             places = inverse.ravel()
-            return KeptTexts(texts.segments, texts.of[places], texts.text[places])
+            return CachedTexts(texts.segments, texts.segment_numbers[places], texts.text_numbers[places])
 
-    def held(self, keys: Keys) -> list[TextTokens | None]:
+    def find_cached(self, keys: Keys) -> list[TextTokens | None]:
         """The tokens of texts as far as they are kept."""
-        missing = self._index.missing(keys)
+        missing = self._index.is_missing(keys)
         return [None if absent else self._index.texts(keys[[i]]).tokens(0) for i, absent in enumerate(missing)]
 
-    def _encoded(self, keys: Keys, places: Ints, read: Read) -> Iterator[Segment]:
+    def _encode_missing(self, keys: Keys, places: IntArray, read: ReadTexts) -> Iterator[Segment]:
         """Encodes texts and keeps them, segment by segment, in the order in which they were asked for."""
         order = np.argsort(places)
         keys, places = keys[order], places[order]
-        for start in range(0, len(keys), SEGMENT_TEXTS):
-            texts = read(places[start : start + SEGMENT_TEXTS])
-            for part in in_segments(texts):
+        for start in range(0, len(keys), MAX_SEGMENT_TEXTS):
+            texts = read(places[start : start + MAX_SEGMENT_TEXTS])
+            for part in split_segments(texts):
                 tokens = [TextTokens.of(t, self._dimensions) for t in self._encoder.encode_tokens(texts[part])]
                 own = keys[start + part.start : start + part.stop]
                 path = write_segment(self._folder, own, tokens, self._model, self._dimensions)
@@ -274,16 +285,16 @@ class TokenCache:
             with contextlib.suppress(FileNotFoundError):
                 os.utime(path)
 
-    def _drop(self) -> None:
+    def _evict(self) -> None:
         """Delete the segments that were used least recently, until the rest are within the limit."""
         files = []
-        for path in self._within.rglob("*.arrow"):
+        for path in self._bounded_folder.rglob("*.arrow"):
             with contextlib.suppress(FileNotFoundError):
                 status = path.stat()
                 files.append((status.st_mtime_ns, path, status.st_size))
         size = sum(size for *_, size in files)
         for _, path, own in sorted(files):
-            if size <= self._limit:
+            if size <= self._max_bytes:
                 break
             path.unlink(missing_ok=True)
             size -= own

@@ -22,17 +22,24 @@ from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, Tokenizer
-from evidence_assets.retrieval.bm25 import Ints, Reading, TermIndex, TermIndexWriter, term_weight
-from evidence_assets.retrieval.corpus_files import keys_of
-from evidence_assets.retrieval.embedding import EncodeBlock, OverBlocks
-from evidence_assets.retrieval.token_cache import KeptTexts, Keys, TextTokens, TokenCache, in_segments, write_segment
+from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter, TokenWeighting, term_weight
+from evidence_assets.retrieval.corpus_files import hash_texts
+from evidence_assets.retrieval.embedding import BlockMap, EncodeBlock
+from evidence_assets.retrieval.token_cache import (
+    CachedTexts,
+    Keys,
+    TextTokens,
+    TokenCache,
+    split_segments,
+    write_segment,
+)
 from evidence_assets.transport import TokenPool
 from evidence_assets.transport.pool import TextCollection
 
 VERSION = "3"
-TEXTS_AT_ONCE = 2048
+TEXTS_PER_BLOCK = 2048
 """Texts whose forms are held in memory together while a store is written."""
-LIMIT = 20 << 30
+MAX_CACHE_BYTES = 20 << 30
 """Bytes of a cache, where nobody says how many."""
 
 _FORM = re.compile(r"\w+|[^\w\s]")
@@ -61,7 +68,7 @@ def source_version(chunks_version: str, model: str) -> str:
     return content_id("token_store", VERSION, chunks_version, model)
 
 
-def build(
+def build_store(
     folder: Path,
     texts: Iterable[Sequence[str]],
     encoder: Encoder,
@@ -70,7 +77,7 @@ def build(
     *,
     vectors: bool = True,
     encode: EncodeBlock | None = None,
-    over: OverBlocks = map,
+    map_blocks: BlockMap = map,
 ) -> tuple[StoreMeta, int]:
     """Write the store of ``texts``, given in the corpus's order in blocks of any size; and how many were reused.
 
@@ -87,15 +94,15 @@ def build(
         def counted() -> Iterator[list[str]]:
             nonlocal chunks
             flat = chain.from_iterable(texts)
-            while block := list(islice(flat, TEXTS_AT_ONCE)):
+            while block := list(islice(flat, TEXTS_PER_BLOCK)):
                 pieces.add([own or ("",) for own in encoder.split_tokens(block)])
                 forms.add([word_forms(text) for text in block])
                 chunks += len(block)
                 yield block
 
         if vectors:
-            encode = encode or partial(encoded, encoder)
-            reused = _write_segments(folder, temporary / "segments", counted(), encoder, model, encode, over)
+            encode = encode or partial(encode_block, encoder)
+            reused = _write_segments(folder, temporary / "segments", counted(), encoder, model, encode, map_blocks)
         else:
             deque(counted(), maxlen=0)
         pieces.finish()
@@ -107,55 +114,62 @@ def build(
     return meta, reused
 
 
-def encoded(encoder: Encoder, texts: Sequence[str]) -> list[TextTokens]:
+def encode_block(encoder: Encoder, texts: Sequence[str]) -> list[TextTokens]:
     """The tokens of a block of texts, as they are kept."""
     return [TextTokens.of(tokens, encoder.dimensions) for tokens in encoder.encode_tokens(texts)] if texts else []
 
 
 def _write_segments(
-    before: Path,
+    previous_folder: Path,
     folder: Path,
     blocks: Iterable[list[str]],
     encoder: Encoder,
     model: str,
     encode: EncodeBlock,
-    over: OverBlocks,
+    map_blocks: BlockMap,
 ) -> int:
     """Write the tokens of all texts, those of the store before taken over; returns how many these are."""
     folder.mkdir()
-    stated = open_json(before / "meta.json") if (before / "meta.json").exists() else {}
-    same = stated.get("version") == VERSION and stated.get("model_id") == model
-    held = TokenCache(before / "segments", encoder, model, within=before, limit=LIMIT) if same else None
+    metadata = open_json(previous_folder / "meta.json") if (previous_folder / "meta.json").exists() else {}
+    is_reusable = metadata.get("version") == VERSION and metadata.get("model_id") == model
+    previous = None
+    if is_reusable:
+        segments = previous_folder / "segments"
+        previous = TokenCache(segments, encoder, model, bounded_folder=previous_folder, max_bytes=MAX_CACHE_BYTES)
     reused = 0
 
-    def parts() -> Iterator[tuple[list[str], Keys, list[TextTokens | None]]]:
+    def read_parts() -> Iterator[tuple[list[str], Keys, list[TextTokens | None]]]:
         for block in blocks:
-            for part in in_segments(block):
-                keys = keys_of(block[part])
-                yield block[part], keys, held.held(keys) if held else [None] * len(keys)
+            for part in split_segments(block):
+                keys = hash_texts(block[part])
+                yield block[part], keys, previous.find_cached(keys) if previous else [None] * len(keys)
 
-    said, asked = tee(parts())
-    new = over(
-        encode, ([text for text, own in zip(texts, known, strict=True) if own is None] for texts, _, known in asked)
+    parts_to_write, parts_to_encode = tee(read_parts())
+    encoded_parts = map_blocks(
+        encode,
+        (
+            [text for text, tokens in zip(texts, cached, strict=True) if tokens is None]
+            for texts, _, cached in parts_to_encode
+        ),
     )
-    for (texts, keys, known), made in zip(said, new, strict=True):
-        reused += len(texts) - len(made)
-        fresh = iter(made)
-        write_segment(folder, keys, [own or next(fresh) for own in known], model, encoder.dimensions)
+    for (texts, keys, cached), encoded in zip(parts_to_write, encoded_parts, strict=True):
+        reused += len(texts) - len(encoded)
+        new_tokens = iter(encoded)
+        write_segment(folder, keys, [tokens or next(new_tokens) for tokens in cached], model, encoder.dimensions)
     return reused
 
 
 class TokenStore:
     """A store opened for reading.
 
-    ``cache``, ``limit``: Where what is encoded on demand is kept, and how many bytes of it.
+    ``cache``, ``max_bytes``: Folder of the vectors that are encoded on demand, and its maximum size.
     """
 
-    def __init__(self, folder: Path, *, expected: str, cache: Path, limit: int = LIMIT) -> None:
+    def __init__(self, folder: Path, *, expected: str, cache: Path, max_bytes: int = MAX_CACHE_BYTES) -> None:
         stated = open_description(folder / "meta.json", VERSION, expected)
         self.meta = StoreMeta(**stated)
         self.pieces, self.forms = TermIndex(folder / "pieces"), TermIndex(folder / "forms")
-        self._folder, self._within, self._limit = folder, cache, limit
+        self._folder, self._cache_folder, self._max_bytes = folder, cache, max_bytes
         self._caches: dict[str, TokenCache] = {}
 
     def __len__(self) -> int:
@@ -165,15 +179,21 @@ class TokenStore:
         """The tokens that an encoder, or another view of it, gives; all there are and those that will be asked for."""
         model = f"{encoder.model_id}@{encoder.revision}"
         if model not in self._caches:
-            own = self._within / content_id("tokens", model)
-            own.mkdir(parents=True, exist_ok=True)
-            whole = [self._folder / "segments"] if model == self.meta.model_id and self.meta.vectors else []
-            made = TokenCache(own, encoder, model, within=self._within, limit=self._limit, whole=whole)
-            self._caches[model] = made
+            folder = self._cache_folder / content_id("tokens", model)
+            folder.mkdir(parents=True, exist_ok=True)
+            has_segments = model == self.meta.model_id and self.meta.vectors
+            self._caches[model] = TokenCache(
+                folder,
+                encoder,
+                model,
+                bounded_folder=self._cache_folder,
+                max_bytes=self._max_bytes,
+                asset_folders=[self._folder / "segments"] if has_segments else [],
+            )
         return self._caches[model]
 
 
-TILE = 1 << 16
+TOKENS_PER_TILE = 1 << 16
 """Tokens of a tile: what is in memory of a pool at a time."""
 
 
@@ -184,14 +204,20 @@ class TokenTexts(TextCollection):
     """
 
     def __init__(
-        self, kept: KeptTexts, terms: TermIndex, reading: Reading, dimensions: int, members: Ints, bounds: Ints
+        self,
+        kept: CachedTexts,
+        terms: TermIndex,
+        reading: TokenWeighting,
+        dimensions: int,
+        members: IntArray,
+        bounds: IntArray,
     ) -> None:
         self._kept, self._terms, self._reading, self._dimensions = kept, terms, reading, dimensions
         self._members, self._bounds = members, bounds
         self._values: dict[int, npt.NDArray[np.float64]] = {}
 
     @classmethod
-    def each(cls, kept: KeptTexts, terms: TermIndex, reading: Reading, dimensions: int) -> TokenTexts:
+    def from_cached(cls, kept: CachedTexts, terms: TermIndex, reading: TokenWeighting, dimensions: int) -> TokenTexts:
         return cls(kept, terms, reading, dimensions, np.arange(len(kept)), np.arange(len(kept) + 1))
 
     def __len__(self) -> int:
@@ -204,25 +230,26 @@ class TokenTexts(TextCollection):
     def _value(self, segment: int) -> npt.NDArray[np.float64]:
         """What the corpus says of each form of a segment."""
         if segment not in self._values:
-            self._values[segment] = self._terms.values(self._kept.segments[segment].terms, self._reading)
+            self._values[segment] = self._terms.corpus_weights(self._kept.segments[segment].terms, self._reading)
         return self._values[segment]
 
-    def select(self, chosen: Sequence[int] | Ints) -> TokenPool:
+    def select(self, chosen: Sequence[int] | IntArray) -> TokenPool:
         """Some of the texts, in the order asked, in memory."""
-        kept, places, lengths = self._kept, list[tuple[int, slice]](), list[int]()
+        cached, ranges, lengths = self._kept, list[tuple[int, slice]](), list[int]()
         for text in chosen:
             members = self._members[self._bounds[text] : self._bounds[text + 1]].tolist()
-            own = [(int(kept.of[m]), kept.segments[kept.of[m]].rows(int(kept.text[m]))) for m in members]
-            places += own
-            lengths.append(sum(rows.stop - rows.start for _, rows in own))
-        if not places:
+            numbers_of_text = [(int(cached.segment_numbers[m]), int(cached.text_numbers[m])) for m in members]
+            rows_of_text = [(s, cached.segments[s].rows(t)) for s, t in numbers_of_text]
+            ranges += rows_of_text
+            lengths.append(sum(rows.stop - rows.start for _, rows in rows_of_text))
+        if not ranges:
             return TokenPool(np.zeros((0, self._dimensions), np.float16), [0], np.zeros(0))
-        segments = kept.segments
-        vectors = np.concatenate([segments[s].vectors[rows] for s, rows in places])
-        weights = np.concatenate([self._value(s)[segments[s].codes[rows]] for s, rows in places])
+        segments = cached.segments
+        vectors = np.concatenate([segments[s].vectors[rows] for s, rows in ranges])
+        weights = np.concatenate([self._value(s)[segments[s].codes[rows]] for s, rows in ranges])
         if self._reading == "text":
-            counts = np.concatenate([segments[s].counts[rows] for s, rows in places]).astype(np.float64)
-            tokens = np.array([rows.stop - rows.start for _, rows in places])
+            counts = np.concatenate([segments[s].counts[rows] for s, rows in ranges]).astype(np.float64)
+            tokens = np.array([rows.stop - rows.start for _, rows in ranges])
             weights = np.asarray(term_weight(weights, counts, np.repeat(tokens, tokens), self._terms.average))
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return TokenPool(vectors, offsets, weights)
@@ -232,7 +259,7 @@ class TokenTexts(TextCollection):
         if not len(self):
             return
         lengths = self._kept.lengths[self._members]
-        of_tile = np.cumsum(np.add.reduceat(lengths, self._bounds[:-1])) // TILE
+        of_tile = np.cumsum(np.add.reduceat(lengths, self._bounds[:-1])) // TOKENS_PER_TILE
         starts = np.flatnonzero(np.concatenate([[True], of_tile[1:] != of_tile[:-1]]))
         for start, end in pairwise([*starts.tolist(), len(self)]):
             yield start, self.select(range(start, end))

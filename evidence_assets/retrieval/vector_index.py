@@ -15,11 +15,11 @@ from evidence_assets.lake.array_files import open_asset_file, open_description
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 
-Ints = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 
 VERSION = "2"
 INDEX, META = "index.faiss", "meta.json"
-GPU_MOST = 2048
+MAX_GPU_NEIGHBOURS = 2048
 """Neighbours, and lists, that FAISS searches at most on a GPU."""
 _LOG = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class IndexMeta:
     queries: str = ""
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """As metadata of a materialization."""
         recalls = {f"recall_at_{k}": share for k, share in self.recall.items()}
         return {name: value for name, value in asdict(self).items() if name not in ("built_from", "recall")} | recalls
@@ -59,7 +59,7 @@ def faiss() -> Any:
     return faiss
 
 
-def read(path: Path) -> Any:
+def read_index(path: Path) -> Any:
     """An index from its file, memory-mapped; raises StaleInput where the file is absent or cut short."""
     library = faiss()
 
@@ -74,7 +74,7 @@ def read(path: Path) -> Any:
     return open_asset_file(path, mapped, "materialize the index")
 
 
-def gpu_copy(library: Any, index: Any, kind: str) -> Any | None:
+def copy_to_gpu(library: Any, index: Any, kind: str) -> Any | None:
     """A copy of an inverted file on the GPU, with half-precision tables; None without a GPU that can search it."""
     if not kind.startswith("ivf") or not getattr(library, "get_num_gpus", int)():
         return None
@@ -93,35 +93,35 @@ class VectorIndex:
     def __init__(self, folder: Path, *, expected: str) -> None:
         stated = open_description(folder / META, VERSION, expected)
         self.meta = IndexMeta(**stated)
-        self._index = read(folder / INDEX)
-        self._on_gpu = gpu_copy(faiss(), self._index, self.meta.kind)
+        self._index = read_index(folder / INDEX)
+        self._on_gpu = copy_to_gpu(faiss(), self._index, self.meta.kind)
         self._one_at_a_time = Lock()
 
     def __len__(self) -> int:
         return self.meta.vectors
 
-    def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, Ints]:
+    def search(self, queries: FloatArray, k: int) -> tuple[FloatArray, IntArray]:
         """Inner products and positions of the ``k`` nearest, fewer where the index holds fewer; ties by position."""
         k = min(k, self.meta.vectors)
         if k == 0 or not len(queries):
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         nprobe = self.meta.nprobe
-        if self._on_gpu is not None and max(k, nprobe) <= GPU_MOST:
+        if self._on_gpu is not None and max(k, nprobe) <= MAX_GPU_NEIGHBOURS:
             with self._one_at_a_time:
-                scores, positions = search(self._on_gpu, queries, k, nprobe)
+                scores, positions = search_index(self._on_gpu, queries, k, nprobe)
         else:
-            scores, positions = search(self._index, queries, k, nprobe)
+            scores, positions = search_index(self._index, queries, k, nprobe)
         lacking = np.flatnonzero((positions < 0).any(axis=1))
         while nprobe and len(lacking):  # the lists searched hold fewer than k: search more of them
             nprobe *= 4
-            scores[lacking], positions[lacking] = search(self._index, queries[lacking], k, nprobe)
+            scores[lacking], positions[lacking] = search_index(self._index, queries[lacking], k, nprobe)
             lacking = lacking[(positions[lacking] < 0).any(axis=1)]
         order = np.lexsort((positions, -scores))
         return np.take_along_axis(scores, order, 1), np.take_along_axis(positions, order, 1)
 
 
-def search(index: Any, queries: FloatArray, k: int, nprobe: int) -> tuple[FloatArray, Ints]:
+def search_index(index: Any, queries: FloatArray, k: int, nprobe: int) -> tuple[FloatArray, IntArray]:
     """As FAISS finds them, −1 where so many lists hold fewer than ``k``."""
     parameters = faiss().SearchParametersIVF(nprobe=nprobe) if nprobe else None
     scores, positions = index.search(queries, k, params=parameters)

@@ -77,7 +77,7 @@ def two_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("on_ray", "two_workers")
 def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """One worker has room for all that is asked, so that blocks wait for one another."""
-    monkeypatch.setattr(embedding, "TOGETHER", 8)
+    monkeypatch.setattr(embedding, "CHUNKS_PER_CALL", 8)
     monkeypatch.setenv(STEP_VARIABLE, "a_step")
     monkeypatch.setattr(resources, "_stated", lambda needs: {"num_cpus": 1})
     settings = profiles.load().encoder
@@ -94,6 +94,7 @@ def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch
     nothing = pl.DataFrame(schema={"chunk_id": pl.String, "vector": pl.List(pl.Float32), "input_hash": pl.String})
     encode = partial(corpus_building._vectors, settings, False)
     alone, together = (
-        embed(chunks, nothing, model, model_key(model), encode=encode, over=over)[0] for over in (map, block_mapper())
+        embed(chunks, nothing, model, model_key(model), encode=encode, map_blocks=over)[0]
+        for over in (map, block_mapper())
     )
     assert len(alone) == 60 and alone.equals(together)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
-from evidence_assets.explorer.export import card
+from evidence_assets.explorer.export import evidence_card
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
@@ -56,7 +56,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def test_all_that_belongs_to_the_prediction_is_on_the_card(lake: Lake) -> None:
     with connect(lake.root) as connection:
-        page = Page(card(connection, "p-s-1"))
+        page = Page(evidence_card(connection, "p-s-1"))
     for said in ("Which?", "chosen", "gold", "Bees do.", "Cats do not.", "Bees buzz.", "Cats purr.", "Title", "near"):
         assert said in page.text or said == "Title", said
     assert "Of another question." not in page.text
@@ -69,7 +69,7 @@ def test_all_that_belongs_to_the_prediction_is_on_the_card(lake: Lake) -> None:
 
 def test_no_text_of_documents_or_models_becomes_markup(lake: Lake) -> None:
     with connect(lake.root) as connection:
-        raw = card(connection, "p-s-1")
+        raw = evidence_card(connection, "p-s-1")
     page = Page(raw)
     names = {name for name, _ in page.tags}
     assert not names & {"script", "img", "iframe", "object", "form", "link"}

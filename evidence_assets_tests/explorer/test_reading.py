@@ -123,4 +123,4 @@ def test_an_answer_without_options_names_all_that_its_reading_leads_to(
     status: str, answer: str, others: list[str], said: str
 ) -> None:
     row = prediction(1, answer=answer, status=status, supported_answers=[answer, *others])
-    assert AnswerView(AnswerRows(row, None, [], [], [], None), []).says == said
+    assert AnswerView(AnswerRows(row, None, [], [], [], None), []).answer_text == said

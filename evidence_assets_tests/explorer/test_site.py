@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.drawing import grid_of, path_picture
-from evidence_assets.explorer.export import export
-from evidence_assets.explorer.open_lake import OpenLake
+from evidence_assets.explorer.drawing import build_grid, draw_path
+from evidence_assets.explorer.export import export_pages
+from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.paths import WalkedEdge
 from evidence_assets.explorer.site import POLICY, Site, application, listen
 from evidence_assets.lake.errors import BadInput
@@ -228,13 +228,13 @@ def test_short_answers_are_right_as_scores_count_them(lake: Lake) -> None:
     asked = question(9, "short", task="kgqa", options=[], gold="aspirin")
     lake.write("questions/graph", "short|0", {"questions": [asked]})
     lake.write("predictions/graph/g", "short|0", {"predictions": [prediction(9, "The Aspirin.", "short", "g")]})
-    [row] = OpenLake(lake.root).answers("SELECT is_right FROM answers WHERE benchmark = 'short'")
+    [row] = LakeReader(lake.root).answers("SELECT is_right FROM answers WHERE benchmark = 'short'")
     assert row["is_right"] is True
 
 
 def test_pages_are_written_as_files_that_lead_to_one_another(lake: Lake, tmp_path: Path) -> None:
-    done = export(lake.root, tmp_path / "site")
-    assert done.pages > 8 and not done.left_out
+    done = export_pages(lake.root, tmp_path / "site")
+    assert done.pages > 8 and not done.skipped
     written = {str(p.relative_to(tmp_path / "site")) for p in (tmp_path / "site").rglob("*") if p.is_file()}
     assert {"index.html", "static/explorer.css", "question/q1.html"} <= written
     for name in written:
@@ -247,7 +247,7 @@ def test_pages_are_written_as_files_that_lead_to_one_another(lake: Lake, tmp_pat
                 path = (tmp_path / "site" / name).parent / urlsplit(unescape(to)).path
                 assert path.resolve().is_relative_to(tmp_path / "site") and path.exists(), (name, to)
     with pytest.raises(BadInput, match="is not empty"):
-        export(lake.root, tmp_path / "site")
+        export_pages(lake.root, tmp_path / "site")
 
 
 @pytest.mark.slow
@@ -279,7 +279,7 @@ def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
         WalkedEdge("1", "gout", "may treat", "allopurinol", False, (), ()),
         WalkedEdge("2", "gout", "causes", "pain", True, (), ()),
     ]
-    drawn = path_picture(walk, {"nodes": [{"name": "gout", "relevance": 0.5}], "attention": {"1": [0.1, 0.2]}})
+    drawn = draw_path(walk, {"nodes": [{"name": "gout", "relevance": 0.5}], "attention": {"1": [0.1, 0.2]}})
     assert [node["name"] for node in drawn["nodes"]] == ["allopurinol", "gout", "pain"] and drawn["nodes"][1][
         "score"
     ] == "0.50"
@@ -293,8 +293,8 @@ def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
         "n_rows": 1,
         "cells": [{"row": 0, "column": 1, "text": "5"}],
     }
-    grid = grid_of(table, [{"locator": "r1c1", "evidence_id": "e"}], {"e"})
-    assert (grid.kept, grid.dropped) == (["b"], ["a"]) and grid.rows[1][1].state == "used"
+    grid = build_grid(table, [{"locator": "r1c1", "evidence_id": "e"}], {"e"})
+    assert (grid.evidence_columns, grid.other_columns) == (["b"], ["a"]) and grid.rows[1][1].state == "used"
 
 
 def test_cells_columns_and_captions_have_pages_of_their_own(lake: Lake) -> None:
@@ -305,7 +305,7 @@ def test_cells_columns_and_captions_have_pages_of_their_own(lake: Lake) -> None:
         for n, (place, kind) in enumerate(kinds.items(), 1)
     ]
     lake.write("evidence/table/s", "quiz|1", {"evidence": rows, "lineage_edges": []})
-    site = Site(OpenLake(lake.root))
+    site = Site(LakeReader(lake.root))
     for place in kinds:
         page = site.reply(f"{table}:{place}", {})
         assert page.status == 200 and "question/q2" in page.html, place

@@ -42,7 +42,7 @@ def test_only_changed_texts_are_encoded_again() -> None:
 
 
 def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(graph_passages, "TEXTS_AT_ONCE", 3)
+    monkeypatch.setattr(graph_passages, "TEXTS_PER_BLOCK", 3)
     monkeypatch.setattr(evidence_assets.lake.blocks, "BLOCK_SECONDS", 0.0)
     step = StageContext(
         Lake.create(tmp_path, question_shards=1, corpus_shards=1), "kg_passages", "knowledge/base/passages"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.retrieval import bm25
-from evidence_assets.retrieval.bm25 import TermIndex, TermIndexWriter, idf_of, scores_among
+from evidence_assets.retrieval.bm25 import TermIndex, TermIndexWriter, inverse_document_frequency, score_texts
 from evidence_assets_tests.retrieval import plain_bm25
 
 Texts = list[list[str]]
@@ -35,10 +35,10 @@ def test_an_index_on_disk_weighs_and_ranks_as_the_formula_says(
     tmp_path_factory: pytest.TempPathFactory, texts: Texts, query: list[str], at_once: int, block: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bm25, "AT_ONCE", block)
+        patch.setattr(bm25, "TEXTS_PER_BLOCK", block)
         made = index_of(tmp_path_factory.mktemp("i"), texts, at_once)
     assert (len(made), made.tokens) == (len(texts), sum(map(len, texts)))
-    assert made.holding(query).tolist() == [sum(token in text for text in texts) for token in query]
+    assert made.document_frequencies(query).tolist() == [sum(token in text for text in texts) for token in query]
     if not made.tokens:
         assert made.top_k(query, 3)[0].tolist() == []
         return
@@ -46,11 +46,13 @@ def test_an_index_on_disk_weighs_and_ranks_as_the_formula_says(
         assert made.token_weights(text) == pytest.approx(plain_bm25.token_weights(text, texts), abs=1e-12)
     rarity = [plain_bm25.idf(token, texts) for token in query]
     summed = [idf * plain_bm25.total(token, texts) for idf, token in zip(rarity, query, strict=True)]
-    assert made.values(query, "corpus") == pytest.approx(summed, abs=1e-12)
-    assert made.token_weights(query, "corpus").tolist() == made.values(query, "corpus").tolist()
-    assert made.values(query, "idf") == pytest.approx([plain_bm25.idf(t, texts, "plus_one") for t in query], abs=1e-12)
+    assert made.corpus_weights(query, "corpus") == pytest.approx(summed, abs=1e-12)
+    assert made.token_weights(query, "corpus").tolist() == made.corpus_weights(query, "corpus").tolist()
+    assert made.corpus_weights(query, "idf") == pytest.approx(
+        [plain_bm25.idf(t, texts, "plus_one") for t in query], abs=1e-12
+    )
     expected = np.array(plain_bm25.scores(query, texts))
-    np.testing.assert_allclose(scores_among(texts, [query])[0], expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(score_texts(texts, [query])[0], expected, rtol=1e-5, atol=1e-6)
     for k in (3, len(texts) + 1):
         positions, scores = made.top_k(query, k)
         assert len(set(positions.tolist())) == len(positions) == min(k, (expected > 0).sum())
@@ -66,9 +68,9 @@ def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
 
 
 def test_printed_idf_is_clipped_where_it_would_be_negative() -> None:
-    assert idf_of(3, 3, "printed") == 0.0
-    assert idf_of(3, 1, "printed") == pytest.approx(np.log(2.5 / 1.5))
-    assert idf_of(3, 3, "plus_one") == pytest.approx(np.log(1 + 0.5 / 3.5))
+    assert inverse_document_frequency(3, 3, "printed") == 0.0
+    assert inverse_document_frequency(3, 1, "printed") == pytest.approx(np.log(2.5 / 1.5))
+    assert inverse_document_frequency(3, 3, "plus_one") == pytest.approx(np.log(1 + 0.5 / 3.5))
 
 
 def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
@@ -84,7 +86,7 @@ def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_without_postings_it_says_how_rare_terms_are_and_finds_nothing(tmp_path: Path) -> None:
     made = index_of(tmp_path, [["a", "b"], ["a"]], postings=False)
-    assert made.holding(["a", "b", "c"]).tolist() == [2, 1, 0]
+    assert made.document_frequencies(["a", "b", "c"]).tolist() == [2, 1, 0]
     with pytest.raises(ValueError, match="keeps no postings"):
         made.top_k(["a"], 1)
 

@@ -15,7 +15,7 @@ from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.lineage import edge
 from evidence_assets.lake.rows import build_table
 from evidence_assets.lake.store import Lake
-from evidence_assets.retrieval.corpus import chunk_texts, chunks_version, open_corpus
+from evidence_assets.retrieval.corpus import chunks_version, open_corpus, read_chunk_texts
 from evidence_assets_tests.lake_rows import chunk
 
 SHARDS = {"0": ["d", "b"], "2": ["c"], "10": ["a", "e"]}
@@ -48,7 +48,7 @@ def lake(tmp_path: Path) -> Lake:
 def test_chunks_are_counted_shard_by_shard_and_by_their_ids_within(lake: Lake) -> None:
     corpus = open_corpus(lake, "c")
     assert corpus.ids(range(len(corpus))) == ["b", "d", "c", "a", "e"]
-    assert [text for block in chunk_texts(lake, "c") for text in block] == corpus.texts(range(5))
+    assert [text for block in read_chunk_texts(lake, "c") for text in block] == corpus.texts(range(5))
     scores, positions = corpus.index.search(corpus.vectors.astype(np.float32), 1)
     assert positions[:, 0].tolist() == [0, 1, 2, 3, 4] and scores[:, 0] == pytest.approx(1, abs=1e-2)
 

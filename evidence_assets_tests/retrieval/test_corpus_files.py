@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval import corpus_files
-from evidence_assets.retrieval.corpus_files import SCHEMA, CorpusFiles, Shard, keys_of, write_corpus_files
+from evidence_assets.retrieval.corpus_files import SCHEMA, CorpusFiles, Shard, hash_texts, write_corpus_files
 
 Row = dict[str, object]
 
@@ -47,7 +47,7 @@ def test_chunks_lie_shard_by_shard_and_are_found_by_position_and_by_id(
     folder, known = tmp_path_factory.mktemp("corpus"), set[str]()
     parts = [sorted({i for i in part if not (i in known or known.add(i))}) for part in shards]  # type: ignore[func-returns-value]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(corpus_files, "BATCH", 4)
+        patch.setattr(corpus_files, "CHUNKS_PER_BATCH", 4)
         expected = [i for part in parts for i in part]
         assert write_corpus_files(folder, (shard(part) for part in parts)) == len(expected)
         corpus = CorpusFiles(folder)
@@ -70,9 +70,9 @@ def test_words_of_texts_and_of_titles_are_indexed(tmp_path: Path) -> None:
     write_corpus_files(tmp_path, [shard(["a", "b"]), shard(["c"])])
     corpus = CorpusFiles(tmp_path)
     assert corpus.word_index().top_k(["b"], 3)[0].tolist() == [1]
-    assert corpus.word_index().holding(["text", "t"]).tolist() == [3, 0]
-    assert corpus.word_index(titles=True).holding(["text", "t"]).tolist() == [3, 2]
-    assert corpus.text_keys([2, 0]).tolist() == keys_of(["Text of c. And more.", "Text of a. And more."]).tolist()
+    assert corpus.word_index().document_frequencies(["text", "t"]).tolist() == [3, 0]
+    assert corpus.word_index(titles=True).document_frequencies(["text", "t"]).tolist() == [3, 2]
+    assert corpus.text_keys([2, 0]).tolist() == hash_texts(["Text of c. And more.", "Text of a. And more."]).tolist()
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ NOTHING = pl.DataFrame(schema={"chunk_id": pl.String, "vector": pl.List(pl.Float
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "TOGETHER", 8)
+    monkeypatch.setattr(embedding, "CHUNKS_PER_CALL", 8)
 
 
 def made(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from evidence_assets.retrieval.maxsim import maxsim_texts, nearest_tokens
+from evidence_assets.retrieval.maxsim import maxsim_scores, nearest_tokens
 from evidence_assets.transport import TokenPool
 
 RNG = np.random.default_rng(0)
@@ -25,14 +25,14 @@ def test_maxsim_equals_a_plain_loop() -> None:
             norms = np.linalg.norm(text, axis=1) * np.linalg.norm(q)
             best.append(max((text @ q) / np.where(norms > 0, norms, 1)))
         expected.append(np.dot(weights, best) / weights.sum())
-    assert maxsim_texts(query, pool, weights) == pytest.approx(expected, abs=1e-6)
-    assert maxsim_texts(query, pool, np.zeros(4)) == pytest.approx(maxsim_texts(query, pool), abs=1e-12)
-    assert len(maxsim_texts(query, TokenPool(np.empty((0, 8)), [0], []))) == 0
+    assert maxsim_scores(query, pool, weights) == pytest.approx(expected, abs=1e-6)
+    assert maxsim_scores(query, pool, np.zeros(4)) == pytest.approx(maxsim_scores(query, pool), abs=1e-12)
+    assert len(maxsim_scores(query, TokenPool(np.empty((0, 8)), [0], []))) == 0
     assert nearest_tokens(query, pool).dtype == np.float32
     with pytest.raises(ValueError, match="cannot be compared"):
-        maxsim_texts(query[:, :3], pool)
+        maxsim_scores(query[:, :3], pool)
     with pytest.raises(ValueError, match="not negative"):
-        maxsim_texts(query, pool, [-1, 1, 1, 1])
+        maxsim_scores(query, pool, [-1, 1, 1, 1])
 
 
 def test_the_same_bytes_on_any_number_of_threads() -> None:

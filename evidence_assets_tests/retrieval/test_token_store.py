@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.retrieval import token_cache, token_store
-from evidence_assets.retrieval.bm25 import term_keys
-from evidence_assets.retrieval.corpus_files import keys_of
+from evidence_assets.retrieval.bm25 import hash_terms
+from evidence_assets.retrieval.corpus_files import hash_texts
 from evidence_assets.retrieval.maxsim import nearest_tokens
-from evidence_assets.retrieval.token_cache import KeptTexts, TokenCache
-from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build, source_version
+from evidence_assets.retrieval.token_cache import CachedTexts, TokenCache
+from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build_store, source_version
 from evidence_assets.transport import TokenPool, find_nearest_texts, get_ground_cost
 from evidence_assets_tests.retrieval import plain_bm25
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
@@ -37,12 +37,12 @@ MODEL = "pieces@1"
 
 
 def made(folder: Path, encoder: PieceEncoder, texts: Sequence[str] = TEXTS, *, vectors: bool = True) -> TokenStore:
-    build(folder / "store", [texts], encoder, MODEL, "chunks", vectors=vectors)
+    build_store(folder / "store", [texts], encoder, MODEL, "chunks", vectors=vectors)
     return TokenStore(folder / "store", expected=source_version("chunks", MODEL), cache=folder / "cache")
 
 
-def kept(cache: TokenCache, texts: Sequence[str]) -> KeptTexts:
-    return cache.keep(keys_of(texts), lambda asked: [texts[i] for i in asked.tolist()])
+def kept(cache: TokenCache, texts: Sequence[str]) -> CachedTexts:
+    return cache.get(hash_texts(texts), lambda asked: [texts[i] for i in asked.tolist()])
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -61,9 +61,9 @@ def test_every_row_is_the_token_that_its_span_says(tmp_path: Path, vectors: bool
         own = found.tokens(i)
         if not text.strip():
             assert own.vectors.shape == (1, encoder.dimensions) and not own.vectors.any()
-            assert own.terms.tolist() == term_keys([""]).tolist()
+            assert own.terms.tolist() == hash_terms([""]).tolist()
             continue
-        assert own.terms.tolist() == term_keys(tokens.tokens).tolist()
+        assert own.terms.tolist() == hash_terms(tokens.tokens).tolist()
         assert own.counts.tolist() == [Counter(tokens.tokens)[token] for token in tokens.tokens]
         assert (own.spans.tolist(), own.words.tolist()) == (tokens.offsets.tolist(), tokens.words.tolist())
         np.testing.assert_array_equal(own.vectors, tokens.vectors.astype(np.float16))
@@ -77,8 +77,11 @@ def test_statistics_and_weights_are_those_of_bm25_over_pieces_and_words(tmp_path
     words = [re.findall(r"\w+|[^\w\s]", text.lower()) for text in TEXTS]
     for index, texts in ((store.pieces, pieces), (store.forms, words)):
         known = sorted({token for text in texts for token in text})
-        assert index.holding([*known, "unknown"]).tolist() == [*(sum(t in x for x in texts) for t in known), 0]
-    weighed = TokenTexts.each(kept(store.tokens(encoder), TEXTS), store.pieces, "text", encoder.dimensions)
+        assert index.document_frequencies([*known, "unknown"]).tolist() == [
+            *(sum(t in x for x in texts) for t in known),
+            0,
+        ]
+    weighed = TokenTexts.from_cached(kept(store.tokens(encoder), TEXTS), store.pieces, "text", encoder.dimensions)
     expected = [w for i in (3, 0) for w in plain_bm25.token_weights(pieces[i], pieces)]
     assert weighed.select([3, 0]).weights == pytest.approx(expected, abs=1e-12)
 
@@ -88,11 +91,11 @@ def test_what_is_kept_is_not_encoded_again_and_the_bytes_are_those_of_a_fresh_bu
     made(tmp_path, encoder)
     encoder.asked.clear()
     texts = [TEXTS[3], "A new chunk.", TEXTS[0], TEXTS[2]]
-    _, reused = build(tmp_path / "store", [texts[:1], texts[1:]], encoder, MODEL, "other")
+    _, reused = build_store(tmp_path / "store", [texts[:1], texts[1:]], encoder, MODEL, "other")
     assert reused == 3 and encoder.asked == ["A new chunk."]
-    build(tmp_path / "fresh", [texts], encoder, MODEL, "other")
+    build_store(tmp_path / "fresh", [texts], encoder, MODEL, "other")
     assert files(tmp_path / "store") == files(tmp_path / "fresh")
-    assert build(tmp_path / "store", [texts], encoder, "pieces@2", "other")[1] == 0
+    assert build_store(tmp_path / "store", [texts], encoder, "pieces@2", "other")[1] == 0
 
 
 def test_a_store_of_other_chunks_or_another_encoder_is_refused(tmp_path: Path) -> None:
@@ -120,10 +123,10 @@ def test_what_cannot_be_stored_is_refused_and_the_old_store_stays(tmp_path: Path
     made(tmp_path, PieceEncoder())
     before = files(tmp_path / "store")
     with pytest.raises(BadInput, match="pieces@1 gives a number that float16 cannot hold"):
-        build(tmp_path / "store", [["unseen words"]], Loud(), MODEL, "other")
+        build_store(tmp_path / "store", [["unseen words"]], Loud(), MODEL, "other")
     silent: Any = object()
     with pytest.raises(AttributeError):
-        build(tmp_path / "store", [["unseen words"]], silent, MODEL, "other")
+        build_store(tmp_path / "store", [["unseen words"]], silent, MODEL, "other")
     assert files(tmp_path / "store") == before
 
 
@@ -131,10 +134,14 @@ def test_what_cannot_be_stored_is_refused_and_the_old_store_stays(tmp_path: Path
 
 
 def cache_at(
-    folder: Path, encoder: PieceEncoder, limit: int = 1 << 30, model: str = MODEL, whole: Sequence[Path] = ()
+    folder: Path,
+    encoder: PieceEncoder,
+    max_bytes: int = 1 << 30,
+    model: str = MODEL,
+    asset_folders: Sequence[Path] = (),
 ) -> TokenCache:
     folder.mkdir(exist_ok=True)
-    return TokenCache(folder, encoder, model, within=folder, limit=limit, whole=whole)
+    return TokenCache(folder, encoder, model, bounded_folder=folder, max_bytes=max_bytes, asset_folders=asset_folders)
 
 
 @settings(max_examples=20, deadline=None)
@@ -144,7 +151,7 @@ def test_whatever_is_asked_in_whatever_order_each_text_is_encoded_once(
 ) -> None:
     folder, encoder, other = tmp_path_factory.mktemp("c"), PieceEncoder(), PieceEncoder()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_cache, "SEGMENT_TEXTS", data.draw(st.integers(1, 3)))
+        patch.setattr(token_cache, "MAX_SEGMENT_TEXTS", data.draw(st.integers(1, 3)))
         caches = [cache_at(folder, encoder), cache_at(folder, encoder)]  # as two processes
         for texts in asked:
             found = kept(caches[data.draw(st.integers(0, 1))], texts)
@@ -158,20 +165,20 @@ def test_whatever_is_asked_in_whatever_order_each_text_is_encoded_once(
 def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     size = sum(p.stat().st_size for p in [*_filled(cache_at(tmp_path / "one", encoder), ["Bees fly."])])
-    cache = cache_at(tmp_path / "bounded", encoder, limit=3 * size)
+    cache = cache_at(tmp_path / "bounded", encoder, max_bytes=3 * size)
     for number, text in enumerate(("a", "b", "c")):
         for path in _filled(cache, [text]):
             os.utime(path, (number, number))
     held = kept(cache, ["a"])  # used now, so that the oldest is another
     kept(cache, ["d"])
     encoder.asked.clear()
-    again = cache_at(tmp_path / "bounded", encoder, limit=3 * size)
+    again = cache_at(tmp_path / "bounded", encoder, max_bytes=3 * size)
     kept(again, ["a", "c", "d"])
     assert encoder.asked == []
     kept(again, ["b"])
     assert encoder.asked == ["b"]
     assert sum(p.stat().st_size for p in (tmp_path / "bounded").glob("*.arrow")) <= 3 * size
-    none = cache_at(tmp_path / "bounded", encoder, limit=0)
+    none = cache_at(tmp_path / "bounded", encoder, max_bytes=0)
     more = kept(none, ["a", "e"])
     assert not list((tmp_path / "bounded").glob("*.arrow")), "nothing may stay, and what was asked for is there"
     for found, place, text in ((held, 0, "a"), (more, 0, "a"), (more, 1, "e")):
@@ -179,7 +186,7 @@ def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path) ->
 
 
 def _filled(cache: TokenCache, texts: Sequence[str]) -> list[Path]:
-    return [segment.path for segment in kept(cache, texts).segments if set(keys_of(texts)) & set(segment.keys)]
+    return [segment.path for segment in kept(cache, texts).segments if set(hash_texts(texts)) & set(segment.keys)]
 
 
 def test_a_segment_that_is_cut_or_of_another_encoder_is_named(tmp_path: Path) -> None:
@@ -199,9 +206,9 @@ import random, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from evidence_assets_tests.retrieval.test_token_store import *
-token_cache.SEGMENT_TEXTS = 7
+token_cache.MAX_SEGMENT_TEXTS = 7
 encoder = PieceEncoder()
-cache = cache_at(Path(sys.argv[1]), encoder, limit=int(sys.argv[3]))
+cache = cache_at(Path(sys.argv[1]), encoder, max_bytes=int(sys.argv[3]))
 print("ready", flush=True)
 sys.stdin.readline()
 rng = random.Random(int(sys.argv[4]))
@@ -252,13 +259,13 @@ def test_the_exact_best_of_tiles_are_those_of_the_whole(
     names = "abcdefghijklmnopqrstuvwxyz"
     texts = [" ".join(rng.choice(list(names), rng.integers(1, 9))) for _ in range(30)]
     store = made(tmp_path_factory.mktemp("s"), encoder, texts)
-    each = TokenTexts.each(kept(store.tokens(encoder), texts), store.pieces, "idf", encoder.dimensions)
+    each = TokenTexts.from_cached(kept(store.tokens(encoder), texts), store.pieces, "idf", encoder.dimensions)
     whole = each.select(range(len(texts)))
     vectors = [tokens.vectors for tokens in encoder.encode_tokens(texts[:2])]
     asked = [get_ground_cost(cost).measure(own, np.ones(len(own))) for own in vectors]
     expected = find_nearest_texts(asked, whole, k, cost)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_store, "TILE", tile)
+        patch.setattr(token_store, "TOKENS_PER_TILE", tile)
         tiles = list(each.tiles())
         found = find_nearest_texts(asked, each, k, cost)
         nearest = nearest_tokens(vectors[0], each)
@@ -274,7 +281,7 @@ def test_the_exact_best_of_tiles_are_those_of_the_whole(
 def test_texts_may_be_made_of_several_kept_ones(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     store = made(tmp_path, encoder)
-    found = kept(store.tokens(encoder), TEXTS).joined(kept(store.tokens(encoder), ["Title"]))
+    found = kept(store.tokens(encoder), TEXTS).concatenate(kept(store.tokens(encoder), ["Title"]))
     both = TokenTexts(found, store.pieces, "text", encoder.dimensions, np.array([5, 0, 3]), np.array([0, 2, 3]))
     pool = both.select([0, 1])
     assert isinstance(pool, TokenPool) and len(both) == 2

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
-from evidence_assets.retrieval.index_building import FLAT_UP_TO, code_sizes, finished_bytes, kind_for
-from evidence_assets.retrieval.vector_index import VectorIndex, gpu_copy
+from evidence_assets.retrieval.index_building import MAX_FLAT_VECTORS, choose_kind, code_sizes, index_bytes
+from evidence_assets.retrieval.vector_index import VectorIndex, copy_to_gpu
 from evidence_assets_tests.retrieval.written import build_index
 
 
@@ -38,14 +38,14 @@ def shared(found: np.ndarray, wanted: np.ndarray) -> float:
 
 @given(st.integers(1, 50_000_000), st.sampled_from([64, 384, 1024]), st.integers(10**7, 10**11))
 def test_the_most_exact_kind_that_fits_is_taken(n: int, d: int, memory: int) -> None:
-    fitting = [code for code in code_sizes(d) if finished_bytes(n, d, code) <= memory]
-    if n <= FLAT_UP_TO and 2 * n * d <= memory:
-        assert kind_for(n, d, memory) == "flat"
+    fitting = [code for code in code_sizes(d) if index_bytes(n, d, code) <= memory]
+    if n <= MAX_FLAT_VECTORS and 2 * n * d <= memory:
+        assert choose_kind(n, d, memory) == "flat"
     elif fitting:
-        assert kind_for(n, d, memory).endswith("," + fitting[0])
+        assert choose_kind(n, d, memory).endswith("," + fitting[0])
     else:
         with pytest.raises(BadInput, match=r"state more under index\.memory"):
-            kind_for(n, d, memory)
+            choose_kind(n, d, memory)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,10 @@ def test_the_most_exact_kind_that_fits_is_taken(n: int, d: int, memory: int) -> 
 )
 def test_the_stated_recall_and_size_are_the_real_ones(tmp_path: Path, code: str, least: float) -> None:
     vectors = unit(12_000)
-    memory = finished_bytes(12_000, 32, code)
-    meta = build_index(tmp_path / "index", vectors, built_from="v1", model_id="m", kind="ivf", memory=memory, at=400)
+    memory = index_bytes(12_000, 32, code)
+    meta = build_index(
+        tmp_path / "index", vectors, built_from="v1", model_id="m", kind="ivf", memory=memory, neighbours=400
+    )
     assert meta.kind.endswith("," + code) and list(meta.recall) == ["10", "100", "400"]
     assert meta.bytes == (tmp_path / "index" / "index.faiss").stat().st_size
     assert meta.bytes == pytest.approx(memory, rel=0.05)
@@ -79,7 +81,7 @@ def test_a_flat_index_is_exact_and_needs_no_recall(tmp_path: Path) -> None:
 
 def test_all_are_found_where_all_are_asked_for(tmp_path: Path) -> None:
     vectors = unit(9_000)
-    meta = build_index(tmp_path / "index", vectors, built_from="v", model_id="m", kind="ivf", at=5)
+    meta = build_index(tmp_path / "index", vectors, built_from="v", model_id="m", kind="ivf", neighbours=5)
     assert 0 < meta.nprobe < 64
     _, positions = VectorIndex(tmp_path / "index", expected="v").search(unit(3, seed=1), 9_000)
     assert (np.sort(positions, axis=1) == np.arange(9_000)).all()
@@ -139,7 +141,7 @@ def test_the_peak_is_less_than_one_and_a_half_finished_indexes(tmp_path: Path) -
 
 
 class OneGpu:
-    """As much of FAISS's GPU build as `gpu_copy` calls."""
+    """As much of FAISS's GPU build as `copy_to_gpu` calls."""
 
     def __init__(self, refuses: str = "") -> None:
         self.refuses = refuses
@@ -160,10 +162,10 @@ class OneGpu:
 
 
 def test_an_inverted_file_is_copied_to_a_gpu_with_half_precision_tables() -> None:
-    assert gpu_copy(OneGpu(), "index", "ivf64,pq64") == ("index", True)
-    assert gpu_copy(OneGpu(), "index", "flat") is None and gpu_copy(object(), "index", "ivf64,pq64") is None
+    assert copy_to_gpu(OneGpu(), "index", "ivf64,pq64") == ("index", True)
+    assert copy_to_gpu(OneGpu(), "index", "flat") is None and copy_to_gpu(object(), "index", "ivf64,pq64") is None
 
 
 def test_an_index_that_a_gpu_refuses_stays_on_the_cpu_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
-    assert gpu_copy(OneGpu("out of memory"), "index", "ivf64,pq64") is None
+    assert copy_to_gpu(OneGpu("out of memory"), "index", "ivf64,pq64") is None
     assert "searched on the CPU: out of memory" in caplog.text

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.retrieval import index_building
-from evidence_assets.retrieval.corpus import OpenCorpus
+from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.retrieval.corpus_files import SCHEMA, Shard, write_corpus_files
 from evidence_assets.retrieval.vector_index import IndexMeta
 from evidence_assets.text.sentences import sentence_spans
@@ -22,7 +22,7 @@ def build_index(folder: Path, vectors: npt.NDArray[np.floating[Any]], **stated: 
     """The index of these vectors in ``folder``, replacing what is there."""
     with replacing_folder(folder) as temporary:
         np.save(temporary / "vectors.npy", vectors.astype(np.float16))
-        return index_building.write(temporary, **stated)
+        return index_building.write_index(temporary, **stated)
 
 
 def written_corpus(
@@ -31,7 +31,7 @@ def written_corpus(
     texts: Sequence[str],
     titles: Sequence[str] = (),
     vectors: npt.NDArray[np.float32] | None = None,
-) -> OpenCorpus:
+) -> IndexedCorpus:
     """The texts under their ids, in this order, with these vectors."""
     rows = [
         {
@@ -48,5 +48,5 @@ def written_corpus(
     folder.mkdir(parents=True, exist_ok=True)
     batches = [pa.RecordBatch.from_pylist(rows, SCHEMA)] if rows else []
     write_corpus_files(folder, [Shard(batches, [vectors])])
-    index_building.write(folder, built_from="v", model_id="m")
-    return OpenCorpus(folder, "made", "v")
+    index_building.write_index(folder, built_from="v", model_id="m")
+    return IndexedCorpus(folder, "made", "v")

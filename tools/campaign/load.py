@@ -35,7 +35,7 @@ QUERIES = (
 def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     """What a reader may ask, as text that must never change."""
     from evidence_assets.explorer.answer_view import view_answer
-    from evidence_assets.explorer.export import card
+    from evidence_assets.explorer.export import evidence_card
     from evidence_assets.lake.catalogue import connect, run_read_only_query
     from evidence_assets.lake.lineage import impact, trace
 
@@ -61,7 +61,7 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
     found: dict[str, Callable[[], str]] = {f"query {n}": lambda q=q: query(q) for n, q in enumerate(QUERIES)}  # type: ignore[misc]
     found |= {f"trace {i}": lambda i=i: walk(trace, i) for i in ids}  # type: ignore[misc]
     found |= {f"impact {i}": lambda i=i: walk(impact, i) for i in chunks}  # type: ignore[misc]
-    found |= {f"card {i}": lambda i=i: page(card, i) for i in ids}  # type: ignore[misc]
+    found |= {f"card {i}": lambda i=i: page(evidence_card, i) for i in ids}  # type: ignore[misc]
     return found | {f"reading {i}": lambda i=i: page(text, i) for i in ids}  # type: ignore[misc]
 
 

@@ -25,8 +25,8 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, key_for_model
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.registry import get_encoder, model_key
-from evidence_assets.retrieval.bm25 import words
-from evidence_assets.retrieval.corpus import OpenCorpus, index_key, open_corpus
+from evidence_assets.retrieval.bm25 import lowercase_words
+from evidence_assets.retrieval.corpus import IndexedCorpus, index_key, open_corpus
 
 SourceKind = Literal[
     "corpus",
@@ -165,13 +165,13 @@ class ExternallyLinkedSelector:
 # Chunks -------------------------------------------------------------------------------------------------------------
 
 
-def open_benchmark_corpus(context: StageContext) -> OpenCorpus:
+def open_benchmark_corpus(context: StageContext) -> IndexedCorpus:
     """The chunks of the corpus that the partition's benchmark is answered from."""
     return open_corpus(context.lake, context.benchmark.corpus, context.encoder)
 
 
 def chunk_evidence(
-    chunks: OpenCorpus, label: str, positions: Sequence[int], scores: Sequence[float]
+    chunks: IndexedCorpus, label: str, positions: Sequence[int], scores: Sequence[float]
 ) -> list[SelectedEvidence]:
     """Chunks as evidence, in this order."""
     return [
@@ -183,7 +183,7 @@ def chunk_evidence(
 class Bm25Chunks:
     """The ``k`` chunks with the highest BM25 score against question and option; ``titles`` also counts title words."""
 
-    def __init__(self, chunks: OpenCorpus, k: int, version: str, *, titles: bool = False) -> None:
+    def __init__(self, chunks: IndexedCorpus, k: int, version: str, *, titles: bool = False) -> None:
         self._chunks, self._k, self._index = chunks, k, chunks.word_index(titles=titles)
         self.version = content_id("bm25", version, k, chunks.version, *(["titles"] if titles else []))
 
@@ -191,6 +191,6 @@ class Bm25Chunks:
         for question in questions:
             picks = []
             for label, option in question.hypotheses:
-                positions, scores = self._index.top_k(words(question.query(option)), self._k)
+                positions, scores = self._index.top_k(lowercase_words(question.query(option)), self._k)
                 picks += chunk_evidence(self._chunks, label, positions.tolist(), scores.tolist())
             yield picks

@@ -10,12 +10,12 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-HERE = Path(__file__).parent.parent
-STATIC = HERE / "static"
+PACKAGE = Path(__file__).parent.parent
+STATIC = PACKAGE / "static"
 PER_PAGE = 50
 
 
-class Missing(LookupError):
+class NotFound(LookupError):
     """There is nothing of this name in the lake."""
 
 
@@ -57,26 +57,26 @@ def link(*parts: str, **query: str) -> str:
     return path + (f"?{urlencode(given)}" if given else "")
 
 
-def templates(**known: Any) -> Environment:
+def template_environment(**known: Any) -> Environment:
     """The pages' templates, which escape every text; ``known`` are their variables, and how a text is wrapped."""
     made = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+        loader=FileSystemLoader(PACKAGE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"short": short, "share": share, "wrap": known.pop("wrap", None)}
+    made.filters |= {"short": shorten, "share": format_share, "wrap": known.pop("wrap", None)}
     made.globals |= {"link": link, "linked": True, "static": False, "zip": zip} | known
     return made
 
 
-def short(text: object, most: int = 160) -> str:
+def shorten(text: object, most: int = 160) -> str:
     """A text on one line, cut where it is long."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def share(value: float | None) -> str:
+def format_share(value: float | None) -> str:
     """A number between 0 and 1, or nothing."""
     return "" if value is None else f"{value:.3f}"

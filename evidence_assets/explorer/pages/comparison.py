@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from evidence_assets.experiment.scores.comparison import compare
-from evidence_assets.explorer.open_lake import Reader
+from evidence_assets.explorer.lake_reader import PageReader
 from evidence_assets.explorer.pages import PER_PAGE, Page, Pager, link
-from evidence_assets.explorer.pages.questions import choices
+from evidence_assets.explorer.pages.questions import filter_choices
 from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.errors import BadInput
 
 
-def comparison(reader: Reader, asked: Mapping[str, str]) -> Page:
+def comparison(reader: PageReader, asked: Mapping[str, str]) -> Page:
     a, b, benchmark = (asked.get(name, "") for name in ("a", "b", "benchmark"))
     values: dict[str, Any] = {
         "a": a,
         "b": b,
         "benchmark": benchmark,
-        "choices": choices(reader),
+        "choices": filter_choices(reader),
         "tests": [],
         "rows": [],
         "said": "",

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 
 from evidence_assets.experiment.ad_hoc_questions import BENCHMARK as ASKED
 from evidence_assets.explorer.answers import Row
-from evidence_assets.explorer.open_lake import Reader
+from evidence_assets.explorer.lake_reader import PageReader
 from evidence_assets.explorer.pages import Page
-from evidence_assets.explorer.scores import SCORES, difference, is_headline
+from evidence_assets.explorer.scores import SCORES_QUERY, format_difference, is_headline
 
 
-def home(reader: Reader, asked: Mapping[str, str]) -> Page:
-    rows = [row for row in reader.rows(SCORES, ["scores"]) if is_headline(row)]
+def home(reader: PageReader, asked: Mapping[str, str]) -> Page:
+    rows = [row for row in reader.rows(SCORES_QUERY, ["scores"]) if is_headline(row)]
     by_benchmark: dict[str, list[Row]] = {}
     for row in rows:
         if row["scope_kind"] == "benchmark":
-            by_benchmark.setdefault(row["scope_id"], []).append(row | {"off": difference(row)})
+            by_benchmark.setdefault(row["scope_id"], []).append(row | {"off": format_difference(row)})
     shown = {
         "scores": by_benchmark,
         "harvests": [row for row in rows if row["scope_kind"] != "benchmark"],

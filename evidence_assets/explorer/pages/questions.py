@@ -7,28 +7,28 @@ from pathlib import Path
 from typing import Any
 
 from evidence_assets.explorer.answer_view import view_answers
-from evidence_assets.explorer.answers import Row, question_answers
-from evidence_assets.explorer.open_lake import Reader
-from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager
+from evidence_assets.explorer.answers import Row, read_question_answers
+from evidence_assets.explorer.lake_reader import PageReader
+from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager
 
 FILTERS = ("benchmark", "variant", "model", "status", "right", "verdict", "differs")
 STATUSES = ("answered", "ambiguous", "insufficient", "failed")
 VERDICTS = ("verified", "absent", "misquoted")
-FOUND, MOST = 20, 2_000
+MATCHES_PER_KIND, MAX_ANSWERS = 20, 2_000
 """Lines of each kind that a search shows, and answers that can be turned over page by page; filters reach the others.
 """
 
 
-def question(reader: Reader, asked: Mapping[str, str], question_id: str) -> Page:
+def question(reader: PageReader, asked: Mapping[str, str], question_id: str) -> Page:
     """One question with the answers of all variants side by side, and their evidence."""
     judged = reader.answers(
         "SELECT file, prediction_id, is_right FROM asked LEFT JOIN answers USING (question_id) WHERE question_id = $id",
         id=question_id,
     )
     if not judged:
-        raise Missing(f"there is no question {question_id!r} in the lake")
-    partition = Path(judged[0]["file"]).relative_to(reader.opened.root / "questions")
-    row, answers = question_answers(reader.connection, question_id, Path(*partition.parts[1:]).as_posix())
+        raise NotFound(f"there is no question {question_id!r} in the lake")
+    partition = Path(judged[0]["file"]).relative_to(reader.lake_reader.root / "questions")
+    row, answers = read_question_answers(reader.connection, question_id, Path(*partition.parts[1:]).as_posix())
     assert row is not None
     answers.sort(key=lambda rows: (rows.variant != asked.get("variant", ""), rows.variant))
     values = {
@@ -39,7 +39,7 @@ def question(reader: Reader, asked: Mapping[str, str], question_id: str) -> Page
     return Page("question.html", row["text"], values)
 
 
-def questions(reader: Reader, asked: Mapping[str, str]) -> Page:
+def questions(reader: PageReader, asked: Mapping[str, str]) -> Page:
     """One line an answer: confident and wrong first, then the rest by confidence."""
     chosen = {name: asked.get(name, "") for name in FILTERS}
     conditions, parameters = ["true"], dict[str, Any]()
@@ -65,27 +65,27 @@ def questions(reader: Reader, asked: Mapping[str, str]) -> Page:
         parameters["differs"] = chosen["differs"]
     if chosen["verdict"] in VERDICTS:
         conditions.append("a.question_id || ' ' || a.variant IN (SELECT unnest($cited))")
-        parameters["cited"] = _cited(reader, chosen)
+        parameters["cited"] = _cited_answers(reader, chosen)
     where = f"FROM answers a {join} WHERE {' AND '.join(conditions)}"
     [count] = reader.answers(f"SELECT count(*) AS n {where}", **parameters)
-    pager = Pager.of(asked.get("page", ""), min(count["n"], MOST))
+    pager = Pager.of(asked.get("page", ""), min(count["n"], MAX_ANSWERS))
     rows = reader.answers(
         f"SELECT a.* {where} ORDER BY coalesce(a.is_right, true), a.confidence DESC NULLS LAST, a.prediction_id "
         f"LIMIT {PER_PAGE} OFFSET {pager.offset}",
         **parameters,
     )
     values = {
-        "rows": _with_texts(reader, rows),
+        "rows": _attach_questions(reader, rows),
         "pager": pager,
         "total": count["n"],
-        "most": MOST,
+        "most": MAX_ANSWERS,
         "chosen": chosen,
-        "choices": choices(reader),
+        "choices": filter_choices(reader),
     }
     return Page("questions.html", "Questions", values)
 
 
-def choices(reader: Reader) -> dict[str, list[str]]:
+def filter_choices(reader: PageReader) -> dict[str, list[str]]:
     """What can be filtered by."""
     lists = reader.answers("SELECT DISTINCT benchmark, variant, model_id FROM answers ORDER BY ALL")
     named = {
@@ -100,7 +100,7 @@ def choices(reader: Reader) -> dict[str, list[str]]:
     }
 
 
-def _cited(reader: Reader, chosen: Mapping[str, str]) -> list[str]:
+def _cited_answers(reader: PageReader, chosen: Mapping[str, str]) -> list[str]:
     """Questions and variants with a citation of this verdict, each as one text."""
     rows = reader.rows(
         """
@@ -116,7 +116,7 @@ def _cited(reader: Reader, chosen: Mapping[str, str]) -> list[str]:
     return [row["answer"] for row in rows] or [""]
 
 
-def _with_texts(reader: Reader, rows: list[Row]) -> list[Row]:
+def _attach_questions(reader: PageReader, rows: list[Row]) -> list[Row]:
     """The rows with their questions, and answers in words."""
     ids = sorted({row["question_id"] for row in rows})
     found = reader.answers(
@@ -126,37 +126,38 @@ def _with_texts(reader: Reader, rows: list[Row]) -> list[Row]:
     return [row | {"question": texts.get(row["question_id"])} for row in rows]
 
 
-def search(reader: Reader, asked: Mapping[str, str]) -> Page:
+def search(reader: PageReader, asked: Mapping[str, str]) -> Page:
     """Questions, answers, sources and entities that hold the words, a few of each."""
     words = " ".join(asked.get("q", "").split())[:200]
     found: dict[str, list[Row]] = {}
     if words:
         low = {"words": words.casefold()}
         found["questions"] = reader.answers(
-            f"SELECT question_id, benchmark, text FROM asked WHERE contains(low, $words) LIMIT {FOUND}", **low
+            f"SELECT question_id, benchmark, text FROM asked WHERE contains(low, $words) LIMIT {MATCHES_PER_KIND}",
+            **low,
         )
         said = reader.answers(
             "SELECT prediction_id, question_id, variant, answer FROM answers WHERE length(answer) > 1 "
-            f"AND contains(lower(answer), $words) LIMIT {FOUND}",
+            f"AND contains(lower(answer), $words) LIMIT {MATCHES_PER_KIND}",
             **low,
         )
         texts = reader.texts([row["question_id"] for row in said])
         found["answers"] = [row | {"text": texts.get(row["question_id"], "")} for row in said]
         found["sources"] = reader.rows(
             f"SELECT chunk_id, title, doc_id, text FROM chunks WHERE contains(lower(title), $words) OR "
-            f"contains(lower(text), $words) LIMIT {FOUND}",
+            f"contains(lower(text), $words) LIMIT {MATCHES_PER_KIND}",
             ["chunks"],
             **low,
         )
         found["tables"] = reader.rows(
             f"SELECT table_id, caption, benchmark FROM tables WHERE contains(lower(caption), $words) OR "
-            f"contains(lower(table_id), $words) LIMIT {FOUND}",
+            f"contains(lower(table_id), $words) LIMIT {MATCHES_PER_KIND}",
             ["tables"],
             **low,
         )
         found["entities"] = reader.rows(
             "SELECT DISTINCT ON (node_id) node_id, name, type FROM kg_nodes WHERE contains(lower(name), $words) "
-            f"ORDER BY node_id LIMIT {FOUND}",
+            f"ORDER BY node_id LIMIT {MATCHES_PER_KIND}",
             ["kg_nodes"],
             **low,
         )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evidence_assets.explorer.open_lake import Reader
-from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager
+from evidence_assets.explorer.lake_reader import PageReader
+from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager
 
 
-def relation(reader: Reader, asked: Mapping[str, str], name: str) -> Page:
+def relation(reader: PageReader, asked: Mapping[str, str], name: str) -> Page:
     seeds = reader.rows(
         "SELECT * FROM relation_seeds WHERE relation_id = $id ORDER BY position", ["relation_seeds"], id=name
     )
     if not seeds:
-        raise Missing(f"there is no relation {name!r} in the lake")
+        raise NotFound(f"there is no relation {name!r} in the lake")
     prompts = reader.rows(
         "SELECT * FROM prompts WHERE relation_id = $id ORDER BY kept DESC, variant DESC, weight DESC, prompt_id",
         ["prompts"],

@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evidence_assets.explorer.answers import Row
-from evidence_assets.explorer.drawing import grid_of
-from evidence_assets.explorer.open_lake import Reader
-from evidence_assets.explorer.pages import PER_PAGE, Missing, Page, Pager, link
+from evidence_assets.explorer.drawing import build_grid
+from evidence_assets.explorer.lake_reader import PageReader
+from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, link
 from evidence_assets.reasoning.tasks import CAPTION
 
-MOST = 1_000
+MAX_ROWS = 1_000
 """Rows of evidence, or chunks of a document, that are looked at for what would fall; more, and the page says so."""
-OF_EDGES = """evidence_id IN (SELECT child_id FROM lineage_edges WHERE child_kind = 'evidence' AND parent_kind = 'edge'
-    AND parent_id IN (SELECT unnest($ids)))"""
+FROM_EDGES = """evidence_id IN (SELECT child_id FROM lineage_edges WHERE child_kind = 'evidence'
+    AND parent_kind = 'edge' AND parent_id IN (SELECT unnest($ids)))"""
 
-_PLACE = re.compile(rf"(?:r(?P<line>\d+))?c(?P<column>\d+)|{CAPTION}")
+_CELL_LOCATION = re.compile(rf"(?:r(?P<line>\d+))?c(?P<column>\d+)|{CAPTION}")
 
 
 @dataclass
-class Found:
+class SourceView:
     """A source as it is shown, and which rows of evidence stand in it; without a condition none is looked for."""
 
     title: str
@@ -36,29 +36,29 @@ class Found:
     tables: tuple[str, ...] = ("evidence",)
 
 
-def source(reader: Reader, asked: Mapping[str, str], kind: str, identifier: str) -> Page:
+def source(reader: PageReader, asked: Mapping[str, str], kind: str, identifier: str) -> Page:
     if kind not in _KINDS:
-        raise Missing(f"there is no kind of source {kind!r}; there are {', '.join(_KINDS)}")
+        raise NotFound(f"there is no kind of source {kind!r}; there are {', '.join(_KINDS)}")
     found = _KINDS[kind](reader, identifier)
-    values: dict[str, Any] = {"kind": kind, "id": identifier, "found": found, "most": MOST}
+    values: dict[str, Any] = {"kind": kind, "id": identifier, "found": found, "most": MAX_ROWS}
     if found.condition:
-        values |= _resting(reader, asked, found)
+        values |= _dependent_rows(reader, asked, found)
     return Page("source.html", found.title, values)
 
 
-def _resting(reader: Reader, asked: Mapping[str, str], found: Found) -> dict[str, Any]:
+def _dependent_rows(reader: PageReader, asked: Mapping[str, str], found: SourceView) -> dict[str, Any]:
     every = reader.rows(
         'SELECT evidence_id, question_id, benchmark, selector, "option", rank, text, content_hash FROM evidence '
-        f"WHERE {found.condition} LIMIT {MOST + 1}",
+        f"WHERE {found.condition} LIMIT {MAX_ROWS + 1}",
         found.tables,
         **found.parameters,
     )
-    more, every = len(every) > MOST, sorted(every[:MOST], key=_order)
+    more, every = len(every) > MAX_ROWS, sorted(every[:MAX_ROWS], key=_order)
     questions: dict[str, list[str]] = {}
     for row in sorted(every, key=lambda row: row["selector"]):
         questions.setdefault(row["selector"], []).append(row["question_id"])
     pager = Pager.of(asked.get("page", ""), len(every))
-    rows, gone = every[pager.offset : pager.offset + PER_PAGE], _gone(reader, every)
+    rows, gone = every[pager.offset : pager.offset + PER_PAGE], _dependent_answers(reader, every)
     texts = reader.texts([row["question_id"] for row in (*rows, *gone)])
     cited = reader.ids(
         "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT "
@@ -81,7 +81,7 @@ def _order(row: Row) -> tuple[Any, ...]:
     return row["rank"], row["benchmark"], row["question_id"], row["selector"], row["option"]
 
 
-def _gone(reader: Reader, own: list[Row]) -> list[Row]:
+def _dependent_answers(reader: PageReader, own: list[Row]) -> list[Row]:
     """Answers that changed without what they cite, all of which is among these rows of evidence."""
     if not own:
         return []
@@ -98,32 +98,32 @@ def _gone(reader: Reader, own: list[Row]) -> list[Row]:
     )
 
 
-def _of_chunks(ids: Sequence[str]) -> dict[str, Any]:
+def _from_chunks(ids: Sequence[str]) -> dict[str, Any]:
     """How evidence is found that stands in one of some chunks, written so that what cannot hold them is left unread."""
     names = {f"c{number:04d}": chunk for number, chunk in enumerate(ids)}
     return {"condition": f"source_id IN ({', '.join(f'${name}' for name in names)})", "parameters": names}
 
 
-def _of_edges(ids: Sequence[str]) -> dict[str, Any]:
+def _from_edges(ids: Sequence[str]) -> dict[str, Any]:
     """How evidence is found that was made of some edges."""
-    return {"condition": OF_EDGES, "parameters": {"ids": list(ids)}, "tables": ("evidence", "lineage_edges")}
+    return {"condition": FROM_EDGES, "parameters": {"ids": list(ids)}, "tables": ("evidence", "lineage_edges")}
 
 
-def _one(reader: Reader, table: str, column: str, identifier: str) -> Row:
+def _read_row(reader: PageReader, table: str, column: str, identifier: str) -> Row:
     rows = reader.rows(f'SELECT * FROM "{table}" WHERE "{column}" = $id LIMIT 1', [table], id=identifier)
-    return _some(rows, table.rstrip("s"), identifier)[0]
+    return _require_rows(rows, table.rstrip("s"), identifier)[0]
 
 
-def _some(rows: list[Row], what: str, identifier: str) -> list[Row]:
+def _require_rows(rows: list[Row], what: str, identifier: str) -> list[Row]:
     """The rows of something that the lake holds."""
     if not rows:
-        raise Missing(f"there is no {what} {identifier!r} in the lake")
+        raise NotFound(f"there is no {what} {identifier!r} in the lake")
     return rows
 
 
-def _chunk(reader: Reader, identifier: str) -> Found:
-    row = _one(reader, "chunks", "chunk_id", identifier)
-    return Found(
+def _chunk(reader: PageReader, identifier: str) -> SourceView:
+    row = _read_row(reader, "chunks", "chunk_id", identifier)
+    return SourceView(
         row["title"] or row["doc_id"],
         {
             "document": row["doc_id"],
@@ -142,61 +142,61 @@ def _owner(row: Row) -> str:
     return str(row.get("asset", "")).removeprefix("corpus/").removesuffix("/chunks")
 
 
-def _document(reader: Reader, identifier: str) -> Found:
-    sql = f"SELECT * FROM chunks WHERE doc_id = $id ORDER BY asset, ordinal LIMIT {MOST}"
-    rows = _some(reader.rows(sql, ["chunks"], id=identifier), "document", identifier)
-    return Found(
+def _document(reader: PageReader, identifier: str) -> SourceView:
+    sql = f"SELECT * FROM chunks WHERE doc_id = $id ORDER BY asset, ordinal LIMIT {MAX_ROWS}"
+    rows = _require_rows(reader.rows(sql, ["chunks"], id=identifier), "document", identifier)
+    return SourceView(
         rows[0]["title"] or identifier,
         {"document": identifier, "file": rows[0]["source"], "chunks": len(rows), "corpus": _owner(rows[0])},
         texts=[{"head": f"chunk {row['ordinal'] + 1}", "text": row["text"], "id": row["chunk_id"]} for row in rows],
         links=[(link("source", "file", rows[0]["source"]), "the whole file")],
-        **_of_chunks([row["chunk_id"] for row in rows]),
+        **_from_chunks([row["chunk_id"] for row in rows]),
     )
 
 
-def _file(reader: Reader, identifier: str) -> Found:
+def _file(reader: PageReader, identifier: str) -> SourceView:
     documents = reader.rows(
         "SELECT doc_id, any_value(title) AS title, list(chunk_id) AS ids FROM chunks WHERE source = $id "
-        f"GROUP BY doc_id ORDER BY doc_id LIMIT {MOST}",
+        f"GROUP BY doc_id ORDER BY doc_id LIMIT {MAX_ROWS}",
         ["chunks"],
         id=identifier,
     )
     stated = "SELECT count(*) AS n FROM triples WHERE source = $id OR starts_with(source, $id || ':')"
     [triples] = reader.rows(stated, ["triples"], id=identifier)
     if not triples["n"]:
-        _some(documents, "file", identifier)
+        _require_rows(documents, "file", identifier)
     facts = {"file": identifier, "documents": len(documents), "triples stated": triples["n"]}
     if documents:
         links = [(link("source", "document", d["doc_id"]), d["title"] or d["doc_id"]) for d in documents[:PER_PAGE]]
-        ids = [chunk for d in documents for chunk in d["ids"]][:MOST]
-        return Found(identifier, facts, links=links, **_of_chunks(ids))
+        ids = [chunk for d in documents for chunk in d["ids"]][:MAX_ROWS]
+        return SourceView(identifier, facts, links=links, **_from_chunks(ids))
     edges = reader.ids(
         "SELECT edge_id FROM kg_edges WHERE "
-        f"len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MOST}",
+        f"len(list_filter(sources, s -> s = $id OR starts_with(s, $id || ':'))) > 0 LIMIT {MAX_ROWS}",
         ["kg_edges"],
         id=identifier,
     )
-    return Found(identifier, facts, **_of_edges(edges))
+    return SourceView(identifier, facts, **_from_edges(edges))
 
 
-def _table(reader: Reader, identifier: str) -> Found:
-    row = _one(reader, "tables", "table_id", identifier)
-    return Found(
+def _table(reader: PageReader, identifier: str) -> SourceView:
+    row = _read_row(reader, "tables", "table_id", identifier)
+    return SourceView(
         row["caption"] or identifier,
         {"table": identifier, "benchmark": row["benchmark"], "rows": row["n_rows"], "columns": len(row["header"])},
-        grid=grid_of(row, [], ()),
+        grid=build_grid(row, [], ()),
         condition="source_kind = 'table' AND source_id = $id",
         parameters={"id": identifier},
     )
 
 
-def _cell(reader: Reader, identifier: str) -> Found:
+def _cell(reader: PageReader, identifier: str) -> SourceView:
     """A cell of a table; or a column or the caption, which are pieces of evidence, too."""
     table, _, place = identifier.rpartition(":")
-    row = _one(reader, "tables", "table_id", table)
-    named = _PLACE.fullmatch(place)
+    row = _read_row(reader, "tables", "table_id", table)
+    named = _CELL_LOCATION.fullmatch(place)
     if named is None:
-        raise Missing(
+        raise NotFound(
             f"{identifier!r} names no cell; expected TABLE:r<row>c<column>, TABLE:c<column> or TABLE:{CAPTION}"
         )
     line, column = named["line"], named["column"]
@@ -205,18 +205,18 @@ def _cell(reader: Reader, identifier: str) -> Found:
     if line:  # a column of evidence holds it as its line
         condition = f"({condition} OR locator = $column AND string_split(\"text\", chr(10))[$line] <> '')"
         parameters |= {"column": f"c{column}", "line": int(line) + 1}
-    return Found(
+    return SourceView(
         f"{row['caption'] or table}, {place}",
         {"table": table, "place": place},
-        grid=grid_of(row, [{"locator": p, "evidence_id": place} for p in places], (place,)),
+        grid=build_grid(row, [{"locator": p, "evidence_id": place} for p in places], (place,)),
         links=[(link("source", "table", table), "the whole table")],
         condition=f"source_kind = 'table' AND source_id = $id AND {condition}",
         parameters=parameters,
     )
 
 
-def _edge(reader: Reader, identifier: str) -> Found:
-    row = _one(reader, "kg_edges", "edge_id", identifier)
+def _edge(reader: PageReader, identifier: str) -> SourceView:
+    row = _read_row(reader, "kg_edges", "edge_id", identifier)
     ends = [row["head_id"], row["tail_id"]]
     sql = "SELECT node_id, name FROM kg_nodes WHERE node_id IN (SELECT unnest($ids))"
     names = {node["node_id"]: node["name"] for node in reader.rows(sql, ["kg_nodes"], ids=ends)}
@@ -230,11 +230,11 @@ def _edge(reader: Reader, identifier: str) -> Found:
         "stands in": ", ".join(row["sources"]),
         "licence": ", ".join(row["licences"]),
     }
-    return Found(f"{head} — {row['relation']} → {tail}", facts, links=links, **_of_edges([identifier]))
+    return SourceView(f"{head} — {row['relation']} → {tail}", facts, links=links, **_from_edges([identifier]))
 
 
-def _node(reader: Reader, identifier: str) -> Found:
-    row = _one(reader, "kg_nodes", "node_id", identifier)
+def _node(reader: PageReader, identifier: str) -> SourceView:
+    row = _read_row(reader, "kg_nodes", "node_id", identifier)
     edges = reader.rows(
         """
         SELECT DISTINCT ON (e.edge_id) e.edge_id, e.relation, h.name AS head, t.name AS tail
@@ -244,10 +244,10 @@ def _node(reader: Reader, identifier: str) -> Found:
         ["kg_edges", "kg_nodes"],
         id=identifier,
     )
-    resting = _of_edges([e["edge_id"] for e in edges])
+    resting = _from_edges([e["edge_id"] for e in edges])
     resting["condition"] = f"({resting['condition']} OR (source_kind = 'node' AND source_id = $id))"
     resting["parameters"]["id"] = identifier
-    return Found(
+    return SourceView(
         row["name"],
         {"name": row["name"], "other names": ", ".join(row["aliases"]), "type": row["type"]},
         texts=[{"head": "", "text": row["document"], "id": ""}] if row["document"] else [],
@@ -256,9 +256,9 @@ def _node(reader: Reader, identifier: str) -> Found:
     )
 
 
-def _triple(reader: Reader, identifier: str) -> Found:
+def _triple(reader: PageReader, identifier: str) -> SourceView:
     sql = "SELECT DISTINCT ON (origin, source) * FROM triples WHERE triple_id = $id ORDER BY origin, source, asset"
-    rows = _some(reader.rows(sql, ["triples"], id=identifier), "triple", identifier)
+    rows = _require_rows(reader.rows(sql, ["triples"], id=identifier), "triple", identifier)
     row = rows[0]
     edges = reader.ids("SELECT edge_id FROM kg_edges WHERE list_contains(triple_ids, $id)", ["kg_edges"], id=identifier)
     links = [(link("source", "edge", edge), f"edge {edge[:12]}") for edge in edges]
@@ -284,26 +284,26 @@ def _triple(reader: Reader, identifier: str) -> Found:
         facts["prompts that found it"] = "; ".join(f"{p['text']} ({p['weight']:.3f})" for p in prompts)
     if row["relation_id"]:
         links.append((link("relation", row["relation_id"]), f"relation {row['relation_id']}: its seeds and prompts"))
-    return Found(f"{row['head']} — {row['relation']} → {row['tail']}", facts, links=links, **_of_edges(edges))
+    return SourceView(f"{row['head']} — {row['relation']} → {row['tail']}", facts, links=links, **_from_edges(edges))
 
 
-def _seed(reader: Reader, identifier: str) -> Found:
-    row = _one(reader, "relation_seeds", "seed_id", identifier)
+def _seed(reader: PageReader, identifier: str) -> SourceView:
+    row = _read_row(reader, "relation_seeds", "seed_id", identifier)
     harvested = "FROM triples WHERE relation_id = $id"
     [count] = reader.rows(f"SELECT count(*) AS n {harvested}", ["triples"], id=row["relation_id"])
     edges = reader.ids(
         f"SELECT edge_id FROM kg_edges WHERE list_has_any(triple_ids, (SELECT list(triple_id) {harvested})) "
-        f"LIMIT {MOST}",
+        f"LIMIT {MAX_ROWS}",
         ["kg_edges", "triples"],
         id=row["relation_id"],
     )
     facts = {"relation": row["relation_id"], "head": row["head"], "tail": row["tail"], "prompt": row["prompt"]}
     links = [(link("relation", row["relation_id"]), f"relation {row['relation_id']}")]
     title = f"seed: {row['head']}, {row['tail']}"
-    return Found(title, facts | {"triples harvested": count["n"]}, links=links, **_of_edges(edges))
+    return SourceView(title, facts | {"triples harvested": count["n"]}, links=links, **_from_edges(edges))
 
 
-def _model(reader: Reader, identifier: str) -> Found:
+def _model(reader: PageReader, identifier: str) -> SourceView:
     known = reader.rows("SELECT * FROM models WHERE model_id = $id ORDER BY asset", ["models"], id=identifier)
     answered = reader.answers(
         "SELECT benchmark, variant, count(*) AS n FROM answers WHERE model_id = $id GROUP BY ALL ORDER BY ALL",
@@ -311,13 +311,13 @@ def _model(reader: Reader, identifier: str) -> Found:
     )
     [triples] = reader.rows("SELECT count(*) AS n FROM triples WHERE model_id = $id", ["triples"], id=identifier)
     if not answered and not triples["n"]:
-        _some(known, "model", identifier)
+        _require_rows(known, "model", identifier)
     facts = {
         "model": identifier,
         "triples harvested from it": triples["n"],
         "answers": sum(row["n"] for row in answered),
     }
-    facts |= {name: value for name, value in (known[0] if known else {}).items() if name not in facts | _OF_A_ROW}
+    facts |= {name: value for name, value in (known[0] if known else {}).items() if name not in facts | _ROW_COLUMNS}
     facts["made rows of"] = ", ".join(sorted({row["asset"] for row in known}))
     links = [
         (
@@ -326,13 +326,13 @@ def _model(reader: Reader, identifier: str) -> Found:
         )
         for r in answered
     ]
-    return Found(identifier, facts, links=links)
+    return SourceView(identifier, facts, links=links)
 
 
-_OF_A_ROW = dict.fromkeys(("model_id", "asset", "input_hash"))
+_ROW_COLUMNS = dict.fromkeys(("model_id", "asset", "input_hash"))
 
 
-_KINDS: dict[str, Callable[[Reader, str], Found]] = {
+_KINDS: dict[str, Callable[[PageReader, str], SourceView]] = {
     "chunk": _chunk,
     "document": _document,
     "file": _file,

@@ -20,8 +20,8 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import Profile
-from evidence_assets.retrieval.bm25 import scores_among, words
-from evidence_assets.retrieval.corpus import OpenCorpus
+from evidence_assets.retrieval.bm25 import lowercase_words, score_texts
+from evidence_assets.retrieval.corpus import IndexedCorpus
 from evidence_assets.systems.baselines import VERSION
 from evidence_assets.systems.baselines.recorded_answers import recorded_stages
 
@@ -43,7 +43,7 @@ class Bm25Settings(BaselineSettings):
 class CosineChunks:
     """The ``k`` chunks whose vectors are nearest to that of question and option."""
 
-    def __init__(self, chunks: OpenCorpus, encoder: Encoder, k: int) -> None:
+    def __init__(self, chunks: IndexedCorpus, encoder: Encoder, k: int) -> None:
         self._chunks, self._encoder, self._k = chunks, encoder, k
         self.version = content_id("cosine", VERSION, k, chunks.version, encoder.model_id, encoder.revision)
 
@@ -95,7 +95,10 @@ CellScorer = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[
 
 def score_cells_by_bm25(asked_of: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
     """BM25 of each query against each cell, the table being the corpus."""
-    return [scores_among(list(map(words, cells)), list(map(words, queries))) for queries, cells in asked_of]
+    return [
+        score_texts(list(map(lowercase_words, cells)), list(map(lowercase_words, queries)))
+        for queries, cells in asked_of
+    ]
 
 
 def cosine_cell_scorer(encoder: Encoder) -> CellScorer:

@@ -51,9 +51,9 @@ from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import PathFact, path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
 
-MEASURED = {"contrastive": CONTRASTIVE, "walk": WALK}
+TUNED_SCORERS = {"contrastive": CONTRASTIVE, "walk": WALK}
 """Scorers with settings of their own, chosen by measurement."""
-CANDIDATES = 3
+CANDIDATES_PER_PASSAGE = 3
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class UgatSettings:
         """How nodes are scored; None where they are not."""
         if self.scorer == "none":
             return None
-        return MEASURED.get(self.scorer) or AttentionSettings(self.scorer, self.layers, self.heads, self.steps)
+        return TUNED_SCORERS.get(self.scorer) or AttentionSettings(self.scorer, self.layers, self.heads, self.steps)
 
 
 @dataclass(frozen=True)
@@ -134,11 +134,11 @@ class PathSelection:
     scores: NodeScores | None
 
 
-DIGITS = 4
+SCORE_DIGITS = 4
 """Scores are rounded to so many digits: a question is scored beside others, which moves the ones behind."""
 
 
-class GraphPaths:
+class PathSelector:
     """The best paths from what is relevant to a question to each of its options.
 
     ``around``: What each question names and what lies around it, by question id; a question that is not there has no
@@ -218,7 +218,7 @@ class GraphPaths:
         others = np.setdiff1d(relevant, np.union1d(concepts, question.links.targets))
         others = others[np.argsort(-relevance[others], kind="stable")]
         sources = np.concatenate([concepts, others])[: settings.max_sources]
-        most = CANDIDATES * settings.passages if settings.rank == "words" else None
+        most = CANDIDATES_PER_PASSAGE * settings.passages if settings.rank == "words" else None
         longest, each = settings.path_length, settings.paths_per_pair
         return {
             label: shortest_paths(arrays, sources, linked_nodes(linked), longest, each, relevance)[:most]
@@ -286,19 +286,19 @@ class GraphPaths:
         relevance: dict[int, float] = {}
         if found.scores is not None:
             scored = zip(found.subgraph.nodes.tolist(), found.scores.scores.tolist(), strict=True)
-            relevance = {node: round(score, DIGITS) for node, score in scored}
+            relevance = {node: round(score, SCORE_DIGITS) for node, score in scored}
         return [self._pick(p, found, relevance) for passages in found.passages.values() for p in passages]
 
     def _pick(self, passage: PathPassage, found: PathSelection, relevance: Mapping[int, float]) -> SelectedEvidence:
         named = self._around[found.question_id].links
-        ends = [_rule_of(named.concepts, passage.nodes[0]), _rule_of(named.options[passage.option], passage.nodes[-1])]
+        ends = [_link_of(named.concepts, passage.nodes[0]), _link_of(named.options[passage.option], passage.nodes[-1])]
         why = {
             "nodes": [{"name": self._graph.names[n], "relevance": relevance.get(n)} for n in passage.nodes],
             "links": [link for link in ends if link],
-            "attention": {e: [round(a, DIGITS), round(b, DIGITS)] for e, a, b in passage.attention},
+            "attention": {e: [round(a, SCORE_DIGITS), round(b, SCORE_DIGITS)] for e, a, b in passage.attention},
             "contradictory": passage.contradictory,
             "relevant_by": found.scores.rule if found.scores else "all",
-            "spread": round(found.scores.spread, DIGITS) if found.scores else None,
+            "spread": round(found.scores.spread, SCORE_DIGITS) if found.scores else None,
         }
         return SelectedEvidence(
             passage.option,
@@ -306,12 +306,12 @@ class GraphPaths:
             tuple(Parent("edge", edge, edge) for edge in passage.edge_ids),
             passage.locator,
             passage.text,
-            round(passage.score, DIGITS),
+            round(passage.score, SCORE_DIGITS),
             json.dumps(why, ensure_ascii=False, sort_keys=True),
         )
 
 
-def _rule_of(named: Sequence[LinkedPhrase], node: int) -> dict[str, object] | None:
+def _link_of(named: Sequence[LinkedPhrase], node: int) -> dict[str, object] | None:
     """By which phrase and rule a node was linked; None for one that is there by its relevance."""
     link = next((each for each in named if node in each.nodes), None)
     return None if link is None else {"phrase": link.phrase, "rule": link.rule, "score": link.score}
@@ -321,7 +321,7 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
     return profile.ugat.model_dump(exclude={"cap", "max_nodes"})
 
 
-def _open(context: StageContext, settings: UgatSettings) -> GraphPaths:
+def _open(context: StageContext, settings: UgatSettings) -> PathSelector:
     graph, deepest = open_benchmark_graph(context), max(context.profile.ugat.D, MIN_DEPTH)
     if deepest < settings.D:
         raise BadInput(
@@ -330,7 +330,7 @@ def _open(context: StageContext, settings: UgatSettings) -> GraphPaths:
     around = load_question_subgraphs(
         context.read_input("subgraphs"), build_questions(context.read_input("questions")), graph
     )
-    return GraphPaths(graph, around, load(), settings, "cuda" if torch.cuda.is_available() else "cpu")
+    return PathSelector(graph, around, load(), settings, "cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _closed_book(context: StageContext, settings: NoSettings) -> NoEvidence:

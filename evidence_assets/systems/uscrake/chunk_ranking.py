@@ -16,10 +16,10 @@ import numpy as np
 from evidence_assets.models.inference import resolve_device
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.models.vectors import Array, unit_rows
-from evidence_assets.retrieval.bm25 import Ints
-from evidence_assets.retrieval.maxsim import Cosines, nearest_of
+from evidence_assets.retrieval.bm25 import IntArray
+from evidence_assets.retrieval.maxsim import Cosines, nearest_cosines
 from evidence_assets.retrieval.token_cache import TextTokens
-from evidence_assets.systems.uscrake.passages import SeenPassages
+from evidence_assets.systems.uscrake.passages import EncodedPassages
 from evidence_assets.text.words import words_with_offsets
 from evidence_assets.transport import (
     TextCollection,
@@ -33,8 +33,8 @@ from evidence_assets.transport.exact import solve_transport
 
 RANKINGS = ("fusion", "maxsim")
 """Rankings that are no ground cost: ``fusion`` joins late interaction and transport, ``maxsim`` is the first alone."""
-PAIRS_SHOWN = 5
-SHORTEST_TITLE = 3
+MAX_ALIGNED_PAIRS = 5
+MIN_TITLE_LENGTH = 3
 
 _BRACKETS = re.compile(r"\s*\(.*?\)")
 
@@ -50,18 +50,18 @@ class Query:
         return len(self.tokens.tokens)
 
 
-def query_measure(query: Query, cost: str, weighs: SeenPassages) -> TokenMeasure:
+def measure_query(query: Query, cost: str, weighs: EncodedPassages) -> TokenMeasure:
     """The query as a measure under a ground cost."""
     return get_ground_cost(cost).measure(query.tokens.vectors, weighs.token_weights(query.tokens.tokens))
 
 
-def transported(query: Query, texts: TextCollection, weighs: SeenPassages, chosen: Sequence[int]) -> Array:
+def transport_costs(query: Query, texts: TextCollection, weighs: EncodedPassages, chosen: Sequence[int]) -> Array:
     """The exact transport cost under the cosine of each chosen text, by BM25 masses.
 
     The same as ``transport.distance`` text by text, but costs to all their tokens are one product.
     """
     some = texts.select(chosen)
-    measure, masses = query_measure(query, "cosine", weighs), some.masses()
+    measure, masses = measure_query(query, "cosine", weighs), some.masses()
     costs = np.clip(1.0 - unit_rows(measure.points) @ unit_rows(some.vectors.astype(np.float64)).T, 0.0, 2.0)
     rows = [slice(int(a), int(b)) for a, b in pairwise(some.offsets)]
     return np.array(
@@ -69,12 +69,12 @@ def transported(query: Query, texts: TextCollection, weighs: SeenPassages, chose
     )
 
 
-def late_interaction(nearest: Cosines) -> Array:
+def late_interaction_scores(nearest: Cosines) -> Array:
     """The mean of the tokens' cosines with the nearest of a text, for each text."""
     return np.asarray(nearest.mean(axis=0, dtype=np.float64))
 
 
-def fused(query: Query, texts: TextCollection, weighs: SeenPassages, deep: int, nearest: Cosines) -> Array:
+def fusion_scores(query: Query, texts: TextCollection, weighs: EncodedPassages, deep: int, nearest: Cosines) -> Array:
     r"""The mean of two similarities of a text, of which one looks for each word of the query, the other for all
     together.
 
@@ -84,23 +84,25 @@ def fused(query: Query, texts: TextCollection, weighs: SeenPassages, deep: int, 
     of them in the text. Both are cosines, so that scores of different queries are on one scale. Only the ``deep`` best
     texts of late interaction are transported, the others are left out. ``nearest`` is that of ``nearest_tokens``.
     """
-    late = late_interaction(nearest)
-    chosen = best(late, deep)
+    late = late_interaction_scores(nearest)
+    chosen = top_positions(late, deep)
     scores = np.full(len(texts), -np.inf)
-    scores[chosen] = (late[chosen] + 1.0 - transported(query, texts, weighs, chosen)) / 2
+    scores[chosen] = (late[chosen] + 1.0 - transport_costs(query, texts, weighs, chosen)) / 2
     return scores
 
 
-def scores_of(queries: Sequence[Query], texts: TextCollection, weighs: SeenPassages, cost: str, k: int) -> list[Array]:
+def score_texts(
+    queries: Sequence[Query], texts: TextCollection, weighs: EncodedPassages, cost: str, k: int
+) -> list[Array]:
     """Score of every text for each query; minus infinity for texts that are proved not to be among the best k."""
     if not len(texts):
         return [np.zeros(0) for _ in queries]
     if cost in RANKINGS:
-        nearest = nearest_of([q.tokens.vectors for q in queries], texts)
+        nearest = nearest_cosines([q.tokens.vectors for q in queries], texts)
         if cost == "maxsim":
-            return [late_interaction(each) for each in nearest]
-        return [fused(q, texts, weighs, len(texts), n) for q, n in zip(queries, nearest, strict=True)]
-    measures = [query_measure(q, cost, weighs) for q in queries]
+            return [late_interaction_scores(each) for each in nearest]
+        return [fusion_scores(q, texts, weighs, len(texts), n) for q, n in zip(queries, nearest, strict=True)]
+    measures = [measure_query(q, cost, weighs) for q in queries]
     all_scores = []
     for result in find_nearest_texts(measures, texts, k, cost, device=resolve_device("auto")):
         scores = np.full(len(texts), -np.inf)
@@ -109,7 +111,7 @@ def scores_of(queries: Sequence[Query], texts: TextCollection, weighs: SeenPassa
     return all_scores
 
 
-def best(scores: Array, k: int) -> list[int]:
+def top_positions(scores: Array, k: int) -> list[int]:
     """Positions of the k largest, ties by position; what is minus infinity is left out."""
     return [int(i) for i in np.argsort(-scores, kind="stable")[:k] if np.isfinite(scores[i])]
 
@@ -117,7 +119,7 @@ def best(scores: Array, k: int) -> list[int]:
 # Titles ----------------------------------------------------------------------------------------------------------
 
 
-def _spelt(text: str) -> str:
+def _normalise(text: str) -> str:
     """Lower-case words, joined by single spaces."""
     return " ".join(word.casefold() for word, _, _ in words_with_offsets(text))
 
@@ -126,25 +128,25 @@ def _spelt(text: str) -> str:
 class TitleLinks:
     """Among the texts of a pool: which mentions the title of which."""
 
-    sources: Ints
-    targets: Ints
+    sources: IntArray
+    targets: IntArray
 
     @classmethod
-    def of(cls, titles: Sequence[str], texts: Sequence[str], numbers: Ints) -> TitleLinks:
+    def of(cls, titles: Sequence[str], texts: Sequence[str], numbers: IntArray) -> TitleLinks:
         """Links between texts of these numbers, from each to all of another title that stands in it as whole words.
 
         What a title says in brackets only tells it from others and is left out; titles of fewer than three letters are
         found everywhere and name nothing.
         """
         of = numbers.tolist()
-        names = {i: _spelt(_BRACKETS.sub("", title)) for i, title in zip(of, titles, strict=True)}
+        names = {i: _normalise(_BRACKETS.sub("", title)) for i, title in zip(of, titles, strict=True)}
         owners: dict[str, list[int]] = {}
         for i, name in names.items():
-            if len(name) >= SHORTEST_TITLE:
+            if len(name) >= MIN_TITLE_LENGTH:
                 owners.setdefault(name, []).append(i)
         links: list[tuple[int, int]] = []
         for i, read in zip(of, texts, strict=True):
-            text = f" {_spelt(read)} "
+            text = f" {_normalise(read)} "
             links += [(i, j) for name in owners if name != names[i] and f" {name} " in text for j in owners[name]]
         found = np.array(links, dtype=np.int64).reshape(-1, 2)
         return cls(found[:, 0], found[:, 1])
@@ -180,17 +182,24 @@ class Sentence:
     chunk: int
     start: int
     end: int
-    rows: Ints
+    rows: IntArray
 
 
-def sentences_in(number: int, rows: Ints, starts: Ints, spans: Sequence[tuple[int, int]]) -> list[Sentence]:
+def sentences_with_tokens(
+    number: int, rows: IntArray, starts: IntArray, spans: Sequence[tuple[int, int]]
+) -> list[Sentence]:
     """Sentences of a chunk that hold tokens, with the rows of them."""
     found = [Sentence(number, a, b, rows[(starts >= a) & (starts < b)]) for a, b in spans]
     return [sentence for sentence in found if len(sentence.rows)]
 
 
-def sentence_scores(
-    query: Query, sentences: Sequence[Sentence], chunk_scores: Array, chunks: TokenPool, weighs: SeenPassages, cost: str
+def score_sentences(
+    query: Query,
+    sentences: Sequence[Sentence],
+    chunk_scores: Array,
+    chunks: TokenPool,
+    weighs: EncodedPassages,
+    cost: str,
 ) -> Array:
     """The mean of a sentence's own score under the cost and of that of its chunk."""
     if not sentences:
@@ -198,22 +207,22 @@ def sentence_scores(
     rows = np.concatenate([s.rows for s in sentences])
     offsets = np.concatenate([[0], np.cumsum([len(s.rows) for s in sentences])]).astype(np.int64)
     texts = TokenPool(chunks.vectors[rows], offsets, chunks.weights[rows])
-    own = scores_of([query], texts, weighs, cost, len(sentences))[0]
+    own = score_texts([query], texts, weighs, cost, len(sentences))[0]
     return np.asarray((own + chunk_scores[[s.chunk for s in sentences]]) / 2)
 
 
 # Reasons ---------------------------------------------------------------------------------------------------------
 
 
-def _word(text: str, spans: Ints, words: Ints, token: int) -> tuple[str, int, int]:
+def _word_at(text: str, spans: IntArray, words: IntArray, token: int) -> tuple[str, int, int]:
     """The word that a token belongs to, with its place."""
     own = spans[words == words[token]]
     start, end = int(own[:, 0].min()), int(own[:, 1].max())
     return text[start:end], start, end
 
 
-def aligned_words(
-    query: Query, text: str, chunk: TokenPool, tokens: TextTokens, weighs: SeenPassages, cost: str
+def align_words(
+    query: Query, text: str, chunk: TokenPool, tokens: TextTokens, weighs: EncodedPassages, cost: str
 ) -> list[dict[str, Any]]:
     """The words that make a chunk, the only text of its pool, near: the heaviest cells of the transport plan.
 
@@ -228,17 +237,17 @@ def aligned_words(
         found = [(int(i), int(nearest[i]), None, 1 - float(similar[i, nearest[i]])) for i in order]
     else:
         ground = "cosine" if cost == "fusion" else cost
-        measure = query_measure(query, ground, weighs)
-        pairs = find_strongest_pairs(measure, chunk.measure(0, ground), ground, limit=4 * PAIRS_SHOWN)
+        measure = measure_query(query, ground, weighs)
+        pairs = find_strongest_pairs(measure, chunk.measure(0, ground), ground, limit=4 * MAX_ALIGNED_PAIRS)
         found = [(p.source, p.target, p.mass, p.cost) for p in pairs]
     shown: dict[tuple[str, int], dict[str, Any]] = {}
     for source, target, mass, price in found:
-        asked, _, _ = _word(query.text, query.tokens.offsets, query.tokens.words, source)
-        there, start, end = _word(text, tokens.spans, tokens.words, target)
+        asked, _, _ = _word_at(query.text, query.tokens.offsets, query.tokens.words, source)
+        there, start, end = _word_at(text, tokens.spans, tokens.words, target)
         if (asked, start) in shown or not all(any(map(str.isalnum, word)) for word in (asked, there)):
             continue
         entry: dict[str, Any] = {"query": asked, "text": there, "at": f"{start}:{end}", "cost": round(price, 6)}
         shown[asked, start] = entry if mass is None else {**entry, "mass": round(mass, 6)}
-        if len(shown) == PAIRS_SHOWN:
+        if len(shown) == MAX_ALIGNED_PAIRS:
             break
     return list(shown.values())

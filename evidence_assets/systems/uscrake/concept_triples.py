@@ -17,18 +17,18 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
-from evidence_assets.retrieval.bm25 import Ints
+from evidence_assets.retrieval.bm25 import IntArray
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.text.words import STOP_WORDS, word_key, words_with_offsets
 
-CONCEPTS = 5
+MAX_CONCEPTS = 5
 """Concepts of a question and of an option, at most."""
-BOTH_ENDS = 100.0
+BRIDGE_BONUS = 100.0
 """Added to the cheap score of a triple that joins a concept of the question to one of the option."""
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TripleCandidate:
     """A triple near a question and option, with the concept that led to it."""
 
     edge: int
@@ -37,10 +37,10 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class TripleCandidates:
     """The triples of one option that the reranker sees, and how many were left out of how many."""
 
-    triples: list[Candidate]
+    triples: list[TripleCandidate]
     found: int
 
     @property
@@ -61,7 +61,7 @@ class ConceptTriples:
         self.graph, self._vocabulary, self._encoder, self._cap = graph, vocabulary, encoder, cap
         self._links: dict[str, list[Link]] = {}
         model = encoder.model_id, encoder.revision
-        self.version = content_id("concept_triples", VERSION, cap, CONCEPTS, graph.version, *model)
+        self.version = content_id("concept_triples", VERSION, cap, MAX_CONCEPTS, graph.version, *model)
 
     def sentence(self, edge: int) -> str:
         """An edge in the words of its relation's template."""
@@ -69,7 +69,7 @@ class ConceptTriples:
         return f"{head} {self._vocabulary.template(relation)} {tail}"
 
     @cached_property
-    def _nodes_with(self) -> dict[str, Ints]:
+    def _nodes_with(self) -> dict[str, IntArray]:
         """Nodes by each content word of their name, ascending."""
         found: dict[str, list[int]] = {}
         for node, name in enumerate(self.graph.names):
@@ -80,17 +80,17 @@ class ConceptTriples:
     def _linked(self, texts: Sequence[str]) -> None:
         """Work out the links of texts not met before, all in one call of the encoder."""
         new = [text for text in dict.fromkeys(texts) if text not in self._links]
-        concepts = extract_concepts(new, self._encoder.encode_sentences, top_n=CONCEPTS) if new else []
+        concepts = extract_concepts(new, self._encoder.encode_sentences, top_n=MAX_CONCEPTS) if new else []
         links = iter(self.graph.linker.link_many([c.text for found in concepts for c in found], self.graph.near))
         for text, found in zip(new, concepts, strict=True):
             self._links[text] = [link for link in (next(links) for _ in found) if link.found]
 
-    def candidates(self, asked: Sequence[tuple[str, str]]) -> list[Candidates]:
+    def candidates(self, asked: Sequence[tuple[str, str]]) -> list[TripleCandidates]:
         """Candidates of each (question, option)."""
         self._linked([text for pair in asked for text in pair if text.strip()])
         return [self._around(question, option) for question, option in asked]
 
-    def _around(self, question: str, option: str) -> Candidates:
+    def _around(self, question: str, option: str) -> TripleCandidates:
         sides = [self._links.get(question, []), self._links.get(option, [])]
         starts: dict[int, tuple[Link, int]] = {}
         for side, links in enumerate(sides):
@@ -98,27 +98,27 @@ class ConceptTriples:
                 for node in link.nodes:
                     starts.setdefault(node, (link, side))
         if not starts:
-            return Candidates([], 0)
+            return TripleCandidates([], 0)
         words = self._word_weights(f"{question} {option}")
         ends = [np.unique([node for link in other for node in link.nodes]).astype(np.int64) for other in sides[::-1]]
         best: dict[int, tuple[float, int, Link]] = {}
         graph = self.graph.arrays
-        met: list[Ints] = []
+        met: list[IntArray] = []
         for node in sorted(starts):
             link, side = starts[node]
             slots = slice(int(graph.offsets[node]), int(graph.offsets[node + 1]))
             edges, others = np.asarray(graph.slot_edges[slots]), np.asarray(graph.neighbours[slots])
             met.append(edges)
-            cheap = _looked_up(others, *words) + BOTH_ENDS * np.isin(others, ends[side])
+            cheap = _lookup(others, *words) + BRIDGE_BONUS * np.isin(others, ends[side])
             for i in np.lexsort((edges, -cheap))[: self._cap].tolist():
                 edge, score = int(edges[i]), float(cheap[i])
                 if edge not in best or score > best[edge][0]:
                     best[edge] = (score, node, link)
         ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))[: self._cap]
-        chosen = [Candidate(edge, link, node) for edge, (_, node, link) in ranked]
-        return Candidates(chosen, len(sorted_unique(np.concatenate(met))))
+        chosen = [TripleCandidate(edge, link, node) for edge, (_, node, link) in ranked]
+        return TripleCandidates(chosen, len(sorted_unique(np.concatenate(met))))
 
-    def _word_weights(self, text: str) -> tuple[Ints, npt.NDArray[np.float64]]:
+    def _word_weights(self, text: str) -> tuple[IntArray, npt.NDArray[np.float64]]:
         """Nodes, ascending, whose names share words with a text, and the summed rarity of those words."""
         total = max(1, len(self.graph))
         keys = sorted({word_key(w) for w, _, _ in words_with_offsets(text)} & self._nodes_with.keys())
@@ -130,7 +130,7 @@ class ConceptTriples:
         return named, np.bincount(place, weights=rarity).astype(np.float64).round(9)
 
 
-def _looked_up(nodes: Ints, known: Ints, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _lookup(nodes: IntArray, known: IntArray, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The value of each node, 0 where it has none; ``known`` ascends."""
     if not len(known):
         return np.zeros(len(nodes))

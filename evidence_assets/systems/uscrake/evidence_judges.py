@@ -18,17 +18,17 @@ from evidence_assets.models.protocols import Encoder, Reranker
 from evidence_assets.models.vectors import Array
 from evidence_assets.reasoning.extractive import answer_kind_stems, split_statements
 from evidence_assets.reasoning.tasks import EvidenceItem
-from evidence_assets.retrieval.maxsim import maxsim_texts
+from evidence_assets.retrieval.maxsim import maxsim_scores
 from evidence_assets.systems.uscrake.chunk_ranking import Query
 from evidence_assets.text.words import stems
 from evidence_assets.transport import TokenPool
 
 Stance = Literal["entails", "contradicts", "mentions"]
-ASKED_SHARE = 0.5
+MIN_QUESTION_SHARE = 0.5
 """Share of what a question asks about, that one statement must name together with the whole option."""
 
 
-def stance(question: str, option: str, kind: str, text: str) -> Stance:
+def classify_stance(question: str, option: str, kind: str, text: str) -> Stance:
     """What the evidence says of the option as an answer.
 
     A statement that names every word of the option and at least half of the question's (those that only name the kind
@@ -47,7 +47,7 @@ def stance(question: str, option: str, kind: str, text: str) -> Stance:
     denied = False
     for statement in split_statements(EvidenceItem("", kind, "", "", text)):
         words = set(stems(statement.text))
-        if not wanted or not wanted <= words or len(asked & words) < ASKED_SHARE * len(asked):
+        if not wanted or not wanted <= words or len(asked & words) < MIN_QUESTION_SHARE * len(asked):
             continue
         if not statement.is_denial:
             return "entails"
@@ -56,7 +56,7 @@ def stance(question: str, option: str, kind: str, text: str) -> Stance:
 
 
 @dataclass(frozen=True, eq=False)
-class Item:
+class EvidenceCandidate:
     """One piece of evidence before it is ranked; ``vectors`` are its tokens where the store has them."""
 
     pick: SelectedEvidence
@@ -68,7 +68,7 @@ class Judge(Protocol):
 
     @property
     def version(self) -> str: ...
-    def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]: ...
+    def score(self, asked: Sequence[tuple[Query, Sequence[EvidenceCandidate]]]) -> list[Array]: ...
 
 
 class LateInteraction:
@@ -82,7 +82,7 @@ class LateInteraction:
         self._encoder = encoder
         self.version = content_id("late_interaction", encoder.model_id, encoder.revision)
 
-    def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]:
+    def score(self, asked: Sequence[tuple[Query, Sequence[EvidenceCandidate]]]) -> list[Array]:
         texts = list(dict.fromkeys(i.pick.text for _, items in asked for i in items if i.vectors is None))
         encoded = dict(zip(texts, self._encoder.encode_tokens(texts) if texts else [], strict=True))
         made = []
@@ -96,7 +96,7 @@ class LateInteraction:
             joined = np.concatenate([np.asarray(v, dtype=np.float32) for v in vectors])
             pool = TokenPool(joined, offsets, np.ones(len(joined)))
             telling = [float(any(c.isalnum() for c in query.text[a:b])) for a, b in query.tokens.offsets.tolist()]
-            made.append(maxsim_texts(query.tokens.vectors, pool, telling))
+            made.append(maxsim_scores(query.tokens.vectors, pool, telling))
         return made
 
 
@@ -107,7 +107,7 @@ class PairJudge:
         self._reranker = reranker
         self.version = content_id("pair_judge", reranker.model_id, reranker.revision)
 
-    def score(self, asked: Sequence[tuple[Query, Sequence[Item]]]) -> list[Array]:
+    def score(self, asked: Sequence[tuple[Query, Sequence[EvidenceCandidate]]]) -> list[Array]:
         pairs = [(query.text, item.pick.text) for query, items in asked for item in items]
         scores = np.asarray(self._reranker.score(pairs), dtype=np.float64) if pairs else np.zeros(0)
         ends = np.cumsum([len(items) for _, items in asked])[:-1]

@@ -28,23 +28,23 @@ from evidence_assets.lake.array_files import release_memory, sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import Array
-from evidence_assets.retrieval.bm25 import Ints
-from evidence_assets.retrieval.maxsim import nearest_of
+from evidence_assets.retrieval.bm25 import IntArray
+from evidence_assets.retrieval.maxsim import nearest_cosines
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, Sentence, TitleLinks
-from evidence_assets.systems.uscrake.concept_triples import Candidates, ConceptTriples
-from evidence_assets.systems.uscrake.evidence_judges import Item, Judge, stance
-from evidence_assets.systems.uscrake.passages import Passages, SeenPassages
-from evidence_assets.systems.uscrake.token_views import OfLayers, WordMeans
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, TripleCandidates
+from evidence_assets.systems.uscrake.evidence_judges import EvidenceCandidate, Judge, classify_stance
+from evidence_assets.systems.uscrake.passages import EncodedPassages, Passages
+from evidence_assets.systems.uscrake.token_views import LayerVectors, WordMeans
 from evidence_assets.transport import GroundCost, TextCollection, get_ground_cost
 
-QUESTIONS_TOGETHER, PLACES_TOGETHER = 256, 1 << 16
+QUESTIONS_PER_BATCH, POOL_ENTRIES_PER_BATCH = 256, 1 << 16
 """Questions held in memory together, and places in their pools; one question may have more."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class UscrakeSettings:
     """Parameters of a variant.
 
     ``cost``: A registered ground cost (``transport.costs``), of which ``jsd`` is the published one, or a ranking
@@ -105,7 +105,7 @@ class Settings:
     def view(self, encoder: Encoder) -> Encoder:
         """The encoder of the tokens that are ranked: itself, unless they are not those that a token store keeps."""
         if self.ground and self.ground.layers:
-            return OfLayers(encoder, self.ground)
+            return LayerVectors(encoder, self.ground)
         return WordMeans(encoder) if self.tokens == "words" else encoder
 
 
@@ -120,7 +120,7 @@ class _Option:
     plain: Query
 
 
-class Uscrake:
+class UscrakeSelector:
     """The selector: see the module's description.
 
     ``passages``, ``encoder``: The corpus, and the encoder of its index; no corpus where the benchmark names none.
@@ -130,7 +130,7 @@ class Uscrake:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: UscrakeSettings,
         passages: Passages | None,
         encoder: Encoder,
         token_encoder: Encoder,
@@ -161,13 +161,13 @@ class Uscrake:
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """Evidence of each question, best first within each option."""
         places = self._settings.R * max((len(question.hypotheses) for question in questions), default=1)
-        together = max(1, min(QUESTIONS_TOGETHER, PLACES_TOGETHER // places))
+        together = max(1, min(QUESTIONS_PER_BATCH, POOL_ENTRIES_PER_BATCH // places))
         for start in range(0, len(questions), together):
             yield from self._select(questions[start : start + together])
 
     def _select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         options = self._options(questions)
-        texts: list[list[Item]] = [[] for _ in options]
+        texts: list[list[EvidenceCandidate]] = [[] for _ in options]
         if self._passages is not None:
             texts = self._texts(self._passages, options)
         triples = self._triple_items(options)
@@ -176,7 +176,9 @@ class Uscrake:
         if self._graph is not None:
             judged = self._judge.score([(o.plain, items) for o, items in zip(options, found, strict=True)])
             share = self._settings.judge
-            scores = [joined(own, theirs, len(t), share) for own, theirs, t in zip(scores, judged, texts, strict=True)]
+            scores = [
+                blend_scores(own, theirs, len(t), share) for own, theirs, t in zip(scores, judged, texts, strict=True)
+            ]
         made: dict[str, list[SelectedEvidence]] = {question.question_id: [] for question in questions}
         for option, items, final in zip(options, found, scores, strict=True):
             made[option.question.question_id] += self._ranked(option, [item.pick for item in items], final)
@@ -202,11 +204,11 @@ class Uscrake:
 
     # Text -----------------------------------------------------------------------------------------------------
 
-    def _texts(self, passages: Passages, options: Sequence[_Option]) -> list[list[Item]]:
+    def _texts(self, passages: Passages, options: Sequence[_Option]) -> list[list[EvidenceCandidate]]:
         """Text evidence of every option, question by question."""
-        settings, made, pools = self._settings, list[list[Item]](), self._pools(passages, options)
-        seen = passages.seen(
-            self._view, words=settings.tokens == "words", reading=settings.weights, titles=settings.titles
+        settings, made, pools = self._settings, list[list[EvidenceCandidate]](), self._pools(passages, options)
+        seen = passages.with_encoder(
+            self._view, words=settings.tokens == "words", weighting=settings.weights, titles=settings.titles
         )
         seen.texts(
             sorted_unique(np.concatenate([*pools, np.zeros(0, np.int64)]))
@@ -217,7 +219,7 @@ class Uscrake:
         release_memory()  # else what a large pool took stays with the process, the more the larger the pool
         return made
 
-    def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[Ints]:
+    def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[IntArray]:
         """The coarse pool of each option: positions of chunks, ascending."""
         if not len(passages.corpus) or not options:
             return [np.zeros(0, np.int64) for _ in options]
@@ -230,36 +232,42 @@ class Uscrake:
                 pools[i] = np.union1d(pools[i], positions)
         return pools
 
-    def _text_items(self, seen: SeenPassages, options: Sequence[_Option], pools: Sequence[Ints]) -> list[list[Item]]:
+    def _text_items(
+        self, seen: EncodedPassages, options: Sequence[_Option], pools: Sequence[IntArray]
+    ) -> list[list[EvidenceCandidate]]:
         """Text evidence of one question's options; a query without a single token has none."""
         settings = self._settings
         union = sorted_unique(np.concatenate(pools))
         able = [i for i, option in enumerate(options) if len(option.query)]
-        made: list[list[Item]] = [[] for _ in options]
+        made: list[list[EvidenceCandidate]] = [[] for _ in options]
         if not len(union) or not able:
             return made
         texts, queries = seen.texts(union), [options[i].query for i in able]
         if settings.cost == "fusion":
             all_scores = self._fused(seen, union, queries, texts)
         else:
-            all_scores = ranking.scores_of(queries, texts, seen, settings.cost, settings.k)
+            all_scores = ranking.score_texts(queries, texts, seen, settings.cost, settings.k)
         for i, scores in zip(able, all_scores, strict=True):
-            kept = ranking.best(scores, settings.k)
+            kept = ranking.top_positions(scores, settings.k)
             made[i] = self._items(seen, options[i], union[kept], scores[kept])
         return made
 
-    def _fused(self, seen: SeenPassages, union: Ints, queries: Sequence[Query], texts: TextCollection) -> list[Array]:
+    def _fused(
+        self, seen: EncodedPassages, union: IntArray, queries: Sequence[Query], texts: TextCollection
+    ) -> list[Array]:
         """Scores of ``fusion``, raised along the links between the texts that it ranks."""
         deep, weight = self._settings.transported, self._settings.links
-        nearest = nearest_of([query.tokens.vectors for query in queries], texts)
-        made = [ranking.fused(q, texts, seen, deep, n) for q, n in zip(queries, nearest, strict=True)]
+        nearest = nearest_cosines([query.tokens.vectors for query in queries], texts)
+        made = [ranking.fusion_scores(q, texts, seen, deep, n) for q, n in zip(queries, nearest, strict=True)]
         if not weight:
             return made
         ranked = np.flatnonzero(np.isfinite(made).any(axis=0))
         links = TitleLinks.of(seen.corpus.titles(union[ranked]), seen.corpus.texts(union[ranked]), ranked)
         return [links.raised(scores, n, weight) for scores, n in zip(made, nearest, strict=True)]
 
-    def _items(self, seen: SeenPassages, option: _Option, chunks: Ints, scores: Array) -> list[Item]:
+    def _items(
+        self, seen: EncodedPassages, option: _Option, chunks: IntArray, scores: Array
+    ) -> list[EvidenceCandidate]:
         """The kept chunks, nearest first, as evidence: whole, or their best sentences."""
         cost, (pool, tokens) = self._settings.cost, seen.chunks(chunks)
         ids, texts, own_pools = (
@@ -271,45 +279,45 @@ class Uscrake:
         judged_by_text = self._viewed or self._graph is None
         reasons: list[dict[str, Any]] = []
         for n, score in enumerate(scores.tolist()):
-            aligned = ranking.aligned_words(option.query, texts[n], own_pools[n], tokens[n], seen, cost)
+            aligned = ranking.align_words(option.query, texts[n], own_pools[n], tokens[n], seen, cost)
             reasons.append({"cost": cost, "chunk_rank": n + 1, "chunk_score": round(score, 9), "aligned": aligned})
         items = []
         if self._settings.grain == "chunk":
             for n, score in enumerate(scores.tolist()):
                 pick = SelectedEvidence(option.label, "chunk", (Parent("chunk", ids[n], ids[n]),), "", texts[n], score)
-                items.append(_item(pick, reasons[n], None if judged_by_text else own_pools[n].vectors))
+                items.append(_candidate(pick, reasons[n], None if judged_by_text else own_pools[n].vectors))
             return items
         sentences: list[Sentence] = []
         for n, spans in enumerate(seen.corpus.sentences(chunks)):
             rows = np.arange(pool.offsets[n], pool.offsets[n + 1])
-            sentences += ranking.sentences_in(n, rows, tokens[n].spans[:, 0], spans)
-        own = ranking.sentence_scores(option.query, sentences, scores, pool, seen, cost)
-        for place in ranking.best(own, 2 * self._settings.k):
+            sentences += ranking.sentences_with_tokens(n, rows, tokens[n].spans[:, 0], spans)
+        own = ranking.score_sentences(option.query, sentences, scores, pool, seen, cost)
+        for place in ranking.top_positions(own, 2 * self._settings.k):
             sentence, score = sentences[place], float(own[place])
             parents = (Parent("chunk", ids[sentence.chunk], ids[sentence.chunk]),)
             text = texts[sentence.chunk][sentence.start : sentence.end]
             pick = SelectedEvidence(option.label, "sentence", parents, f"{sentence.start}:{sentence.end}", text, score)
             why = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
-            items.append(_item(pick, why, None if judged_by_text else pool.vectors[sentence.rows]))
+            items.append(_candidate(pick, why, None if judged_by_text else pool.vectors[sentence.rows]))
         return items
 
     # Graph ----------------------------------------------------------------------------------------------------
 
-    def _triple_items(self, options: Sequence[_Option]) -> list[list[Item]]:
+    def _triple_items(self, options: Sequence[_Option]) -> list[list[EvidenceCandidate]]:
         """Capped candidates of each option, triples that say the same but once."""
         if self._graph is None:
             return [[] for _ in options]
         found = self._graph.candidates([(o.question.text, o.text) for o in options])
         return [self._triples_of(self._graph, o.label, c) for o, c in zip(options, found, strict=True)]
 
-    def _triples_of(self, graph: ConceptTriples, label: str, candidates: Candidates) -> list[Item]:
+    def _triples_of(self, graph: ConceptTriples, label: str, candidates: TripleCandidates) -> list[EvidenceCandidate]:
         found: dict[str, Any] = {"found": candidates.found, "dropped": candidates.dropped}
-        items: dict[str, Item] = {}
+        items: dict[str, EvidenceCandidate] = {}
         for c in candidates.triples:
             link = {"concept": c.link.concept, "rule": c.link.rule, "link_score": round(c.link.score, 6)}
             why = {**link, "node": graph.graph.names[c.node], **found}
             pick = edge_evidence(graph.graph, c.edge, 0.0, label, graph.sentence(c.edge), **why)
-            items.setdefault(pick.text, Item(pick))
+            items.setdefault(pick.text, EvidenceCandidate(pick))
         return list(items.values())
 
     # Together -------------------------------------------------------------------------------------------------
@@ -322,7 +330,7 @@ class Uscrake:
         return [replace(picks[i], score=float(scores[i]), why=_with_stance(option, picks[i])) for i in kept]
 
 
-def joined(own: Array, judged: Array, texts: int, share: float) -> Array:
+def blend_scores(own: Array, judged: Array, texts: int, share: float) -> Array:
     """The judge's scores, in which the first ``texts`` also keep their own order.
 
     Own scores are brought to the mean and the spread that the judge gives the same texts; the judge's ``share`` is the
@@ -338,9 +346,9 @@ def joined(own: Array, judged: Array, texts: int, share: float) -> Array:
 
 def _with_stance(option: _Option, pick: SelectedEvidence) -> str:
     """Why a row was picked, with what it says of the option."""
-    says = stance(option.question.text, option.text, pick.kind, pick.text)
+    says = classify_stance(option.question.text, option.text, pick.kind, pick.text)
     return json.dumps({**json.loads(pick.why or "{}"), "says": says}, ensure_ascii=False, sort_keys=True)
 
 
-def _item(pick: SelectedEvidence, why: Mapping[str, Any], vectors: npt.NDArray[Any] | None) -> Item:
-    return Item(replace(pick, why=json.dumps(why, ensure_ascii=False, sort_keys=True)), vectors)
+def _candidate(pick: SelectedEvidence, why: Mapping[str, Any], vectors: npt.NDArray[Any] | None) -> EvidenceCandidate:
+    return EvidenceCandidate(replace(pick, why=json.dumps(why, ensure_ascii=False, sort_keys=True)), vectors)

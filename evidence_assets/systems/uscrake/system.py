@@ -18,29 +18,29 @@ from evidence_assets.models.registry import get_encoder, get_reranker, model_key
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import EncoderSettings, ModelSettings, Profile
 from evidence_assets.retrieval import token_store
-from evidence_assets.retrieval.corpus import OpenCorpus, chunks_version
+from evidence_assets.retrieval.corpus import IndexedCorpus, chunks_version
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
 from evidence_assets.systems.uscrake.passages import Passages
-from evidence_assets.systems.uscrake.selector import Settings, Uscrake
+from evidence_assets.systems.uscrake.selector import UscrakeSelector, UscrakeSettings
 
-_OPENING = Lock()
+_OPEN_LOCK = Lock()
 
 
 def _passages(context: StageContext) -> Passages:
     corpus, profile = open_benchmark_corpus(context), context.profile
-    limit = int(profile.retrieval.token_cache_gb * 1e9)
-    with _OPENING:
-        return _open_passages(str(context.lake.root), corpus, model_key(get_encoder(profile.token_encoder)), limit)
+    max_bytes = int(profile.retrieval.token_cache_gb * 1e9)
+    with _OPEN_LOCK:
+        return _open_passages(str(context.lake.root), corpus, model_key(get_encoder(profile.token_encoder)), max_bytes)
 
 
 @lru_cache(maxsize=2)
-def _open_passages(root: str, corpus: OpenCorpus, token_model: str, limit: int) -> Passages:
+def _open_passages(root: str, corpus: IndexedCorpus, token_model: str, max_bytes: int) -> Passages:
     lake = Lake(root)
     expected = token_store.source_version(chunks_version(lake, corpus.name), token_model)
     place, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), lake.cache / "tokens" / corpus.name
-    return Passages(corpus, token_store.TokenStore(place, expected=expected, cache=cache, limit=limit))
+    return Passages(corpus, token_store.TokenStore(place, expected=expected, cache=cache, max_bytes=max_bytes))
 
 
 @lru_cache(maxsize=2)
@@ -59,7 +59,7 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
     return {"R": sizes.R, "k": sizes.k, "s": sizes.s}
 
 
-def _open(context: StageContext, settings: Settings) -> Selector:
+def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
     profile, declared, graph = context.profile, context.benchmark, None
     passages = _passages(context) if declared.corpus else None
     if declared.joined_graph and settings.parts != "chunks" and settings.s:
@@ -67,7 +67,7 @@ def _open(context: StageContext, settings: Settings) -> Selector:
         graph = _triples(joined, settings.triples_judged * settings.s, profile.encoder)
     judge = _judge(profile.reranker, profile.token_encoder)
     models = get_encoder(profile.encoder), get_encoder(profile.token_encoder).inner
-    return Uscrake(settings, passages, *models, judge, graph)
+    return UscrakeSelector(settings, passages, *models, judge, graph)
 
 
 SYSTEM = System(
@@ -75,7 +75,7 @@ SYSTEM = System(
     VERSION,
     {
         "uscrake": Method(
-            settings=Settings,
+            settings=UscrakeSettings,
             open_selector=_open,
             sources=("corpus", "token_store", "joined_graph"),
             defaults=_defaults,

@@ -16,7 +16,7 @@ from evidence_assets.retrieval.token_store import word_forms
 from evidence_assets.transport import GroundCost
 
 
-class _View:
+class _TokenView:
     """What both views have in common; pooled vectors are the encoder's own."""
 
     def __init__(self, encoder: Encoder, name: str) -> None:
@@ -34,7 +34,7 @@ class _View:
         return self._encoder.encode_sentences(texts)
 
 
-class WordMeans(_View):
+class WordMeans(_TokenView):
     """Each word is one token: the mean of its pieces, under the form that word statistics count it by."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -45,10 +45,12 @@ class WordMeans(_View):
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Words with the characters from their first piece to their last."""
-        return [_words(text, tokens) for text, tokens in zip(texts, self._encoder.encode_tokens(texts), strict=True)]
+        return [
+            _word_means(text, tokens) for text, tokens in zip(texts, self._encoder.encode_tokens(texts), strict=True)
+        ]
 
 
-def _words(text: str, tokens: TokenVectors) -> TokenVectors:
+def _word_means(text: str, tokens: TokenVectors) -> TokenVectors:
     starts = np.flatnonzero(np.diff(tokens.words, prepend=-1))
     ends = np.append(starts[1:], len(tokens.words))[: len(starts)]
     spans = np.stack([tokens.offsets[starts, 0], tokens.offsets[ends - 1, 1]], axis=1)
@@ -69,7 +71,7 @@ def word_form(word: str) -> str:
     return max(word_forms(word), key=len, default="")
 
 
-class OfLayers(_View):
+class LayerVectors(_TokenView):
     """Vectors that a ground cost makes of several layers of each piece."""
 
     def __init__(self, encoder: Encoder, cost: GroundCost) -> None:

@@ -15,7 +15,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import node_passages
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.retrieval.corpus import matrix
+from evidence_assets.retrieval.corpus import vector_matrix
 from evidence_assets.systems.four_step_focus.grading import (
     GRADES,
     GradeTask,
@@ -226,7 +226,7 @@ def test_search_equals_a_slow_version(method: Literal["vector", "multi_vector"])
     rows, query = base.vectors.passages(), WordEncoder().encode_sentences(["blood and willow"])[0]
     slow = []
     for node in base.node_ids:
-        own = matrix(rows.filter(pl.col("owner_id") == node)["vector"])
+        own = vector_matrix(rows.filter(pl.col("owner_id") == node)["vector"])
         mean = own.mean(axis=0)
         slow.append(max(own @ query) if method == "multi_vector" else mean @ query / np.linalg.norm(mean))
     search, every = base.vectors.of_nodes(), np.arange(len(base))

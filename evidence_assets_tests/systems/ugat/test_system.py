@@ -33,7 +33,7 @@ from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator
-from evidence_assets.systems.ugat.system import GraphPaths, PathSelection, UgatSettings
+from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
 from evidence_assets_tests.lake_rows import stored
 from evidence_assets_tests.systems.small_models import minilm
@@ -95,7 +95,7 @@ def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") 
 def relevant_paths(
     question: QuestionSubgraph, settings: UgatSettings = SETTINGS, graph: KnowledgeGraph = GRAPH
 ) -> PathSelection:
-    return GraphPaths(graph, {}, load(), settings).find([question])[0]
+    return PathSelector(graph, {}, load(), settings).find([question])[0]
 
 
 QUESTION = asking(["urethral obstruction", "hydronephrosis"], {"A": ["hyperplasia"], "C": ["atrophy"], "D": ["fever"]})
@@ -207,7 +207,7 @@ def select(
     graph: KnowledgeGraph, *questions: Question, settings: UgatSettings = SETTINGS
 ) -> list[list[SelectedEvidence]]:
     around = expand_questions(questions, graph, WIDE)
-    return list(GraphPaths(graph, around, load(), settings).select(questions))
+    return list(PathSelector(graph, around, load(), settings).select(questions))
 
 
 def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: KnowledgeGraph) -> None:
@@ -266,7 +266,7 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
 def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(graph: KnowledgeGraph) -> None:
     text, options = "Which of these has metformin not to do with?", ("diabetes", "biguanide", "writing")
     question = Question("q", "b", "mcqa", text, options, negated=True)
-    selector = GraphPaths(graph, expand_questions([question], graph, WIDE), load(), SETTINGS)
+    selector = PathSelector(graph, expand_questions([question], graph, WIDE), load(), SETTINGS)
     evidence = stored("evidence", evidence_rows("ugat", selector, [question]).rows)
     solver = ExtractiveSolver(minilm())
     chains = stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)

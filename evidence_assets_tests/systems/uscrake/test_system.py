@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from evidence_assets.benchmarks.graphs.relations import load
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
-from evidence_assets.retrieval.maxsim import maxsim_texts, nearest_of
-from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build, source_version
+from evidence_assets.retrieval.maxsim import maxsim_scores, nearest_cosines
+from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build_store, source_version
 from evidence_assets.systems.uscrake import chunk_ranking as ranking
 from evidence_assets.systems.uscrake.chunk_ranking import Query, TitleLinks
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
-from evidence_assets.systems.uscrake.evidence_judges import LateInteraction, PairJudge, stance
+from evidence_assets.systems.uscrake.evidence_judges import LateInteraction, PairJudge, classify_stance
 from evidence_assets.systems.uscrake.passages import Passages
-from evidence_assets.systems.uscrake.selector import Settings, Uscrake, joined
+from evidence_assets.systems.uscrake.selector import UscrakeSelector, UscrakeSettings, blend_scores
 from evidence_assets.transport import TokenMeasure, get_ground_cost
 from evidence_assets.transport.divergence import jensen_shannon
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
@@ -73,7 +73,7 @@ def passages(folder: Path, pages: dict[str, str] = PAGES, *, stored: bool = True
     vectors = ENCODER.encode_sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
     corpus = written_corpus(folder / "index", names, texts, names if titled else (), vectors)
     model = f"{ENCODER.model_id}@{ENCODER.revision}"
-    build(folder / "store", [texts], ENCODER, model, "chunks", vectors=stored)
+    build_store(folder / "store", [texts], ENCODER, model, "chunks", vectors=stored)
     expected = source_version("chunks", model)
     return Passages(corpus, TokenStore(folder / "store", expected=expected, cache=folder / "cache"))
 
@@ -93,10 +93,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
     return passages(tmp_path_factory.mktemp("corpus"))
 
 
-def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> Uscrake:
+def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> UscrakeSelector:
     weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
-    stated = Settings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, "titles": False, **weights, **settings})
-    return Uscrake(stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
+    stated = UscrakeSettings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, "titles": False, **weights, **settings})
+    return UscrakeSelector(stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
 
 
 def query(text: str) -> Query:
@@ -104,7 +104,7 @@ def query(text: str) -> Query:
 
 
 def whole(corpus: Passages) -> TokenTexts:
-    return corpus.seen(ENCODER).texts(np.arange(len(corpus.corpus)))
+    return corpus.with_encoder(ENCODER).texts(np.arange(len(corpus.corpus)))
 
 
 def why(pick: SelectedEvidence) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(cor
         (tokens,) = ENCODER.token_layers([text], 5)
         layers = tokens.vectors.reshape(len(tokens.tokens), 5, ENCODER.dimensions)
         moverscore = get_ground_cost("moverscore")
-        return moverscore.measure(moverscore.vectors(layers), statistics.values(tokens.tokens, "idf"))
+        return moverscore.measure(moverscore.vectors(layers), statistics.corpus_weights(tokens.tokens, "idf"))
 
     pages = {name: measure(text) for name, text in PAGES.items()}
     found = list(selector(corpus, cost="moverscore", grain="chunk", R=6, k=6).select(QUESTIONS))
@@ -187,18 +187,18 @@ def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passag
     ((piece,), kept) = tokens_of(corpus, sugar)
     z = kept[0].astype(np.float64) * corpus.store.pieces.token_weights([piece])[0]
     q = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
-    scores = ranking.scores_of([asked], whole(corpus), corpus.seen(ENCODER), "jsd", len(corpus.corpus))[0]
+    scores = ranking.score_texts([asked], whole(corpus), corpus.with_encoder(ENCODER), "jsd", len(corpus.corpus))[0]
     assert -scores[sugar] == pytest.approx(float(jensen_shannon(p, q)), abs=1e-9)
 
 
 def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(corpus: Passages) -> None:
-    asked, texts, seen = query("salty fish live in the sea"), whole(corpus), corpus.seen(ENCODER)
-    own = ranking.query_measure(asked, "cosine", seen)
+    asked, texts, seen = query("salty fish live in the sea"), whole(corpus), corpus.with_encoder(ENCODER)
+    own = ranking.measure_query(asked, "cosine", seen)
     costs = np.array([distance(own, texts.measure(i, "cosine"), "cosine") for i in range(len(texts))])
-    late = maxsim_texts(asked.tokens.vectors, texts)
-    found = ranking.scores_of([asked], texts, seen, "fusion", 1)[0]
+    late = maxsim_scores(asked.tokens.vectors, texts)
+    found = ranking.score_texts([asked], texts, seen, "fusion", 1)[0]
     np.testing.assert_allclose(found, (late + 1 - costs) / 2, atol=1e-12)
-    some = ranking.fused(asked, texts, seen, 2, nearest_of([asked.tokens.vectors], texts)[0])
+    some = ranking.fusion_scores(asked, texts, seen, 2, nearest_cosines([asked.tokens.vectors], texts)[0])
     assert set(np.flatnonzero(np.isfinite(some))) == set(np.argsort(-late)[:2])
     assert some[np.isfinite(some)] == pytest.approx(found[np.isfinite(some)])
 
@@ -207,7 +207,7 @@ def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages, tmp_path: Path
     untitled = passages(tmp_path, {"x": "Bees fly."}, titled=False)
     for some in (corpus, untitled):
         every, weigh = np.arange(len(some.corpus)), some.store.pieces.token_weights
-        texts = some.seen(ENCODER, titles=True).texts(every).select(every)
+        texts = some.with_encoder(ENCODER, titles=True).texts(every).select(every)
         for i, name in enumerate(some.corpus.titles(every)):
             rows = slice(int(texts.offsets[i]), int(texts.offsets[i + 1]))
             (title,), (pieces, kept) = ENCODER.encode_tokens([name]), tokens_of(some, i)
@@ -306,8 +306,8 @@ def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -
 
 
 def test_a_cross_encoder_orders_text_and_triples_alike(corpus: Passages) -> None:
-    settings = Settings("fusion", 4, 2, 3, judge=1)
-    uscrake = Uscrake(settings, corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
+    settings = UscrakeSettings("fusion", 4, 2, 3, judge=1)
+    uscrake = UscrakeSelector(settings, corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
     picks = [p for p in list(uscrake.select(QUESTIONS))[1] if p.option == "A"]
     expected = SharedWords().score([("Where do fish live? sea", p.text) for p in picks])
     assert [p.score for p in picks] == expected.tolist() == sorted(expected.tolist(), reverse=True)
@@ -315,10 +315,10 @@ def test_a_cross_encoder_orders_text_and_triples_alike(corpus: Passages) -> None
 
 def test_the_judge_has_its_share_in_the_order_of_text() -> None:
     own, judged = np.array([3.0, 1.0, 2.0, 0.0]), np.array([0.2, 0.4, 0.3, 0.9])
-    assert joined(own, judged, 3, 1.0) == pytest.approx(judged)
-    assert joined(own, judged, 3, 0.0) == pytest.approx([0.4, 0.2, 0.3, 0.9])
-    assert joined(own, judged, 3, 0.5) == pytest.approx([0.3, 0.3, 0.3, 0.9])
-    assert joined(own[:1], judged, 1, 0.0) == pytest.approx(judged)
+    assert blend_scores(own, judged, 3, 1.0) == pytest.approx(judged)
+    assert blend_scores(own, judged, 3, 0.0) == pytest.approx([0.4, 0.2, 0.3, 0.9])
+    assert blend_scores(own, judged, 3, 0.5) == pytest.approx([0.3, 0.3, 0.3, 0.9])
+    assert blend_scores(own[:1], judged, 1, 0.0) == pytest.approx(judged)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_the_judge_has_its_share_in_the_order_of_text() -> None:
 )
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Settings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, **settings})
+        UscrakeSettings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, **settings})
 
 
 # Stance ---------------------------------------------------------------------------------------------------------
@@ -353,4 +353,4 @@ PRESSURE = "Which drug is used to treat high blood pressure?"
     ],
 )
 def test_a_statement_must_name_the_option_and_what_is_asked(option: str, kind: str, text: str, expected: str) -> None:
-    assert stance(PRESSURE, option, kind, text) == expected
+    assert classify_stance(PRESSURE, option, kind, text) == expected

@@ -21,7 +21,7 @@ from evidence_assets.lake.row_locations import query_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
-LOOK_SECONDS = 30.0
+MAX_PAGE_AGE_S = 30.0
 """Maximum age of pages over a remote lake."""
 QUESTIONS = """
     CREATE OR REPLACE TABLE asked AS
@@ -49,10 +49,10 @@ def _short_answer_is_right(answer: str, gold: list[str], aliases: list[list[str]
 
 
 @dataclass(frozen=True)
-class Reader:
+class PageReader:
     """What one page reads with: the open lake and a connection of the page's own."""
 
-    opened: OpenLake
+    lake_reader: LakeReader
     connection: duckdb.DuckDBPyConnection
 
     def rows(self, sql: str, tables: Sequence[str] = (), **parameters: Any) -> list[Row]:
@@ -66,7 +66,7 @@ class Reader:
 
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a query over ``answers``, every prediction with whether it is right, and ``asked``, all questions."""
-        return self.opened.answers(sql, **parameters)
+        return self.lake_reader.answers(sql, **parameters)
 
     def texts(self, ids: Sequence[str]) -> dict[str, str]:
         """Texts of questions by id."""
@@ -76,7 +76,7 @@ class Reader:
         return {row["question_id"]: row["text"] for row in rows}
 
 
-class OpenLake:
+class LakeReader:
     """A lake opened for reading by many pages, one after another or at once."""
 
     def __init__(self, root: Path) -> None:
@@ -88,15 +88,15 @@ class OpenLake:
         )
         self._lock = threading.Lock()
         self._stamps: dict[str, dict[Path, tuple[int, int]]] = {}
-        self._fetched = -LOOK_SECONDS
+        self._fetched = -MAX_PAGE_AGE_S
 
     @contextmanager
-    def reader(self) -> Iterator[Reader]:
+    def reader(self) -> Iterator[PageReader]:
         """A reader for one page."""
         with self._lock:
             self._fetch()
         with connect(self.root, lazy=True) as connection:
-            yield Reader(self, connection)
+            yield PageReader(self, connection)
 
     def answers(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a query over the tables in memory, brought up to date first."""
@@ -108,7 +108,7 @@ class OpenLake:
 
     def _fetch(self) -> None:
         """Fetch what has changed of a remote lake, every now and then."""
-        if mirror_of(self.root) is not None and time.monotonic() - self._fetched > LOOK_SECONDS:
+        if mirror_of(self.root) is not None and time.monotonic() - self._fetched > MAX_PAGE_AGE_S:
             for table in TABLES:
                 self.lake.folder(table)
             self._fetched = time.monotonic()
