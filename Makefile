@@ -1,16 +1,17 @@
 # make demo   install, materialize the embedded asset graph, show scores and examples
-# make test   install what tests need and run those that a change needs
-# make test-all  the long tests too: campaigns, every table, every distinct pair of backend and task
+# make test   install the test dependencies and run the tests
+# make test-all  add the long tests: campaigns, every printed table, every distinct pair of backend and task
 # make ui     the Dagster UI on http://127.0.0.1:3000
-# make explore  answers, evidence and sources as pages on http://127.0.0.1:3001
-# make tour   takes the pictures of docs/tour.md anew, in Chromium
-# make lint   style, types, import contract
-# make audit  known weaknesses and licences of all dependencies, hashes of the weights, an SBOM in build/
+# make explore  answers, evidence and sources on http://127.0.0.1:3001
+# make docs   the documentation site in build/site
+# make tour   take the pictures of the documentation again, in Chromium
+# make lint   style, retired words, types, import contracts
+# make audit  known vulnerabilities and licences of all dependencies, an SBOM in build/
 # make bench  speed, as ratios against named baselines
-# make gpu    every path that runs on a CUDA card against the processor, with equal results; PYTHON names what has torch for it
-# make check-served  every system's prompts through real servers of language models (downloads 1 GB of packages)
-# make cluster  Postgres, an S3 server, Ray, code location, webserver and daemon on this machine make the sample; harmed meanwhile
-# make measure  what works how well on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
+# make gpu    compare every GPU path with the CPU; PYTHON names an interpreter with torch for CUDA
+# make check-served  send every system's prompts to real model servers (downloads 1 GB of packages)
+# make cluster  run Postgres, an S3 server, Ray and Dagster on this machine, and inject faults
+# make measure  measure on the real data in EVIDENCE_DEV_DATA; writes the tables of docs/measured.md
 
 PYTHON ?= python3
 VENV   := .venv
@@ -19,7 +20,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test test-all ui explore tour lint audit bench measure check-served gpu cluster clean
+.PHONY: demo test test-all ui explore docs tour lint audit bench measure check-served gpu cluster clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -52,6 +53,9 @@ ui: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 
 explore: $(VENV)/.runtime
 	$(BIN)/evidence explore
+
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 tour: $(VENV)/.dev
 	$(BIN)/python tools/tour.py

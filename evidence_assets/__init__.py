@@ -4,4 +4,4 @@
 ``evidence_assets.lake.table(name)`` the one for notebooks.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
