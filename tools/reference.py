@@ -86,12 +86,12 @@ def profile_keys() -> str:
 def variant_list() -> str:
     """Every variant with its parameters, and every preset."""
     lines = ["# Variants", "", "A variant is a method with parameters; its key is part of its assets' keys.", ""]
-    for system in systems.names():
+    for system in systems.list_systems():
         own = [variant for variant in variants() if variant.system == system]
         lines += [f"## {system}", ""]
         lines += _table(
             ["variant", "method", "parameters", "presets"],
-            ([f"`{v.place}`", v.method or system, _parameters(v.parameters), ", ".join(v.presets)] for v in own),
+            ([f"`{v.key}`", v.method or system, _parameters(v.parameters), ", ".join(v.presets)] for v in own),
         )
     lines += ["## Presets", "", "A preset is a printed table. Load its variants with `EVIDENCE_PRESETS=NAME`.", ""]
     lines += _table(["preset", "description"], ([f"`{name}`", preset.about] for name, preset in presets().items()))
@@ -111,7 +111,7 @@ def _default_of(field: Field[Any]) -> str:
 def settings() -> str:
     """The parameters of every method, with their defaults."""
     lines = ["# Settings", "", "The parameters that a variant may state, by system and method.", ""]
-    for name in systems.names():
+    for name in systems.list_systems():
         lines += [f"## {name}", ""]
         by_class: dict[type, list[str]] = {}
         for method_name, method in systems.load(name).methods.items():
