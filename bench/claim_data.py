@@ -1,4 +1,4 @@
-"""Real claims about tables in halves: the first to fit and choose on, the second to report on."""
+"""Claims of SCITAB and TabFact in halves: the first for fitting and choices, the second for reported figures."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Claim:
 
     question: QuestionRecord
     table: Table
-    first_half: bool
+    is_first_half: bool
 
 
-def scitab_claims(folder: Path) -> list[Claim]:
-    """SCITAB, halved in file order."""
+def read_scitab(folder: Path) -> list[Claim]:
+    """Claims of SCITAB, halved in file order."""
     pairs = list(read_pairs("scitab", [folder / "scitab" / "sci_tab.json"], "all"))
     return [Claim(question, table, 2 * k < len(pairs)) for k, (question, table) in enumerate(pairs)]
 
 
-def tabfact_claims(folder: Path) -> list[Claim]:
-    """TabFact, halved by table in file order."""
+def read_tabfact(folder: Path) -> list[Claim]:
+    """Statements of TabFact, halved by table in file order."""
     folder = folder / "tabfact"
     pairs = list(
         read_pairs("tabfact", [folder / "tokenized_data" / "test_examples.json", tabfact_tables(folder)], "test")

@@ -26,12 +26,12 @@ from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.models.vectors import softmax, unit_rows
-from evidence_assets.reasoning.tables.solver import TableSolver, place_of
-from evidence_assets.reasoning.tables.text import STOP_WORDS, token_set, word_set
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_tokens, collect_words
+from evidence_assets.reasoning.tables.solver import TableSolver, parse_locator
 from evidence_assets.reasoning.tasks import CAPTION, Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems import load_settings
-from evidence_assets.systems.ucret.columns import UcretSettings, column_pieces
-from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapsed_tables, encode_unique
+from evidence_assets.systems.ucret.columns import UcretSettings, split_column_text
+from evidence_assets.systems.ucret.system import TableEvidence, TableQuestion, collapse_tables, encode_unique
 from evidence_assets.transport.divergence import jensen_shannon
 from tools.sample_world.render import render
 
@@ -55,7 +55,7 @@ class Answered:
     @property
     def cited(self) -> list[tuple[int, int]]:
         """Cells cited on the way to the answer; the last one is the answer cell."""
-        return [place_of(cell) for step in self.chain for cell in step.cited]
+        return [parse_locator(cell) for step in self.chain for cell in step.cited]
 
     @property
     def chain(self) -> tuple[ChainStep, ...]:
@@ -92,21 +92,21 @@ def percent(part: float, whole: float) -> str:
 
 
 def gold_cell(question: QuestionRecord) -> tuple[int, int]:
-    return place_of(question.gold_evidence[0].locator)
+    return parse_locator(question.gold_evidence[0].locator)
 
 
 def says_gold(question: QuestionRecord) -> bool:
     """Whether the cell named as gold holds a word of the gold option; in some rows of the file it holds another
     cell."""
     option = question.options[question.labels.index(question.gold[0])]
-    return bool(word_set(question.gold_evidence[0].text) & word_set(option))
+    return bool(collect_words(question.gold_evidence[0].text) & collect_words(option))
 
 
 Grid = tuple[tuple[frozenset[str], ...], list[list[frozenset[str]]]]
 
 
 def _content(texts: Iterable[str]) -> frozenset[str]:
-    return token_set(texts) - STOP_WORDS
+    return collect_tokens(texts) - STOP_WORDS
 
 
 def overlap_grid(table: Table) -> Grid:
@@ -177,7 +177,7 @@ def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named) -> dict[str, 
     table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     results: dict[str, list[Answered]] = {}
     for name, variant in variants.items():
-        selections = list(collapsed_tables(table_questions, tables, variant, encoder))
+        selections = list(collapse_tables(table_questions, tables, variant, encoder))
         results[name] = [
             solved(q, e, tables[e.question.table_id].caption) for q, e in zip(questions, selections, strict=True)
         ]
@@ -216,7 +216,7 @@ def measure_sample(encoder: MiniLm) -> None:
                 for q in questions
             ]
             for variant in ("ucret_published", "ucret", "keep_all"):
-                selections = list(collapsed_tables(table_questions, tables, VARIANTS[variant], encoder))
+                selections = list(collapse_tables(table_questions, tables, VARIANTS[variant], encoder))
                 rows = [
                     solved(q, e, tables[e.question.table_id].caption)
                     for q, e in zip(questions, selections, strict=True)
@@ -238,7 +238,7 @@ def temperature_table(name: str, pairs: Sequence[tuple[str, Table]], encoder: Mi
         for j in range(width):
             cells = [row[j] for row in table.rows if j < len(row)]
             texts.append(text)
-            pieces.append(column_pieces(table.header[j] if j < len(table.header) else "", cells, 240)[0])
+            pieces.append(split_column_text(table.header[j] if j < len(table.header) else "", cells, 240)[0])
     left, right = unit_rows(encode_unique(encoder, texts)), unit_rows(encode_unique(encoder, pieces))
     print(f"\nJSD gate on {name}: {len(texts)} text–column pairs (first piece of each column), eta = 0.30")
     print("  temperature   median      95th      max | share passing: divergence <= 0.30, root <= 0.30")

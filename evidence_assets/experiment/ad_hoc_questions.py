@@ -17,7 +17,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
-from evidence_assets.reasoning.tables.questions import option_chains, work_out
+from evidence_assets.reasoning.tables.questions import compute_outcome, explain_options
 from evidence_assets.reasoning.tables.table import TableView
 
 BENCHMARK = "asked"
@@ -96,10 +96,10 @@ def table_options(table: Table, question: str) -> list[str]:
     """What the table itself could answer: the outcome of the operation that is asked for, and cells of its body, those
     that the question speaks for most."""
     view = TableView.of(table.table_id, table.caption, table.header, table.rows).upright
-    outcome = work_out(view, question)
+    outcome = compute_outcome(view, question)
     found = [f"{outcome.number:g}"] if outcome is not None and outcome.number is not None else []
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in table.rows for cell in row if cell.strip()))
-    chains = option_chains(view, question, [str(n) for n in range(len(cells))], cells)
+    chains = explain_options(view, question, [str(n) for n in range(len(cells))], cells)
     ranked = sorted(zip(cells, chains, strict=True), key=lambda pair: -pair[1].support)
     options = [*found, *(cell for cell, _ in ranked if cell not in found)][:MAX_OPTIONS]
     if len(options) < 2:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.models.protocols import Request
-from evidence_assets.reasoning.tables.solver import view_of
+from evidence_assets.reasoning.tables.solver import build_view
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import (
     CAPTION,
@@ -112,7 +112,7 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
 
     A reply without text is refused, and one that cites what was not given.
     """
-    view, ids = view_of(task.evidence)
+    view, ids = build_view(task.evidence)
     places = {f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.grid) for j in range(len(row))}
     places |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
     places |= {f"o{n}": item.evidence_id for n, item in enumerate(outside_items(task.evidence), 1)}
@@ -136,7 +136,7 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
 
 def fenced_table(given: Sequence[EvidenceItem], *, marked: bool = True) -> str:
     """The table that the cells show, what is from outside marked as such below it."""
-    lines = [table_text(view_of(given)[0], marked=marked)]
+    lines = [table_text(build_view(given)[0], marked=marked)]
     if beside := outside_items(given):
         lines += ["", "Outside the table:"]
         lines += [f"[o{number}] {' '.join(item.text.split())}" for number, item in enumerate(beside, 1)]

@@ -1,1 +1,1 @@
-"""The extractive reasoner on tables: deterministic, without a language model, from the table and the words alone."""
+"""The extractive table solver: claims and questions about one table, answered without a language model."""

@@ -1,7 +1,4 @@
-"""Claims checked against one table: read into one operation, which settles them, or weighed by what the cells say.
-
-A settled claim is decided, whatever the weights are; a claim that is not settled never is.
-"""
+"""Claims verified against a table: an operation settles them, or features of the cells give label probabilities."""
 
 from __future__ import annotations
 
@@ -11,191 +8,188 @@ from functools import lru_cache
 from math import exp, fsum
 from typing import NamedTuple
 
-from evidence_assets.reasoning.tables.lexicon import Degree, pattern
-from evidence_assets.reasoning.tables.operations import Outcome, order, whose_cells, work_out
-from evidence_assets.reasoning.tables.reading import Reading, read_text
+from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit, stem, tokenize
+from evidence_assets.reasoning.tables.lexicon import DegreeWord, pattern
+from evidence_assets.reasoning.tables.operations import Outcome, apply_operations, cite_names, compare_cells
 from evidence_assets.reasoning.tables.table import TableChain, TableStep, TableView
-from evidence_assets.reasoning.tables.text import STOP_WORDS, content_stems, stem, tokens, unit_in, word_set
+from evidence_assets.reasoning.tables.text_analysis import TextAnalysis, analyze_text
 
 SUPPORTS, REFUTES, NOT_ENOUGH = "SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"
-# The probability of the label of a settled claim: the share of TabFact's that are right. Of a claim that is not settled
-# the probability that it is true, if not open, stays within _UNSETTLED of a half: such claims are no better than a
-# guess.
-_SETTLED, _UNSETTLED = 0.85, 0.2
-_UNMEASURED = 0.6
+# Probability of a settled claim's label: the share that is right on TabFact. The truth probability of any other claim
+# stays within _MAX_SHIFT of 0.5, as it is little better than a guess.
+_SETTLED_PROBABILITY, _MAX_SHIFT = 0.85, 0.2
+_MIN_OPEN_PROBABILITY = 0.6  # of a claim that no column measures
 Weights = Mapping[str, Mapping[str, float]]
-# As bench/fit_claim_weights.py prints them; "always" is the intercept.
+# Output of bench/fit_claim_weights.py.
 WEIGHTS: Weights = {
-    "openness": {"always": -3.48, "compares no results": 1.36, "denies": -0.98, "strange words": 4.41},
-    "truth": {"always": 0.06, "comparison": 0.52, "denies": -0.74, "row of words": 0.35},
+    "openness": {"intercept": -3.48, "no comparison": 1.36, "negation": -0.98, "unknown words": 4.41},
+    "truth": {"intercept": 0.06, "comparison": 0.52, "negation": -0.74, "word row": 0.35},
 }
 
 
 @dataclass(frozen=True)
-class Signs:
-    """What bears on a claim, by name: whether it is true (positive) or false (negative), and whether it is open."""
+class ClaimFeatures:
+    """Features of a claim by name, for its truth and for its openness (the table does not decide it)."""
 
     truth: Mapping[str, float]
     openness: Mapping[str, float]
-    settled: bool | None = None  # what an operation shows
-    unmeasured: bool = False  # no cell bears on it, or it sets a thing above another in what no column measures
+    verdict: bool | None = None  # of an operation; None if none settles the claim
+    is_unmeasured: bool = False  # no cell is related to it, or no column measures its comparison
 
 
-def probabilities(signs: Signs, weights: Weights = WEIGHTS) -> tuple[float, float, float]:
-    """Probabilities that a claim is true, that it is false, and that the table leaves it open.
+def label_probabilities(features: ClaimFeatures, weights: Weights = WEIGHTS) -> tuple[float, float, float]:
+    """Probabilities of SUPPORTS, REFUTES and NOT ENOUGH INFORMATION.
 
-    With truth signs ``t``, openness signs ``o`` and weights ``a`` and ``b`` two logistic regressions give an unsettled
-    claim P(NOT ENOUGH INFORMATION) = σ(b·o) and P(SUPPORTS | not open) = σ(a·t).
+    For an unsettled claim with truth features ``t``, openness features ``o`` and weights ``a`` and ``b``:
+    P(NOT ENOUGH INFORMATION) = σ(b·o) and P(SUPPORTS | not open) = σ(a·t).
     """
-    if signs.settled is not None:
-        rest = (1 - _SETTLED) / 2
-        return (_SETTLED, rest, rest) if signs.settled else (rest, _SETTLED, rest)
-    true, left_open = (
-        1 / (1 + exp(-fsum(weights[side].get(sign, 0.0) * value for sign, value in {"always": 1.0, **held}.items())))
-        for side, held in (("truth", signs.truth), ("openness", signs.openness))
+    if features.verdict is not None:
+        rest = (1 - _SETTLED_PROBABILITY) / 2
+        return (_SETTLED_PROBABILITY, rest, rest) if features.verdict else (rest, _SETTLED_PROBABILITY, rest)
+    p_true, p_open = (
+        1 / (1 + exp(-fsum(weights[side].get(name, 0.0) * value for name, value in {"intercept": 1.0, **x}.items())))
+        for side, x in (("truth", features.truth), ("openness", features.openness))
     )
-    true = 0.5 + 2 * _UNSETTLED * (true - 0.5)
-    left_open = max(left_open, _UNMEASURED) if signs.unmeasured else left_open
-    return (1 - left_open) * true, (1 - left_open) * (1 - true), left_open
+    p_true = 0.5 + 2 * _MAX_SHIFT * (p_true - 0.5)
+    p_open = max(p_open, _MIN_OPEN_PROBABILITY) if features.is_unmeasured else p_open
+    return (1 - p_open) * p_true, (1 - p_open) * (1 - p_true), p_open
 
 
 def is_decided(support: Mapping[str, float]) -> bool:
-    """Whether the best of the labels offered is what settles a claim, by the probabilities of its labels."""
+    """Whether an operation settled the claim, given the probabilities of the offered labels."""
     best = max(support, key=lambda label: support[label])
     rival = support.get(REFUTES if best == SUPPORTS else SUPPORTS, 0.0)
-    return best != NOT_ENOUGH and support[best] > (0.5 + _UNSETTLED + 1e-9) * (support[best] + rival)
+    return best != NOT_ENOUGH and support[best] > (0.5 + _MAX_SHIFT + 1e-9) * (support[best] + rival)
 
 
-class Finding(NamedTuple):
-    """What some cells say of a claim: the share of cases in which it holds, and as what kind of sign that counts."""
+class ClaimFinding(NamedTuple):
+    """An outcome that bears on a claim: its feature, and the share of cases that agree with the claim."""
 
-    sign: str
+    feature: str
     outcome: Outcome
-    holds: float
+    share: float
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What was found of a claim; one finding alone if an operation settled it."""
+class ClaimCheck:
+    """The findings on a claim and its features; a single finding if an operation settles it."""
 
-    findings: tuple[Finding, ...]
-    signs: Signs
-    strange_words: tuple[str, ...]  # content words that neither the table nor its caption has
+    findings: tuple[ClaimFinding, ...]
+    features: ClaimFeatures
+    unknown_words: tuple[str, ...]  # content words that are neither in the table nor in its caption
 
 
-def check_claim(view: TableView, text: str) -> Checked:
-    """What a table says of a claim."""
-    reading = read_text(view, text)
-    outcome = work_out(reading)
-    findings = (
-        [Finding("settled", outcome, float(bool(outcome.holds)))]
-        if outcome
-        else list(dict.fromkeys(_findings(reading)))
-    )
-    if reading.denied:
-        denial = " The claim denies this."
-        findings = [Finding(f.sign, replace(f.outcome, text=f.outcome.text + denial), 1 - f.holds) for f in findings]
-    words = (word for word in tokens(reading.text) if word not in STOP_WORDS and not word[0].isdigit())
-    strange = tuple(dict.fromkeys(word for word in words if stem(word) not in view.vocabulary))
-    denies, alike = float(reading.says("denies")), _commensurable(view)
-    truth = {"denies": denies}
-    for finding in findings:
-        truth[finding.sign] = truth.get(finding.sign, 0.0) + 2 * finding.holds - 1
+def check_claim(view: TableView, text: str) -> ClaimCheck:
+    """Check a claim against a table."""
+    analysis = analyze_text(view, text)
+    outcome = apply_operations(analysis)
+    verdict = [ClaimFinding("settled", outcome, float(bool(outcome.is_confirmed)))] if outcome else []
+    findings = verdict or list(dict.fromkeys(_find_signals(analysis)))
+    if analysis.is_negated:
+        note = " The claim denies this."
+        findings = [ClaimFinding(f, replace(o, text=o.text + note), 1 - share) for f, o, share in findings]
+    words = [word for word in tokenize(analysis.text) if word not in STOP_WORDS]
+    unknown_words = dict.fromkeys(word for word in words if not word[0].isdigit() and stem(word) not in view.vocabulary)
+    negation, is_comparable = float(analysis.has_phrase("negative_words")), _has_comparable_columns(view)
+    truth = {"negation": negation}
+    for f in findings:
+        truth[f.feature] = truth.get(f.feature, 0.0) + 2 * f.share - 1
     openness = {
-        "denies": denies,
-        "strange words": len(strange) / max(1, len(content_stems(reading.text))),
-        # Of results beside each other a claim that the table settles compares some.
-        "compares no results": float(alike and not reading.degrees),
+        "negation": negation,
+        "unknown words": len(unknown_words) / max(1, len(words)),
+        # In a table of results, a claim that the table decides compares some of them.
+        "no comparison": float(is_comparable and not analysis.degrees),
     }
-    things = sum(mention.whole and bool(mention.places) for mention in reading.mentions)
-    above = reading.says("than") or any(degree.in_time for degree in reading.degrees)
-    unmeasured = things > 1 and above and not alike and "comparison" not in truth
-    unmeasured |= not findings and not reading.mentions
-    return Checked(
-        tuple(findings), Signs(truth, openness, findings[0].holds > 0.5 if outcome else None, unmeasured), strange
-    )
+    n_names = sum(mention.is_whole and bool(mention.locations) for mention in analysis.mentions)
+    has_order = analysis.has_phrase("than_marker") or any(degree.time_direction for degree in analysis.degrees)
+    is_unmeasured = n_names > 1 and has_order and not is_comparable and "comparison" not in truth
+    is_unmeasured |= not findings and not analysis.mentions
+    features = ClaimFeatures(truth, openness, findings[0].share > 0.5 if outcome else None, is_unmeasured)
+    return ClaimCheck(tuple(findings), features, tuple(unknown_words))
 
 
-@lru_cache(maxsize=64)  # it is asked anew for each label of a claim
-def claim_chains(view: TableView, text: str) -> tuple[TableChain, ...]:
-    """A chain of cited steps for each label of a claim; its support is the label's probability."""
-    checked = check_claim(view, text)
-    true, false, left_open = probabilities(checked.signs)
-    settled = checked.signs.settled is not None
-    said = "The cells named settle the claim." if settled else "No single working on cells settles the claim."
-    if not settled and checked.strange_words:
-        said += f" Neither cells nor caption say {', '.join(f'“{text}”' for text in checked.strange_words)}."
+@lru_cache(maxsize=64)  # called for each label of a claim
+def explain_claim(view: TableView, text: str) -> tuple[TableChain, ...]:
+    """A chain for each label of a claim, with the label's probability as its support."""
+    check = check_claim(view, text)
+    p_true, p_false, p_open = label_probabilities(check.features)
+    is_settled = check.features.verdict is not None
+    reason = "The cells named settle the claim." if is_settled else "No single working on cells settles the claim."
+    if not is_settled and check.unknown_words:
+        reason += f" Neither cells nor caption say {', '.join(f'“{word}”' for word in check.unknown_words)}."
     return (
-        _chain(view, SUPPORTS, [f for f in checked.findings if f.holds > 0.5], true),
-        _chain(view, REFUTES, [f for f in checked.findings if f.holds < 0.5], false),
-        TableChain(NOT_ENOUGH, (TableStep("open", said),), left_open),
+        _build_chain(view, SUPPORTS, [f for f in check.findings if f.share > 0.5], p_true),
+        _build_chain(view, REFUTES, [f for f in check.findings if f.share < 0.5], p_false),
+        TableChain(NOT_ENOUGH, (TableStep("open", reason),), p_open),
     )
 
 
-def _findings(reading: Reading) -> Iterator[Finding]:
-    """What bears on a claim that no operation settles: its comparisons, and the row that holds most of its words."""
-    for degree in reading.degrees:
-        if outcome := _comparison(reading, degree):
-            yield Finding("comparison", outcome, outcome.number)
-    view = reading.view
-    said = sorted(word_set(reading.text) & view.word_weights.keys())
-    if len(said) > 1:
-        held = {i: view.weight_of(word for word in said if word in view.row_words[i]) for i in view.body}
-        best = max(view.body, key=lambda i: (held[i], -i))
-        cells = tuple((best, j) for j in view.columns if word_set(view.said((best, j))) & {*said})
-        shared = [word for word in said if word in view.row_words[best]]
-        text = f"{view.row_number(best)} holds {len(shared)} of the {len(said)} words of the claim that rows hold."
-        yield Finding("row of words", Outcome("row", text, cells, 0.0), float(len(shared) == len(said)))
+def _find_signals(analysis: TextAnalysis) -> Iterator[ClaimFinding]:
+    """Findings on a claim that no operation settles: its comparisons, and the row with most of its words."""
+    for degree in analysis.degrees:
+        if outcome := _compare_lines(analysis, degree):
+            yield ClaimFinding("comparison", outcome, outcome.number)
+    view = analysis.view
+    words = sorted(collect_words(analysis.text) & view.word_weights.keys())
+    if len(words) > 1:
+        weights = {i: view.weight_of(word for word in words if word in view.row_words[i]) for i in view.body}
+        best = max(view.body, key=lambda i: (weights[i], -i))
+        cells = tuple((best, j) for j in view.columns if collect_words(view.text_at((best, j))) & {*words})
+        n_shared = sum(word in view.row_words[best] for word in words)
+        text = f"{view.row_number(best)} holds {n_shared} of the {len(words)} words of the claim that rows hold."
+        yield ClaimFinding("word row", Outcome("row", text, cells, 0.0), float(n_shared == len(words)))
 
 
-def _commensurable(view: TableView) -> bool:
-    """Whether "better" can mean all columns at once: results beside each other, not facts of several kinds."""
+def _has_comparable_columns(view: TableView) -> bool:
+    """Whether all columns have values of one kind, as in a table of results, so that "better" applies to each."""
     columns = [j for j in view.columns if j not in view.name_columns]
-    units = {unit_in(view.labels[j]) for j in columns} - {""}
-    filled = [[view.cell((i, j)) for i in view.body if view.said((i, j))] for j in columns]
-    text = any(sum(bool(cell.values) for cell in cells) < 0.5 * len(cells) for cells in filled)
-    return len(units) < 2 and not text and not view.dated & {*columns}
+    units = {extract_unit(view.labels[j]) for j in columns} - {""}
+    filled = [[view.cell((i, j)) for i in view.body if view.text_at((i, j))] for j in columns]
+    has_text = any(sum(bool(cell.values) for cell in cells) < 0.5 * len(cells) for cells in filled)
+    return len(units) < 2 and not has_text and not view.date_columns & {*columns}
 
 
-def _comparison(reading: Reading, degree: Degree) -> Outcome | None:
-    """What a word of degree says of rows, or of columns: more than the rivals behind "than", or than all others.
+def _compare_lines(analysis: TextAnalysis, degree: DegreeWord) -> Outcome | None:
+    """Comparison of the mentioned rows or columns with their rivals after "than", or with all others.
 
-    Columns are compared where only they have rivals, or no row is named. Where no column is named, rows are compared in
-    all of them, if these can be put side by side.
+    Columns are compared if only they have rivals or if the claim mentions no row. Without a mentioned column, rows are
+    compared in every column of a table with comparable columns.
     """
-    view, superlative = reading.view, degree.kind == "superlative"
-    rival = pattern("rival").search(reading.text, degree.start)
-    border = rival.start() if rival else len(reading.text)
-    every = [j for j in range(view.width) if j not in view.row_headers]
-    rows, row_rivals = _sides([(i, m.start) for m in reading.mentions for i in m.rows], border)
-    columns, column_rivals = _sides([(j, m.start) for m in reading.mentions for j in m.columns if j in every], border)
-    alike = _commensurable(view)
-    if not columns and not alike:
+    view, is_superlative = analysis.view, degree.kind == "superlative"
+    marker = pattern("rival_marker").search(analysis.text, degree.start)
+    border = marker.start() if marker else len(analysis.text)
+    values = [j for j in range(view.width) if j not in view.row_headers]
+    mentions = analysis.mentions
+    rows, row_rivals = _split_rivals([(i, m.start) for m in mentions for i in m.rows], border)
+    columns, column_rivals = _split_rivals([(j, m.start) for m in mentions for j in m.columns if j in values], border)
+    is_comparable = _has_comparable_columns(view)
+    if not columns and not is_comparable:
         return None
-    if (column_rivals and not row_rivals) or (not rows and alike):
-        others = column_rivals if not superlative else []
-        others = others or [j for j in every if j not in columns]
-        pairs = [((i, a), (i, b)) for i in rows or view.body for a in columns for b in others]
+    if (column_rivals and not row_rivals) or (not rows and is_comparable):
+        rivals = column_rivals if not is_superlative else []
+        rivals = rivals or [j for j in values if j not in columns]
+        pairs = [((i, a), (i, b)) for i in rows or view.body for a in columns for b in rivals]
     else:
-        others = row_rivals if not superlative else []
-        others = others or [i for i in view.body if i not in rows]
-        pairs = [((a, j), (b, j)) for j in [*columns, *column_rivals] or every for a in rows for b in others]
+        rivals = row_rivals if not is_superlative else []
+        rivals = rivals or [i for i in view.body if i not in rows]
+        pairs = [((a, j), (b, j)) for j in [*columns, *column_rivals] or values for a in rows for b in rivals]
     directed = [
-        (a, b, reading.direction(degree, a[1]))
+        (a, b, analysis.direction(degree, a[1]))
         for a, b in pairs
-        if view.number(a) is not None and view.number(b) is not None
+        if view.number_at(a) is not None and view.number_at(b) is not None
     ]
-    return order(view, directed, *((1.0, "superlative") if superlative else (0.5, "comparison")))
+    outcome = compare_cells(view, directed, 1.0 if is_superlative else 0.5)
+    return replace(outcome, operation="superlative") if outcome and is_superlative else outcome
 
 
-def _sides(lines: Sequence[tuple[int, int]], border: int) -> tuple[list[int], list[int]]:
-    """The lines named before a place in the text, and their rivals behind it; all are subjects if all are behind."""
-    before = list(dict.fromkeys(line for line, at in lines if at <= border))
+def _split_rivals(lines: Sequence[tuple[int, int]], border: int) -> tuple[list[int], list[int]]:
+    """Rows or columns before an offset, and their rivals after it; without any before it, all are compared."""
+    before = list(dict.fromkeys(line for line, start in lines if start <= border))
     after = list(dict.fromkeys(line for line, _ in lines if line not in before))
     return (before, after) if before else (after, [])
 
 
-def _chain(view: TableView, label: str, findings: Sequence[Finding], support: float) -> TableChain:
-    steps = [*whose_cells(view, [place for f in findings for place in f.outcome.cells])]
+def _build_chain(view: TableView, label: str, findings: Sequence[ClaimFinding], support: float) -> TableChain:
+    steps = [*cite_names(view, [cell for f in findings for cell in f.outcome.cells])]
     steps += [TableStep(f.outcome.operation, f.outcome.text, f.outcome.cells) for f in findings]
     return TableChain(label, tuple(steps) or (TableStep("absent", "No cell speaks for this label."),), support)

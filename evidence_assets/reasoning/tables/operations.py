@@ -1,4 +1,4 @@
-"""The operations that claims and questions are read into, each None where the cells that it needs hold no numbers."""
+"""Operations on table cells, and the rules that apply them to claims and questions; None if one does not apply."""
 
 from __future__ import annotations
 
@@ -8,212 +8,214 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from evidence_assets.reasoning.tables.cell_text import extract_unit
 from evidence_assets.reasoning.tables.cells import CellValue
-from evidence_assets.reasoning.tables.lexicon import moves, pattern, squeezed
-from evidence_assets.reasoning.tables.reading import Condition, Reading, rows_with
-from evidence_assets.reasoning.tables.table import Place, TableStep, TableView
-from evidence_assets.reasoning.tables.text import unit_in
+from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements, pattern
+from evidence_assets.reasoning.tables.table import CellLocation, TableStep, TableView
+from evidence_assets.reasoning.tables.text_analysis import Condition, TextAnalysis, select_rows
 
-# Of a working over many rows only so many are named in the sentence; all are cited.
-_ROWS_NAMED = 3
+_MAX_NAMED_ROWS = 3  # in a sentence; the step cites all rows
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The value of an operation and the cells that prove it; which field holds it depends on the operation."""
+    """The result of an operation and the cells that prove it; the operation determines which field has the value."""
 
     operation: str
     text: str
-    cells: tuple[Place, ...]
-    number: float  # a computed number; of an order or a trend the share of cases in which it holds
-    rows: tuple[int, ...] = ()  # the rows asked for
-    pattern: tuple[int, ...] = ()  # movements of a series in turn: 1 up, -1 down, 0 level; of more than two only 2
-    holds: bool | None = None  # whether it is as a claim says; None where the claim says nothing of it
+    cells: tuple[CellLocation, ...]
+    number: float  # a computed number; of comparisons and trends the share of pairs that agree
+    rows: tuple[int, ...] = ()  # the rows found
+    pattern: tuple[int, ...] = ()  # movements of a series: 1 up, -1 down, 0 constant; (2,) for more than two
+    is_confirmed: bool | None = None  # whether it agrees with the claim; None if the claim says nothing about it
 
-    def shown_for(self, row: int | None) -> tuple[Place, ...]:
-        """The cells that show how one row stands to the outcome: its own, and those it is held against."""
+    def cells_for_row(self, row: int | None) -> tuple[CellLocation, ...]:
+        """The cells that relate one row to the outcome: its own, and those that it is compared with."""
         if row is None or (self.operation == "superlative" and row in self.rows):
             return self.cells
         if self.operation == "superlative":
-            return tuple(place for place in self.cells if place[0] in {row, *self.rows})
-        beside = [place for place in self.cells if place[0] not in self.rows]
-        return tuple(dict.fromkeys([*beside, *((row, j) for i, j in self.cells if i in self.rows)]))
+            return tuple(cell for cell in self.cells if cell[0] in {row, *self.rows})
+        references = [cell for cell in self.cells if cell[0] not in self.rows]
+        return tuple(dict.fromkeys([*references, *((row, j) for i, j in self.cells if i in self.rows)]))
 
 
-def work_out(reading: Reading) -> Outcome | None:
-    """The first operation that gives a value, of a claim one of which it says something."""
-    outcomes = (rule(reading) for rule in (_trend, _count, _pair, _extreme, _comparison, _together))
-    return next((found for found in outcomes if found and (reading.presumes or found.holds is not None)), None)
+def apply_operations(analysis: TextAnalysis) -> Outcome | None:
+    """The first outcome of a rule; for a claim, the first that confirms or contradicts it."""
+    rules = (_check_trend, _check_count, _check_difference, _check_extreme, _check_comparison, _check_joint_row)
+    outcomes = filter(None, (rule(analysis) for rule in rules))
+    return next((outcome for outcome in outcomes if analysis.is_question or outcome.is_confirmed is not None), None)
 
 
-def whose_cells(view: TableView, cells: Sequence[Place]) -> tuple[TableStep, ...]:
-    """The step that cites the names and headers of cells: a value without its row's name proves nothing."""
+def cite_names(view: TableView, cells: Sequence[CellLocation]) -> tuple[TableStep, ...]:
+    """A step that cites the row names and headers of cells: a value alone proves nothing about its row."""
     rows = [i for i in dict.fromkeys(i for i, _ in cells) if i in view.body]
-    names = [(i, j) for i in rows for j in view.telling_columns if view.said((i, j))]
-    heads = [place for j in dict.fromkeys(j for _, j in cells) for place in view.heads(j)]
-    cited = [place for place in (*names, *heads) if place not in set(cells)]
+    names = [(i, j) for i in rows for j in view.distinguishing_columns if view.text_at((i, j))]
+    headers = [cell for j in dict.fromkeys(j for _, j in cells) for cell in view.header_cells(j)]
+    cited = [cell for cell in (*names, *headers) if cell not in set(cells)]
     if not cited:
         return ()
-    named = ", ".join(f"{view.row_number(i)} is that of “{view.row_name(i)}”" for i in rows[:_ROWS_NAMED])
-    more = f", and so on for {len(rows)} rows" if len(rows) > _ROWS_NAMED else ""
-    return (TableStep("find_row", f"{named}{more}." if named else "The column is headed so.", tuple(cited)),)
+    sentence = ", ".join(f"{view.row_number(i)} is that of “{view.row_name(i)}”" for i in rows[:_MAX_NAMED_ROWS])
+    rest = f", and so on for {len(rows)} rows" if len(rows) > _MAX_NAMED_ROWS else ""
+    return (TableStep("find_row", f"{sentence}{rest}." if sentence else "The column is headed so.", tuple(cited)),)
 
 
-def _ranking(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
-    """(value, row) from the one that the direction calls for first."""
-    values = [(value, i) for i in rows if (value := view.number((i, column))) is not None]
+def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
+    """(value, row) pairs; greatest first if the direction is 1."""
+    values = [(value, i) for i in rows if (value := view.number_at((i, column))) is not None]
     return sorted(values, key=lambda item: (-direction * item[0], item[1]))
 
 
-def trend(view: TableView, column: int, along: int, direction: int = 1) -> Outcome | None:
-    """How a column moves while the rows go up (direction 1) or down in another."""
-    steps = _ranking(view, along, view.body, -direction)
-    series = [(step, value, i) for step, i in steps if (value := view.number((i, column))) is not None]
+def measure_trend(view: TableView, column: int, along: int, direction: int = 1) -> Outcome | None:
+    """The movement of a column while another one rises (direction 1) or falls."""
+    steps = _rank_rows(view, along, view.body, -direction)
+    series = [(step, value, i) for step, i in steps if (value := view.number_at((i, column))) is not None]
     signs = [(b[1] > a[1]) - (b[1] < a[1]) for a, b in pairwise(series) if a[0] != b[0]]
     if not signs:
         return None
-    moving = squeezed(sign for sign in signs if sign) or (0,)
-    movement = moving if len(moving) <= 2 else (2,)
-    how = {1: "rises", -1: "falls", 0: "stays the same", 2: "moves up and down"}
-    ups = sum(sign > 0 for sign in signs)
-    moved = " and then ".join(how[sign] for sign in movement)
-    grows = "grows" if direction > 0 else "falls"
-    text = f"As “{view.label(along)}” {grows}, “{view.label(column)}” {moved} ({ups} of {len(signs)} steps go up)."
+    movements = drop_repeats(sign for sign in signs if sign) or (0,)
+    movements = movements if len(movements) <= 2 else (2,)
+    verbs = {1: "rises", -1: "falls", 0: "stays the same", 2: "moves up and down"}
+    n_rising = sum(sign > 0 for sign in signs)
+    predicate = " and then ".join(verbs[sign] for sign in movements)
+    condition = "grows" if direction > 0 else "falls"
+    share = f"{n_rising} of {len(signs)} steps go up"
+    text = f"As “{view.label(along)}” {condition}, “{view.label(column)}” {predicate} ({share})."
     cells = tuple((i, j) for _, _, i in series for j in (along, column))
-    return Outcome("trend", text, cells, ups / len(signs), pattern=movement)
+    return Outcome("trend", text, cells, n_rising / len(signs), pattern=movements)
 
 
-def _trend(reading: Reading) -> Outcome | None:
-    """A column moves one way while another one does."""
-    text, measures, cue = reading.text, reading.measures, pattern("ordered").search(reading.text)
-    behind = sorted((mention.start, j) for j, mention in measures.items() if cue and mention.start >= cue.end())
-    if reading.rows or cue is None or not behind:
+def _check_trend(analysis: TextAnalysis) -> Outcome | None:
+    """One column moves in a direction while another one does."""
+    text, measures, marker = analysis.text, analysis.measures, pattern("order_marker").search(analysis.text)
+    later = sorted((mention.start, j) for j, mention in measures.items() if marker and mention.start >= marker.end())
+    if analysis.rows or marker is None or not later:
         return None
-    start, along = behind[0]
+    start, along = later[0]
     column = next((column for column in measures if column != along), along)
     comma = text.find(",", start)
-    end = behind[1][0] if len(behind) > 1 else comma if comma >= 0 else len(text)
-    moving = [(cue.start() <= at < end, sign) for at, sign in moves(text) if not reading.masked(at)]
-    falls = next((sign for led, sign in moving if led), 1) == -1
-    outcome = trend(reading.view, column, along, -1 if falls else 1)
-    said = squeezed(sign for led, sign in moving if not led)
-    return replace(outcome, holds=outcome.pattern == said) if outcome and said else outcome
+    end = later[1][0] if len(later) > 1 else comma if comma >= 0 else len(text)
+    movements = [(marker.start() <= k < end, sign) for k, sign in find_movements(text) if not analysis.is_masked(k)]
+    falls = next((sign for is_condition, sign in movements if is_condition), 1) == -1
+    outcome = measure_trend(analysis.view, column, along, -1 if falls else 1)
+    claimed = drop_repeats(sign for is_condition, sign in movements if not is_condition)
+    return replace(outcome, is_confirmed=outcome.pattern == claimed) if outcome and claimed else outcome
 
 
-def count(view: TableView, conditions: Sequence[Condition], beside: Sequence[Place] = ()) -> Outcome:
-    """The rows that satisfy all conditions, and their number; ``beside`` are cells that they are compared with."""
-    rows = rows_with(view, conditions)
+def count_rows(view: TableView, conditions: Sequence[Condition], references: Sequence[CellLocation] = ()) -> Outcome:
+    """The rows that meet all conditions and their number; ``references`` are cells that they are compared with."""
+    rows = select_rows(view, conditions)
     columns = dict.fromkeys(condition.column for condition in conditions)
-    # The cells that satisfy are the proof of the count; that none does is proved by all.
-    cells = [(i, j) for i in rows or view.body for j in columns if view.said((i, j))]
-    described = " and ".join(condition.describe(view) for condition in conditions)
-    text = f"{len(rows)} of {len(view.body)} rows satisfy {described}."
-    return Outcome("count", text, (*beside, *cells), float(len(rows)), rows)
+    # The matching cells prove the count; if no row matches, all cells do.
+    cells = [(i, j) for i in rows or view.body for j in columns if view.text_at((i, j))]
+    description = " and ".join(condition.describe(view) for condition in conditions)
+    text = f"{len(rows)} of {len(view.body)} rows satisfy {description}."
+    return Outcome("count", text, (*references, *cells), float(len(rows)), rows)
 
 
-def _count(reading: Reading) -> Outcome | None:
-    """How many rows satisfy something; of a claim, whether as many do as it says."""
-    if reading.rows or (reading.presumes and not reading.says("count")):
+def _check_count(analysis: TextAnalysis) -> Outcome | None:
+    """The number of rows that meet conditions; for a claim, whether it is the stated number."""
+    if analysis.rows or (analysis.is_question and not analysis.has_phrase("counting")):
         return None
-    number = None if reading.presumes else _counting_number(reading)
-    if not reading.presumes and (number is None or number.value % 1):
+    number = None if analysis.is_question else _find_stated_count(analysis)
+    if not analysis.is_question and (number is None or number.value % 1):
         return None
-    conditions = reading.demands(number)
-    named = [condition.column for condition in conditions if condition.number is None]
-    if not conditions or (number and len(set(named)) < len(named)):
-        return None  # no row has two names
-    outcome = count(reading.view, conditions)
-    return replace(outcome, holds=number.is_met(outcome.number)) if number else outcome
+    conditions = analysis.find_conditions(number)
+    columns = [condition.column for condition in conditions if condition.number is None]
+    if not conditions or (number and len(set(columns)) < len(columns)):
+        return None  # a row has one value per column
+    outcome = count_rows(analysis.view, conditions)
+    return replace(outcome, is_confirmed=number.is_met(outcome.number)) if number else outcome
 
 
-def _counting_number(reading: Reading) -> CellValue | None:
-    """The number that says how many rows: before what the rows are called, or of "the number of"."""
-    nouns = [m.start() for m in pattern("rows").finditer(reading.text)]
+def _find_stated_count(analysis: TextAnalysis) -> CellValue | None:
+    """The number before a noun for rows ("two entries"), or the last one after "the number of"."""
+    nouns = [m.start() for m in pattern("row_nouns").finditer(analysis.text)]
     between = re.compile(r"\s*(?:(?:out )?of (?:all )?(?:the|these|those|its|them)\s*)?(?:\w+\s+){0,2}?$")
-    for number in reading.numbers:
-        if any(number.end <= at and between.fullmatch(reading.text[number.end : at]) for at in nouns):
+    for number in analysis.numbers:
+        if any(number.end <= start and between.fullmatch(analysis.text[number.end : start]) for start in nouns):
             return number
-    return reading.numbers[-1] if reading.says("count") and reading.numbers else None
+    return analysis.numbers[-1] if analysis.has_phrase("counting") and analysis.numbers else None
 
 
-def pair(view: TableView, operation: str, first: Place, second: Place) -> Outcome | None:
-    """How far two cells lie apart ("difference"), or the first divided by the second ("ratio")."""
-    a, b = view.number(first), view.number(second)
+def relate_cells(view: TableView, operation: str, first: CellLocation, second: CellLocation) -> Outcome | None:
+    """The absolute difference of two cells ("difference"), or the first divided by the second ("ratio")."""
+    a, b = view.number_at(first), view.number_at(second)
     if a is None or b is None or first == second or (operation == "ratio" and not b):
         return None
-    said = "and “{}” differ by" if operation == "difference" else "divided by “{}” is"
     value = abs(a - b) if operation == "difference" else a / b
-    text = f"“{view.said(first)}” {said.format(view.said(second))} {value:.6g}."
+    template = "“{}” and “{}” differ by {:.6g}." if operation == "difference" else "“{}” divided by “{}” is {:.6g}."
+    text = template.format(view.text_at(first), view.text_at(second), value)
     return Outcome(operation, text, (first, second), value)
 
 
-def _pair(reading: Reading) -> Outcome | None:
-    """Two rows differ by a number, or one is a multiple of the other."""
-    if len(reading.rows) != 2 or len(reading.numbers) > 1:
+def _check_difference(analysis: TextAnalysis) -> Outcome | None:
+    """The difference or ratio of two rows; for a claim, whether it is the stated number."""
+    if len(analysis.rows) != 2 or len(analysis.numbers) > 1:
         return None
-    view, number = reading.view, next(iter(reading.numbers), None)
-    comparative = reading.degree("comparative")
-    column = reading.measured(next(iter(reading.degrees), None))
+    view, number = analysis.view, next(iter(analysis.numbers), None)
+    comparative = analysis.degree("comparative")
+    column = analysis.find_measure(next(iter(analysis.degrees), None))
     if column is None and number is not None:
-        column = reading.column_of(number)
-    is_ratio = reading.says("ratio")
-    more = comparative is not None and (number is not None or reading.says("how_much_more"))
-    if column is None or not (is_ratio or more or reading.says("difference")):
+        column = analysis.find_column(number)
+    is_ratio = analysis.has_phrase("ratio")
+    has_amount = comparative is not None and (number is not None or analysis.has_phrase("amount_question"))
+    if column is None or not (is_ratio or has_amount or analysis.has_phrase("difference")):
         return None
-    first, second = ((row, column) for row in reading.rows)
-    outcome = pair(view, "ratio" if is_ratio else "difference", first, second)
+    first, second = ((row, column) for row in analysis.rows)
+    outcome = relate_cells(view, "ratio" if is_ratio else "difference", first, second)
     if outcome is None or number is None:
         return outcome
     if is_ratio:
-        return replace(outcome, holds=number.states(outcome.number))
-    a, b = view.number(first) or 0.0, view.number(second) or 0.0
-    right = comparative is None or reading.direction(comparative, column) * (a - b) > 0
-    relative = number.kind == "percentage" and b != 0.0 and unit_in(view.labels[column]) != "%"
-    return replace(outcome, holds=right and number.states(abs(a / b - 1) * 100 if relative else outcome.number))
+        return replace(outcome, is_confirmed=number.states(outcome.number))
+    a, b = view.number_at(first) or 0.0, view.number_at(second) or 0.0
+    is_ordered = comparative is None or analysis.direction(comparative, column) * (a - b) > 0
+    is_relative = number.kind == "percentage" and b != 0.0 and extract_unit(view.labels[column]) != "%"
+    amount = abs(a / b - 1) * 100 if is_relative else outcome.number
+    return replace(outcome, is_confirmed=is_ordered and number.states(amount))
 
 
-def extreme(view: TableView, column: int, among: Sequence[int], direction: int, rank: int = 1) -> Outcome | None:
-    """The rows of a rank in a column ("second largest")."""
-    ranking = _ranking(view, column, among, direction)
+def find_extreme(view: TableView, column: int, rows: Sequence[int], direction: int, rank: int = 1) -> Outcome | None:
+    """The rows with the greatest (direction 1) or smallest value of a column, or of a rank ("second largest")."""
+    ranking = _rank_rows(view, column, rows, direction)
     values = list(dict.fromkeys(value for value, _ in ranking))
     if len(ranking) < 2 or rank > len(values):
         return None
     best = [i for value, i in ranking if value == values[rank - 1]]
-    which = (f"{rank}. " if rank > 1 else "") + ("greatest" if direction > 0 else "smallest")
-    said, names = view.said((best[0], column)), " and ".join(map(view.row_name, best))
-    text = f"Of {len(ranking)} cells under “{view.label(column)}” the {which} is “{said}”, of {names}."
+    adjective = (f"{rank}. " if rank > 1 else "") + ("greatest" if direction > 0 else "smallest")
+    value_text, names = view.text_at((best[0], column)), " and ".join(map(view.row_name, best))
+    text = f"Of {len(ranking)} cells under “{view.label(column)}” the {adjective} is “{value_text}”, of {names}."
     others = [i for _, i in ranking if i not in best]
     return Outcome("superlative", text, tuple((i, column) for i in (*others, *best)), values[rank - 1], tuple(best))
 
 
-def _extreme(reading: Reading) -> Outcome | None:
-    """A row is the greatest or smallest: said so, or as "none is greater", or as "greater than any other"."""
-    view, named = reading.view, list(reading.rows)
-    degree = reading.degree("superlative") if reading.presumes else next(iter(reading.degrees), None)
-    column = reading.measured(degree)
-    if degree is None or column is None or not (reading.presumes or len(named) == 1):
+def _check_extreme(analysis: TextAnalysis) -> Outcome | None:
+    """A row has the greatest or smallest value: "the greatest", "none is greater", "greater than any other"."""
+    view, mentioned = analysis.view, list(analysis.rows)
+    degree = analysis.degree("superlative") if analysis.is_question else next(iter(analysis.degrees), None)
+    column = analysis.find_measure(degree)
+    if degree is None or column is None or not (analysis.is_question or len(mentioned) == 1):
         return None
     if degree.kind == "comparative":
-        none = pattern("none").search(reading.text)
-        none_is = none is not None and none.start() < degree.start < reading.rows[named[0]].start
-        if not none_is and not reading.says("others"):
+        no_row = pattern("no_row").search(analysis.text)
+        excludes_others = no_row and no_row.start() < degree.start < analysis.rows[mentioned[0]].start
+        if not excludes_others and not analysis.has_phrase("all_others"):
             return None
-    among = rows_with(view, [condition for condition in reading.demands() if condition.column != column])
-    rows = named if len(named) > 1 else among
-    outcome = extreme(view, column, rows, reading.direction(degree, column), degree.rank)
-    if outcome is None or len(named) != 1 or named[0] not in among:
+    candidates = select_rows(view, [c for c in analysis.find_conditions() if c.column != column])
+    rows = mentioned if len(mentioned) > 1 else candidates
+    outcome = find_extreme(view, column, rows, analysis.direction(degree, column), degree.rank)
+    if outcome is None or len(mentioned) != 1 or mentioned[0] not in candidates:
         return outcome
-    return replace(outcome, holds=view.number((named[0], column)) == outcome.number)
+    return replace(outcome, is_confirmed=view.number_at((mentioned[0], column)) == outcome.number)
 
 
-def order(
-    view: TableView, pairs: Sequence[tuple[Place, Place, int]], ties: float = 0.5, operation: str = "comparison"
+def compare_cells(
+    view: TableView, pairs: Sequence[tuple[CellLocation, CellLocation, int]], ties: float = 0.5
 ) -> Outcome | None:
-    """The share of pairs of cells in which the first is greater (direction 1) or smaller (-1).
+    """The share of cell pairs in which the first is greater (direction 1) or smaller (-1).
 
-    Equal cells count as ``ties``: they neither show a comparison nor contradict it, but two may be the greatest.
+    Equal cells count as ``ties``: 0.5 for a comparison, which they neither confirm nor contradict; 1 for a superlative.
     """
-    numbers = [(view.number(a), view.number(b), direction) for a, b, direction in pairs]
+    numbers = [(view.number_at(a), view.number_at(b), direction) for a, b, direction in pairs]
     shares = [
         ties if a == b else float((a > b) == (direction > 0))
         for a, b, direction in numbers
@@ -223,71 +225,74 @@ def order(
         return None
     (a, b, direction), (x, y, _) = pairs[0], numbers[0]
     sign = "=" if x == y else ">" if (x or 0.0) > (y or 0.0) else "<"
-    text = f"“{view.said(a)}” {sign} “{view.said(b)}”."
+    text = f"“{view.text_at(a)}” {sign} “{view.text_at(b)}”."
     if len(shares) > 1:
-        how = "greater" if direction > 0 else "smaller"
-        text = f"In {math.fsum(shares):g} of {len(shares)} comparisons the first is {how}: {text}"
-    cells = tuple(dict.fromkeys(place for a, b, _ in pairs for place in (a, b)))
-    return Outcome(operation, text, cells, math.fsum(shares) / len(shares))
+        relation = "greater" if direction > 0 else "smaller"
+        text = f"In {math.fsum(shares):g} of {len(shares)} comparisons the first is {relation}: {text}"
+    cells = tuple(dict.fromkeys(cell for a, b, _ in pairs for cell in (a, b)))
+    return Outcome("comparison", text, cells, math.fsum(shares) / len(shares))
 
 
-def _comparison(reading: Reading) -> Outcome | None:
-    """One row has more than others; of a question, which rows have more than one, than a number, or the most."""
-    view, rows, degree = reading.view, reading.rows, reading.degree("comparative")
-    column = reading.measured(degree)
-    conditions = reading.demands() if reading.presumes and reading.says("asks_for_rows") and not rows else []
+def _check_comparison(analysis: TextAnalysis) -> Outcome | None:
+    """One row has more than others; for a question, the rows with more than a row or number, or with the most."""
+    view, rows, degree = analysis.view, analysis.rows, analysis.degree("comparative")
+    column = analysis.find_measure(degree)
+    asks_for_rows = analysis.is_question and analysis.has_phrase("row_question") and not rows
+    conditions = analysis.find_conditions() if asks_for_rows else []
     if degree is None:
-        return count(view, conditions) if conditions and any(number.comparator for number in reading.numbers) else None
+        has_bound = conditions and any(number.comparator for number in analysis.numbers)
+        return count_rows(view, conditions) if has_bound else None
     if column is None:
         return None
-    direction = reading.direction(degree, column)
-    than = pattern("than").search(reading.text, degree.end)
-    if not reading.presumes:
+    direction = analysis.direction(degree, column)
+    than = pattern("than_marker").search(analysis.text, degree.end)
+    if not analysis.is_question:
         border = than.start() if than else degree.start
         before = {row: mention.start < border for row, mention in rows.items()}
         pairs = [(i, j) for i in rows for j in rows if before[i] and not before[j]]
-        outcome = order(view, [((i, column), (j, column), direction) for i, j in pairs], 0.0)
-        return replace(outcome, holds=outcome.number == 1.0) if outcome else None
-    after = [row for row, mention in rows.items() if mention.start > degree.end and (than or degree.in_time)]
-    limit = view.number((after[0], column)) if len(rows) == 1 and after else None
+        outcome = compare_cells(view, [((i, column), (j, column), direction) for i, j in pairs], 0.0)
+        return replace(outcome, is_confirmed=outcome.number == 1.0) if outcome else None
+    later = [row for row, mention in rows.items() if mention.start > degree.end and (than or degree.time_direction)]
+    limit = view.number_at((later[0], column)) if len(rows) == 1 and later else None
     if limit is not None:
         bound = CellValue("number", limit, f"{limit:g}", 0, 0, comparator=">" if direction > 0 else "<")
-        return count(view, [Condition(column, number=bound)], [(after[0], column)])
-    if reading.numbers and conditions:
-        return count(view, conditions)
-    if than or (degree.verb and not rows) or len(rows) == 1:
+        return count_rows(view, [Condition(column, number=bound)], [(later[0], column)])
+    if analysis.numbers and conditions:
+        return count_rows(view, conditions)
+    if than or (degree.is_verb and not rows) or len(rows) == 1:
         return None
-    return extreme(view, column, tuple(rows) or view.body, direction)  # "Which working dog is lighter?"
+    return find_extreme(view, column, tuple(rows) or view.body, direction)  # "Which working dog is lighter?"
 
 
-def together(view: TableView, things: Sequence[tuple[int | None, frozenset[Place]]]) -> Outcome | None:
-    """Whether one row holds all things said: for each its column, if it has one, and the cells that say it."""
-    rows = [frozenset(i for i, _ in places) for _, places in things]
-    held = {i: sum(i in holders for holders in rows) for i in view.body}
-    most = max(held.values(), default=0)
-    best = [i for i in view.body if held[i] == most]
-    known = [column for column, _ in things if column is not None]
-    if not most or (most < len(things) and not all(view.said((i, column)) for i in best for column in known)):
+def find_joint_row(view: TableView, items: Sequence[tuple[int | None, frozenset[CellLocation]]]) -> Outcome | None:
+    """Whether one row has all stated items; each item is its column, if known, and the cells that state it."""
+    item_rows = [frozenset(i for i, _ in cells) for _, cells in items]
+    counts = {i: sum(i in rows for rows in item_rows) for i in view.body}
+    highest = max(counts.values(), default=0)
+    best = [i for i in view.body if counts[i] == highest]
+    columns = [column for column, _ in items if column is not None]
+    if not highest or (highest < len(items) and not all(view.text_at((i, column)) for i in best for column in columns)):
         return None  # an empty cell contradicts nothing
-    said = [sorted({*places, *((i, column) for i in best if column is not None)}) for column, places in things]
-    cells = dict.fromkeys(
-        place for i in best for places in said for place in places if place[0] == i and view.said(place)
+    item_cells = [sorted({*cells, *((i, column) for i in best if column is not None)}) for column, cells in items]
+    proof = dict.fromkeys(
+        cell for i in best for cells in item_cells for cell in cells if cell[0] == i and view.text_at(cell)
     )
-    cells |= dict.fromkeys(min(places) for _, places in things if places and not places & cells.keys())
-    names = " and ".join(map(view.row_name, best[:_ROWS_NAMED]))
-    text = f"Of {len(things)} things said {most} stand together, in the row of {names}."
-    return Outcome("look_up", text, tuple(cells), float(most == len(things)), tuple(best))
+    proof |= dict.fromkeys(min(cells) for _, cells in items if cells and not cells & proof.keys())
+    names = " and ".join(map(view.row_name, best[:_MAX_NAMED_ROWS]))
+    text = f"Of {len(items)} things said {highest} stand together, in the row of {names}."
+    return Outcome("look_up", text, tuple(proof), float(highest == len(items)), tuple(best))
 
 
-def _together(reading: Reading) -> Outcome | None:
-    """One row holds all that the claim says, whether or not it names the row."""
-    things = reading.things
-    columns = [column for column, _ in things if column is not None]
-    if len(things) < 2 or reading.presumes or reading.degrees or len(set(columns)) < len(columns):
+def _check_joint_row(analysis: TextAnalysis) -> Outcome | None:
+    """One row has all items of a claim, whether or not the claim names the row."""
+    items = analysis.stated_items
+    columns = [column for column, _ in items if column is not None]
+    if len(items) < 2 or analysis.is_question or analysis.degrees or len(set(columns)) < len(columns):
         return None
-    if reading.says("only") or not all(places or column is not None for column, places in things):
+    if analysis.has_phrase("exclusivity") or not all(cells or column is not None for column, cells in items):
         return None
-    if reading.numbers and not set(reading.measures) <= set(columns):
-        return None  # "the precision and the recall are above 60" says so of both
-    outcome = together(reading.view, things)
-    return replace(outcome, holds=outcome.number == (0.0 if reading.says("neither") else 1.0)) if outcome else None
+    if analysis.numbers and not set(analysis.measures) <= set(columns):
+        return None  # "the precision and the recall are above 60" states one number of two columns
+    outcome = find_joint_row(analysis.view, items)
+    expected = 0.0 if analysis.has_phrase("joint_negation") else 1.0
+    return replace(outcome, is_confirmed=outcome.number == expected) if outcome else None

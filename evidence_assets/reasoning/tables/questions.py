@@ -1,4 +1,4 @@
-"""Multiple-choice questions answered from one table: worked out where the words call for it, else read in one cell."""
+"""Multiple-choice questions answered from a table: by the operation that they call for, else from one cell."""
 
 from __future__ import annotations
 
@@ -6,174 +6,165 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from evidence_assets.reasoning.tables import operations
+from evidence_assets.reasoning.tables.cell_text import collect_words, is_same_word, split_alternatives, stem, trigrams
 from evidence_assets.reasoning.tables.cells import CellValue, parse_cell
-from evidence_assets.reasoning.tables.lexicon import moves, squeezed
-from evidence_assets.reasoning.tables.operations import Outcome, whose_cells
-from evidence_assets.reasoning.tables.reading import read_text
-from evidence_assets.reasoning.tables.table import Place, TableChain, TableStep, TableView
-from evidence_assets.reasoning.tables.text import alternatives, letter_runs, same_word, stem, tokens, word_set
+from evidence_assets.reasoning.tables.lexicon import drop_repeats, find_movements
+from evidence_assets.reasoning.tables.operations import Outcome, apply_operations, cite_names
+from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableStep, TableView
+from evidence_assets.reasoning.tables.text_analysis import analyze_text
 
-# What speaks for a cell, each a share in [0, 1]; weighed on the first half of the TabMCQ subset.
-MATCH, OPTION_SPELLING = 1.0, 0.1  # it says what the option says: its words, its runs of letters
-ROW, KEY = 1.0, 0.3  # the rest of its row holds the question's words, rare ones above all, and a whole name
-SAID = 0.1  # the question says what the rest of its row holds, rather than one of many things that it lists
-HEADER = 0.25  # its column is what the question asks for
-SPELLING = 0.3  # the rest of its row is spelled like the question: "French" says something of a row about France
-_LARGEST = MATCH + ROW + KEY + HEADER + SPELLING + OPTION_SPELLING + SAID
-# Options whose best cells differ by less than this are equally supported.
-TIED_SUPPORT = 0.01 / _LARGEST
-# An option that an operation leads to has this support, one that only cells speak for at most the next.
-_WORKED, _BESIDE = 1.0, 0.3
-TIED_TO_NOTHING = 0.01
-"""The most support of an option that nothing in the table ties to the question: it ranks, but is not supported."""
-LOG_ODDS = 30.0
-"""What a difference in support is in log odds: the likeliest of its kind on the first half of the TabMCQ subset."""
-# An option that is the cell's number but for "less than" or "over".
-_OTHERWISE_BOUNDED = 0.5
+# Weights of a cell's features, each in [0, 1], tuned on the first half of the TabMCQ subset.
+_MATCH_WEIGHT, _OPTION_SPELLING_WEIGHT = 1.0, 0.1  # the cell has the option's words; its trigrams
+_ROW_WEIGHT = 1.0  # the rest of the row has the question's words, weighted by rarity
+_KEY_WEIGHT = 0.3  # the question has the whole text of another cell in the row
+_COVERAGE_WEIGHT = 0.1  # the question has the words of the rest of the row
+_HEADER_WEIGHT = 0.25  # the question has the words of the column's header
+_SPELLING_WEIGHT = 0.3  # the rest of the row has the question's trigrams: "French" relates to a row about France
+_CONTEXT_WEIGHT = _ROW_WEIGHT + _KEY_WEIGHT + _HEADER_WEIGHT + _SPELLING_WEIGHT + _COVERAGE_WEIGHT
+_MAX_SCORE = _MATCH_WEIGHT + _CONTEXT_WEIGHT + _OPTION_SPELLING_WEIGHT
+TIE_MARGIN = 0.01 / _MAX_SCORE  # options whose supports differ by less are tied
+# Support of an option that an operation confirms, and the maximum support of the other options then.
+_CONFIRMED_SUPPORT, _MAX_OTHER_SUPPORT = 1.0, 0.3
+MAX_UNRELATED_SUPPORT = 0.01  # of an option whose row is unrelated to the question: ranked, but not supported
+LOG_ODDS_PER_SUPPORT = 30.0  # maximum likelihood estimate on the first half of the TabMCQ subset
+_OTHER_BOUND_MATCH = 0.5  # of an option and a cell with the same number but another bound ("less than", "over")
 
 
 @lru_cache(maxsize=1 << 16)
-def option_match(option: str, cell: str) -> float:
-    """How far an option is a cell, or the closest of the alternatives that the cell lists.
-
-    Where both are one number with at most a unit, whether it is the same number; else the Dice overlap of their words.
-    """
-    return max((_part_match(option, part) for part in alternatives(cell)), default=0.0)
+def rate_match(option: str, cell: str) -> float:
+    """Match of an option and a cell or its best alternative: equal numbers for amounts, else Dice overlap of words."""
+    return max((_rate_part(option, part) for part in split_alternatives(cell)), default=0.0)
 
 
-def _part_match(option: str, part: str) -> float:
+def _rate_part(option: str, part: str) -> float:
     amounts = [cell.quantity for cell in (parse_cell(option), parse_cell(part)) if cell.is_one_amount]
     units = {stem(amount.unit.casefold()) for amount in amounts if amount and amount.unit}
-    left, right = amounts if len(amounts) == 2 and len(units) < 2 else (None, None)
-    if left and right and (left.value == right.value or left.scale == right.scale):
-        same_bound = left.comparator.replace("≈", "") == right.comparator.replace("≈", "")
-        return float(left.value == right.value) * (1.0 if same_bound else _OTHERWISE_BOUNDED)
-    held, wanted = word_set(part), word_set(option)
-    shared = len(held & wanted) + sum(any(same_word(a, b) for b in held - wanted) for a in wanted - held)
-    return 2 * min(shared, len(held), len(wanted)) / (len(held) + len(wanted)) if held and wanted else 0.0
+    a, b = amounts if len(amounts) == 2 and len(units) < 2 else (None, None)
+    if a and b and (a.value == b.value or a.scale == b.scale):
+        has_same_bound = a.comparator.replace("≈", "") == b.comparator.replace("≈", "")
+        return float(a.value == b.value) * (1.0 if has_same_bound else _OTHER_BOUND_MATCH)
+    words, other = collect_words(option), collect_words(part)
+    n_shared = len(words & other) + sum(any(is_same_word(x, y) for y in other - words) for x in words - other)
+    return 2 * min(n_shared, len(words), len(other)) / (len(words) + len(other)) if words and other else 0.0
 
 
-@lru_cache(maxsize=64)  # it is asked anew for each option of a question
-def work_out(view: TableView, question: str) -> Outcome | None:
-    """The value that a question asks for; None where it asks for none that the table can show."""
-    return operations.work_out(read_text(view, question, presumes=True))
+@lru_cache(maxsize=64)  # called for each option of a question
+def compute_outcome(view: TableView, question: str) -> Outcome | None:
+    """The outcome of the operation that a question calls for, if any."""
+    return apply_operations(analyze_text(view, question, is_question=True))
 
 
-def _numbers_of(option: str) -> tuple[CellValue, ...]:
-    """Numbers that an option states in figures, or in one word."""
-    stems = [stem(token) for token in tokens(option)]
-    return parse_cell(option).values or (parse_cell(stems[0]).values if len(stems) == 1 else ())
+def _parse_option(option: str) -> tuple[CellValue, ...]:
+    """Numbers in an option, in digits or as a single word."""
+    words = collect_words(option)
+    return parse_cell(option).values or (parse_cell(min(words)).values if len(words) == 1 else ())
 
 
-def _place_of(view: TableView, option: str, rows: Sequence[int]) -> Place | None:
-    """The cell in some rows that an option is, one that names its row if there is."""
+def _locate_option(view: TableView, option: str, rows: Sequence[int]) -> CellLocation | None:
+    """The cell in some rows that equals an option, preferably a row name."""
     columns = sorted(view.columns, key=lambda j: (j not in view.name_columns, j))
-    return next(((i, j) for i in rows for j in columns if option_match(option, view.said((i, j))) == 1.0), None)
+    return next(((i, j) for i in rows for j in columns if rate_match(option, view.text_at((i, j))) == 1.0), None)
 
 
-class CellReading(NamedTuple):
-    """One cell read as the answer cell of one option, with the cell that names its row."""
+class CellMatch(NamedTuple):
+    """A cell that may state an option, with the cell that relates its row to the question."""
 
     support: float
-    place: Place
+    location: CellLocation
     match: float
-    key_place: Place | None
+    key: CellLocation | None
 
 
-def read_cells(view: TableView, question: str, options: Sequence[str]) -> dict[int, CellReading]:
-    """For each option the cell that speaks most for being its answer cell, if any says something of it."""
-    asked, vocabulary = word_set(question), view.word_weights.keys()
-    asked |= {known for word in asked - vocabulary for known in vocabulary if same_word(word, known)}
-    known = asked & vocabulary
-    heads = {j: word_set(view.labels[j]) & asked for j in view.columns}
-    asked_heads = len(frozenset().union(*heads.values()))
-    letters = letter_runs(question)
-    naming = [j for j in view.columns if not view.says_one_thing(j)]
-    best: dict[int, CellReading] = {}
+def find_best_cells(view: TableView, question: str, options: Sequence[str]) -> dict[int, CellMatch]:
+    """For each option the cell with the most support, if any cell matches it."""
+    words, vocabulary = collect_words(question), view.word_weights.keys()
+    words |= {term for word in words - vocabulary for term in vocabulary if is_same_word(word, term)}
+    terms = words & vocabulary
+    header_words = {j: collect_words(view.labels[j]) & words for j in view.columns}
+    n_header_words = len(frozenset().union(*header_words.values()))
+    question_trigrams = trigrams(question)
+    key_columns = [j for j in view.columns if not view.is_constant(j)]
+    best: dict[int, CellMatch] = {}
     for i in view.body:
-        texts = {j: view.said((i, j)) for j in view.columns}
-        matches = {j: [option_match(option, text) for option in options] for j, text in texts.items() if text}
-        matches = {j: shares for j, shares in matches.items() if any(shares)}
-        keys = {j: _named_share(texts[j], asked) for j in naming} if matches else {}
-        for j, shares in matches.items():
-            others = [other for k, other in texts.items() if k != j]
-            rest = frozenset().union(*map(word_set, others))
-            runs = frozenset().union(*map(letter_runs, others))
-            shared = view.weight_of(known & rest)
-            key, key_at = max(((share, -k) for k, share in keys.items() if k != j), default=(0.0, 0))
-            around = KEY * key + HEADER * len(heads[j]) / max(1, asked_heads)
-            around += SPELLING * len(letters & runs) / max(1, len(letters))
+        texts = {j: view.text_at((i, j)) for j in view.columns}
+        matches = {j: [rate_match(option, text) for option in options] for j, text in texts.items() if text}
+        matches = {j: rates for j, rates in matches.items() if any(rates)}
+        keys = {j: _rate_key(texts[j], words) for j in key_columns} if matches else {}
+        for j, rates in matches.items():
+            rest = [text for k, text in texts.items() if k != j]
+            rest_words = frozenset().union(*map(collect_words, rest))
+            rest_trigrams = frozenset().union(*map(trigrams, rest))
+            shared = view.weight_of(terms & rest_words)
+            key, key_column = max(((rate, -k) for k, rate in keys.items() if k != j), default=(0.0, 0))
+            context = _KEY_WEIGHT * key + _HEADER_WEIGHT * len(header_words[j]) / max(1, n_header_words)
+            context += _SPELLING_WEIGHT * len(question_trigrams & rest_trigrams) / max(1, len(question_trigrams))
             if shared:
-                around += ROW * shared / view.weight_of(known) + SAID * shared / view.weight_of(rest)
-            for o, match in enumerate(shares):
-                support = (MATCH * match + OPTION_SPELLING * _spelled_like(options[o], texts[j]) + around) / _LARGEST
-                support *= 1.0 if shared or key else TIED_TO_NOTHING
-                if match and (o not in best or support > best[o].support):
-                    best[o] = CellReading(support, (i, j), match, (i, -key_at) if key else None)
+                context += _ROW_WEIGHT * shared / view.weight_of(terms)
+                context += _COVERAGE_WEIGHT * shared / view.weight_of(rest_words)
+            for o, rate in enumerate(rates):
+                spelling = _OPTION_SPELLING_WEIGHT * _dice(trigrams(options[o]), trigrams(texts[j]))
+                support = (_MATCH_WEIGHT * rate + spelling + context) / _MAX_SCORE
+                support *= 1.0 if shared or key else MAX_UNRELATED_SUPPORT
+                if rate and (o not in best or support > best[o].support):
+                    best[o] = CellMatch(support, (i, j), rate, (i, -key_column) if key else None)
     return best
 
 
-@lru_cache(maxsize=1 << 16)
-def _spelled_like(option: str, cell: str) -> float:
-    """Dice overlap of an option and a cell in runs of letters."""
-    left, right = letter_runs(option), letter_runs(cell)
-    return 2 * len(left & right) / (len(left) + len(right)) if left or right else 0.0
+def _dice(a: frozenset[str], b: frozenset[str]) -> float:
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
-def _named_share(text: str, asked: frozenset[str]) -> float:
-    """How far a cell's text, or one of its alternatives, is named in the question: the largest share of its words.
-
-    A number is no part of a name: "7 days" is not half found in a question about 1 day.
-    """
-    parts = filter(None, map(word_set, alternatives(text)))
-    fitting = (part for part in parts if not any(word[0].isdigit() for word in part - asked))
-    return max((len(part & asked) / len(part) for part in fitting), default=0.0)
+def _rate_key(text: str, words: frozenset[str]) -> float:
+    """The largest share of the words of a cell, or of an alternative, that is in the question."""
+    parts = filter(None, map(collect_words, split_alternatives(text)))
+    # All numbers must be in the question: "7 days" does not partly match "1 day".
+    candidates = (part for part in parts if not any(word[0].isdigit() for word in part - words))
+    return max((len(part & words) / len(part) for part in candidates), default=0.0)
 
 
-def option_chains(
+def explain_options(
     view: TableView, question: str, labels: Sequence[str], options: Sequence[str]
 ) -> tuple[TableChain, ...]:
-    """A chain for each option: its weightiest cell, or how it stands to what the question asks for."""
-    best = read_cells(view, question, options)
-    chains = [_chain(view, label, options[o], best.get(o)) for o, label in enumerate(labels)]
-    outcome = work_out(view, question)
+    """A chain for each option: its best cell, or its relation to the outcome of an operation."""
+    best = find_best_cells(view, question, options)
+    chains = [_explain_cell(view, label, options[o], best.get(o)) for o, label in enumerate(labels)]
+    outcome = compute_outcome(view, question)
     if outcome is not None:
-        chains = [_worked_chain(view, outcome, *pair) for pair in zip(options, chains, strict=True)]
+        chains = [_explain_outcome(view, outcome, *pair) for pair in zip(options, chains, strict=True)]
     return tuple(chains)
 
 
-def _worked_chain(view: TableView, outcome: Outcome, option: str, chain: TableChain) -> TableChain:
-    """The chain of an option where an operation decides: its outcome, and how the option stands to it."""
-    numbers = _numbers_of(option)
-    place, shown = None, outcome.cells
+def _explain_outcome(view: TableView, outcome: Outcome, option: str, chain: TableChain) -> TableChain:
+    """The chain of an option if an operation decides: the outcome, and whether the option agrees with it."""
+    numbers = _parse_option(option)
+    location, cells = None, outcome.cells
     if outcome.operation == "trend":
-        agrees = squeezed(sign for _, sign in moves(option)) == outcome.pattern
+        agrees = drop_repeats(sign for _, sign in find_movements(option)) == outcome.pattern
     elif outcome.rows and not (outcome.operation == "count" and numbers):
-        place = _place_of(view, option, outcome.rows)
-        agrees = place is not None
-        named = place or _place_of(view, option, view.body)
-        shown = tuple(cell for cell in outcome.shown_for(named[0] if named else None) if view.said(cell))
+        location = _locate_option(view, option, outcome.rows)
+        agrees = location is not None
+        option_cell = location or _locate_option(view, option, view.body)
+        cells = outcome.cells_for_row(option_cell[0] if option_cell else None)
+        cells = tuple(cell for cell in cells if view.text_at(cell))
     else:
         agrees = bool(numbers) and numbers[0].states(outcome.number)
-    steps = (*whose_cells(view, shown), TableStep(outcome.operation, outcome.text, shown))
+    steps = (*cite_names(view, cells), TableStep(outcome.operation, outcome.text, cells))
     if not agrees:
-        differs = TableStep("differs", f"That is not “{option}”.")
-        return TableChain(chain.hypothesis, (*steps, differs, *chain.steps), _BESIDE * chain.support)
-    last = TableStep("agrees", f"That is “{option}”.", () if place is None else (place,))
-    return TableChain(chain.hypothesis, (*steps, last), _WORKED)
+        contrast = TableStep("differs", f"That is not “{option}”.")
+        return TableChain(chain.hypothesis, (*steps, contrast, *chain.steps), _MAX_OTHER_SUPPORT * chain.support)
+    last = TableStep("agrees", f"That is “{option}”.", () if location is None else (location,))
+    return TableChain(chain.hypothesis, (*steps, last), _CONFIRMED_SUPPORT)
 
 
-def _chain(view: TableView, label: str, option: str, reading: CellReading | None) -> TableChain:
-    if reading is None:
+def _explain_cell(view: TableView, label: str, option: str, match: CellMatch | None) -> TableChain:
+    if match is None:
         return TableChain(label, (TableStep("absent", f"No cell says anything of “{option}”."),), 0.0)
     steps = []
-    if reading.key_place is not None:
-        key = view.said(reading.key_place)
-        said = f"{view.row_number(reading.place[0])} holds “{key}”, which the question names."
-        steps.append(TableStep("find_row", said, (reading.key_place,)))
-    text = view.said(reading.place)
-    relation = "says" if reading.match == 1.0 else "comes near to"
-    read = f"There, under “{view.label(reading.place[1])}”, stands “{text}”: it {relation} “{option}”."
-    steps.append(TableStep("look_up", read, (*view.heads(reading.place[1]), reading.place)))
-    return TableChain(label, tuple(steps), reading.support)
+    row, column = match.location
+    if match.key is not None:
+        text = f"{view.row_number(row)} holds “{view.text_at(match.key)}”, which the question names."
+        steps.append(TableStep("find_row", text, (match.key,)))
+    relation = "says" if match.match == 1.0 else "comes near to"
+    text = f"There, under “{view.label(column)}”, stands “{view.text_at(match.location)}”: it {relation} “{option}”."
+    steps.append(TableStep("look_up", text, (*view.header_cells(column), match.location)))
+    return TableChain(label, tuple(steps), match.support)

@@ -1,4 +1,4 @@
-"""The reasoner on tables behind the typed tasks: cells and a caption in as evidence, cited chains and answers out."""
+"""The extractive table solver: typed tasks with cells as evidence, answered with cited chains and without a model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import fsum, log
 
 from evidence_assets.reasoning.tables import claims, questions
-from evidence_assets.reasoning.tables.table import Place, TableChain, TableView
+from evidence_assets.reasoning.tables.table import CellLocation, TableChain, TableView
 from evidence_assets.reasoning.tasks import (
     CAPTION,
     TABLE_KINDS,
@@ -22,43 +22,42 @@ from evidence_assets.reasoning.tasks import (
     Failure,
 )
 
-# The least probability that a label is given: its logarithm is its weight.
-_LEAST = 1e-6
+_MIN_PROBABILITY = 1e-6  # of a label, so that its logarithm is finite
 _LOCATOR, _COLUMN = re.compile(r"r(\d+)c(\d+)"), re.compile(r"c(\d+)")
 
 
-def place_of(locator: str) -> Place:
-    """``(row, column)`` of a locator such as ``r3c1``; ValueError if it names no cell."""
+def parse_locator(locator: str) -> CellLocation:
+    """``(row, column)`` of a locator such as ``r3c1``; ValueError if it is not a cell's."""
     match = _LOCATOR.fullmatch(locator)
     if match is None:
-        raise ValueError(f"{locator!r} names no cell; expected r<row>c<column>")
+        raise ValueError(f"{locator!r} is not the locator of a cell: expected r<row>c<column>")
     return int(match[1]), int(match[2])
 
 
-def view_of(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[Place, str]]:
-    """The table that cells, columns and a caption of evidence show, and the evidence id of each place."""
+def build_view(evidence: Sequence[EvidenceItem]) -> tuple[TableView, dict[CellLocation, str]]:
+    """The table given by cells, columns and a caption of evidence, and the evidence id of each cell."""
     items = [item for item in evidence if item.kind in TABLE_KINDS]
     sources = {item.source_id for item in items}
     if len(sources) > 1:
-        raise ValueError(f"cells of {len(sources)} tables cannot be read as one; give the evidence of one table")
+        raise ValueError(f"the evidence has cells of {len(sources)} tables: give the cells of one table")
     caption = next((item.text for item in items if item.kind == CAPTION), "")
     cells = [item for item in items if item.kind != CAPTION]
-    ids = {place: item.evidence_id for item in cells for place in _cells_of(item.locator, item.text)}
-    return _shown(next(iter(sources), ""), tuple((item.locator, item.text) for item in cells), caption), ids
+    ids = {cell: item.evidence_id for item in cells for cell in _parse_item(item.locator, item.text)}
+    return _parse_items(next(iter(sources), ""), tuple((item.locator, item.text) for item in cells), caption), ids
 
 
-@lru_cache(maxsize=8)  # the options of a question, and mostly its neighbours, show the same cells
-def _shown(table_id: str, items: tuple[tuple[str, str], ...], caption: str) -> TableView:
-    cells = {place: said for item in items for place, said in _cells_of(*item).items()}
+@lru_cache(maxsize=8)  # the options of a question have the same cells as evidence
+def _parse_items(table_id: str, items: tuple[tuple[str, str], ...], caption: str) -> TableView:
+    cells = {cell: text for item in items for cell, text in _parse_item(*item).items()}
     return TableView.from_cells(table_id, cells, caption)
 
 
-def _cells_of(locator: str, text: str) -> dict[Place, str]:
-    """The cells that a piece of evidence holds: itself, or of a column the lines that are not empty."""
+def _parse_item(locator: str, text: str) -> dict[CellLocation, str]:
+    """The cells in an evidence item: a single cell, or the non-empty lines of a column."""
     column = _COLUMN.fullmatch(locator)
     if column is None:
-        return {place_of(locator): text}
-    return {(i, int(column[1])): said for i, said in enumerate(text.split("\n")) if said}
+        return {parse_locator(locator): text}
+    return {(i, int(column[1])): line for i, line in enumerate(text.split("\n")) if line}
 
 
 class TableSolver:
@@ -73,24 +72,24 @@ class TableSolver:
 
     def _explain(self, task: ExplainOption) -> Chain | Failure:
         try:
-            given, ids = view_of(task.evidence)
+            view, ids = build_view(task.evidence)
         except ValueError as error:
             return Failure(str(error))
-        table = given.upright
-        ids = ids if table is given else {(j, i): evidence_id for (i, j), evidence_id in ids.items()}
+        upright = view.upright
+        ids = ids if upright is view else {(j, i): evidence_id for (i, j), evidence_id in ids.items()}
         if task.task != "verification":
-            (chain,) = questions.option_chains(table, task.question, [task.hypothesis], [task.option])
-            return _cited(chain, table, ids)
-        chains = {chain.hypothesis: chain for chain in claims.claim_chains(table, task.question)}
+            (chain,) = questions.explain_options(upright, task.question, [task.hypothesis], [task.option])
+            return _cite_evidence(chain, upright, ids)
+        chains = {chain.hypothesis: chain for chain in claims.explain_claim(upright, task.question)}
         if task.hypothesis not in chains:
-            return Failure(f"{task.hypothesis!r} is no label of a claim")
-        return _cited(chains[task.hypothesis], table, ids)
+            return Failure(f"{task.hypothesis!r} is not a label of a claim")
+        return _cite_evidence(chains[task.hypothesis], upright, ids)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """The label whose chain has most support; the evidence is read here where no chain was written for any."""
-        return [self._choose(task if task.chains else self._with_chains(task)) for task in tasks]
+        """The label whose chain has the most support; tasks without chains are explained first."""
+        return [self._choose(task if task.chains else self._add_chains(task)) for task in tasks]
 
-    def _with_chains(self, task: ChooseAnswer) -> ChooseAnswer:
+    def _add_chains(self, task: ChooseAnswer) -> ChooseAnswer:
         chains = [
             self._explain(
                 ExplainOption(task.question, label, option, task.evidence.get(label, ()), task.task, task.negated)
@@ -101,43 +100,43 @@ class TableSolver:
 
     def _choose(self, task: ChooseAnswer) -> Choice | Failure:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
-        missing = [label for label in task.labels if label not in support]
-        if missing:
-            return Failure(f"there is no chain for {', '.join(missing)}")
+        missing_labels = [label for label in task.labels if label not in support]
+        if missing_labels:
+            return Failure(f"there is no chain for {', '.join(missing_labels)}")
         support = {label: support[label] for label in task.labels}
         if not support:
             return Choice(None, (), "insufficient", 0.0)
-        return _label(support) if task.task == "verification" else _option(task, support)
+        return _choose_label(support) if task.task == "verification" else _choose_option(task, support)
 
 
-def _label(support: dict[str, float]) -> Choice:
-    """The most probable of the labels offered; supported where the others are far less so."""
+def _choose_label(support: dict[str, float]) -> Choice:
+    """The most probable of the offered labels; answered if an operation settled the claim."""
     best = max(support, key=lambda label: support[label])
-    decided = claims.is_decided(support)
-    supported = (best,) if decided or best == claims.NOT_ENOUGH else ()
-    weights = {label: log(max(share, _LEAST)) for label, share in support.items()}
-    status = "answered" if decided else "insufficient"
-    return Choice(best, supported, status, support[best] / max(fsum(support.values()), _LEAST), weights=weights)
+    is_decided = claims.is_decided(support)
+    supported = (best,) if is_decided or best == claims.NOT_ENOUGH else ()
+    weights = {label: log(max(share, _MIN_PROBABILITY)) for label, share in support.items()}
+    confidence = support[best] / max(fsum(support.values()), _MIN_PROBABILITY)
+    return Choice(best, supported, "answered" if is_decided else "insufficient", confidence, weights=weights)
 
 
-def _option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
-    """The option that the cells speak for most, or least where the question is negated; several of equal support
-    are tied."""
+def _choose_option(task: ChooseAnswer, support: dict[str, float]) -> Choice:
+    """The option with the most support, or with the least if the question is negated; near-equal options tie."""
     sign = -1 if task.negated else 1
-    top = max(support.values())
-    wanted = min(support.values()) if task.negated else top
-    close = tuple(label for label in task.labels if abs(support[label] - wanted) < questions.TIED_SUPPORT)
-    first = max(close, key=lambda label: (sign * round(support[label], 9), -task.labels.index(label)))
-    weights = {label: sign * questions.LOG_ODDS * share for label, share in support.items()}
-    if top <= questions.TIED_TO_NOTHING:
+    highest = max(support.values())
+    target = min(support.values()) if task.negated else highest
+    ties = tuple(label for label in task.labels if abs(support[label] - target) < questions.TIE_MARGIN)
+    first = max(ties, key=lambda label: (sign * round(support[label], 9), -task.labels.index(label)))
+    weights = {label: sign * questions.LOG_ODDS_PER_SUPPORT * share for label, share in support.items()}
+    if highest <= questions.MAX_UNRELATED_SUPPORT:
         return Choice(first, (), "insufficient", 0.0, weights=weights)
-    status = "ambiguous" if len(close) > 1 else "answered"
-    return Choice(first, close, status, top / len(close), weights=weights)
+    status = "ambiguous" if len(ties) > 1 else "answered"
+    return Choice(first, ties, status, highest / len(ties), weights=weights)
 
 
-def _cited(chain: TableChain, view: TableView, ids: dict[Place, str]) -> Chain:
+def _cite_evidence(chain: TableChain, view: TableView, ids: dict[CellLocation, str]) -> Chain:
+    """The chain with evidence ids and quotes instead of cell locations; cells without evidence are left out."""
     steps = []
     for step in chain.steps:
-        places = [place for place in step.cells if place in ids]
-        steps.append(ChainStep(step.text, tuple(ids[place] for place in places), tuple(map(view.said, places))))
+        cells = [cell for cell in step.cells if cell in ids]
+        steps.append(ChainStep(step.text, tuple(ids[cell] for cell in cells), tuple(map(view.text_at, cells))))
     return Chain(chain.hypothesis, tuple(steps), chain.support)

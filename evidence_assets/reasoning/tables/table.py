@@ -1,7 +1,4 @@
-"""A table as the reasoner reads it: its shape, words and numbers, and the plain shapes of what is answered from it.
-
-A place is ``(row, column)``: row 0 is the header as read, the body starts at row 1.
-"""
+"""A parsed table: its structure, words and numbers; and chains of steps that cite its cells."""
 
 from __future__ import annotations
 
@@ -11,75 +8,66 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from evidence_assets.reasoning.tables.cell_text import collect_words, extract_unit, stem_content_words
 from evidence_assets.reasoning.tables.cells import Cell, parse_cell
-from evidence_assets.reasoning.tables.text import content_stems, unit_in, word_set
 
-Place = tuple[int, int]
+CellLocation = tuple[int, int]  # (row, column); row 0 is the header
 Grid = tuple[tuple[Cell, ...], ...]
-# The share of filled cells that makes a column one of numbers: to tell header from body, and to be compared.
-_MOSTLY_NUMERIC, _NUMERIC = 0.6, 0.8
-_MOST_HEADER_ROWS = 4
+# Minimum shares of numeric cells in a numeric column: to detect headers, and to compare values.
+_NUMERIC_BELOW_HEADER, _NUMERIC = 0.6, 0.8
+_MAX_HEADER_ROWS = 4
 _FIRST_YEAR, _LAST_YEAR = 1000, 2100
 
 
-def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _MOSTLY_NUMERIC) -> list[int]:
-    """Columns of which most filled cells in some rows are numbers."""
-    filled = {j: [grid[i][j].mostly_value for i in rows if grid[i][j].plain] for j in range(len(grid[0]))}
-    return [j for j, values in filled.items() if values and sum(values) >= share * len(values)]
+def _numeric_columns(grid: Grid, rows: Iterable[int], share: float = _NUMERIC_BELOW_HEADER) -> list[int]:
+    """Columns with at least a share of numbers among the non-empty cells of the rows."""
+    columns = {j: [grid[i][j].is_mostly_value for i in rows if grid[i][j].plain] for j in range(len(grid[0]))}
+    return [j for j, flags in columns.items() if flags and sum(flags) >= share * len(flags)]
 
 
-def _labels(grid: Grid, header_rows: tuple[int, ...]) -> tuple[str, ...]:
-    """Name of each column: its header cells from top to bottom, repeated names once."""
-    columns = zip(*(grid[i] for i in header_rows), strict=True) if header_rows else ((),) * len(grid[0])
-    return tuple(" ".join(dict.fromkeys(cell.plain for cell in column if cell.plain)) for column in columns)
-
-
-def _header_rows(grid: Grid) -> tuple[int, ...]:
-    """Leading rows without numbers above columns that are numeric below; none if the first row looks like the rest."""
+def _find_header_rows(grid: Grid) -> tuple[int, ...]:
+    """Leading rows without numbers above numeric columns; none if the first row looks like data."""
     numeric = _numeric_columns(grid, range(1, len(grid)))
     first, above = grid[0], [grid[0][j] for j in numeric if grid[0][j].plain]
-    named = first[0].plain and not first[0].mostly_value and len({row[0].plain for row in grid}) == len(grid)
-    if above and named and all(cell.mostly_value for cell in above) and not all(map(_looks_like_name, above)):
+    is_record = first[0].plain and not first[0].is_mostly_value and len({row[0].plain for row in grid}) == len(grid)
+    if above and is_record and all(cell.is_mostly_value for cell in above) and not all(map(_is_header_value, above)):
         return ()
     last = 0
-    for i in range(1, min(_MOST_HEADER_ROWS, len(grid) - 1)):
+    for i in range(1, min(_MAX_HEADER_ROWS, len(grid) - 1)):
         filled = [grid[i][j] for j in numeric if grid[i][j].plain]
-        wordy = len(filled) >= max(1, len(numeric) // 2) and not any(cell.mostly_value for cell in filled)
-        if not wordy or _is_section(grid[i]):
+        has_words = len(filled) >= max(1, len(numeric) // 2) and not any(cell.is_mostly_value for cell in filled)
+        if not has_words or _is_section(grid[i]):
             break
         last = i
     return tuple(range(last + 1))
 
 
-def _looks_like_name(cell: Cell) -> bool:
-    """Years and shares of data head columns ("2019", "10%"); counts and measurements do not."""
+def _is_header_value(cell: Cell) -> bool:
+    """Whether a value can head a column: years and shares of data ("2019", "10%") can, counts cannot."""
     value = cell.values[0]
     return value.kind in {"date", "percentage"} or (value.kind == "number" and 1900 <= value.value <= 2100)
 
 
 def _is_section(row: tuple[Cell, ...]) -> bool:
-    """One text repeated over the whole row, or alone in its first cell: a heading for the rows below."""
+    """Whether one text fills the row, or only its first cell: a heading for the rows below."""
     filled = [j for j, cell in enumerate(row) if cell.plain]
     if len({row[j].plain for j in filled}) != 1 or not row[filled[0]].plain.strip("0123456789.,%"):
         return False
     return len(filled) == len(row) or (filled == [0] and len(row) > 2)
 
 
-def _row_headers(grid: Grid, body: tuple[int, ...]) -> tuple[int, ...]:
-    """Leading columns of text; in a table of text alone the first column that tells rows apart.
-
-    Sizes and years name rows too: a numeric first column counts if text follows it, or if its values all differ.
-    """
+def _find_row_headers(grid: Grid, body: tuple[int, ...]) -> tuple[int, ...]:
+    """Leading text columns, or one that distinguishes rows; a numeric one only if first, as sizes and years are."""
     width = len(grid[0])
     if width < 2 or not body:
         return ()
     numeric = _numeric_columns(grid, body)
-    different = [len({grid[i][j].plain for i in body}) for j in range(width)]
+    n_distinct = [len({grid[i][j].plain for i in body}) for j in range(width)]
     if numeric:
         start = 1 if 0 in numeric and width > 2 and 1 not in numeric else 0
         stop = next((j for j in range(start, width - 1) if j in numeric), width - 1)
-        return (0,) if stop == 0 and different[0] == len(body) > 1 else tuple(range(stop))
-    return (next((j for j in range(width) if different[j] > max(1, len(body) // 2)), 0),)
+        return (0,) if stop == 0 and n_distinct[0] == len(body) > 1 else tuple(range(stop))
+    return (next((j for j in range(width) if n_distinct[j] > max(1, len(body) // 2)), 0),)
 
 
 def _value_kind(cell: Cell) -> str:
@@ -96,16 +84,16 @@ def _uniformity(groups: Iterable[Sequence[str]]) -> float:
 
 @dataclass(frozen=True)
 class TableStep:
-    """One step of a chain: what was done (the operation), said in a sentence, with the cells that show it."""
+    """A step of a chain: its operation, a sentence, and the cells that it cites."""
 
     operation: str
     text: str
-    cells: tuple[Place, ...] = ()
+    cells: tuple[CellLocation, ...] = ()
 
 
 @dataclass(frozen=True)
 class TableChain:
-    """The steps that speak for one label or option; ``support`` in [0, 1] says how strongly."""
+    """The steps for a label or option, and their ``support`` for it in [0, 1]."""
 
     hypothesis: str
     steps: tuple[TableStep, ...]
@@ -114,35 +102,36 @@ class TableChain:
 
 @dataclass(frozen=True, eq=False)
 class TableView:
-    """A table and what each part of it is; compared by identity, so that it can be the key of a cache."""
+    """A table and its structure; hashed by identity, so it can be a cache key."""
 
     table_id: str
     caption: str
-    grid: Grid  # all rows in equal width, the header first; cells that a ragged row lacked are empty
-    header_rows: tuple[int, ...]  # grid rows that name columns; empty when even the first row holds data
-    sections: tuple[int, ...]  # grid rows that hold one text only and head the rows below
-    body: tuple[int, ...]  # grid rows with data
+    grid: Grid  # all rows, padded to equal width, the header first
+    header_rows: tuple[int, ...]  # rows that name columns; empty if the first row is data
+    sections: tuple[int, ...]  # rows that head the rows below
+    body: tuple[int, ...]  # rows with data
     row_headers: tuple[int, ...]  # columns that name the rows, from the left
-    labels: tuple[str, ...]  # name of each column: its header cells from top to bottom, repeated names once
+    labels: tuple[str, ...]  # name of each column: its distinct header cells from top to bottom
     is_transposed: bool = False
 
     @classmethod
     def of(cls, table_id: str, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableView:
-        """Read a table; none is refused, one without rows or columns has an empty body."""
+        """Parse a table; one without rows or columns has an empty body."""
         width = max([len(header), *map(len, rows)])
         grid = tuple(tuple(parse_cell(text) for text in (*row, *[""] * (width - len(row)))) for row in [header, *rows])
         if width == 0:
             return cls(table_id, caption, grid, (0,), (), (), (), ())
-        header_rows = _header_rows(grid)
+        header_rows = _find_header_rows(grid)
         inner = [i for i in range(len(grid)) if i not in header_rows]
         sections = tuple(i for i in inner if width > 1 and _is_section(grid[i]))
         body = tuple(i for i in inner if i not in sections and any(cell.plain for cell in grid[i]))
-        row_headers = _row_headers(grid, body)
-        return cls(table_id, caption, grid, header_rows, sections, body, row_headers, _labels(grid, header_rows))
+        headers = ([grid[i][j].plain for i in header_rows if grid[i][j].plain] for j in range(width))
+        labels = tuple(" ".join(dict.fromkeys(header)) for header in headers)
+        return cls(table_id, caption, grid, header_rows, sections, body, _find_row_headers(grid, body), labels)
 
     @classmethod
-    def from_cells(cls, table_id: str, cells: Mapping[Place, str], caption: str = "") -> TableView:
-        """The table as far as some of its cells show it: each stays at its place, all others are empty."""
+    def from_cells(cls, table_id: str, cells: Mapping[CellLocation, str], caption: str = "") -> TableView:
+        """A table from some of its cells at their locations; all other cells are empty."""
         height = max((row for row, _ in cells), default=0) + 1
         width = max((column for _, column in cells), default=-1) + 1
         grid = [[cells.get((i, j), "") for j in range(width)] for i in range(height)]
@@ -150,11 +139,10 @@ class TableView:
 
     @cached_property
     def is_sideways(self) -> bool:
-        """Whether the cells of a row are more alike in kind than those of a column."""
-        kinds = [
-            [_value_kind(self.cell((i, j))) for j in range(self.width) if j not in self.row_headers] for i in self.body
-        ]
-        if len(kinds) < 2 or len(kinds[0]) < 2:
+        """Whether the values of a row are more uniform in kind than those of a column."""
+        columns = [j for j in range(self.width) if j not in self.row_headers]
+        kinds = [[_value_kind(self.cell((i, j))) for j in columns] for i in self.body]
+        if len(kinds) < 2 or len(columns) < 2:
             return False
         return _uniformity(kinds) > _uniformity(zip(*kinds, strict=True))
 
@@ -171,15 +159,22 @@ class TableView:
     def width(self) -> int:
         return len(self.labels)
 
-    def cell(self, place: Place) -> Cell:
-        return self.grid[place[0]][place[1]]
+    def cell(self, location: CellLocation) -> Cell:
+        return self.grid[location[0]][location[1]]
 
-    def said(self, place: Place) -> str:
-        """The reading copy of a cell."""
-        return self.cell(place).plain
+    def text_at(self, location: CellLocation) -> str:
+        """The plain text of a cell."""
+        return self.cell(location).plain
+
+    def number_at(self, location: CellLocation) -> float | None:
+        """The quantity or date in a cell."""
+        cell = self.cell(location)
+        if cell.number is not None:
+            return cell.number
+        return next((value.value for value in cell.values if value.kind == "date"), None)
 
     def row_number(self, row: int) -> str:
-        """The number of a row in the table as given."""
+        """The number of a row in the original table."""
         return f"{'Column' if self.is_transposed else 'Row'} {row}"
 
     def label(self, column: int) -> str:
@@ -188,78 +183,73 @@ class TableView:
 
     @cached_property
     def columns(self) -> tuple[int, ...]:
-        """Columns that hold anything."""
+        """Columns with at least one non-empty cell."""
         return tuple(j for j in range(self.width) if any(row[j].plain for row in self.grid))
 
     @cached_property
     def name_columns(self) -> tuple[int, ...]:
-        """Columns that name the rows: the first of the row headers where it tells every row apart, else all of them."""
+        """Columns that name the rows: the first row header if it is unique in every row, else all row headers."""
         headers = self.row_headers
-        first = [self.said((i, headers[0])) for i in self.body] if headers else []
+        first = [self.text_at((i, headers[0])) for i in self.body] if headers else []
         return headers[:1] if first and all(first) and len(set(first)) == len(first) else headers
 
     @cached_property
-    def telling_columns(self) -> tuple[int, ...]:
-        """Of the columns that name the rows those that tell rows apart: not "weighs, on average," in each of them."""
-        return tuple(j for j in self.name_columns if not self.says_one_thing(j))
+    def distinguishing_columns(self) -> tuple[int, ...]:
+        """Name columns that distinguish rows; not "weighs, on average," in every row."""
+        return tuple(j for j in self.name_columns if not self.is_constant(j))
 
     @cached_property
-    def numeric(self) -> frozenset[int]:
-        """Columns of which nearly all filled cells are little more than a number."""
+    def numeric_columns(self) -> frozenset[int]:
+        """Columns in which nearly all non-empty cells are numbers."""
         return frozenset(_numeric_columns(self.grid, self.body, _NUMERIC))
 
     @cached_property
-    def measures(self) -> tuple[int, ...]:
-        return tuple(j for j in self.columns if j in self.numeric and j not in self.name_columns)
+    def measure_columns(self) -> tuple[int, ...]:
+        """Numeric columns that do not name the rows."""
+        return tuple(j for j in self.columns if j in self.numeric_columns and j not in self.name_columns)
 
     @cached_property
-    def dated(self) -> frozenset[int]:
-        """Numeric columns that hold years or dates."""
+    def date_columns(self) -> frozenset[int]:
+        """Numeric columns of years or dates."""
 
         def is_year(number: float | None) -> bool:
             return number is None or (_FIRST_YEAR <= number <= _LAST_YEAR and number % 1 == 0)
 
-        without_unit = (j for j in self.numeric if not unit_in(self.labels[j]))
-        return frozenset(j for j in without_unit if all(is_year(self.cell((i, j)).number) for i in self.body))
+        columns = (j for j in self.numeric_columns if not extract_unit(self.labels[j]))
+        return frozenset(j for j in columns if all(is_year(self.cell((i, j)).number) for i in self.body))
 
-    def number(self, place: Place) -> float | None:
-        """The quantity or date that a cell states."""
-        cell = self.cell(place)
-        if cell.number is not None:
-            return cell.number
-        return next((value.value for value in cell.values if value.kind == "date"), None)
-
-    def name_at(self, place: Place) -> str:
-        """The name that a cell gives its row; an empty one that of the cell above, as merged cells leave it."""
-        row, column = place
+    def name_at(self, location: CellLocation) -> str:
+        """The row name in a cell; for an empty cell the name above it in the section, as in merged cells."""
+        row, column = location
         first = max((i for i in self.sections if i < row), default=self.body[0])
-        return next((name for i in range(row, first - 1, -1) if (name := self.said((i, column)))), "")
+        return next((name for i in range(row, first - 1, -1) if (name := self.text_at((i, column)))), "")
 
     def row_name(self, row: int) -> str:
-        """The names of a row, as far as they tell it from others."""
-        return ", ".join(filter(None, (self.said((row, j)) for j in self.telling_columns))) or f"row {row}"
+        """The names of a row that distinguish it from others."""
+        return ", ".join(filter(None, (self.text_at((row, j)) for j in self.distinguishing_columns))) or f"row {row}"
 
-    def says_one_thing(self, column: int) -> bool:
-        """Whether all rows of the body, of two or more, hold the same text in a column."""
-        return len(self.body) > 1 and len({self.said((i, column)) for i in self.body}) == 1
+    def is_constant(self, column: int) -> bool:
+        """Whether a column has the same text in all of several body rows."""
+        return len(self.body) > 1 and len({self.text_at((i, column)) for i in self.body}) == 1
 
-    def heads(self, column: int) -> tuple[Place, ...]:
-        """The cells above a column that say what it holds."""
-        return tuple((i, column) for i in self.header_rows if self.said((i, column)))
+    def header_cells(self, column: int) -> tuple[CellLocation, ...]:
+        """The non-empty header cells of a column."""
+        return tuple((i, column) for i in self.header_rows if self.text_at((i, column)))
 
     @cached_property
     def row_words(self) -> dict[int, frozenset[str]]:
-        return {i: frozenset().union(*(word_set(self.said((i, j))) for j in self.columns)) for i in self.body}
+        """Content stems of each body row."""
+        return {i: frozenset().union(*(collect_words(self.text_at((i, j))) for j in self.columns)) for i in self.body}
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        """Every content word of the table, its header and its caption included."""
-        said = (cell.plain for row in self.grid for cell in row)
-        return frozenset(word for text in (self.caption, *said) for word in content_stems(text))
+        """Content stems of the caption, the header and all cells."""
+        texts = (self.caption, *(cell.plain for row in self.grid for cell in row))
+        return frozenset(word for text in texts for word in stem_content_words(text))
 
     @cached_property
     def word_weights(self) -> dict[str, float]:
-        """Inverse row frequency of the words of rows: one of every row weighs next to nothing, one of one row most."""
+        """Inverse row frequency of each word: ``log(1 + rows / (0.5 + n))`` for a word in n rows."""
         frequency = Counter(word for words in self.row_words.values() for word in words)
         return {word: math.log(1.0 + len(self.body) / (0.5 + n)) for word, n in frequency.items()}
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from evidence_assets.reasoning.tables.cells import parse_cell, parse_values
-from evidence_assets.reasoning.tables.questions import option_match
-from evidence_assets.reasoning.tables.text import (
-    alternatives,
-    content_stems,
-    letter_runs,
-    plain_text,
-    without_unit,
-    word_set,
+from evidence_assets.reasoning.tables.cell_text import (
+    collect_words,
+    split_alternatives,
+    stem_content_words,
+    strip_markup,
+    strip_unit,
+    trigrams,
 )
-from evidence_assets.systems.ucret.columns import Kept, Rule, Selection
+from evidence_assets.reasoning.tables.cells import parse_cell, parse_values
+from evidence_assets.reasoning.tables.questions import rate_match
+from evidence_assets.systems.ucret.columns import KeptLine, Rule, Selection
 
 # A column is one of the options' if it matches them nearly as well as the best one does.
 _OPTION_SHARE = 0.9
@@ -34,8 +34,10 @@ class TableWords:
 
     headers: tuple[frozenset[str], ...]  # content words of each header, without the unit behind it
     cells: tuple[tuple[frozenset[str], ...], ...]  # content words of each column's cells by row
-    listed: tuple[tuple[tuple[frozenset[str], ...], ...], ...]  # by row all words of the cell, then of its alternatives
-    runs: tuple[frozenset[str], ...]  # runs of letters of each column's cells
+    alternatives: tuple[
+        tuple[tuple[frozenset[str], ...], ...], ...
+    ]  # by row all words of the cell, then of its alternatives
+    trigrams: tuple[frozenset[str], ...]  # runs of letters of each column's cells
     numbers: tuple[frozenset[float], ...]  # all numbers of each column's cells
     constant: tuple[bool, ...]  # whether a column says the same in every row, so that it tells no row from another
 
@@ -43,43 +45,45 @@ class TableWords:
     def of(cls, header: Sequence[str], columns: Sequence[Sequence[str]]) -> TableWords:
         parsed = [[parse_cell(text) for text in column] for column in columns]
         return cls(
-            tuple(frozenset(content_stems(without_unit(name))) for name in header),
-            tuple(tuple(frozenset(content_stems(cell.plain)) for cell in column) for column in parsed),
-            tuple(tuple(tuple(map(word_set, alternatives(cell.plain))) for cell in column) for column in parsed),
-            tuple(frozenset(run for cell in column for run in letter_runs(cell.plain)) for column in parsed),
+            tuple(frozenset(stem_content_words(strip_unit(name))) for name in header),
+            tuple(tuple(frozenset(stem_content_words(cell.plain)) for cell in column) for column in parsed),
+            tuple(
+                tuple(tuple(map(collect_words, split_alternatives(cell.plain))) for cell in column) for column in parsed
+            ),
+            tuple(frozenset(run for cell in column for run in trigrams(cell.plain)) for column in parsed),
             tuple(frozenset(value.value for cell in column for value in cell.values) for column in parsed),
             tuple(len(column) > 1 and len({cell.plain for cell in column}) == 1 for column in parsed),
         )
 
     @property
-    def telling(self) -> list[int]:
+    def distinguishing_columns(self) -> list[int]:
         """Columns that tell rows apart."""
         return [j for j, constant in enumerate(self.constant) if not constant]
 
     def overlaps(self, option: frozenset[str]) -> list[float]:
         """For each column the Dice overlap of an option with its best cell, or one of the cell's alternatives."""
-        names = ([name for cell in column for name in cell if name] for column in self.listed)
+        names = ([name for cell in column for name in cell if name] for column in self.alternatives)
         dice = ([2 * len(option & name) / (len(option) + len(name)) for name in column] for column in names)
         return [max(shares, default=0.0) for shares in dice]
 
 
-def named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, set[int]]]:
+def find_named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, set[int]]]:
     """Names of the table that the text says whole: the words of a cell, or of an alternative that it lists, and the
     columns and rows where they stand."""
-    said = frozenset(content_stems(text))
+    said = frozenset(stem_content_words(text))
     names: dict[frozenset[str], dict[int, set[int]]] = {}
-    for j in words.telling:
+    for j in words.distinguishing_columns:
         for i, cell in enumerate(words.cells[j]):
-            for name in (cell, *words.listed[j][i][1:]):
+            for name in (cell, *words.alternatives[j][i][1:]):
                 if name and name <= said and any(not word[0].isdigit() for word in name):
                     names.setdefault(name, {}).setdefault(j, set()).add(i)
     # "New York" hides "York": a name within a longer one that is said too is not meant.
     return {name: places for name, places in names.items() if not any(name < other for other in names)}
 
 
-def option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float]:
+def score_option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float]:
     """Columns whose cells say what the options say, with the mean Dice overlap of the options' best cells."""
-    overlaps = [words.overlaps(wanted) for option in options if (wanted := word_set(option))]
+    overlaps = [words.overlaps(wanted) for option in options if (wanted := collect_words(option))]
     scores = {j: sum(best) / len(overlaps) for j, best in enumerate(zip(*overlaps, strict=True))}
     held = {j: sum(best[j] == 1.0 for best in overlaps) for j in scores}
     top = max(scores.values(), default=0.0)
@@ -97,19 +101,19 @@ def _telling(places: dict[int, set[int]], height: int) -> dict[int, set[int]]:
 def _wishes(words: TableWords, text: str, options: Sequence[str]) -> Iterator[tuple[Rule, dict[int, float]]]:
     """What a text speaks of, most needed first: the columns that hold it, one of which should be kept."""
     # Twin columns (energy in, energy out) hold the same options: only the reasoner can tell them apart, so all stay.
-    yield from (("option", {j: score}) for j, score in option_columns(words, options).items())
-    for option in filter(None, map(word_set, options)):
+    yield from (("option", {j: score}) for j, score in score_option_columns(words, options).items())
+    for option in filter(None, map(collect_words, options)):
         scores = words.overlaps(option)
         yield "option", {j: score for j, score in enumerate(scores) if score == max(scores) > 0}
-    said = frozenset(content_stems(text))
+    said = frozenset(stem_content_words(text))
     yield from (("header", {j: 1.0}) for j, head in enumerate(words.headers) if head and head <= said)
-    for places in named_cells(words, text).values():
+    for places in find_named_cells(words, text).values():
         yield "entity", dict.fromkeys(_telling(places, len(words.cells[0])), 1.0)
-    for value in parse_values(plain_text(text)):
+    for value in parse_values(strip_markup(text)):
         yield "number", {j: 1.0 for j, numbers in enumerate(words.numbers) if value.value in numbers}
     for word in sorted(said) if options else ():
         # Which row an option stands in, the question may say in words of several columns.
-        yield "entity", {j: 1.0 for j in words.telling if any(word in cell for cell in words.cells[j])}
+        yield "entity", {j: 1.0 for j in words.distinguishing_columns if any(word in cell for cell in words.cells[j])}
 
 
 def restore_columns(
@@ -127,21 +131,25 @@ def restore_columns(
         for item in selection.kept
         if item.rule != "fallback" and not (options and words.constant[item.line])
     }
-    kept = {j: Kept(j, "row_header", 1.0) for j in row_headers} | kept
+    kept = {j: KeptLine(j, "row_header", 1.0) for j in row_headers} | kept
     wishes = [(rule, holders) for rule, holders in _wishes(words, text, options) if holders]
     demand = {j: sum(j in holders for _, holders in wishes) for j in range(selection.width)}
     for rule, holders in wishes:
         if not holders.keys() & kept.keys():
             best = max(holders, key=lambda j: (holders[j], demand[j], -j))
-            kept[best] = Kept(best, rule, holders[best])
+            kept[best] = KeptLine(best, rule, holders[best])
     if options:
         # It takes one column to say which row is meant and another to say what it holds.
-        letters, of_options = letter_runs(text), option_columns(words, options)
-        alike = {j: len(words.runs[j] & letters) / max(1, len(letters)) for j in words.telling if j not in kept}
+        letters, of_options = trigrams(text), score_option_columns(words, options)
+        alike = {
+            j: len(words.trigrams[j] & letters) / max(1, len(letters))
+            for j in words.distinguishing_columns
+            if j not in kept
+        }
         for j in sorted(alike, key=lambda j: (-alike[j], j)):
-            if not kept.keys() <= of_options.keys() and len(kept.keys() & set(words.telling)) > 1:
+            if not kept.keys() <= of_options.keys() and len(kept.keys() & set(words.distinguishing_columns)) > 1:
                 break
-            kept[j] = Kept(j, "entity", alike[j])
+            kept[j] = KeptLine(j, "entity", alike[j])
     # What was kept only because nothing else was is needed only if still nothing but names of rows is.
     if kept.keys() <= set(row_headers):
         kept |= {item.line: item for item in selection.kept if item.rule == "fallback" and item.line not in kept}
@@ -151,13 +159,15 @@ def restore_columns(
 def restore_rows(selection: Selection, words: TableWords, text: str) -> Selection:
     """Put back every row that holds a name which the text says whole; what many rows hold names none of them."""
     kept = {item.line: item for item in selection.kept}
-    for places in named_cells(words, text).values():
+    for places in find_named_cells(words, text).values():
         rows = dict.fromkeys(places, set().union(*places.values()))
-        kept = {i: Kept(i, "entity", 1.0) for named in _telling(rows, selection.width).values() for i in named} | kept
+        kept = {
+            i: KeptLine(i, "entity", 1.0) for named in _telling(rows, selection.width).values() for i in named
+        } | kept
     return Selection(tuple(sorted(kept.values())), selection.width)
 
 
-def bearing_rows(
+def find_relevant_rows(
     words: TableWords, columns: Sequence[Sequence[str]], kept: Collection[int], text: str, options: Sequence[str]
 ) -> dict[int, Rule]:
     """The rows that bear on an option, and those that the question names.
@@ -168,14 +178,14 @@ def bearing_rows(
     about the animal that is asked for.
     """
     telling = [j for j in kept if not words.constant[j]]
-    said, height = frozenset(content_stems(text)), len(words.cells[0]) if words.cells else 0
+    said, height = frozenset(stem_content_words(text)), len(words.cells[0]) if words.cells else 0
     held = [len(said & frozenset().union(*(words.cells[j][i] for j in telling))) for i in range(height)]
     bearing: dict[int, Rule] = {}
-    for places in named_cells(words, text).values():
+    for places in find_named_cells(words, text).values():
         for j, rows in _telling(places, height).items():
             bearing |= dict.fromkeys(rows if j in telling else (), "entity")
     for option in options:
-        matches = [max((option_match(option, columns[j][i]) for j in telling), default=0.0) for i in range(height)]
+        matches = [max((rate_match(option, columns[j][i]) for j in telling), default=0.0) for i in range(height)]
         most = -1
         for match in sorted({match for match in matches if match}, reverse=True):
             level = {i: held[i] for i in range(height) if matches[i] == match}

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evidence_assets.models.vectors import softmax, unit_rows
-from evidence_assets.reasoning.tables.text import token_set
+from evidence_assets.reasoning.tables.cell_text import collect_tokens
 from evidence_assets.systems.ucret.spherical_kmeans import Floats, cluster
 from evidence_assets.transport.divergence import jensen_shannon
 
@@ -100,7 +100,7 @@ class BridgeSettings(UcretSettings):
     passages: int = 3
 
 
-class Kept(NamedTuple):
+class KeptLine(NamedTuple):
     """A kept column (or row), the rule that kept it and the score that the rule looked at."""
 
     line: int
@@ -112,7 +112,7 @@ class Kept(NamedTuple):
 class Selection:
     """Kept columns in table order, out of ``width``."""
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptLine, ...]
     width: int
 
     @property
@@ -128,12 +128,12 @@ class Lines:
     vectors: Floats
 
 
-def column_tokens(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tuple[frozenset[str], ...]:
+def tokenize_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tuple[frozenset[str], ...]:
     """Token set of each column: its header and its cells that are not empty."""
-    return tuple(token_set([name, *cells]) for name, cells in zip(header, columns, strict=True))
+    return tuple(collect_tokens([name, *cells]) for name, cells in zip(header, columns, strict=True))
 
 
-def column_pieces(header: str, cells: Sequence[str], limit: int) -> list[str]:
+def split_column_text(header: str, cells: Sequence[str], limit: int) -> list[str]:
     """Text of a column for an encoder: header, then its distinct cells, in as few pieces of ``limit`` signs as can be.
 
     A column that an encoder could not read whole gives several pieces, each led by the header; the vector of the
@@ -163,9 +163,9 @@ def jaccard(left: frozenset[str], right: frozenset[str]) -> float:
     return shared / union if union else 0.0
 
 
-def every_line(width: int) -> Selection:
+def keep_all_lines(width: int) -> Selection:
     """All columns (or rows) of a table."""
-    return Selection(tuple(Kept(j, "all", 1.0) for j in range(width)), width)
+    return Selection(tuple(KeptLine(j, "all", 1.0) for j in range(width)), width)
 
 
 def select_lines(
@@ -180,7 +180,7 @@ def select_lines(
     Clusters are found once for equal tables with equal columns left over.
     """
     if settings.measure == "all":
-        return [every_line(len(tables[t].tokens)) for t in table_of]
+        return [keep_all_lines(len(tables[t].tokens)) for t in table_of]
     overlaps = [
         [jaccard(words, column) for column in tables[t].tokens] for words, t in zip(text_tokens, table_of, strict=True)
     ]
@@ -194,7 +194,7 @@ def select_lines(
     result = []
     for i, key in enumerate(keys):
         scores, (table, remaining) = overlaps[i], key
-        kept = [Kept(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
+        kept = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
         if remaining:
             labels, centres = groups[key]
             nearness = _nearness(texts[i], centres, settings)
@@ -202,23 +202,23 @@ def select_lines(
             near = float(nearness[best])
             if -near <= settings.gate if settings.measure == "jsd" else near >= settings.gate:
                 kept += [
-                    Kept(j, "cluster", abs(float(nearness[best])))
+                    KeptLine(j, "cluster", abs(float(nearness[best])))
                     for j, label in zip(remaining, labels, strict=True)
                     if label == best
                 ]
         if not kept and scores:
             nearness = _nearness(texts[i], spaces[table], settings)
             order = np.argsort(-nearness, kind="stable")[: settings.fallback]
-            kept = [Kept(int(j), "fallback", abs(float(nearness[j]))) for j in order]
+            kept = [KeptLine(int(j), "fallback", abs(float(nearness[j]))) for j in order]
         result.append(Selection(tuple(sorted(kept)), len(scores)))
     return result
 
 
 def _by_words(scores: list[float], settings: ColumnSettings) -> Selection:
-    kept = [Kept(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
+    kept = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
     if not kept:
         order = sorted(range(len(scores)), key=lambda j: (-scores[j], j))[: settings.fallback]
-        kept = [Kept(j, "fallback", scores[j]) for j in order]
+        kept = [KeptLine(j, "fallback", scores[j]) for j in order]
     return Selection(tuple(sorted(kept)), len(scores))
 
 

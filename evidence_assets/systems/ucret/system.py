@@ -21,23 +21,23 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder as encoder_in_use
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.reasoning.tables.table import Place, TableView
-from evidence_assets.reasoning.tables.text import plain_text, token_set
+from evidence_assets.reasoning.tables.cell_text import collect_tokens, strip_markup
+from evidence_assets.reasoning.tables.table import CellLocation, TableView
 from evidence_assets.reasoning.tasks import CAPTION
 from evidence_assets.systems.ucret import VERSION
-from evidence_assets.systems.ucret.column_repair import TableWords, bearing_rows, restore_columns, restore_rows
+from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows, restore_columns, restore_rows
 from evidence_assets.systems.ucret.columns import (
     BridgeSettings,
-    Kept,
+    KeptLine,
     Lines,
     Measure,
     Rule,
     Selection,
     UcretSettings,
-    column_pieces,
-    column_tokens,
-    every_line,
+    keep_all_lines,
     select_lines,
+    split_column_text,
+    tokenize_columns,
 )
 from evidence_assets.systems.ucret.spherical_kmeans import Floats
 
@@ -60,7 +60,7 @@ class EvidenceCell:
     """One cell as evidence: where it stands, what it says, and which rule kept its column (and its row)."""
 
     table_id: str
-    place: Place
+    place: CellLocation
     text: str
     score: float
     column_rule: str
@@ -73,28 +73,30 @@ class EvidenceCell:
 
 @dataclass(frozen=True)
 class TableEvidence:
-    """The collapsed table of one question: kept columns and rows, and their cells in reading order."""
+    """The collapsed table of one question: kept columns and rows, and their cells in analysis order."""
 
     question: TableQuestion
     columns: Selection
     rows: Selection | None
     cells: tuple[EvidenceCell, ...]
-    bearing: Mapping[int, Rule] | None = None  # rows whose cells are evidence one by one; None for all
+    relevant_rows: Mapping[int, Rule] | None = None  # rows whose cells are evidence one by one; None for all
 
-    def alone(self, cell: EvidenceCell) -> bool:
+    def is_separate(self, cell: EvidenceCell) -> bool:
         """Whether a cell is a piece of evidence of its own, and not a line of its column."""
         row = cell.place[0]
-        return row > 0 and (self.bearing is None or row in self.bearing)
+        return row > 0 and (self.relevant_rows is None or row in self.relevant_rows)
 
     def column_text(self, column: int) -> str:
         """A kept column as one piece of evidence: a line for each row of the table from its header on, empty where the
         cell is empty, left out, or evidence of its own."""
-        lines = {cell.place[0]: cell.text for cell in self.cells if cell.place[1] == column and not self.alone(cell)}
+        lines = {
+            cell.place[0]: cell.text for cell in self.cells if cell.place[1] == column and not self.is_separate(cell)
+        }
         return "\n".join(lines.get(row, "") for row in range(max(lines, default=-1) + 1))
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ParsedTable:
     """A table read once for all of its questions."""
 
     view: TableView
@@ -103,7 +105,7 @@ class _Read:
     words: TableWords
 
     @classmethod
-    def of(cls, table: Table) -> _Read:
+    def of(cls, table: Table) -> _ParsedTable:
         view = TableView.of(table.table_id, table.caption, table.header, table.rows)
         inner = range(1, len(view.grid))
         header = tuple(cell.plain for cell in view.grid[0])
@@ -132,36 +134,36 @@ def _pooled(encoder: Encoder, lines: Sequence[list[str]]) -> Floats:
 
 
 def _texts(encoder: Encoder, texts: Sequence[str]) -> Floats:
-    return _pooled(encoder, _pieces(encoder, [("", [plain_text(text)]) for text in texts]))
+    return _pooled(encoder, _pieces(encoder, [("", [strip_markup(text)]) for text in texts]))
 
 
 def _pieces(encoder: Encoder, lines: Sequence[tuple[str, Sequence[str]]]) -> list[list[str]]:
     """Texts of columns, each with its name: whole where the encoder reads that much, else in as few pieces as it surely
     reads."""
-    whole = [column_pieces(name, cells, sys.maxsize)[0] for name, cells in lines]
+    whole = [split_column_text(name, cells, sys.maxsize)[0] for name, cells in lines]
     # The encoder reads so many characters even where each is a token.
     longest = max(encoder.max_tokens - _SPARE, encoder.max_tokens // 2, 1)
     return [
-        [text] if count <= encoder.max_tokens else column_pieces(name, cells, longest)
+        [text] if count <= encoder.max_tokens else split_column_text(name, cells, longest)
         for text, count, (name, cells) in zip(whole, encoder.count_tokens(whole), lines, strict=True)
     ]
 
 
-def collapsed_tables(
+def collapse_tables(
     questions: Sequence[TableQuestion], tables: dict[str, Table], settings: UcretSettings, encoder: Encoder
 ) -> Iterator[TableEvidence]:
     """First stage for many questions: which columns (and rows) remain, and their cells, one question at a time."""
     names = list(dict.fromkeys(question.table_id for question in questions))
     place = {name: i for i, name in enumerate(names)}
-    read = [_Read.of(tables[name]) for name in names]
+    read = [_ParsedTable.of(tables[name]) for name in names]
     table_of = [place[question.table_id] for question in questions]
     texts = [" ".join([question.text, *(question.options if settings.with_options else ())]) for question in questions]
-    tokens = [token_set([text]) for text in texts]
+    tokens = [collect_tokens([text]) for text in texts]
     whole = [settings.whole_claims and not question.options for question in questions]
     by = replace(settings.columns, measure="all") if all(whole) else settings.columns
     vectors = _texts(encoder, texts) if by.measure in {"cosine", "jsd"} else np.zeros((len(texts), 1))
     chosen = select_lines(tokens, vectors, table_of, _column_lines(read, by.measure, settings, encoder), by)
-    chosen = [every_line(found.width) if all_ else found for found, all_ in zip(chosen, whole, strict=True)]
+    chosen = [keep_all_lines(found.width) if all_ else found for found, all_ in zip(chosen, whole, strict=True)]
     if settings.repair:
         chosen = [
             restore_columns(
@@ -178,7 +180,7 @@ def collapsed_tables(
     if settings.lines is not None:
         # Rows are told apart by what is asked; options stand in most of them.
         alone = [question.text for question in questions]
-        row_tokens, row_vectors = [token_set([text]) for text in alone], _texts(encoder, alone)
+        row_tokens, row_vectors = [collect_tokens([text]) for text in alone], _texts(encoder, alone)
         found = select_lines(row_tokens, row_vectors, table_of, _row_lines(read, encoder), settings.lines)
         rows = [
             restore_rows(selection, read[t].words, " ".join([question.text, *question.options]))
@@ -189,16 +191,18 @@ def collapsed_tables(
         yield TableEvidence(question, columns_, rows_, cells, _bearing(read[t], question, columns_))
 
 
-def _bearing(read: _Read, question: TableQuestion, columns_: Selection) -> dict[int, Rule] | None:
+def _bearing(read: _ParsedTable, question: TableQuestion, columns_: Selection) -> dict[int, Rule] | None:
     """The rows of the table that bear on an option; a claim has none, and any row may speak against it."""
     if not question.options:
         return None
-    rows = bearing_rows(read.words, read.columns, columns_.indices, question.text, question.options)
+    rows = find_relevant_rows(read.words, read.columns, columns_.indices, question.text, question.options)
     return {i + 1: rule for i, rule in rows.items()}
 
 
-def _column_lines(read: Sequence[_Read], measure: Measure, settings: UcretSettings, encoder: Encoder) -> list[Lines]:
-    tokens = [column_tokens(table.header, table.columns) for table in read]
+def _column_lines(
+    read: Sequence[_ParsedTable], measure: Measure, settings: UcretSettings, encoder: Encoder
+) -> list[Lines]:
+    tokens = [tokenize_columns(table.header, table.columns) for table in read]
     if measure not in {"cosine", "jsd"}:
         return [Lines(words, np.zeros((len(words), 1))) for words in tokens]
     lines = [
@@ -209,9 +213,9 @@ def _column_lines(read: Sequence[_Read], measure: Measure, settings: UcretSettin
     return _split(tokens, _pooled(encoder, _pieces(encoder, lines)))
 
 
-def _row_lines(read: Sequence[_Read], encoder: Encoder) -> list[Lines]:
+def _row_lines(read: Sequence[_ParsedTable], encoder: Encoder) -> list[Lines]:
     rows = [list(zip(*table.columns, strict=True)) for table in read]
-    tokens = [tuple(map(token_set, table)) for table in rows]
+    tokens = [tuple(map(collect_tokens, table)) for table in rows]
     return _split(tokens, _pooled(encoder, _pieces(encoder, [("", row) for table in rows for row in table])))
 
 
@@ -221,7 +225,7 @@ def _split(tokens: Sequence[tuple[frozenset[str], ...]], vectors: Floats) -> lis
     return [Lines(words, part) for words, part in zip(tokens, parts, strict=True)]
 
 
-def _cells(table_id: str, read: _Read, columns_: Selection, rows: Selection | None) -> tuple[EvidenceCell, ...]:
+def _cells(table_id: str, read: _ParsedTable, columns_: Selection, rows: Selection | None) -> tuple[EvidenceCell, ...]:
     """Cells where kept columns and rows cross, with their header cells; empty cells are no evidence."""
     kept_rows = {kept.line + 1: kept for kept in rows.kept} if rows else None
     heads = {*read.view.header_rows, *read.view.sections, 0}
@@ -229,7 +233,7 @@ def _cells(table_id: str, read: _Read, columns_: Selection, rows: Selection | No
     for i, row in enumerate(read.view.grid):
         if kept_rows is not None and i not in heads and i not in kept_rows:
             continue
-        by_row = kept_rows.get(i, Kept(i, "all", 1.0)) if kept_rows is not None else Kept(i, "all", 1.0)
+        by_row = kept_rows.get(i, KeptLine(i, "all", 1.0)) if kept_rows is not None else KeptLine(i, "all", 1.0)
         found += [
             EvidenceCell(table_id, (i, kept.line), row[kept.line].plain, kept.score, kept.rule, by_row.rule)
             for kept in columns_.kept
@@ -253,7 +257,7 @@ class CollapsedTable:
             for q in known
         ]
         tables = {name: table for name, (table, _) in self._tables.items()}
-        found = collapsed_tables(asked, tables, self._settings, self._encoder)
+        found = collapse_tables(asked, tables, self._settings, self._encoder)
         for question in questions:
             if question.table_id in self._tables:
                 table, version = self._tables[question.table_id]
@@ -274,8 +278,8 @@ def _picks(evidence: TableEvidence, parents: tuple[Parent, ...]) -> Iterator[Sel
             yield SelectedEvidence(
                 "", "column", parents, f"c{kept.line}", text, kept.score, json.dumps({"column": kept.rule})
             )
-    for cell in filter(evidence.alone, evidence.cells):
-        row_rule = cell.row_rule if evidence.bearing is None else evidence.bearing[cell.place[0]]
+    for cell in filter(evidence.is_separate, evidence.cells):
+        row_rule = cell.row_rule if evidence.relevant_rows is None else evidence.relevant_rows[cell.place[0]]
         why = json.dumps({"column": cell.column_rule, "row": row_rule})
         yield SelectedEvidence("", "cell", parents, cell.locator, cell.text, cell.score, why)
 

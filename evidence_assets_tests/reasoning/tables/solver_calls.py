@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evidence_assets.benchmarks.records import CLAIM_LABELS
-from evidence_assets.reasoning.tables.claims import claim_chains
-from evidence_assets.reasoning.tables.questions import option_chains
+from evidence_assets.reasoning.tables.claims import explain_claim
+from evidence_assets.reasoning.tables.questions import explain_options
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tables.table import TableChain, TableView
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem
@@ -52,7 +52,7 @@ def _told(
         Chain(
             chain.hypothesis,
             tuple(
-                ChainStep(s.text, tuple(f"r{i}c{j}" for i, j in s.cells), tuple(map(view.said, s.cells)))
+                ChainStep(s.text, tuple(f"r{i}c{j}" for i, j in s.cells), tuple(map(view.text_at, s.cells)))
                 for s in chain.steps
             ),
             chain.support,
@@ -67,11 +67,11 @@ def _told(
 
 
 def verify_claim(view: TableView, claim: str, labels: Sequence[str] = CLAIM_LABELS) -> Told:
-    return _told(view, claim, labels, labels, claim_chains(view, claim), "verification")
+    return _told(view, claim, labels, labels, explain_claim(view, claim), "verification")
 
 
 def answer_choice(
     view: TableView, question: str, labels: Sequence[str], options: Sequence[str], *, negated: bool = False
 ) -> Told:
-    chains = option_chains(view, question, labels, options)
+    chains = explain_options(view, question, labels, options)
     return _told(view, question, labels, options, chains, "table_qa", negated)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from evidence_assets.reasoning.tables import operations as algebra
 from evidence_assets.reasoning.tables.cells import parse_values
-from evidence_assets.reasoning.tables.lexicon import adjectives, degrees, lexicon, pattern
+from evidence_assets.reasoning.tables.lexicon import find_degree_words, load_adjectives, load_lexicon, pattern
 from evidence_assets.reasoning.tables.operations import Outcome
-from evidence_assets.reasoning.tables.reading import Condition
-from evidence_assets.reasoning.tables.table import Place, TableView
+from evidence_assets.reasoning.tables.table import CellLocation, TableView
+from evidence_assets.reasoning.tables.text_analysis import Condition
 
 TENTHS = st.integers(-999, 999).map(lambda n: f"{n / 10:.1f}")
 ROWS = st.lists(st.tuples(TENTHS, st.sampled_from(["red", "blue"])), min_size=2, max_size=8)
@@ -33,7 +33,7 @@ def _exact(rows: list[tuple[str, str]]) -> list[Fraction]:
 def test_the_extreme_of_a_rank(rows: list[tuple[str, str]], direction: int, rank: int) -> None:
     sizes = _exact(rows)
     ranked = sorted(set(sizes), reverse=direction > 0)
-    outcome = algebra.extreme(_view(rows), 1, range(1, len(rows) + 1), direction, rank)
+    outcome = algebra.find_extreme(_view(rows), 1, range(1, len(rows) + 1), direction, rank)
     assert (outcome is None) == (rank > len(ranked))
     if outcome is not None:
         assert set(outcome.rows) == {k for k, size in enumerate(sizes, 1) if size == ranked[rank - 1]}
@@ -44,10 +44,10 @@ def test_the_extreme_of_a_rank(rows: list[tuple[str, str]], direction: int, rank
 def test_what_a_filter_keeps_and_what_it_is_held_against(rows: list[tuple[str, str]], direction: int) -> None:
     sizes, view = _exact(rows), _view(rows)
     (bound,) = parse_values(f"{'over' if direction > 0 else 'under'} {rows[0][0]}")
-    beyond = algebra.count(view, [Condition(1, number=bound)], [(1, 1)])
+    beyond = algebra.count_rows(view, [Condition(1, number=bound)], [(1, 1)])
     assert set(beyond.rows) == {k for k, s in enumerate(sizes, 1) if direction * (s - sizes[0]) > 0}
     assert beyond.cells[0] == (1, 1) and beyond.number == len(beyond.rows)
-    reds = algebra.count(view, [Condition(2, frozenset({"red"}))])
+    reds = algebra.count_rows(view, [Condition(2, frozenset({"red"}))])
     assert reds.number == sum(colour == "red" for _, colour in rows) == len(reds.rows)
 
 
@@ -55,7 +55,7 @@ def test_what_a_filter_keeps_and_what_it_is_held_against(rows: list[tuple[str, s
 def test_a_trend_is_its_steps(rows: list[tuple[str, str]]) -> None:
     steps = [b > a for a, b in pairwise(_exact(rows))]
     numbered = [[f"n{k}", size, str(k)] for k, (size, _) in enumerate(rows)]
-    outcome = algebra.trend(TableView.of("t", "", ["Name", "Size", "Place"], numbered), 1, 2)
+    outcome = algebra.measure_trend(TableView.of("t", "", ["Name", "Size", "Place"], numbered), 1, 2)
     assert outcome is not None and outcome.number == sum(steps) / len(steps)
     assert (outcome.pattern == (1,)) == all(b >= a for a, b in pairwise(_exact(rows))) or outcome.pattern == (0,)
 
@@ -68,27 +68,27 @@ NAME, DEEP = frozenset({(1, 0)}), frozenset({(1, 1)})
 @pytest.mark.parametrize(
     ("outcome", "number", "cells"),
     [
-        (algebra.pair(VIEW, "difference", (1, 1), (2, 1)), 79.0, {(1, 1), (2, 1)}),
-        (algebra.pair(VIEW, "difference", (1, 1), (4, 1)), None, set()),
-        (algebra.pair(VIEW, "ratio", (1, 1), (3, 1)), 425 / 217, {(1, 1), (3, 1)}),
-        (algebra.order(VIEW, [((1, 1), (2, 1), 1), ((2, 1), (3, 1), -1)]), 0.5, {(1, 1), (2, 1), (3, 1)}),
-        (algebra.order(VIEW, [((1, 1), (4, 1), 1)]), None, set()),
-        (algebra.together(VIEW, [(0, NAME), (1, DEEP)]), 1.0, {(1, 0), (1, 1)}),
-        (algebra.together(VIEW, [(0, NAME), (2, frozenset({(3, 2)}))]), 0.0, {(1, 0), (1, 2), (3, 0), (3, 2)}),
-        (algebra.together(VIEW, [(0, frozenset({(4, 0)})), (1, DEEP)]), None, set()),
+        (algebra.relate_cells(VIEW, "difference", (1, 1), (2, 1)), 79.0, {(1, 1), (2, 1)}),
+        (algebra.relate_cells(VIEW, "difference", (1, 1), (4, 1)), None, set()),
+        (algebra.relate_cells(VIEW, "ratio", (1, 1), (3, 1)), 425 / 217, {(1, 1), (3, 1)}),
+        (algebra.compare_cells(VIEW, [((1, 1), (2, 1), 1), ((2, 1), (3, 1), -1)]), 0.5, {(1, 1), (2, 1), (3, 1)}),
+        (algebra.compare_cells(VIEW, [((1, 1), (4, 1), 1)]), None, set()),
+        (algebra.find_joint_row(VIEW, [(0, NAME), (1, DEEP)]), 1.0, {(1, 0), (1, 1)}),
+        (algebra.find_joint_row(VIEW, [(0, NAME), (2, frozenset({(3, 2)}))]), 0.0, {(1, 0), (1, 2), (3, 0), (3, 2)}),
+        (algebra.find_joint_row(VIEW, [(0, frozenset({(4, 0)})), (1, DEEP)]), None, set()),
     ],
 )
-def test_values_and_their_proof(outcome: Outcome | None, number: float | None, cells: set[Place]) -> None:
+def test_values_and_their_proof(outcome: Outcome | None, number: float | None, cells: set[CellLocation]) -> None:
     assert (outcome and outcome.number) == number
     assert set(outcome.cells if outcome else ()) == cells
 
 
 def test_every_pattern_of_the_lexicon_is_one_and_every_adjective_has_its_degrees() -> None:
-    entries = lexicon()
+    entries = load_lexicon()
     patterns = [name for name, entry in entries.items() if isinstance(entry, list) and isinstance(entry[0], str)]
     assert len(patterns) >= 20
     for name in patterns:
         assert isinstance(pattern(name), re.Pattern)
         assert not pattern(name).fullmatch("")
-    for adjective, (direction, _) in adjectives().items():
-        assert [d.direction for d in degrees(f"It is the most {adjective} one.")][:1] == [direction]
+    for adjective, (direction, _) in load_adjectives().items():
+        assert [d.direction for d in find_degree_words(f"It is the most {adjective} one.")][:1] == [direction]

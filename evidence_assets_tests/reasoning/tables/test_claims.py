@@ -10,12 +10,12 @@ from evidence_assets.reasoning.tables.claims import (
     NOT_ENOUGH,
     REFUTES,
     SUPPORTS,
-    Signs,
+    ClaimFeatures,
     is_decided,
-    probabilities,
+    label_probabilities,
 )
-from evidence_assets.reasoning.tables.reading import read_text
 from evidence_assets.reasoning.tables.table import TableView
+from evidence_assets.reasoning.tables.text_analysis import analyze_text
 from evidence_assets_tests.reasoning.tables.solver_calls import verify_claim
 
 SCORES = TableView.of(
@@ -120,8 +120,8 @@ def test_every_label_has_a_chain_and_cites_what_shows_it() -> None:
 
 def test_a_longer_name_hides_the_shorter_one() -> None:
     view = TableView.of("t", "", ["Model", "Acc"], [["PRKGC", "52.6"], ["PRKGC+NS", "53.6"]])
-    assert list(read_text(view, "The PRKGC+NS model works well.").rows) == [2]
-    assert set(read_text(view, "PRKGC+NS beats PRKGC.").rows) == {1, 2}
+    assert list(analyze_text(view, "The PRKGC+NS model works well.").rows) == [2]
+    assert set(analyze_text(view, "PRKGC+NS beats PRKGC.").rows) == {1, 2}
 
 
 def test_empty_tables_settle_nothing() -> None:
@@ -149,15 +149,15 @@ def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[s
 
 
 _SIGNS = st.dictionaries(
-    st.sampled_from(["always", "denies", "number", "comparison", "row of words"]), st.floats(-9, 9)
+    st.sampled_from(["intercept", "negation", "number", "comparison", "word row"]), st.floats(-9, 9)
 )
 
 
 @given(_SIGNS, st.floats(-9, 9), st.booleans())
 def test_a_claim_is_decided_if_and_only_if_it_is_settled(truth: dict[str, float], weight: float, holds: bool) -> None:
-    weights = {"truth": dict.fromkeys(("always", "denies", "number", "comparison"), weight), "openness": {}}
+    weights = {"truth": dict.fromkeys(("intercept", "negation", "number", "comparison"), weight), "openness": {}}
     for settled in (None, holds):
-        chances = probabilities(Signs(truth, {}, settled), weights)
+        chances = label_probabilities(ClaimFeatures(truth, {}, settled), weights)
         assert sum(chances) == pytest.approx(1.0)
         support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), chances, strict=True))
         for offered in (support, {label: support[label] for label in (SUPPORTS, REFUTES)}):

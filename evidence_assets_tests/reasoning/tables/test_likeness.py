@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_assets.reasoning.tables.questions import option_match
+from evidence_assets.reasoning.tables.questions import rate_match
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ from evidence_assets.reasoning.tables.questions import option_match
     ],
 )
 def test_amounts_are_compared_as_numbers_with_their_bounds(option: str, cell: str, match: float) -> None:
-    assert option_match(option, cell) == match
+    assert rate_match(option, cell) == match
 
 
 def test_amounts_in_different_units_are_compared_by_their_words() -> None:
-    assert 0.0 < option_match("5 miles", "5 feet") < 1.0
+    assert 0.0 < rate_match("5 miles", "5 feet") < 1.0
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_amounts_in_different_units_are_compared_by_their_words() -> None:
     ],
 )
 def test_what_only_looks_like_the_same_amount(option: str, cell: str) -> None:
-    assert option_match(option, cell) < 1.0
+    assert rate_match(option, cell) < 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables.questions import LOG_ODDS, TIED_SUPPORT
+from evidence_assets.reasoning.tables.questions import LOG_ODDS_PER_SUPPORT, TIE_MARGIN
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice
 
@@ -155,6 +155,6 @@ def test_any_table_gives_a_defined_answer(rows: list[list[str]], question: list[
     answer = answer_choice(view, " ".join(question), LABELS[: len(options)], options)
     assert answer.answer in (answer.supported or LABELS) and bool(answer.supported) == (answer.status != "insufficient")
     weights = answer.choice.weights
-    assert max(weights.values()) - weights[answer.answer] < LOG_ODDS * TIED_SUPPORT
+    assert max(weights.values()) - weights[answer.answer] < LOG_ODDS_PER_SUPPORT * TIE_MARGIN
     assert 0.0 <= answer.choice.confidence <= 1.0
     assert [chain.hypothesis for chain in answer.chains] == list(LABELS[: len(options)])

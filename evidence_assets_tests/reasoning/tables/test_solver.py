@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evidence_assets.reasoning.tables.solver import TableSolver, view_of
+from evidence_assets.reasoning.tables.solver import TableSolver, build_view
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 
 CELLS = {
@@ -53,7 +53,7 @@ def test_what_neither_cells_nor_caption_say_leaves_a_claim_open_and_is_named() -
     claim = "In captivity the zoo observed diets."
     found = []
     for evidence in (EVIDENCE, (*EVIDENCE, caption)):
-        view, ids = view_of(evidence)
+        view, ids = build_view(evidence)
         assert "above" not in ids.values() and set(ids) == set(CELLS)
         task = ExplainOption(claim, "NOT ENOUGH INFORMATION", "", evidence, "verification")
         chain = TableSolver().explain([task])[0]

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from evidence_assets.systems.ucret.column_repair import (
     TableWords,
-    named_cells,
-    option_columns,
+    find_named_cells,
     restore_columns,
     restore_rows,
+    score_option_columns,
 )
-from evidence_assets.systems.ucret.columns import Kept, Selection
+from evidence_assets.systems.ucret.columns import KeptLine, Selection
 
 HEADER = ["Animal", "", "Diet", "Weight"]
 COLUMNS = [["Buffalo", "Arctic fox", "Fox"], ["eats", "eats", "eats"], ["plants", "meat", "meat"], ["900", "5", "7"]]
@@ -25,7 +25,7 @@ def _rules(selection: Selection) -> dict[int, str]:
 
 
 def test_a_number_of_the_claim_brings_its_column_back() -> None:
-    kept = Selection((Kept(0, "cluster", 0.7),), 4)
+    kept = Selection((KeptLine(0, "cluster", 0.7),), 4)
     assert _rules(restore_columns(kept, WORDS, "The buffalo weighs 900.")) == {0: "cluster", 3: "number"}
 
 
@@ -36,20 +36,20 @@ def test_a_name_and_a_header_bring_their_columns_back() -> None:
 def test_options_bring_their_column_back() -> None:
     restored = restore_columns(NONE, WORDS, "What does a fox eat?", ["meat", "plants"])
     assert _rules(restored) == {0: "entity", 2: "option"}
-    assert set(option_columns(WORDS, ["meat", "plants"])) == {2}
+    assert set(score_option_columns(WORDS, ["meat", "plants"])) == {2}
 
 
 def test_a_longer_name_hides_the_shorter_one_in_it() -> None:
-    assert list(named_cells(WORDS, "the arctic fox")) == [frozenset({"arctic", "fox"})]
+    assert list(find_named_cells(WORDS, "the arctic fox")) == [frozenset({"arctic", "fox"})]
 
 
 def test_rows_with_names_always_stay() -> None:
-    kept = restore_rows(Selection((Kept(0, "cluster", 0.5),), 3), WORDS, "the arctic fox")
+    kept = restore_rows(Selection((KeptLine(0, "cluster", 0.5),), 3), WORDS, "the arctic fox")
     assert _rules(kept) == {0: "cluster", 1: "entity"}
 
 
 def test_row_headers_come_first_and_the_fallback_goes_when_something_speaks() -> None:
-    fallback = Selection((Kept(1, "fallback", 0.1),), 4)
+    fallback = Selection((KeptLine(1, "fallback", 0.1),), 4)
     assert _rules(restore_columns(fallback, WORDS, "It weighs 900.", row_headers=[0])) == {0: "row_header", 3: "number"}
     assert _rules(restore_columns(fallback, WORDS, "Nothing here.", row_headers=[0])) == {
         0: "row_header",
@@ -67,8 +67,8 @@ def test_empty_tables() -> None:
 def test_several_options_word_for_word_make_an_answer_column() -> None:
     columns = [["iron ore", "tin ore", "zinc ore"], ["iron", "tin", "clay"], ["red", "grey", "blue"]]
     words = TableWords.of(["Ore", "Metal", "Colour"], columns)
-    assert {0, 1} <= set(option_columns(words, ["iron", "tin", "zinc ore", "lead ore"]))
-    assert 2 not in option_columns(words, ["iron", "tin", "zinc ore", "lead ore"])
+    assert {0, 1} <= set(score_option_columns(words, ["iron", "tin", "zinc ore", "lead ore"]))
+    assert 2 not in score_option_columns(words, ["iron", "tin", "zinc ore", "lead ore"])
 
 
 def test_the_column_nearest_to_one_option_stays_for_it() -> None:

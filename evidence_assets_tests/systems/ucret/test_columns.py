@@ -12,8 +12,8 @@ from evidence_assets.systems.ucret.columns import (
     ColumnSettings,
     Lines,
     Selection,
-    column_pieces,
     select_lines,
+    split_column_text,
 )
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
@@ -91,7 +91,7 @@ def test_keep_all_and_jaccard_only() -> None:
 @given(st.text(max_size=30), st.lists(st.text(max_size=60), max_size=6), st.integers(20, 60))
 @settings(max_examples=80, deadline=None)
 def test_pieces_fit_and_lose_nothing(header: str, cells: list[str], limit: int) -> None:
-    pieces = column_pieces(header, cells, limit)
+    pieces = split_column_text(header, cells, limit)
     assert pieces
     assert all(len(piece) <= limit for piece in pieces)
     together = "".join(pieces)

@@ -14,13 +14,13 @@ from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS, Table
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.reasoning.citations import check_citations
-from evidence_assets.reasoning.tables.questions import option_match
-from evidence_assets.reasoning.tables.solver import TableSolver, view_of
-from evidence_assets.reasoning.tables.text import content_stems
+from evidence_assets.reasoning.tables.cell_text import stem_content_words
+from evidence_assets.reasoning.tables.questions import rate_match
+from evidence_assets.reasoning.tables.solver import TableSolver, build_view
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems import load_settings
-from evidence_assets.systems.ucret.column_repair import TableWords, bearing_rows
-from evidence_assets.systems.ucret.system import CollapsedTable, TableQuestion, collapsed_tables
+from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows
+from evidence_assets.systems.ucret.system import CollapsedTable, TableQuestion, collapse_tables
 from evidence_assets_tests.systems.ucret.test_system import HashedWords
 
 CELLS = ["fox", "red fox", "meat", "plants; meat", "5 kg", "900", "eats", "", "the arctic fox"]
@@ -44,14 +44,14 @@ def test_each_cell_stands_in_one_row_of_evidence_and_the_table_is_whole(
     for options in ((first, second), CLAIM_LABELS):
         task = "table_qa" if options != CLAIM_LABELS else "verification"
         picks = _picks(Question("q", "b", task, text, options, "t"), table)
-        view, ids = view_of(_items(picks))
+        view, ids = build_view(_items(picks))
         own = () if task == "verification" else options
         whole = next(
-            collapsed_tables(
+            collapse_tables(
                 [TableQuestion("q", text, "t", own)], {"t": table}, load_settings("table/keep_all"), HashedWords()
             )
         )
-        assert {place: view.said(place) for place in ids} == {cell.place: cell.text for cell in whole.cells}
+        assert {place: view.text_at(place) for place in ids} == {cell.place: cell.text for cell in whole.cells}
         assert sum(len(p.text.split("\n")) - p.text.split("\n").count("") for p in picks) == len(whole.cells)
         assert len([p for p in picks if p.kind == "column"]) <= 3
 
@@ -66,12 +66,12 @@ def test_rows_bear_on_an_option_that_no_other_row_outdoes(
 ) -> None:
     words = TableWords.of([""] * len(columns), columns)
     telling = [j for j, column in enumerate(columns) if len(set(column)) > 1]
-    said, best = set(content_stems(text)), set[int]()
+    said, best = set(stem_content_words(text)), set[int]()
     for option in options:
         worth = {
             i: (
-                max((option_match(option, columns[j][i]) for j in telling), default=0.0),
-                len(said & {word for j in telling for word in content_stems(columns[j][i])}),
+                max((rate_match(option, columns[j][i]) for j in telling), default=0.0),
+                len(said & {word for j in telling for word in stem_content_words(columns[j][i])}),
             )
             for i in range(6)
         }
@@ -80,7 +80,7 @@ def test_rows_bear_on_an_option_that_no_other_row_outdoes(
             for i, (match, held) in worth.items()
             if match > 0 and not any(m >= match and h >= held and (m, h) != (match, held) for m, h in worth.values())
         }
-    found = bearing_rows(words, columns, range(len(columns)), text, options)
+    found = find_relevant_rows(words, columns, range(len(columns)), text, options)
     assert {i for i, rule in found.items() if rule == "option"} == best
 
 
@@ -102,7 +102,7 @@ def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data:
     questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[::8]
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     settings, rows, cells, missed = load_settings("table/ucret"), 0, 0, 0
-    wholes = collapsed_tables(asked, tables, settings, HashedWords())
+    wholes = collapse_tables(asked, tables, settings, HashedWords())
     selector = CollapsedTable({k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
     found = selector.select(
         [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id or "") for q in questions]

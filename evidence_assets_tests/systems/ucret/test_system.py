@@ -20,8 +20,8 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import TokenVectors
+from evidence_assets.reasoning.tables.cell_text import tokenize
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.reasoning.tables.text import tokens
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.columns import UcretSettings
@@ -30,7 +30,7 @@ from evidence_assets.systems.ucret.system import (
     CollapsedTable,
     TableEvidence,
     TableQuestion,
-    collapsed_tables,
+    collapse_tables,
     encode_unique,
 )
 from evidence_assets_tests.reasoning.tables.solver_calls import Told, answer_choice, verify_claim
@@ -60,12 +60,12 @@ class HashedWords:
         self.encoded += texts
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, text in enumerate(texts):
-            for word in tokens(text):
+            for word in tokenize(text):
                 vectors[row, hashlib.sha256(word.encode()).digest()[0] % self.dimensions] += 1.0
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(tokens(text)) for text in texts]
+        return [len(tokenize(text)) for text in texts]
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         raise NotImplementedError
@@ -93,7 +93,7 @@ CLAIM = TableQuestion("q2", "Beta has the precision 74.8.", "scores")
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
 def test_every_variant_gives_cells_that_stand_in_the_table(name: str) -> None:
-    evidence = list(collapsed_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
+    evidence = list(collapse_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
     for found, table in zip(evidence, (DIET, SCORES), strict=True):
         grid = [table.header, *table.rows]
         for cell in found.cells:
@@ -105,7 +105,7 @@ def test_every_variant_gives_cells_that_stand_in_the_table(name: str) -> None:
 
 def test_repaired_variants_keep_what_decides() -> None:
     for name in ("ucret", "ucret_js", "bidirectional"):
-        asked, claim = list(collapsed_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
+        asked, claim = list(collapse_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
         assert {1, 3} <= set(asked.columns.indices)
         assert {0, 1} <= set(claim.columns.indices)
         assert answer(asked, ("A", "B", "C")).answer == "C"
@@ -117,7 +117,7 @@ def test_repaired_variants_keep_what_decides() -> None:
 
 
 def test_answers_use_nothing_but_the_evidence() -> None:
-    evidence = next(collapsed_tables([ASKED], TABLES, VARIANTS["ucret"], HashedWords()))
+    evidence = next(collapse_tables([ASKED], TABLES, VARIANTS["ucret"], HashedWords()))
     without = replace(evidence, cells=tuple(cell for cell in evidence.cells if cell.text != "omnivore"))
     assert answer(without, ("A", "B", "C")).answer != "C"
 
@@ -126,7 +126,7 @@ def test_bidirectional_keeps_rows_with_names_and_leaves_others() -> None:
     many = replace(
         DIET, rows=(*DIET.rows, *(("A(n)", f"Beast{i}", "is a(n)", "herbivore", f"{i + 50} kg") for i in range(30)))
     )
-    found = next(collapsed_tables([ASKED], {"diet": many}, VARIANTS["bidirectional"], HashedWords()))
+    found = next(collapse_tables([ASKED], {"diet": many}, VARIANTS["bidirectional"], HashedWords()))
     assert found.rows is not None
     assert 2 in found.rows.indices
     assert len(found.rows.kept) < len(many.rows)
@@ -136,15 +136,15 @@ def test_bidirectional_keeps_rows_with_names_and_leaves_others() -> None:
 
 def test_our_variants_keep_every_column_for_a_claim_and_what_bears_on_a_question_whatever_is_asked_beside_it() -> None:
     for name in ("ucret", "ucret_js"):
-        both = list(collapsed_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
-        alone = [next(collapsed_tables([one], TABLES, VARIANTS[name], HashedWords())) for one in (ASKED, CLAIM)]
+        both = list(collapse_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
+        alone = [next(collapse_tables([one], TABLES, VARIANTS[name], HashedWords())) for one in (ASKED, CLAIM)]
         assert both == alone
         assert both[1].columns.indices == (0, 1, 2) and {kept.rule for kept in both[1].columns.kept} == {"all"}
         assert len(both[0].columns.kept) < 5
     encoder = HashedWords()
-    list(collapsed_tables([CLAIM], TABLES, VARIANTS["ucret"], encoder))
+    list(collapse_tables([CLAIM], TABLES, VARIANTS["ucret"], encoder))
     assert not encoder.encoded, "where nothing is left out nothing is compared"
-    published = next(collapsed_tables([CLAIM], TABLES, VARIANTS["ucret_published"], HashedWords()))
+    published = next(collapse_tables([CLAIM], TABLES, VARIANTS["ucret_published"], HashedWords()))
     assert len(published.columns.kept) < 3
 
 
@@ -164,7 +164,7 @@ def test_equal_texts_are_encoded_once() -> None:
     encoder = HashedWords()
     twin = {"diet": DIET, "copy": replace(DIET, table_id="copy")}
     questions = [ASKED, replace(ASKED, table_id="copy"), ASKED]
-    list(collapsed_tables(questions, twin, VARIANTS["ucret_published"], encoder))
+    list(collapse_tables(questions, twin, VARIANTS["ucret_published"], encoder))
     texts, columns = encoder.encoded[:1], encoder.encoded[1:]
     assert len(texts) == 1
     assert len(columns) == len(set(columns)) == 5
@@ -177,7 +177,7 @@ def test_a_column_is_read_in_one_piece_where_the_encoder_reads_that_much() -> No
     for reads, whole in ((8192, True), (100, False)):
         encoder = HashedWords()
         encoder.max_tokens = reads
-        found = next(collapsed_tables([question], {"t": long}, VARIANTS["ucret_published"], encoder))
+        found = next(collapse_tables([question], {"t": long}, VARIANTS["ucret_published"], encoder))
         notes = [text for text in encoder.encoded if text.startswith("Note: ")]
         assert (len(notes) == 1) == whole and max(encoder.count_tokens(notes)) <= reads
         assert all(any(f"it sleeps for {i} hours" in text for text in notes) for i in range(60)) and found.cells
@@ -229,7 +229,7 @@ def test_settings_that_mean_nothing_are_refused(parameters: dict[str, Any], said
 def test_odd_tables_have_a_defined_result(name: str, table: Table) -> None:
     claim = TableQuestion("q", "The speed of x is 3.", "t")
     choice = TableQuestion("r", "What is the speed?", "t", ("fast", "slow"))
-    evidence = list(collapsed_tables([claim, choice], {"t": table}, VARIANTS[name], HashedWords()))
+    evidence = list(collapse_tables([claim, choice], {"t": table}, VARIANTS[name], HashedWords()))
     assert answer(evidence[0], ()).answer in {"SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"}
     assert answer(evidence[1], ("A", "B")).status == "insufficient"
 
@@ -239,7 +239,7 @@ def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) ->
     tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
     questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[:150]
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
-    evidence = list(collapsed_tables(asked, tables, VARIANTS["ucret"], HashedWords()))
+    evidence = list(collapse_tables(asked, tables, VARIANTS["ucret"], HashedWords()))
     kept = [
         q.gold_evidence[0].locator.split("c")[1] in map(str, e.columns.indices)
         for q, e in zip(questions, evidence, strict=True)
@@ -255,8 +255,10 @@ def test_what_is_kept_changes_only_with_the_version() -> None:
         TableQuestion("q1", "What is the diet of a raccoon?", "diet", ("omnivore", "carnivore")),
         TableQuestion("q2", "Beta has a better recall than Alpha.", "scores"),
     ]
-    found = [list(collapsed_tables(asked, TABLES, variant, HashedWords())) for variant in VARIANTS.values()]
+    found = [list(collapse_tables(asked, TABLES, variant, HashedWords())) for variant in VARIANTS.values()]
     rows = [
-        [(c.locator, c.text, c.column_rule, c.row_rule, e.alone(c)) for c in e.cells] for kept in found for e in kept
+        [(c.locator, c.text, c.column_rule, c.row_rule, e.is_separate(c)) for c in e.cells]
+        for kept in found
+        for e in kept
     ]
     assert (VERSION, content_id(rows)[:12]) == ("6", "964482d090e0")

@@ -1,0 +1,237 @@
+"""A text analyzed against a table: the rows, columns and cells it mentions, its numbers, comparisons and conditions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, extract_unit, stem, strip_markup
+from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
+from evidence_assets.reasoning.tables.lexicon import DegreeWord, Kind, find_degree_words, is_lower_better, pattern
+from evidence_assets.reasoning.tables.mentions import Mention, find_mentions
+from evidence_assets.reasoning.tables.table import CellLocation, TableView
+
+# "One" is rarely a number.
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')})\b", re.IGNORECASE)
+_PADDING = "\n"  # pads the digits of a number word to its length
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on rows: the cell in ``column`` is one of ``texts``, or meets ``number``."""
+
+    column: int
+    texts: frozenset[str] = frozenset()
+    number: CellValue | None = None
+
+    def is_met(self, view: TableView, row: int) -> bool:
+        location = (row, self.column)
+        if self.number is None:
+            return view.text_at(location) in self.texts
+        value, quantity = view.number_at(location), view.cell(location).quantity
+        if quantity and quantity.is_bound and quantity.comparator == self.number.comparator:
+            return self.number.states(quantity.value)  # the cell has a bound itself: "less than 1"
+        return value is not None and self.number.is_met(value)
+
+    def describe(self, view: TableView) -> str:
+        if self.number is None:
+            return f"“{view.label(self.column)}” = “{min(self.texts, default='')}”"
+        return f"“{view.label(self.column)}” {self.number.comparator or '='} {self.number.value:g}"
+
+
+def select_rows(view: TableView, conditions: Sequence[Condition]) -> tuple[int, ...]:
+    """Rows that meet all conditions; all rows if there are none."""
+    return tuple(i for i in view.body if all(condition.is_met(view, i) for condition in conditions))
+
+
+def single_item(items: Iterable[int]) -> int | None:
+    """The item if there is exactly one, else None."""
+    distinct = list(items)
+    return distinct[0] if len(distinct) == 1 else None
+
+
+def _first_mentions(pairs: Iterable[tuple[int, Mention]]) -> dict[int, Mention]:
+    mentions: dict[int, Mention] = {}
+    for line, mention in pairs:
+        mentions.setdefault(line, mention)
+    return mentions
+
+
+def _gap(mention: Mention, start: int, end: int) -> tuple[int, bool]:
+    """Distance between a mention and a span; at equal distance a mention before the span is nearer."""
+    return (start - mention.end, False) if mention.start <= start else (mention.start - end, True)
+
+
+@dataclass(frozen=True)
+class TextAnalysis:
+    """A claim or question analyzed against a table; a question presumes that the table answers it."""
+
+    view: TableView
+    text: str
+    mentions: tuple[Mention, ...]
+    numbers: tuple[CellValue, ...]
+    is_question: bool = False
+
+    def is_masked(self, offset: int) -> bool:
+        """Whether an offset is inside a whole name or a number, so its word has no meaning in the sentence."""
+        spans = [(m.start, m.end) for m in self.mentions if m.is_whole] + [(n.start, n.end) for n in self.numbers]
+        return any(start <= offset < end for start, end in spans)
+
+    def has_phrase(self, key: str) -> bool:
+        """Whether the text has any phrase of a lexicon entry."""
+        return pattern(key).search(self.text) is not None
+
+    @cached_property
+    def degrees(self) -> tuple[DegreeWord, ...]:
+        """Comparatives and superlatives outside names and numbers."""
+        return find_degree_words(self.text, self.is_masked)
+
+    def degree(self, kind: Kind) -> DegreeWord | None:
+        """The first degree word of a kind."""
+        return next((degree for degree in self.degrees if degree.kind == kind), None)
+
+    @cached_property
+    def rows(self) -> dict[int, Mention]:
+        """The first mention of each row, in order, without names that several rows share."""
+        mentions = (m for m in self.mentions if len(m.rows) == 1 and m not in self._value_columns)
+        return _first_mentions((m.rows[0], m) for m in mentions)
+
+    @cached_property
+    def columns(self) -> dict[int, Mention]:
+        """The first mention of each column, in order, without name columns."""
+        return _first_mentions((column, m) for column, m in self._column_names if m not in self._value_columns)
+
+    @property
+    def measures(self) -> dict[int, Mention]:
+        """The numeric columns among the mentioned ones."""
+        return {column: mention for column, mention in self.columns.items() if column in self.view.numeric_columns}
+
+    @cached_property
+    def _column_names(self) -> tuple[tuple[int, Mention], ...]:
+        names = self.view.name_columns
+        return tuple((c, m) for m in self.mentions for c in m.columns[:1] if c not in names)
+
+    @cached_property
+    def _value_columns(self) -> dict[Mention, int | None]:
+        """Mentions of cell values, with the mentioned column that each belongs to, if any."""
+        values: dict[Mention, int | None] = {}
+        for mention in self.mentions:
+            columns = {column for _, column in mention.cells}
+            gaps = [(_gap(m, mention.start, mention.end), c) for c, m in self._column_names if m is not mention]
+            column = min(((gap, c) for gap, c in gaps if c in columns), default=(None, None))[1]
+            # A name of a row is a value if it follows its column's name, or if the row is mentioned before.
+            is_repeated = any(m.start < mention.start and set(m.rows) & set(mention.rows) for m in self.mentions)
+            follows = any(c == column and 0 <= mention.start - m.end <= 2 for c, m in self._column_names)
+            is_row = mention.rows and not (column is not None and (is_repeated or follows))
+            if columns and not is_row and (column is not None or not mention.columns):
+                values[mention] = column
+        return values
+
+    @cached_property
+    def stated_items(self) -> tuple[tuple[int | None, frozenset[CellLocation]], ...]:
+        """Each name and number in the text: its column, if known, and the cells that state it."""
+        view = self.view
+        items: list[tuple[int | None, frozenset[CellLocation]]] = []
+        for mention in (m for m in self.mentions if m.is_whole and m.locations):
+            column = self._value_columns.get(mention)
+            cells = frozenset(cell for cell in mention.locations if column in (None, cell[1]))
+            if cells and not (mention.columns and column is None):
+                items.append((single_item({j for _, j in cells}) if column is None else column, cells))
+        for number in self.numbers:
+            column = self.find_column(number)
+            rows = select_rows(view, [Condition(column, number=number)]) if column is not None else ()
+            all_cells = ((i, j) for i in view.body for j in view.columns if column is None and not number.comparator)
+            stating = [cell for cell in all_cells if view.cell(cell).number == number.value]
+            items.append((column, frozenset([*((i, column) for i in rows if column is not None), *stating])))
+        return tuple(items)
+
+    def find_column(self, number: CellValue) -> int | None:
+        """The mentioned numeric column nearest to a number, or the only one with the number's unit."""
+        if self.measures:
+            return min(self.measures.items(), key=lambda item: _gap(item[1], number.start, number.end))[0]
+        columns = self.view.numeric_columns if number.unit else ()
+        return single_item(j for j in columns if extract_unit(self.view.labels[j]) == number.unit)
+
+    def _hinted_column(self, degree: DegreeWord | None) -> int | None:
+        """The measure column whose header alone has most of the header words of a degree word."""
+        headers = degree.headers if degree is not None else frozenset()
+        counts = {j: len(headers & collect_words(self.view.labels[j])) for j in self.view.measure_columns}
+        highest = max(counts.values(), default=0)
+        return single_item(j for j, count in counts.items() if count == highest) if highest else None
+
+    def find_measure(self, degree: DegreeWord | None) -> int | None:
+        """The numeric column that a degree word measures; for a question, else the only measure column."""
+        view, start = self.view, degree.start if degree is not None else 0
+        mentions = self.measures.items()
+        mentioned = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
+        column = self._hinted_column(degree)
+        orders_dates = degree is not None and degree.time_direction != 0
+        if mentioned is not None:
+            # "The most expensive to build" measures the price, not the year in "Built".
+            if degree is None or orders_dates or mentioned[0] not in view.date_columns or column is None:
+                column = mentioned[0]
+        elif column is None:
+            column = single_item(j for j in view.measure_columns if j in view.date_columns) if orders_dates else None
+            column = single_item(view.measure_columns) if column is None and self.is_question else column
+        return column
+
+    def direction(self, degree: DegreeWord, column: int) -> int:
+        """Direction of a degree word in a column: the older has the greater age but the earlier year."""
+        if degree.is_evaluative and is_lower_better(self.view.labels[column]):
+            return -degree.direction
+        return degree.time_direction if degree.time_direction and column in self.view.date_columns else degree.direction
+
+    def _find_condition(self, number: CellValue) -> Condition | None:
+        """The condition of a number, with the bound of a comparative before it: "deeper than 500"."""
+        degree = next((d for d in reversed(self.degrees) if d.kind == "comparative" and d.end <= number.start), None)
+        between = self.text[degree.end : number.start] if degree else ""
+        is_adjacent = degree and (degree.is_verb or degree.time_direction) and not between.strip()
+        if degree and (is_adjacent or re.fullmatch(r"\s*(?:\w+\s+){0,5}?than\s+", between)):
+            column = self.find_measure(degree)
+            if column is None:
+                return None
+            sign = number.comparator or (">" if self.direction(degree, column) > 0 else "<")
+            return Condition(column, number=replace(number, comparator=sign))
+        column = self.find_column(number)
+        return None if column is None else Condition(column, number=number)
+
+    def find_conditions(self, without: CellValue | None = None) -> list[Condition]:
+        """The conditions on rows: those of its numbers, then those of its values."""
+        conditions = [self._find_condition(number) for number in self.numbers if number is not without]
+        for mention, column in self._value_columns.items():
+            if column is None:
+                column = Counter(j for _, j in mention.cells).most_common(1)[0][0]
+            texts = frozenset(self.view.text_at(cell) for cell in mention.cells if cell[1] == column)
+            conditions.append(Condition(column, texts))
+        return [condition for condition in conditions if condition is not None]
+
+    @property
+    def is_negated(self) -> bool:
+        """Whether the text has a negation outside names and numbers."""
+        return any(not self.is_masked(match.start()) for match in pattern("negation").finditer(self.text))
+
+
+def analyze_text(view: TableView, text: str, *, is_question: bool = False) -> TextAnalysis:
+    """Analyze a claim or question against a table."""
+    plain = strip_markup(text)
+    mentions = find_mentions(view, plain)
+    # "23 million" is 23 below "Cost (million)"; a text often refers to a column without its name.
+    header = " ".join(view.labels)
+    numbers = tuple(rescale_to_header(number, header) for number in _find_numbers(plain, mentions))
+    return TextAnalysis(view, plain, mentions, numbers, is_question)
+
+
+def _find_numbers(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:
+    """Numbers outside names, in digits or words, with the words that bound them."""
+    text = _NUMBER_WORD.sub(lambda match: stem(match[0].lower()).ljust(len(match[0]), _PADDING), plain)
+    numbers = []
+    for value in parse_values(text):
+        digit = re.search(r"\d", value.text)
+        start = value.start + (digit.start() if digit else 0)
+        if value.kind != "spread" and not any(mention.start <= start < mention.end for mention in mentions):
+            padding = len(text[value.end :]) - len(text[value.end :].lstrip(_PADDING))
+            numbers.append(replace(value, end=value.end + padding))
+    return numbers
