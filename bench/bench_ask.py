@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import evidence_assets
-from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.lake.store import Lake
 
@@ -72,7 +72,7 @@ def main() -> None:
             root = Path(temporary) / "data_lake"
             articles = Path(evidence_assets.__file__).parent / "sample" / "full" / "corpus" / "sample"
             made = Lake.create(root, question_shards=1, corpus_shards=1)
-            build_corpus(made, chosen.corpus, portions(articles), lambda text: None)
+            build_corpus(made, chosen.corpus, group_files(articles), lambda text: None)
         runs = []
         for _ in range(chosen.starts):
             done = subprocess.run(

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from bench.bench_stark import WORDS
 from bench.in_stages import check, keep, run
-from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.graphs.rows import GraphSource, synonyms, triple_table
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
+from evidence_assets.benchmarks.graphs.rows import GraphSource, read_synonyms, triple_table
 from evidence_assets.graphs import graph_store, merge
 from evidence_assets.lake.store import Lake
 
@@ -68,11 +68,11 @@ def write(folder: Path, chosen: argparse.Namespace) -> None:
 
 
 def triples(lake: Lake, files: Path, _: argparse.Namespace) -> int:
-    return keep(lake, "triples", f"{PLACE}/triples", triple_table(SOURCES, files, load()))
+    return keep(lake, "triples", f"{PLACE}/triples", triple_table(SOURCES, files, load_vocabulary()))
 
 
-def merged(lake: Lake, files: Path) -> merge.Merged:
-    return merge.merge(lake.read("triples", f"{PLACE}/triples"), synonyms(SOURCES, files))
+def merged(lake: Lake, files: Path) -> merge.MergedGraph:
+    return merge.merge_triples(lake.read("triples", f"{PLACE}/triples"), read_synonyms(SOURCES, files))
 
 
 def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:

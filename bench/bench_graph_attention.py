@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch_geometric.nn import TransformerConv
 
-from evidence_assets.graphs.attention.scorer import AttentionSettings, FeatureGraph, first_values, train_batch
+from evidence_assets.graphs.attention.scorer import AttentionSettings, FeatureGraph, initial_weights, train_and_score
 
 HEADS, LAYERS = 4, 2
 
@@ -49,7 +49,7 @@ class Reference:
         self.edges = torch.from_numpy(np.ascontiguousarray(pairs.T)).to(device)
         self.x = torch.from_numpy(graph.features).to(device)
         self.query = torch.from_numpy(query).to(device)
-        values = first_values(graph.question_id, width, 3 * LAYERS + 1).to(device)
+        values = initial_weights(graph.question_id, width, 3 * LAYERS + 1).to(device)
         self.layers = []
         for layer in range(LAYERS):
             conv = TransformerConv(width, width // HEADS, heads=HEADS, bias=False, root_weight=False).to(device)
@@ -119,13 +119,13 @@ def main() -> None:
         settings = AttentionSettings(layers=LAYERS, heads=HEADS, steps=steps)
         problems = [random_problem(i, nodes, width, edges) for i in range(arguments.questions)]
         graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
-        train_batch(graphs[:2], queries[:2], settings, device)
+        train_and_score(graphs[:2], queries[:2], settings, device)
         Reference(graphs[0], queries[0], device).run(2)
         ours, loops, peak = [], [], 0.0
         for _ in range(arguments.repeats):
             peak = max(peak, matmul_peak(device))
             start = time.perf_counter()
-            found = train_batch(graphs, queries, settings, device)
+            found = train_and_score(graphs, queries, settings, device)
             ours.append(time.perf_counter() - start)
             start = time.perf_counter()
             expected = [Reference(g, q, device).run(steps) for g, q in zip(graphs, queries, strict=True)]

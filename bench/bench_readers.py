@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evidence_assets.benchmarks.corpora import read_documents
-from evidence_assets.benchmarks.graphs.formats import tab_separated
+from evidence_assets.benchmarks.graphs.formats import read_tab_separated
 from evidence_assets.benchmarks.readers import read_questions
 
 MEDMCQA_ROWS, HOTPOT_ROWS, DOCUMENTS, TSV_LINES = 193_155, 90_447, 1_000_000, 10_000_000
@@ -75,7 +75,7 @@ def read_chunks(folder: Path) -> int:
 
 
 def read_tsv(folder: Path) -> int:
-    return sum(1 for _ in tab_separated(folder / "facts.tsv"))
+    return sum(1 for _ in read_tab_separated(folder / "facts.tsv"))
 
 
 def plain_json(folder: Path) -> int:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from bench.recombined import BETWEEN, Recombined, questions, write_documents
-from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.experiment import corpus_building
 from evidence_assets.experiment.stage import StageContext, StageOutput
 from evidence_assets.lake.store import Lake
@@ -103,7 +103,7 @@ def each_shard(lake: Lake, table: str, part: str, make: Callable[[StageContext],
 
 
 def chunks(lake: Lake, source: Path) -> None:
-    each_shard(lake, "chunks", "chunks", lambda step: corpus_building.build_chunks(step, NAME, portions(source)))
+    each_shard(lake, "chunks", "chunks", lambda step: corpus_building.build_chunks(step, NAME, group_files(source)))
 
 
 def embeddings(lake: Lake, source: Path) -> None:

@@ -25,10 +25,10 @@ import torch
 
 from bench.bench_scale import resident
 from bench.in_stages import check, keep, run
-from evidence_assets.benchmarks.official.stark import stark_edges, stark_nodes
+from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
 from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.base_rows import edge_rows, node_rows
-from evidence_assets.graphs.passages import lineage_of, node_passages, passage_table
+from evidence_assets.graphs.passages import node_passages, passage_lineage, passage_table
 from evidence_assets.lake.blocks import Blocks
 from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.lake.store import Lake
@@ -86,7 +86,7 @@ def write(folder: Path, chosen: argparse.Namespace) -> None:
 
 def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
     return keep(
-        lake, "kg_nodes", f"{PLACE}/nodes", node_rows(stark_nodes(files, "mag"), NAME, "stark/mag/node_info.json")
+        lake, "kg_nodes", f"{PLACE}/nodes", node_rows(read_stark_nodes(files, "mag"), NAME, "stark/mag/node_info.json")
     )
 
 
@@ -95,7 +95,7 @@ def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
         lake,
         "kg_edges",
         f"{PLACE}/edges",
-        edge_rows(stark_edges(files, "mag"), NAME, "stark/mag/edge_index.pt", LICENCE),
+        edge_rows(read_stark_edges(files, "mag"), NAME, "stark/mag/edge_index.pt", LICENCE),
     )
 
 
@@ -111,7 +111,7 @@ def passages(lake: Lake, _: Path, chosen: argparse.Namespace) -> int:
         texts = node_passages(graph, encoder, lambda own: shard_of(content_id(own), SHARDS) == shard)  # noqa: B023
         previous = lake.read("kg_passages", f"{PLACE}/passages", str(shard))
         table, _ = passage_table(texts, previous, encoder, "hashed@1", Blocks(lake, f"{PLACE}/passages", str(shard)))
-        made += keep(lake, "kg_passages", f"{PLACE}/passages", table, str(shard), lineage_of(table))
+        made += keep(lake, "kg_passages", f"{PLACE}/passages", table, str(shard), passage_lineage(table))
     return made
 
 
@@ -168,11 +168,11 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
     took("types of all nodes, once, ms", start)
     start = time.perf_counter()
     for way in (True, False):
-        graph.typed.rows(graph.relations.index("cites"), outgoing=way)
+        graph.typed_graph.rows(graph.relations.index("cites"), outgoing=way)
     took("pairs of a relation, once, ms", start)
     if (lake.index_folder(f"{PLACE}/passage_index") / "meta.json").exists():
         start = time.perf_counter()
-        search = graph.vectors.of_nodes()
+        search = graph.vectors.passage_files()
         took("open the search, ms", start)
         queries = [encoder.encode_sentences([graph.names[node]])[0] for node in some[:20]]
         start = time.perf_counter()

@@ -11,8 +11,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute
-from evidence_assets.graphs.typed_rows import TypedRows
+from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable, substitute
+from evidence_assets.graphs.typed_graph import TypedGraph
 
 NODE_TYPES, EDGE_TYPES = 10, 18
 
@@ -40,7 +40,7 @@ class PlainSets:
             self.out[kind, head].add(tail)
             self.into[kind, tail].add(head)
 
-    def narrow(self, patterns: list[Pattern], target: Variable, of_type: dict[Variable, set[int]]) -> set[int]:
+    def narrow(self, patterns: list[TriplePattern], target: Variable, of_type: dict[Variable, set[int]]) -> set[int]:
         candidates = {t: set(t.nodes) for p in patterns for t in (p.head, p.tail) if isinstance(t, Constant)}
         candidates |= dict(of_type.items())  # type: ignore[misc]
         changed = True
@@ -67,7 +67,7 @@ def main() -> None:
     generator = np.random.default_rng(0)
     node_types, heads, kinds, tails, ends, first = generated(arguments.nodes, arguments.edges, generator)
     start = time.perf_counter()
-    graph = TypedRows(node_types, heads, kinds, tails)
+    graph = TypedGraph(node_types, heads, kinds, tails)
     graph.rows(None, outgoing=False)
     taken = time.perf_counter() - start
     rows = [graph.rows(kind, outgoing=out) for kind in (None, *graph.edge_types) for out in (True, False)]
@@ -89,9 +89,9 @@ def main() -> None:
         if ends[e1, 1] != ends[e2, 0] or ends[e3, 1] != ends[e2, 1]:
             continue
         patterns = [
-            Pattern(Constant("a", (int(heads[left]),)), int(e1), x),
-            Pattern(x, int(e2), y),
-            Pattern(Constant("b", (int(heads[right]),)), int(e3), y),
+            TriplePattern(Constant("a", (int(heads[left]),)), int(e1), x),
+            TriplePattern(x, int(e2), y),
+            TriplePattern(Constant("b", (int(heads[right]),)), int(e3), y),
         ]
         start = time.perf_counter()
         found = substitute(graph, patterns, x)
@@ -113,7 +113,7 @@ def main() -> None:
     x, z = Variable("x", int(ends[0, 0])), Variable("z", int(ends[0, 0]))
     y, w = Variable("y", int(ends[0, 1])), Variable("w", int(ends[0, 1]))
     start = time.perf_counter()
-    substitute(graph, [Pattern(x, 0, y), Pattern(z, 0, y), Pattern(x, 0, w)], x)
+    substitute(graph, [TriplePattern(x, 0, y), TriplePattern(z, 0, y), TriplePattern(x, 0, w)], x)
     print(f"no constant at all: {1000 * (time.perf_counter() - start):.1f} ms")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence_assets.benchmarks.official.tables import tabfact_tables
+from evidence_assets.benchmarks.official.tables import find_tabfact_tables
 from evidence_assets.benchmarks.readers import read_pairs
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 
@@ -29,7 +29,7 @@ def read_tabfact(folder: Path) -> list[Claim]:
     """Statements of TabFact, halved by table in file order."""
     folder = folder / "tabfact"
     pairs = list(
-        read_pairs("tabfact", [folder / "tokenized_data" / "test_examples.json", tabfact_tables(folder)], "test")
+        read_pairs("tabfact", [folder / "tokenized_data" / "test_examples.json", find_tabfact_tables(folder)], "test")
     )
     tables = list(dict.fromkeys(table.table_id for _, table in pairs))
     first = frozenset(tables[: len(tables) // 2])

@@ -30,7 +30,7 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequ
 
 from bench.bench_encoder import texts_of
 from bench.bench_graph_attention import random_problem
-from evidence_assets.graphs.attention.scorer import AttentionSettings, train_batch
+from evidence_assets.graphs.attention.scorer import AttentionSettings, train_and_score
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.inference import find_minilm_folder
 from evidence_assets.models.masked import HFMaskedLM
@@ -93,8 +93,8 @@ def attention(device: str, small: bool) -> Iterator[Twins]:
     problems = [random_problem(number, nodes, 384, 4 * nodes) for number in range(count)]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
     settings = AttentionSettings()
-    here, mine = timed(lambda: train_batch(graphs, queries, settings, "cpu"), "cpu", 1)
-    there, its = timed(lambda: train_batch(graphs, queries, settings, device), device)
+    here, mine = timed(lambda: train_and_score(graphs, queries, settings, "cpu"), "cpu", 1)
+    there, its = timed(lambda: train_and_score(graphs, queries, settings, device), device)
     difference = max(float(np.abs(a.scores - b.scores).max()) for a, b in zip(here, there, strict=True))
     yield Twins("UGAT, training and scores", f"{count} questions, {nodes} nodes", mine, its, difference, 1e-3)
 

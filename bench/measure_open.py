@@ -22,7 +22,7 @@ from pathlib import Path
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
-from evidence_assets.benchmarks.readers import questions_of
+from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli.ask import pick_clearest, select_variants
 from evidence_assets.experiment import ad_hoc_questions as asked
 from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
@@ -81,7 +81,7 @@ def main() -> None:
     lake, benchmark = Lake(chosen.lake or find_lake()), benchmarks()[chosen.benchmark]
     every = [
         (q.split, q.text, [q.options[ord(label) - ord("A")] for label in q.gold])
-        for q in questions_of(lake, benchmark)
+        for q in read_benchmark_questions(lake, benchmark)
         if q.gold and not asks_for_exception(q.text)
     ]
     every += [(("other, dev", "other, test")[n % 2], *one) for n, one in enumerate(on_other_things())]

@@ -99,10 +99,10 @@ question = Question("q", "b", "mcqa", "Which?", ("x", "y"))
 first, again = (list(LuckyChunks(Corpus(), LuckySettings()).select([question])) for _ in range(2))
 assert first == again and [len({p.text for p in first[0] if p.option == o}) for o in "AB"] == [5, 5]
 from pathlib import Path
-from evidence_assets.benchmarks.declared_benchmarks import declared
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.benchmarks.readers import read_questions
 Path("dev.jsonl").write_text('{"id": "1", "question": "Which?", "choices": ["x", "y"], "answer": 1}')
-assert [q.gold for q in read_questions(declared()["quizbook"].reader, Path(), "dev")] == [("B",)]
+assert [q.gold for q in read_questions(all_benchmarks()["quizbook"].reader, Path(), "dev")] == [("B",)]
 """
     done = subprocess.run(
         [sys.executable, "-c", program + drawn],

@@ -18,7 +18,7 @@ import typer
 from evidence_assets.benchmarks import checks
 from evidence_assets.benchmarks.json_streams import json_items
 from evidence_assets.benchmarks.line_streams import Row, headed_rows
-from evidence_assets.benchmarks.official.choices import one_of
+from evidence_assets.benchmarks.official.choices import find_option_letter
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.cli.console import JsonOption, out, print_if_json, print_table, report_errors, strip_controls
 from evidence_assets.experiment.scores.metrics import accuracy
@@ -59,7 +59,7 @@ def score_recording(folder: Path, several: Literal["refuse", "first"] = "first")
     for row in headed_rows(folder / INDEX, columns, "\t", quoted=False):
         letters = [name for name in row.values if len(name) == 1 and name.isupper()]
         options = tuple(row.text(letter) for letter in letters if row.text_or_none(letter))
-        _, asked = checks.question(
+        _, asked = checks.build_question(
             row,
             benchmark=row.text("dataset"),
             source_id=row.text("question_id"),
@@ -67,12 +67,12 @@ def score_recording(folder: Path, several: Literal["refuse", "first"] = "first")
             task="mcqa",
             text=row.text("question"),
             options=options,
-            gold=(one_of(row, "gold", options),),
+            gold=(find_option_letter(row, "gold", options),),
         )
         path, model, mode = row.text("path"), row.text("model"), row.text("mode")
         for key in (("path", path), ("answer", asked.benchmark, asked.source_id, model, mode)):
             if key in seen:
-                raise row.bad(f"{' / '.join(key[1:])} comes twice", "path" if key[0] == "path" else "question_id")
+                raise row.error(f"{' / '.join(key[1:])} comes twice", "path" if key[0] == "path" else "question_id")
             seen.add(key)
         reply, answer, error = _reply(folder, path, row), None, ""
         try:
@@ -85,7 +85,7 @@ def score_recording(folder: Path, several: Literal["refuse", "first"] = "first")
 def _reply(folder: Path, path: str, row: Row) -> str:
     file = folder / path
     if not file.resolve().is_relative_to(folder.resolve()):
-        raise row.bad("lies outside the recording", "path")
+        raise row.error("lies outside the recording", "path")
     items = list(json_items(file))
     if len(items) != 1 or items[0][1] or not isinstance(items[0][2], str):
         raise BadInput("expected a list with one text: the reply", file=file, line=1)

@@ -20,10 +20,10 @@ from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.system import deps_of
 from evidence_assets.assets.table_asset import table_asset, table_check
 from evidence_assets.benchmarks import declared_benchmarks
-from evidence_assets.benchmarks.dataset_info import datasets
-from evidence_assets.benchmarks.declarations import DECLARED, Declaration, declarations, instances
-from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, BenchmarkPart, of_family
-from evidence_assets.benchmarks.readers import questions_of, tables_of
+from evidence_assets.benchmarks.dataset_info import load_datasets
+from evidence_assets.benchmarks.declarations import DECLARATIONS_FOLDER, Declaration, declarations, declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, BenchmarkPart, benchmarks_of_family
+from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.benchmarks.records import QuestionRecord, question_rows, table_rows
 from evidence_assets.experiment.evidence.question_concepts import VERSION
 from evidence_assets.experiment.evidence.sources import build_subgraphs, source_inputs
@@ -37,7 +37,7 @@ SOURCE_COMPONENTS = {"corpus": ("Corpus",), "graph": ("Graph", "KnowledgeBase"),
 """Components that make the sources of a benchmark's answers, by field."""
 
 
-class Expected(declared_benchmarks.Expected, dg.Resolvable):
+class Expected(declared_benchmarks.ExpectedSize, dg.Resolvable):
     """Expected numbers of questions and options."""
 
 
@@ -59,11 +59,13 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
     subsets: Sequence[Subset] = ()
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        if not self.runs_in():
+        if not self.is_in_profile():
             return dg.Definitions()
         for field, components in SOURCE_COMPONENTS.items():
             name = getattr(self, field)
-            sources = [d for component in components for d in instances(component) if d.attributes.get("name") == name]
+            sources = [
+                d for component in components for d in declarations_of(component) if d.attributes.get("name") == name
+            ]
             if name and not any(profiles.load().is_any_of(d.attributes.get("profiles") or ()) for d in sources):
                 problem = "is declared for other profiles only" if sources else "is not declared"
                 raise BadInput(
@@ -71,8 +73,8 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
                     f"with this name for profile {profiles.load().name}, or remove the line",
                     field=field,
                 )
-        contents = datasets()[self.reader].wanted(self.split) if self.reader in datasets() else ""
-        return dg.Definitions(assets=raw_assets(self, self.raw, self.files, contents)[1])
+        contents = load_datasets()[self.reader].describe_files(self.split) if self.reader in load_datasets() else ""
+        return dg.Definitions(assets=raw_assets(self, self.raw_asset, self.files, contents)[1])
 
 
 COMPONENTS: dict[str, type[dg.Component]] = {
@@ -85,7 +87,9 @@ class Declared(dg.Component, dg.Model, dg.Resolvable):
     """Loads the lake's ``declarations`` like the YAML in ``defs``."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        return dg.Definitions.merge(*(_defs_of(document, context) for document in declarations(find_lake() / DECLARED)))
+        return dg.Definitions.merge(
+            *(_defs_of(document, context) for document in declarations(find_lake() / DECLARATIONS_FOLDER))
+        )
 
 
 def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Definitions:
@@ -108,13 +112,13 @@ def _make_questions(step: StageContext) -> StageOutput:
 
     def read_and_count() -> Iterator[QuestionRecord]:
         nonlocal n_questions
-        for question in questions_of(step.lake, declared):
+        for question in read_benchmark_questions(step.lake, declared):
             n_questions += question.split == declared.split
             yield question
 
     rows = question_rows(read_and_count(), declared.split, step.shard, step.profile.shards.questions, declared.graph)
     metadata: dict[str, object] = {"answerable": sum(bool(row["gold"]) for row in rows), "in all shards": n_questions}
-    dataset = None if isinstance(declared, BenchmarkPart) else datasets().get(declared.reader)
+    dataset = None if isinstance(declared, BenchmarkPart) else load_datasets().get(declared.reader)
     if dataset and (note := dataset.count_note(declared.split, n_questions)):
         step.warn(note)
         metadata["official count"] = note
@@ -133,22 +137,22 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
                 description=f"Questions of the {family} benchmarks, with options and gold answers.",
                 group="benchmarks",
                 code_version="1",
-                deps=sorted({b.raw for b in of_family(family)}),
+                deps=sorted({b.raw_asset for b in benchmarks_of_family(family)}),
                 partitions=question_partitions(family),
             )
             for family in FAMILIES
-            if of_family(family)
+            if benchmarks_of_family(family)
         ]
-        if of_family("table"):
+        if benchmarks_of_family("table"):
             assets.append(
                 table_asset(
                     "tables",
                     "tables",
-                    lambda step: StageOutput(table_rows(tables_of(step.lake, step.benchmark))),
+                    lambda step: StageOutput(table_rows(read_benchmark_tables(step.lake, step.benchmark))),
                     description="Tables of claims and questions, as read from the benchmarks' files.",
                     group="benchmarks",
                     code_version="1",
-                    deps=sorted({b.raw for b in of_family("table")}),
+                    deps=sorted({b.raw_asset for b in benchmarks_of_family("table")}),
                     partitions=benchmark_partitions("table"),
                 )
             )
@@ -159,7 +163,7 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
     """``subgraphs/mcqa``, for the profile's first encoder and those that loaded variants name."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        if not of_family("mcqa"):
+        if not benchmarks_of_family("mcqa"):
             return dg.Definitions()
         assets = [_asset(name) for name in encoders_of("subgraphs/mcqa")]
         return dg.Definitions(assets=assets, asset_checks=[table_check(asset) for asset in assets])

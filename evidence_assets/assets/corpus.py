@@ -16,9 +16,9 @@ from evidence_assets.assets.partitions import (
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import block_mapper
 from evidence_assets.assets.table_asset import dep, files_asset, table_asset, table_check
-from evidence_assets.benchmarks import corpus_parts
-from evidence_assets.benchmarks.corpora import Portion, portions
-from evidence_assets.benchmarks.declared_benchmarks import FromRaw
+from evidence_assets.benchmarks import chunk_store
+from evidence_assets.benchmarks.corpora import FileGroup, group_files
+from evidence_assets.benchmarks.declared_benchmarks import RawInput
 from evidence_assets.benchmarks.readers import check_passages, read_passages
 from evidence_assets.experiment import corpus_building
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput
@@ -27,7 +27,7 @@ from evidence_assets.retrieval import bm25, token_store, vector_index
 from evidence_assets.retrieval.corpus import embeddings_key, find_invalid_vectors, index_key
 
 
-class Corpus(FromRaw, dg.Component, dg.Resolvable):
+class Corpus(RawInput, dg.Component, dg.Resolvable):
     """``corpus/<name>/chunks``, ``embeddings``, ``index`` and ``token_store`` of a folder below ``raw``.
 
     The folder has Parquet shards, JSON lines or texts (Markdown, HTML, PDF), or the files of a dataset whose passages
@@ -43,19 +43,19 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
     tokens: corpus_building.TokenStorage = "stored"
     """Whether the token store holds token vectors or only BM25 statistics."""
 
-    def portions(self, folder: Path) -> list[Portion]:
+    def portions(self, folder: Path) -> list[FileGroup]:
         """Its files, with a reader of their documents."""
         if self.documents == "folder":
-            return portions(folder)
+            return group_files(folder)
         check_passages(self.documents)
         files = tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
-        return [Portion(self.documents, folder, files, lambda: read_passages(self.documents, folder, self.split))]
+        return [FileGroup(self.documents, folder, files, lambda: read_passages(self.documents, folder, self.split))]
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"corpus/{self.name}", f"corpus_{self.name}"
         if self.documents != "folder":
             check_passages(self.documents)
-        if not self.runs_in():
+        if not self.is_in_profile():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
@@ -71,7 +71,7 @@ class Corpus(FromRaw, dg.Component, dg.Resolvable):
             partitions=corpus_partitions(),
             pool="gpu",
             description=f"Chunks of the documents of {self.name}: whole sentences, within the encoder's limit.",
-            code_version=f"{corpus_parts.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
+            code_version=f"{chunk_store.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
         )
         vectors_and_indexes = [self._encoded(name) for name in encoders_of(index_key(self.name))]
 

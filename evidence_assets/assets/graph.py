@@ -21,9 +21,9 @@ from evidence_assets.assets.partitions import (
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.table_asset import dep, files_asset, table_asset, table_check
 from evidence_assets.benchmarks import knowledge_bases
-from evidence_assets.benchmarks.declared_benchmarks import FromRaw
+from evidence_assets.benchmarks.declared_benchmarks import RawInput
 from evidence_assets.benchmarks.graphs import rows as graph_rows
-from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.evidence.sources import open_graph, record_encoder
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, report_progress
@@ -33,11 +33,11 @@ from evidence_assets.graphs.base_rows import edge_rows, node_rows
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import (
     VERSION,
-    Mine,
+    OwnerFilter,
     Passage,
     fact_passages,
-    lineage_of,
     node_passages,
+    passage_lineage,
     passage_table,
 )
 from evidence_assets.lake.ids import content_id, key_for_model, shard_of
@@ -77,7 +77,7 @@ def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
         make,
         description=f"{name} in compressed sparse rows (CSR), for traversal.",
         group=group,
-        code_version=f"{version}:{FORMAT}:{graph_store.MAPPED_FORMAT}",
+        code_version=f"{version}:{FORMAT}:{graph_store.MAPPED_COLUMNS_FORMAT}",
         kinds=("numpy",),
         deps=[f"{base}/nodes", f"{base}/edges"],
     )
@@ -96,7 +96,7 @@ class GraphFiles(dg.Model, dg.Resolvable):
     """File of ``id TAB name`` below ``raw``, if triples or questions use ids."""
 
 
-class Graph(FromRaw, dg.Component, dg.Resolvable):
+class Graph(RawInput, dg.Component, dg.Resolvable):
     """``knowledge/<name>/triples``, ``nodes``, ``edges``, ``csr`` and ``node_vectors``."""
 
     name: str
@@ -118,13 +118,13 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
     def _raw(self, step: StageContext) -> Path:
         return step.lake.fetch_raw(*self._paths)
 
-    def _merged(self, step: StageContext) -> merge.Merged:
+    def _merged(self, step: StageContext) -> merge.MergedGraph:
         triples = [step.read("triples", f"knowledge/{self.name}/triples")]
-        triples += [merge.best_of(step.read("triples", key), self.best_harvested) for key in self.harvested]
-        return merge.merge(pl.concat(triples), graph_rows.synonyms(self._sources, self._raw(step)))
+        triples += [merge.select_top_ranked(step.read("triples", key), self.best_harvested) for key in self.harvested]
+        return merge.merge_triples(pl.concat(triples), graph_rows.read_synonyms(self._sources, self._raw(step)))
 
     def _make_triples(self, step: StageContext) -> StageOutput:
-        table = graph_rows.triple_table(self._sources, self._raw(step), load())
+        table = graph_rows.triple_table(self._sources, self._raw(step), load_vocabulary())
         counts = table.group_by("licence").len().sort("licence")
         return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
 
@@ -137,7 +137,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
-        if not self.runs_in():
+        if not self.is_in_profile():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", self._paths)
         triples = table_asset(
@@ -171,7 +171,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
 
         def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             profile = profiles.load().with_models({"encoder": name} if name else {})
-            model, built_from = get_encoder(profile.encoder), graph_store.names_version(lake, self.name)
+            model, built_from = get_encoder(profile.encoder), graph_store.name_vectors_version(lake, self.name)
             nodes, memory = lake.read("kg_nodes", f"{base}/nodes"), profile.index.bytes
             forms, reused = graph_store.build_name_vectors(
                 lake.index_folder(key), nodes, model, model_key(model), built_from, memory
@@ -187,7 +187,7 @@ class Graph(FromRaw, dg.Component, dg.Resolvable):
             **encoder_options(
                 name,
                 f"knowledge_{self.name}",
-                f"{merge.VERSION}:{graph_store.FORMS_FORMAT}",
+                f"{merge.VERSION}:{graph_store.NAME_VECTORS_FORMAT}",
                 f"One normalised vector for each name and alias of {self.name}",
             ),
         )
@@ -214,7 +214,11 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
 
 
 def _passages_asset(
-    graph: str, name: str, about: str, version: str, build: Callable[[KnowledgeGraph, Encoder, Mine], Iterable[Passage]]
+    graph: str,
+    name: str,
+    about: str,
+    version: str,
+    build: Callable[[KnowledgeGraph, Encoder, OwnerFilter], Iterable[Passage]],
 ) -> dg.AssetsDefinition:
     """Passages of a graph with one encoder's vectors, in the shards of a corpus."""
 
@@ -225,7 +229,7 @@ def _passages_asset(
             open_graph(step.lake, graph, name), model, lambda owner: shard_of(content_id(owner), shards) == step.shard
         )
         table, reused = passage_table(passages, step.previous_rows(), model, model_key(model), step.blocks)
-        return StageOutput(table, lineage_of(table, record_encoder(step)), {"model": model_key(model)}, reused)
+        return StageOutput(table, passage_lineage(table, record_encoder(step)), {"model": model_key(model)}, reused)
 
     return table_asset(
         key_for_model(f"knowledge/{graph}/passages", name),
@@ -257,7 +261,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         return StageOutput(edge_rows(edges, self.name, self.sources[1], self.licence))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        if not self.runs_in():
+        if not self.is_in_profile():
             return dg.Definitions()
         base = f"knowledge/{self.name}"
         source, raw = raw_assets(self, f"raw/{base}", [self.folder])

@@ -9,7 +9,7 @@ from typing import TypedDict
 import dagster as dg
 
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks.declared_benchmarks import of_family
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks_of_family
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_all_stages
 from evidence_assets.experiment.variants import enabled_presets, models_to_combine, variants
@@ -18,7 +18,7 @@ from evidence_assets.lake.ids import key_for_model
 
 @cache
 def benchmark_partitions(family: str) -> dg.StaticPartitionsDefinition:
-    return dg.StaticPartitionsDefinition([b.name for b in of_family(family)])
+    return dg.StaticPartitionsDefinition([b.name for b in benchmarks_of_family(family)])
 
 
 @cache

@@ -10,7 +10,7 @@ import dagster as dg
 import pyarrow as pa
 
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark, declared
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, Key, figures_of
 from evidence_assets.experiment.system import CustomStages, model_combinations
 from evidence_assets.experiment.variants import Variant, check_preset_names, presets, variants
@@ -81,7 +81,7 @@ def plan_variants(
         ):
             continue  # makes sources for other variants and answers no questions
         pace = measured_seconds(instance, steps_of(variant))
-        for benchmark in (declared()[name] for name in benchmarks):
+        for benchmark in (all_benchmarks()[name] for name in benchmarks):
             if benchmark.family == variant.family:
                 questions, options = benchmark_size(benchmark, lake)
                 calls = _model_calls(variant, questions, options) if questions else None
@@ -137,7 +137,7 @@ def measured_times(
             pace = measured_seconds(instance, steps, partitions)
             if pace is None:
                 continue
-            questions, _ = benchmark_size(declared()[name], lake)
+            questions, _ = benchmark_size(all_benchmarks()[name], lake)
             totals = {"hours": pace * questions / 3600, "minutes": pace * questions / 60}
             for figure in figures_of(name, timed, source.model_id):
                 model = source.model_id if figure.model or "predictions" in timed.steps else ""

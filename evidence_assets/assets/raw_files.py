@@ -19,7 +19,7 @@ from evidence_assets.lake.store import Lake
 
 
 def raw_assets(
-    declaration: declared_benchmarks.FromRaw, key: str, raw_paths: list[str], contents: str = ""
+    declaration: declared_benchmarks.RawInput, key: str, raw_paths: list[str], contents: str = ""
 ) -> tuple[str, list[dg.AssetsDefinition]]:
     """The key of the raw asset of declared files, and the asset unless another declaration defines it.
 
@@ -37,7 +37,7 @@ class RawFiles(declared_benchmarks.RawFiles, dg.Component, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         _, assets = raw_assets(self, f"raw/{self.name}", list(self.paths))
-        return dg.Definitions(assets=assets if self.runs_in() and is_enabled(self.presets) else [])
+        return dg.Definitions(assets=assets if self.is_in_profile() and is_enabled(self.presets) else [])
 
 
 def raw_asset(key: str, raw_paths: list[str], contents: str = "") -> dg.AssetsDefinition:

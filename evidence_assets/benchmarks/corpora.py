@@ -21,30 +21,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import SeenIds, some
-from evidence_assets.benchmarks.json_streams import jsonl
+from evidence_assets.benchmarks.checks import UniqueIds, require_items
+from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, read_text
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import require_file
 
-PAGES = (".html", ".htm", ".pdf")
-SHARDS = (".parquet", ".jsonl", ".jsonl.gz")
-TEXTS = (".txt", ".md", ".markdown", *PAGES)
-PARQUET_ROWS = 256
-ACCEPTED = ", ".join(SHARDS + TEXTS)
-COLUMNS = ["id", "title", "text"]
-BUNDLES = 256
+PAGE_SUFFIXES = (".html", ".htm", ".pdf")
+SHARD_SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
+TEXT_SUFFIXES = (".txt", ".md", ".markdown", *PAGE_SUFFIXES)
+ROWS_PER_BATCH = 256
+ACCEPTED_SUFFIXES = ", ".join(SHARD_SUFFIXES + TEXT_SUFFIXES)
+PARQUET_COLUMNS = ["id", "title", "text"]
+MAX_BUNDLES = 256
 """Maximum portions of a folder of texts: a file for each of a hundred thousand notes would be slow to open."""
-_UNSEEN = ("script", "style", "noscript", "template", "svg", "nav", "head")
-_BLOCKS = re.compile(
+_HIDDEN_TAGS = ("script", "style", "noscript", "template", "svg", "nav", "head")
+_BLOCK_TAGS = re.compile(
     "p|div|section|article|main|header|footer|aside|h[1-6]|li|dt|dd|tr|table|blockquote|pre|figcaption|caption|br|hr"
 )
 _BLOCK_END = re.compile(r"\s*\n\s*\n\s*")
 
 
 @dataclass(frozen=True)
-class Portion:
+class FileGroup:
     """Files that are read together, and again only when one of them changes: a shard, or a bundle of texts."""
 
     name: str
@@ -59,17 +59,17 @@ def corpus_files(folder: Path) -> list[Path]:
     A folder holds either shards or texts: a README beside shards would otherwise pass for an article.
     """
     if not folder.is_dir():
-        raise BadInput(f"there is no such folder; put {ACCEPTED} files there", file=folder)
+        raise BadInput(f"there is no such folder; put {ACCEPTED_SUFFIXES} files there", file=folder)
     files = sorted(
-        (path for path in folder.rglob("*") if path.is_file() and not _hidden(path, folder)),
+        (path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder)),
         key=lambda path: path.relative_to(folder).as_posix(),
     )
     if not files:
-        raise BadInput(f"the corpus is empty; put {ACCEPTED} files there", file=folder)
+        raise BadInput(f"the corpus is empty; put {ACCEPTED_SUFFIXES} files there", file=folder)
     for path in files:
-        if not path.name.lower().endswith(SHARDS + TEXTS):
-            raise BadInput(f"is no corpus file; accepted are {ACCEPTED}; move other files away", file=path)
-    texts = [path for path in files if path.name.lower().endswith(TEXTS)]
+        if not path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES):
+            raise BadInput(f"is no corpus file; accepted are {ACCEPTED_SUFFIXES}; move other files away", file=path)
+    texts = [path for path in files if path.name.lower().endswith(TEXT_SUFFIXES)]
     if texts and len(texts) < len(files):
         raise BadInput(
             "lies among shards: a corpus folder holds either shards (Parquet, JSON lines) or texts; move one kind away",
@@ -80,11 +80,11 @@ def corpus_files(folder: Path) -> list[Path]:
 
 def read_documents(folder: Path) -> Iterator[Document]:
     """The documents of every file below ``folder``, in the order of their paths; no id may come twice."""
-    documents = _documents(corpus_files(folder), folder)
-    return some(documents, lambda: BadInput("the corpus is empty: its files hold no document", file=folder))
+    documents = _read_files(corpus_files(folder), folder)
+    return require_items(documents, lambda: BadInput("the corpus is empty: its files hold no document", file=folder))
 
 
-def portions(folder: Path) -> list[Portion]:
+def group_files(folder: Path) -> list[FileGroup]:
     """The files of a corpus as they are read, each shard for itself, texts in at most ``BUNDLES`` bundles.
 
     Which bundle a text belongs to follows from its path alone, so that one more text changes no other bundle.
@@ -92,43 +92,43 @@ def portions(folder: Path) -> list[Portion]:
     bundles: dict[str, list[Path]] = defaultdict(list)
     for path in corpus_files(folder):
         below = path.relative_to(folder).as_posix()
-        if path.name.lower().endswith(TEXTS):
+        if path.name.lower().endswith(TEXT_SUFFIXES):
             number = int.from_bytes(hashlib.blake2b(below.encode(errors="surrogatepass"), digest_size=4).digest())
-            below = f"texts {number % BUNDLES}"
+            below = f"texts {number % MAX_BUNDLES}"
         bundles[below].append(path)
-    return [Portion(name, folder, tuple(own), partial(_documents, own, folder)) for name, own in bundles.items()]
+    return [FileGroup(name, folder, tuple(own), partial(_read_files, own, folder)) for name, own in bundles.items()]
 
 
-def _documents(files: Sequence[Path], folder: Path) -> Iterator[Document]:
-    seen = SeenIds("doc_id")
+def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
+    seen = UniqueIds("doc_id")
     for path in files:
-        for row, document in _reader(path)(path, path.relative_to(folder).as_posix()):
+        for row, document in _reader_of(path)(path, path.relative_to(folder).as_posix()):
             if not document.text.strip():
-                raise row.bad("is empty: there is nothing in it to cite", "text")
+                raise row.error("is empty: there is nothing in it to cite", "text")
             seen.add(document.doc_id, row)
             yield document
 
 
-def _hidden(path: Path, folder: Path) -> bool:
+def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
-def _reader(path: Path) -> Callable[[Path, str], Iterator[tuple[Row, Document]]]:
+def _reader_of(path: Path) -> Callable[[Path, str], Iterator[tuple[Row, Document]]]:
     name = path.name.lower()
     if name.endswith(".parquet"):
-        return _parquet_documents
-    return _jsonl_documents if name.endswith(SHARDS) else _text_document
+        return _read_parquet
+    return _read_jsonl if name.endswith(SHARD_SUFFIXES) else _read_text_document
 
 
-def _jsonl_documents(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
-    for row in jsonl(path):
-        row.only(("doc_id", "title", "text", "url"))
+def _read_jsonl(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
+    for row in jsonl_rows(path):
+        row.check_field_names(("doc_id", "title", "text", "url"))
         title = row.text_or_none("title") or ""
         yield row, Document(row.label("doc_id"), title, row.text("text"), source)
 
 
-def _text_document(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
-    if path.name.lower().endswith(PAGES):
+def _read_text_document(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
+    if path.name.lower().endswith(PAGE_SUFFIXES):
         yield Row({}, path), Document(source, *read_page(path), source)
         return
     text = read_text(path)
@@ -139,24 +139,26 @@ def _text_document(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
     yield Row({}, path), Document(source, title, text, source)
 
 
-def _parquet_documents(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
+def _read_parquet(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
     line = 0
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
-            for field in COLUMNS:
+            for field in PARQUET_COLUMNS:
                 if field not in names:
                     raise BadInput(f"the shard lacks this column (found: {', '.join(names)})", file=path, field=field)
-            for batch in file.iter_batches(batch_size=PARQUET_ROWS, columns=COLUMNS):
-                for cells in zip(*(batch[field] for field in COLUMNS), strict=True):
+            for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, columns=PARQUET_COLUMNS):
+                for cells in zip(*(batch[field] for field in PARQUET_COLUMNS), strict=True):
                     line += 1
-                    doc_id, title, text = (_string(*cell, path, line) for cell in zip(cells, COLUMNS, strict=True))
+                    doc_id, title, text = (
+                        _cell_text(*cell, path, line) for cell in zip(cells, PARQUET_COLUMNS, strict=True)
+                    )
                     yield Row({}, path, line), Document(doc_id, title, text, source)
     except (pa.ArrowInvalid, OSError) as broken:
         raise BadInput(f"not a whole Parquet file after row {line} ({broken})", file=path) from broken
 
 
-def _string(cell: pa.Scalar, field: str, path: Path, line: int) -> str:
+def _cell_text(cell: pa.Scalar, field: str, path: Path, line: int) -> str:
     try:
         value = cell.as_py()
     except UnicodeDecodeError as error:
@@ -172,12 +174,12 @@ def read_page(path: Path) -> tuple[str, str]:
     Raises BadInput where it cannot be read, or a library for it is missing.
     """
     require_file(path)
-    title, text = _pdf(path) if path.suffix.lower() == ".pdf" else _html(path)
+    title, text = _read_pdf(path) if path.suffix.lower() == ".pdf" else _read_html(path)
     text = text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
     return " ".join(title.split()) or path.stem, text
 
 
-def _library(name: str, package: str, path: Path) -> Any:
+def _import_library(name: str, package: str, path: Path) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
@@ -186,13 +188,13 @@ def _library(name: str, package: str, path: Path) -> Any:
         ) from error
 
 
-def _html(path: Path) -> tuple[str, str]:
+def _read_html(path: Path) -> tuple[str, str]:
     """Title and visible text of a page; an empty line sets blocks apart, where a sentence then ends."""
-    page = _library("bs4", "beautifulsoup4", path).BeautifulSoup(path.read_bytes(), "html.parser")
+    page = _import_library("bs4", "beautifulsoup4", path).BeautifulSoup(path.read_bytes(), "html.parser")
     title = page.title.get_text() if page.title else ""
-    for tag in page.find_all(_UNSEEN):
+    for tag in page.find_all(_HIDDEN_TAGS):
         tag.decompose()
-    for tag in page.find_all(lambda tag: _BLOCKS.fullmatch(tag.name)):
+    for tag in page.find_all(lambda tag: _BLOCK_TAGS.fullmatch(tag.name)):
         tag.insert_before("\n\n")
         tag.insert_after("\n\n")
     for tag in page.find_all(("td", "th")):
@@ -201,8 +203,8 @@ def _html(path: Path) -> tuple[str, str]:
     return title, "\n\n".join(block for block in blocks if block)
 
 
-def _pdf(path: Path) -> tuple[str, str]:
-    library = _library("pypdf", "pypdf", path)
+def _read_pdf(path: Path) -> tuple[str, str]:
+    library = _import_library("pypdf", "pypdf", path)
     try:
         reader = library.PdfReader(path)
         if reader.is_encrypted and not reader.decrypt(""):

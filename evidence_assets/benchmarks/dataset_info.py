@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from evidence_assets.benchmarks.checks import Located, question
+from evidence_assets.benchmarks.checks import LocatedQuestion, build_question
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import QuestionRecord, Table, Task
 from evidence_assets.lake.errors import BadInput
@@ -17,7 +17,7 @@ from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.text.spelling import closest_name
 
 Item = TypeVar("Item")
-OFFICIAL = Path(__file__).with_name("official")
+OFFICIAL_FOLDER = Path(__file__).with_name("official")
 
 
 class ChoiceFields(BaseModel):
@@ -89,42 +89,44 @@ class DatasetInfo(BaseModel):
     def splits(self) -> tuple[str, ...]:
         return tuple(self.files)
 
-    def find(self, folder: Path, split: str) -> list[Path]:
+    def find_files(self, folder: Path, split: str) -> list[Path]:
         """The files of ``split`` below ``folder``, or an error that says which file to put where."""
         if split not in self.files:
             raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.splits)}", field="split")
         return [path for pattern in self.files[split] for path in self._matches(folder, split, pattern)]
 
-    def each(self, folder: Path, split: str, read: Callable[[Path], Iterable[Item]]) -> Iterator[Item]:
+    def read_each(self, folder: Path, split: str, read: Callable[[Path], Iterable[Item]]) -> Iterator[Item]:
         """What ``read`` gives of the files of ``split``, one after another."""
-        for file in self.find(folder, split):
+        for file in self.find_files(folder, split):
             yield from read(file)
 
-    def question(self, row: Row, split: str, source_id: str, text: str, **fields: Any) -> Located:
+    def question(self, row: Row, split: str, source_id: str, text: str, **fields: Any) -> LocatedQuestion:
         """A question of this dataset, once it fulfils what all questions must."""
-        return question(row, benchmark=self.name, split=split, task=self.task, source_id=source_id, text=text, **fields)
+        return build_question(
+            row, benchmark=self.name, split=split, task=self.task, source_id=source_id, text=text, **fields
+        )
 
-    def file_of(self, path: Path, split: str) -> Path:
+    def resolve_file(self, path: Path, split: str) -> Path:
         """The file of a split: ``path`` itself, or where it is a folder the split's file in it."""
-        return self.find(path, split)[0] if path.is_dir() else path
+        return self.find_files(path, split)[0] if path.is_dir() else path
 
-    def wanted(self, split: str) -> str:
+    def describe_files(self, split: str) -> str:
         """Which files the split is, where to obtain them and on which terms, as a message says it."""
         files = ", ".join(" or ".join(pattern.split("|")) for pattern in self.files[split])
         return f"{self.title}, split {split}: {files} (obtain it from {self.source}; licence: {self.licence})"
 
-    def nothing_in(self, place: Path, split: str) -> BadInput:
+    def no_questions_error(self, place: Path, split: str) -> BadInput:
         """The error to raise where the file or folder ``place`` was read and gave no question of ``split``."""
-        return BadInput(f"holds no question; wanted is {self.wanted(split)}", file=place)
+        return BadInput(f"holds no question; wanted is {self.describe_files(split)}", file=place)
 
-    def find_one(self, folder: Path, pattern: str) -> Path | None:
+    def find_optional_file(self, folder: Path, pattern: str) -> Path | None:
         """A file beside those of the splits, if it is there."""
-        return next(iter(_present(folder, pattern)), None)
+        return next(iter(_matching_files(folder, pattern)), None)
 
     def _matches(self, folder: Path, split: str, pattern: str) -> list[Path]:
-        if files := _present(folder, pattern):
+        if files := _matching_files(folder, pattern):
             return files
-        raise BadInput(f"is not there; wanted is {self.wanted(split)}", file=folder / pattern.split("|")[0])
+        raise BadInput(f"is not there; wanted is {self.describe_files(split)}", file=folder / pattern.split("|")[0])
 
     def count_note(self, split: str, count: int) -> str:
         """A sentence if ``count`` questions are not what the whole split has."""
@@ -135,10 +137,10 @@ class DatasetInfo(BaseModel):
 
 
 @cache
-def datasets() -> dict[str, DatasetInfo]:
+def load_datasets() -> dict[str, DatasetInfo]:
     """The official datasets by name, as the YAML files beside their readers state them."""
     infos = {}
-    for file in sorted(OFFICIAL.glob("*.yaml")):
+    for file in sorted(OFFICIAL_FOLDER.glob("*.yaml")):
         for name, fields in read_yaml_mapping(file).items():
             try:
                 infos[name] = DatasetInfo(name=name, **fields)
@@ -147,23 +149,23 @@ def datasets() -> dict[str, DatasetInfo]:
     return infos
 
 
-def dataset(name: str) -> DatasetInfo:
+def find_dataset(name: str) -> DatasetInfo:
     """What the dataset ``name`` declares of itself."""
-    if name not in datasets():
-        known = ", ".join(sorted(datasets()))
+    if name not in load_datasets():
+        known = ", ".join(sorted(load_datasets()))
         raise BadInput(
-            f"there is no dataset {name!r}; did you mean {closest_name(name, datasets())!r}? Known are {known}"
+            f"there is no dataset {name!r}; did you mean {closest_name(name, load_datasets())!r}? Known are {known}"
         )
-    return datasets()[name]
+    return load_datasets()[name]
 
 
-Reader: TypeAlias = Callable[[DatasetInfo, Path, str], Iterator[Located]]
+Reader: TypeAlias = Callable[[DatasetInfo, Path, str], Iterator[LocatedQuestion]]
 """Reads the questions of one split out of a folder."""
 PairReader: TypeAlias = Callable[[Sequence[Path], str], Iterator[tuple[Row, QuestionRecord, Table]]]
 """Reads the questions of one split, each with its table, out of the files that a benchmark names."""
 
 
-def _present(folder: Path, pattern: str) -> list[Path]:
+def _matching_files(folder: Path, pattern: str) -> list[Path]:
     """The first of the alternatives of ``pattern`` that is there: by its path, else by its bare name, else packed."""
     for path in pattern.split("|"):
         for candidate in (path, path.rpartition("/")[2]):

@@ -22,8 +22,8 @@ from evidence_assets.lake.input_files import parse_yaml_file
 from evidence_assets.lake.mirror import fetch_folder
 
 Model = TypeVar("Model", bound=BaseModel)
-DEFS = Path(__file__).resolve().parent.parent / "defs"
-DECLARED = "declarations"
+PACKAGE_DEFS = Path(__file__).resolve().parent.parent / "defs"
+DECLARATIONS_FOLDER = "declarations"
 """Folder of the lake's own declarations."""
 
 
@@ -44,11 +44,11 @@ class Declaration:
 @lru_cache
 def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
     """Every document below ``folder``, in the order of the files; by default the package's and the lake's own."""
-    places = (DEFS, find_lake() / DECLARED) if folder is None else (folder,)
-    return tuple(document for place in places for document in _read(place))
+    places = (PACKAGE_DEFS, find_lake() / DECLARATIONS_FOLDER) if folder is None else (folder,)
+    return tuple(document for place in places for document in _read_folder(place))
 
 
-def _read(folder: Path) -> Iterator[Declaration]:
+def _read_folder(folder: Path) -> Iterator[Declaration]:
     for path in sorted(fetch_folder(folder).rglob("*.yaml")):
         for document in parse_yaml_file(path, lambda text: [d for d in yaml.safe_load_all(text) if d]):
             if not isinstance(document, dict):
@@ -59,7 +59,7 @@ def _read(folder: Path) -> Iterator[Declaration]:
             yield Declaration(path, str(document.get("type", "")), attributes)
 
 
-def validated(model: type[Model], document: Declaration) -> Model:
+def validate_attributes(model: type[Model], document: Declaration) -> Model:
     """The attributes of a document as what they declare; what is wrong with one is named by file and field."""
     try:
         return model.model_validate(document.attributes)
@@ -68,12 +68,12 @@ def validated(model: type[Model], document: Declaration) -> Model:
         raise BadInput(first["msg"], file=document.file, field=".".join(str(p) for p in first["loc"])) from error
 
 
-def instances(component: str, folder: Path | None = None) -> list[Declaration]:
+def declarations_of(component: str, folder: Path | None = None) -> list[Declaration]:
     """Declared instances of one component class, such as ``Corpus``."""
     return [declared for declared in declarations(folder) if declared.component == component]
 
 
-def declare(place: Path, *components: tuple[str, dict[str, Any]]) -> None:
+def write_declarations(place: Path, *components: tuple[str, dict[str, Any]]) -> None:
     """Write a folder of declarations, whole: each a component such as ``corpus.Corpus`` with its attributes."""
     documents = [{"type": f"evidence_assets.assets.{name}", "attributes": stated} for name, stated in components]
     with replacing_folder(place) as temporary:

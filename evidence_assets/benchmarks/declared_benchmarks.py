@@ -15,7 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declarations import instances, validated
+from evidence_assets.benchmarks.declarations import declarations_of, validate_attributes
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
@@ -36,11 +36,11 @@ FAMILY_OF_TASK: dict[str, Family] = {
     "skb_search": "search",
     "retrieval": "retrieval",
 }
-SEEDED = "-seed"
+SEED_SEPARATOR = "-seed"
 """What stands between a drawn part's name and its seed, which no document prints."""
 
 
-class Expected(BaseModel):
+class ExpectedSize(BaseModel):
     """How large a benchmark is, for planning before its files are there."""
 
     model_config = ConfigDict(extra="forbid")
@@ -70,14 +70,14 @@ class Subset(BaseModel):
     limit: int = Field(0, ge=0)
     """The first so many questions, in the order of the files; 0 for all."""
     sample: Sample | None = None
-    expected: Expected | None = None
+    expected: ExpectedSize | None = None
     """How large it is, where that does not follow from the benchmark."""
 
     @property
     def part(self) -> str:
         """What it is called after the benchmark: ``first150``, ``sample100-seed0``, ``test-0.1``."""
         first = f"first{self.limit}" if self.limit else ""
-        drawn = f"sample{self.sample.n}{SEEDED}{self.sample.seed}" if self.sample else ""
+        drawn = f"sample{self.sample.n}{SEED_SEPARATOR}{self.sample.seed}" if self.sample else ""
         return "+".join(filter(None, (self.split, first, drawn)))
 
     @model_validator(mode="after")
@@ -86,21 +86,21 @@ class Subset(BaseModel):
             raise ValueError("a subset states split, limit or sample")
         return self
 
-    def expected_of(self, whole: Expected) -> Expected:
+    def expected_size(self, whole: ExpectedSize) -> ExpectedSize:
         """How large it is where the benchmark is as large as this; no questions where that is not known."""
         if self.expected is not None:
             return self.expected
         sizes = {0 if self.split else whole.questions, self.limit, self.sample.n if self.sample else 0}
-        return Expected(questions=min(sizes - {0}, default=0), options=whole.options)
+        return ExpectedSize(questions=min(sizes - {0}, default=0), options=whole.options)
 
-    def chosen(self, questions: Iterable[QuestionRecord]) -> Iterator[QuestionRecord]:
+    def select(self, questions: Iterable[QuestionRecord]) -> Iterator[QuestionRecord]:
         """Those of the split's questions that are of it, in their order."""
         if self.limit:
             questions = islice(questions, self.limit)
-        return iter(questions if self.sample is None else drawn(questions, self.sample))
+        return iter(questions if self.sample is None else draw_sample(questions, self.sample))
 
 
-def drawn(questions: Iterable[QuestionRecord], sample: Sample) -> list[QuestionRecord]:
+def draw_sample(questions: Iterable[QuestionRecord], sample: Sample) -> list[QuestionRecord]:
     """The ``n`` questions whose ids and seed hash lowest: the same whatever the order of the file and the program."""
     lowest = heapq.nsmallest(
         sample.n, enumerate(questions), key=lambda item: content_id("drawn", sample.seed, item[1].source_id)
@@ -108,7 +108,7 @@ def drawn(questions: Iterable[QuestionRecord], sample: Sample) -> list[QuestionR
     return [question for _, question in sorted(lowest, key=lambda item: item[0])]
 
 
-class FromRaw(BaseModel):
+class RawInput(BaseModel):
     """What is made of files below the lake's ``raw``."""
 
     model_config = ConfigDict(extra="forbid")
@@ -122,12 +122,12 @@ class FromRaw(BaseModel):
     differs: str = ""
     """Where it is other than what figures are printed for, such as another date; said beside each that stands on it."""
 
-    def runs_in(self) -> bool:
+    def is_in_profile(self) -> bool:
         """Whether it is made in the profile in use."""
         return profiles.load().is_any_of(self.profiles)
 
 
-class RawFiles(FromRaw):
+class RawFiles(RawInput):
     """Files below the lake's ``raw`` that belong to no one benchmark or graph, such as vectors of words."""
 
     name: str
@@ -137,19 +137,19 @@ class RawFiles(FromRaw):
     """Presets whose variants read them: they are looked at where one of these is loaded; always where none is named."""
 
 
-def every_raw_files() -> list[RawFiles]:
+def all_raw_files() -> list[RawFiles]:
     """All declared files of this kind."""
-    return [validated(RawFiles, declaration) for declaration in instances("RawFiles")]
+    return [validate_attributes(RawFiles, declaration) for declaration in declarations_of("RawFiles")]
 
 
-def raw_files(name: str) -> RawFiles:
-    files_by_name = {one.name: one for one in every_raw_files()}
+def find_raw_files(name: str) -> RawFiles:
+    files_by_name = {one.name: one for one in all_raw_files()}
     if name not in files_by_name:
         raise BadInput(f"there are no files {name!r}; declared are {', '.join(files_by_name)}")
     return files_by_name[name]
 
 
-class Benchmark(FromRaw):
+class Benchmark(RawInput):
     """One benchmark, as its YAML states it."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
@@ -175,7 +175,7 @@ class Benchmark(FromRaw):
     background_graph: str = ""
     """Graph of general knowledge beside its corpus, for methods that join text and graph; those that answer from a
     graph alone do not read it."""
-    expected: Expected = Expected()
+    expected: ExpectedSize = ExpectedSize()
     subsets: Sequence[Subset] = ()
     """Parts of it that are answered and scored by themselves, under its name and theirs: ``obqa.first150``."""
 
@@ -188,9 +188,9 @@ class Benchmark(FromRaw):
                 **shared_fields
                 | {
                     "name": f"{self.name}.{subset.part}",
-                    "source": self.raw,
+                    "source": self.raw_asset,
                     "split": subset.split or self.split,
-                    "expected": subset.expected_of(self.expected),
+                    "expected": subset.expected_size(self.expected),
                     "subsets": [],
                     "subset": subset,
                 }
@@ -199,7 +199,7 @@ class Benchmark(FromRaw):
         ]
 
     @property
-    def whole(self) -> str:
+    def base_name(self) -> str:
         """Name of the benchmark that it is, or is a part of."""
         return self.name.partition(".")[0]
 
@@ -208,16 +208,16 @@ class Benchmark(FromRaw):
         return FAMILY_OF_TASK[self.task]
 
     @property
-    def raw(self) -> str:
+    def raw_asset(self) -> str:
         """Key of the raw asset that its files belong to."""
-        return self.source or f"raw/benchmarks/{self.whole}"
+        return self.source or f"raw/benchmarks/{self.base_name}"
 
     @property
     def files(self) -> list[str]:
         """Files and folders below ``raw`` that it is read from."""
         if self.reader == "own":
-            questions = self.path or f"benchmarks/{self.whole}/questions.jsonl"
-            tables = self.tables or (f"benchmarks/{self.whole}/tables.jsonl" if self.family == "table" else "")
+            questions = self.path or f"benchmarks/{self.base_name}/questions.jsonl"
+            tables = self.tables or (f"benchmarks/{self.base_name}/tables.jsonl" if self.family == "table" else "")
             return [questions, *([tables] if tables else [])]
         return [self.path or self.reader, *filter(None, (self.tables, self.names))]
 
@@ -234,11 +234,11 @@ class BenchmarkPart(Benchmark):
     subset: Subset
 
 
-def declared(folder: Path | None = None) -> dict[str, Benchmark]:
+def all_benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
     """Every declared benchmark, and every declared part of one, by name, whatever profile it is for."""
     by_name: dict[str, Benchmark] = {}
-    for document in instances("Benchmark", folder):
-        benchmark = validated(Benchmark, document)
+    for document in declarations_of("Benchmark", folder):
+        benchmark = validate_attributes(Benchmark, document)
         for each in (benchmark, *benchmark.parts):
             if each.name in by_name:
                 raise BadInput(f"benchmark {each.name!r} is declared twice", file=document.file, field="name")
@@ -249,8 +249,8 @@ def declared(folder: Path | None = None) -> dict[str, Benchmark]:
 @lru_cache
 def benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
     """The declared benchmarks that the profile in use runs, by name."""
-    return {name: b for name, b in declared(folder).items() if b.runs_in()}
+    return {name: b for name, b in all_benchmarks(folder).items() if b.is_in_profile()}
 
 
-def of_family(family: str) -> list[Benchmark]:
+def benchmarks_of_family(family: str) -> list[Benchmark]:
     return [b for _, b in sorted(benchmarks().items()) if b.family == family]

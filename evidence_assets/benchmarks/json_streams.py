@@ -7,37 +7,37 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks.line_streams import BLOCK, Row, shown, text_lines
+from evidence_assets.benchmarks.line_streams import BLOCK_BYTES, Row, shorten, text_lines
 from evidence_assets.lake.errors import BadInput
 
 
-class _DoubledKey(ValueError):
+class _DuplicateKey(ValueError):
     """A JSON object names a key twice; the parser would silently keep the last."""
 
 
-def _without_doubled_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise _DoubledKey(next(key for key in keys if keys.count(key) > 1))
+        raise _DuplicateKey(next(key for key in keys if keys.count(key) > 1))
     return members
 
 
-_JSON = json.JSONDecoder(object_pairs_hook=_without_doubled_keys)
+_JSON = json.JSONDecoder(object_pairs_hook=_refuse_duplicate_keys)
 
 
-def _json_fault(error: Exception, path: Path, line: int) -> BadInput:
+def _json_error(error: Exception, path: Path, line: int) -> BadInput:
     """The error to raise about an error of the JSON parser in the value that begins on ``line``."""
     if isinstance(error, json.JSONDecodeError):
         return BadInput(f"not valid JSON: {error.msg} (column {error.colno})", file=path, line=line)
-    if isinstance(error, _DoubledKey):
+    if isinstance(error, _DuplicateKey):
         return BadInput("the same object has this key twice", file=path, line=line, field=str(error))
     if isinstance(error, RecursionError):
         return BadInput("JSON nested too deeply", file=path, line=line)
     return BadInput(f"not usable JSON: {error}", file=path, line=line)  # a number with thousands of digits
 
 
-def jsonl(path: Path) -> Iterator[Row]:
+def jsonl_rows(path: Path) -> Iterator[Row]:
     """The objects of a JSON lines file; blank lines hold none."""
     for number, line in text_lines(path, "JSON lines"):
         if not line or line.isspace():
@@ -49,9 +49,9 @@ def jsonl(path: Path) -> Iterator[Row]:
         try:
             value = _JSON.decode(line)
         except (ValueError, RecursionError) as error:
-            raise _json_fault(error, path, number) from error
+            raise _json_error(error, path, number) from error
         if not isinstance(value, dict):
-            raise BadInput(f"{shown(value)} is not an object", file=path, line=number)
+            raise BadInput(f"{shorten(value)} is not an object", file=path, line=number)
         yield Row(value, path, number)
 
 
@@ -60,7 +60,7 @@ def json_items(path: Path) -> Iterator[tuple[int, str, Any]]:
 
     The file is parsed item by item, so that memory holds an item (at least a line, at least a block), not the file.
     """
-    cursor = _Cursor(path)
+    cursor = _JsonCursor(path)
     opening = cursor.peek()
     if opening not in ("[", "{"):
         raise BadInput("is empty" if not opening else "expected a JSON array or object", file=path, line=cursor.line)
@@ -100,7 +100,7 @@ def json_rows(path: Path) -> Iterator[Row]:
         yield Row(value, path, line)
 
 
-def json_at(path: Path, place: str) -> Iterator[tuple[str, Row]]:
+def json_rows_at(path: Path, place: str) -> Iterator[tuple[str, Row]]:
     """The objects at a place of one JSON object, such as ``exams.*.data.*``, each with the key of its first ``*``.
 
     The file is read item by item of its outermost level, where no key may come twice.
@@ -115,12 +115,12 @@ def json_at(path: Path, place: str) -> Iterator[tuple[str, Row]]:
         if key in seen:
             raise BadInput("this key comes twice", file=path, line=line, field=key)
         seen.add(key)
-        yield from _below(Row({key: value}, path, line), key, inner, key if first == "*" else "")
+        yield from _rows_below(Row({key: value}, path, line), key, inner, key if first == "*" else "")
     if first != "*" and not seen:
         raise BadInput("the file lacks this key", file=path, field=first)
 
 
-def _below(row: Row, field: str, inner: list[str], key: str) -> Iterator[tuple[str, Row]]:
+def _rows_below(row: Row, field: str, inner: list[str], key: str) -> Iterator[tuple[str, Row]]:
     if not inner:
         yield key, row.row(field)
     elif inner == ["*"] and isinstance(row.get(field), list):
@@ -128,10 +128,10 @@ def _below(row: Row, field: str, inner: list[str], key: str) -> Iterator[tuple[s
     else:
         holder = row.row(field)
         for name in holder.values if inner[0] == "*" else inner[:1]:
-            yield from _below(holder, name, inner[1:], key or (name if inner[0] == "*" else ""))
+            yield from _rows_below(holder, name, inner[1:], key or (name if inner[0] == "*" else ""))
 
 
-class _Cursor:
+class _JsonCursor:
     """A place in a stream of JSON text that reads on as far as the next value needs."""
 
     def __init__(self, path: Path) -> None:
@@ -141,7 +141,7 @@ class _Cursor:
 
     def _more(self) -> bool:
         """Append at least as much as is held already (so that a long value is not parsed often); False at the end."""
-        wanted, parts = max(BLOCK, len(self._buffer)), []
+        wanted, parts = max(BLOCK_BYTES, len(self._buffer)), []
         while wanted > 0 and not self._ended:
             entry = next(self._lines, None)
             if entry is None:
@@ -189,6 +189,6 @@ class _Cursor:
                     continue
                 raise BadInput(f"not valid JSON: {error.msg}", file=self.path, line=self._line_at(error.pos)) from error
             except (ValueError, RecursionError) as error:
-                raise _json_fault(error, self.path, self.here()) from error
+                raise _json_error(error, self.path, self.here()) from error
             self._at = end
             return value

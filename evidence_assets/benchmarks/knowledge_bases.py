@@ -9,19 +9,19 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
-from evidence_assets.benchmarks.declarations import instances, validated
-from evidence_assets.benchmarks.declared_benchmarks import FromRaw
-from evidence_assets.benchmarks.json_streams import jsonl
-from evidence_assets.benchmarks.line_streams import Row, delimited
-from evidence_assets.benchmarks.official.stark import ANSWER_TYPES, stark_edges, stark_nodes
-from evidence_assets.graphs.base_rows import NODE_SCHEMA, BaseFiles
+from evidence_assets.benchmarks.declarations import declarations_of, validate_attributes
+from evidence_assets.benchmarks.declared_benchmarks import RawInput
+from evidence_assets.benchmarks.json_streams import jsonl_rows
+from evidence_assets.benchmarks.line_streams import Row, delimited_rows
+from evidence_assets.benchmarks.official.stark import ANSWER_TYPES, read_stark_edges, read_stark_nodes
+from evidence_assets.graphs.base_rows import NODE_SCHEMA, KnowledgeBaseTables
 from evidence_assets.lake.errors import BadInput
 
 NODE_FIELDS = ("node_id", "type", "name", "aliases", "document")
 EDGE_FIELDS = ("head_id", "type", "tail_id")
 
 
-def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()) -> BaseFiles:
+def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()) -> KnowledgeBaseTables:
     """Read ``nodes.jsonl`` and ``edges.tsv``; a node of each answer type must be there.
 
     A node is ``{"node_id": …, "type": …, "name": …, "aliases": […], "document": …}``, the last two optional.
@@ -29,11 +29,11 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
     """
     nodes: dict[str, tuple[str, str, list[str], str, str]] = {}
     nodes_file, edges_file = folder / "nodes.jsonl", folder / "edges.tsv"
-    for row in jsonl(nodes_file):
-        row.only(NODE_FIELDS)
+    for row in jsonl_rows(nodes_file):
+        row.check_field_names(NODE_FIELDS)
         node_id = row.label("node_id")
         if node_id in nodes:
-            raise row.bad(f"{node_id!r} occurs twice; each id stands for one node", "node_id")
+            raise row.error(f"{node_id!r} occurs twice; each id stands for one node", "node_id")
         name, kind = row.text("name"), row.text("type")
         aliases = row.texts("aliases") if row.values.get("aliases") is not None else ()
         nodes[node_id] = node_id, name, list(aliases), kind, row.text_or_none("document") or ""
@@ -44,21 +44,21 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
     if unknown:
         raise BadInput(f"no node has the answer type {unknown[0]!r}; the types are {', '.join(types)}", file=nodes_file)
     edges: dict[tuple[str, str, str], None] = {}
-    for line, cells in delimited(edges_file, columns=len(EDGE_FIELDS)):
+    for line, cells in delimited_rows(edges_file, columns=len(EDGE_FIELDS)):
         if line == 1 and tuple(cells) == EDGE_FIELDS:
             continue
         row = Row(dict(zip(EDGE_FIELDS, cells, strict=True)), edges_file, line)
         for column in ("head_id", "tail_id"):
             if row.label(column) not in nodes:
-                raise row.bad(f"{row.values[column]!r} is no node of nodes.jsonl", column)
+                raise row.error(f"{row.values[column]!r} is no node of nodes.jsonl", column)
         edges[row.label("head_id"), row.text("type"), row.label("tail_id")] = None
-    return BaseFiles(
+    return KnowledgeBaseTables(
         pl.DataFrame(list(nodes.values()), schema=NODE_SCHEMA, orient="row"),
         pl.DataFrame(list(edges), schema=dict.fromkeys(("head_id", "relation", "tail_id"), pl.String), orient="row"),
     )
 
 
-class KnowledgeBase(FromRaw):
+class KnowledgeBase(RawInput):
     """Makes ``knowledge/<name>/nodes``, ``edges`` and ``passages`` of a folder.
 
     A node's id in the lake is ``<name>:<its own id>``; gold answers of benchmarks that name this base as their graph
@@ -92,24 +92,24 @@ class KnowledgeBase(FromRaw):
     def read_nodes(self, folder: Path) -> pl.DataFrame:
         """The nodes as the base's files state them."""
         if self.layout != "own":
-            return stark_nodes(folder, self.layout.removeprefix("stark_"))
+            return read_stark_nodes(folder, self.layout.removeprefix("stark_"))
         return read_knowledge_base(folder, frozenset(self.answer_types)).nodes
 
     def read_edges(self, folder: Path) -> pl.DataFrame:
         """The edges as the base's files state them."""
         if self.layout != "own":
-            return stark_edges(folder, self.layout.removeprefix("stark_"))
+            return read_stark_edges(folder, self.layout.removeprefix("stark_"))
         return read_knowledge_base(folder, frozenset(self.answer_types)).edges
 
 
 @lru_cache
 def knowledge_bases(folder: Path | None = None) -> dict[str, KnowledgeBase]:
     """Every knowledge base declared in YAML below ``folder``, by name: what a base's files do not say of it."""
-    stated = (validated(KnowledgeBase, d) for d in instances("KnowledgeBase", folder))
+    stated = (validate_attributes(KnowledgeBase, d) for d in declarations_of("KnowledgeBase", folder))
     return {base.name: base for base in stated}
 
 
-def declared_base(name: str) -> KnowledgeBase:
+def find_knowledge_base(name: str) -> KnowledgeBase:
     if name not in knowledge_bases():
         raise BadInput(f"there is no knowledge base {name!r}; declared are {', '.join(knowledge_bases()) or 'none'}")
     return knowledge_bases()[name]

@@ -20,10 +20,10 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import require_file
 from evidence_assets.text.spelling import closest_name
 
-BLOCK = 1 << 20
+BLOCK_BYTES = 1 << 20
 # A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
 csv.field_size_limit(1 << 24)
-MOST_EXPANDED = 200
+MAX_EXPANSION = 200
 """How many times its size gzip data may unpack to; tables of numbers reach 20."""
 GZIP_MAGIC = b"\x1f\x8b"
 SIGNATURES = {
@@ -39,12 +39,12 @@ SIGNATURES = {
 }
 
 
-class _Unpacked(io.RawIOBase):
+class _GzipStream(io.RawIOBase):
     """Unpacked gzip data, rejected if they are made to fill memory or a disk: no text shrinks so much."""
 
     def __init__(self, packed: BinaryIO, path: Path) -> None:
         self._source, self._path = gzip.GzipFile(fileobj=packed), path
-        self._room = BLOCK + MOST_EXPANDED * path.stat().st_size
+        self._room = BLOCK_BYTES + MAX_EXPANSION * path.stat().st_size
 
     def readable(self) -> bool:
         return True
@@ -53,7 +53,7 @@ class _Unpacked(io.RawIOBase):
         data = self._source.read1(len(buffer))
         self._room -= len(data)
         if self._room < 0:
-            raise BadInput(f"unpacks to more than {MOST_EXPANDED} times its size; unpack it by hand", file=self._path)
+            raise BadInput(f"unpacks to more than {MAX_EXPANSION} times its size; unpack it by hand", file=self._path)
         buffer[: len(data)] = data
         return len(data)
 
@@ -70,7 +70,7 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
                 raise BadInput(
                     "holds gzip data; name it .gz" if packed else "is named .gz but holds no gzip data", file=path
                 )
-            yield io.BufferedReader(_Unpacked(raw, path), BLOCK) if packed else raw
+            yield io.BufferedReader(_GzipStream(raw, path), BLOCK_BYTES) if packed else raw
     except OSError as refused:
         raise BadInput(f"cannot be read ({refused.strerror or refused})", file=path) from refused
 
@@ -84,7 +84,7 @@ def text_lines(path: Path, expected: str = "UTF-8 text") -> Iterator[tuple[int, 
                 if number == 1:
                     _refuse_other_formats(path, raw, expected)
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
-                yield number, _decoded(path, number, raw.removesuffix(b"\n").removesuffix(b"\r"))
+                yield number, _decode(path, number, raw.removesuffix(b"\n").removesuffix(b"\r"))
         except (EOFError, zlib.error, gzip.BadGzipFile) as broken:
             raise BadInput(
                 f"the gzip data are cut short or damaged ({broken}); fetch the file again", file=path, line=number + 1
@@ -98,7 +98,7 @@ def _refuse_other_formats(path: Path, head: bytes, expected: str) -> None:
             raise BadInput(f"is {name}, expected {expected}", file=path, line=1)
 
 
-def _decoded(path: Path, number: int, raw: bytes) -> str:
+def _decode(path: Path, number: int, raw: bytes) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -128,16 +128,16 @@ class Row:
     line: int | None = None
     inside: str = ""
 
-    def bad(self, message: str, field: str | None = None) -> BadInput:
+    def error(self, message: str, field: str | None = None) -> BadInput:
         """The error to raise about this record, or about one of its fields."""
         return BadInput(message, file=self.file, line=self.line, field=self._path(field) or None)
 
-    def only(self, fields: Sequence[str]) -> None:
+    def check_field_names(self, fields: Sequence[str]) -> None:
         """Refuse a field that is none of ``fields``: a misspelt optional field would otherwise go unread."""
         for field in self.values:
             if field not in fields:
                 near = closest_name(field, fields)
-                raise self.bad(f"unknown field; did you mean {near!r}? Known are {', '.join(fields)}", field)
+                raise self.error(f"unknown field; did you mean {near!r}? Known are {', '.join(fields)}", field)
 
     def _path(self, field: str | None) -> str:
         return ".".join(part for part in (self.inside, field) if part)
@@ -147,7 +147,7 @@ class Row:
         try:
             return self.values[field]
         except KeyError:
-            raise self.bad(f"missing; the record has {', '.join(self.values) or 'no field'}", field) from None
+            raise self.error(f"missing; the record has {', '.join(self.values) or 'no field'}", field) from None
 
     def text(self, field: str, *, blank: bool = False) -> str:
         """A string, by default not blank."""
@@ -172,13 +172,13 @@ class Row:
         if isinstance(value, str) and len(value) < 20 and value.strip().lstrip("-").isdecimal():
             return int(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self.bad(f"{shown(value)} is not a whole number", field)
+            raise self.error(f"{shorten(value)} is not a whole number", field)
         return value
 
     def list(self, field: str) -> Sequence[Any]:
         value = self.get(field)
         if not isinstance(value, list):
-            raise self.bad(f"{shown(value)} is not a list", field)
+            raise self.error(f"{shorten(value)} is not a list", field)
         return value
 
     def texts(self, field: str, *, blank: bool = False) -> tuple[str, ...]:
@@ -192,29 +192,29 @@ class Row:
 
     def _row(self, value: Any, field: str) -> Row:
         if not isinstance(value, dict):
-            raise self.bad(f"{shown(value)} is not an object", field)
+            raise self.error(f"{shorten(value)} is not an object", field)
         return Row(value, self.file, self.line, self._path(field))
 
     def _text(self, value: Any, field: str, blank: bool) -> str:
         if not isinstance(value, str):
-            raise self.bad(f"{shown(value)} is not a text", field)
+            raise self.error(f"{shorten(value)} is not a text", field)
         if not (blank or value.strip()):
-            raise self.bad("is empty", field)
+            raise self.error("is empty", field)
         if not value.isascii():
             try:
                 value.encode()
             except UnicodeEncodeError as error:
-                raise self.bad(f"character {error.start + 1} is half of a surrogate pair", field) from error
+                raise self.error(f"character {error.start + 1} is half of a surrogate pair", field) from error
         return value
 
 
-def shown(value: Any) -> str:
+def shorten(value: Any) -> str:
     """A value as an error message quotes it, shortened."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def delimited(
+def delimited_rows(
     path: Path, delimiter: str = "\t", *, columns: int | None = None, quoted: bool = False, blank: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Rows of a delimited file with the line that each begins on.
@@ -252,7 +252,7 @@ def headed_rows(
     path: Path, needed: Sequence[str], delimiter: str = ",", *, quoted: bool = True, header: Sequence[str] | None = None
 ) -> Iterator[Row]:
     """Rows of a delimited file by column name; the first row names the columns unless ``header`` does."""
-    rows = delimited(path, delimiter, quoted=quoted)
+    rows = delimited_rows(path, delimiter, quoted=quoted)
     names = list(header) if header is not None else next(rows, (1, []))[1]
     absent = [name for name in needed if name not in names]
     if absent:

@@ -14,10 +14,10 @@ from pkgutil import iter_modules
 from typing import Any
 
 from evidence_assets.benchmarks import official, user_benchmark
-from evidence_assets.benchmarks.checks import Located, some, unique_pairs, unique_questions
-from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, dataset, datasets
+from evidence_assets.benchmarks.checks import LocatedQuestion, require_items, unique_pairs, unique_questions
+from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, find_dataset, load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, BenchmarkPart
-from evidence_assets.benchmarks.graphs.rows import names_of
+from evidence_assets.benchmarks.graphs.rows import read_names
 from evidence_assets.benchmarks.official import choices
 from evidence_assets.benchmarks.records import Document, QuestionRecord, Table
 from evidence_assets.lake.errors import BadInput
@@ -26,35 +26,35 @@ from evidence_assets.lake.store import Lake
 _MODULES = [import_module(f"{official.__name__}.{module.name}") for module in iter_modules(official.__path__)]
 
 
-def _stated(kind: str) -> dict[str, Any]:
+def _collect_readers(kind: str) -> dict[str, Any]:
     return {name: read for module in _MODULES for name, read in getattr(module, kind, {}).items()}
 
 
 def _without_tables(read: PairReader) -> Reader:
-    def claims(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+    def claims(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
         return ((row, question) for row, question, _ in read([folder], split))
 
     return claims
 
 
-PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = _stated("PASSAGES")
-TABLES: dict[str, Callable[[Path], Iterator[Table]]] = _stated("TABLES")
-PAIRS: dict[str, PairReader] = _stated("PAIRS")
+PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = _collect_readers("PASSAGES")
+TABLES: dict[str, Callable[[Path], Iterator[Table]]] = _collect_readers("TABLES")
+PAIRS: dict[str, PairReader] = _collect_readers("PAIRS")
 READERS: dict[str, Reader] = {
     **{name: _without_tables(read) for name, read in PAIRS.items()},
-    **_stated("READERS"),
+    **_collect_readers("READERS"),
 }
 
 
 def read_questions(name: str, folder: Path, split: str) -> Iterator[QuestionRecord]:
     """The questions of a split of a dataset, in the order of its files, of which there must be some."""
-    info = dataset(name)
-    read = READERS.get(name) or (choices.read if info.fields else None)
+    info = find_dataset(name)
+    read = READERS.get(name) or (choices.read_choices if info.fields else None)
     if read is None:
         raise BadInput(f"{info.title} holds no questions")
-    files = info.find(folder, split)  # before the first question
+    files = info.find_files(folder, split)  # before the first question
     place = files[0] if len(files) == 1 else folder
-    return unique_questions(some(read(info, folder, split), lambda: info.nothing_in(place, split)))
+    return unique_questions(require_items(read(info, folder, split), lambda: info.no_questions_error(place, split)))
 
 
 def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[QuestionRecord, Table]]:
@@ -65,7 +65,7 @@ def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[Q
 def check_passages(name: str) -> None:
     """Refuse a dataset that brings no passages."""
     if name not in PASSAGES:
-        raise BadInput(f"{dataset(name).title} brings no passages; known: {', '.join(PASSAGES)}")
+        raise BadInput(f"{find_dataset(name).title} brings no passages; known: {', '.join(PASSAGES)}")
 
 
 def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
@@ -74,18 +74,18 @@ def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
     return PASSAGES[name](folder, split)
 
 
-def questions_of(lake: Lake, benchmark: Benchmark) -> Iterator[QuestionRecord]:
+def read_benchmark_questions(lake: Lake, benchmark: Benchmark) -> Iterator[QuestionRecord]:
     """The benchmark's questions under its declared name, at least one; of a user's own file those of all splits."""
     files = [lake.raw_path(name) for name in benchmark.files]
-    questions = _questions(files, benchmark)
+    questions = _read_questions(files, benchmark)
     if isinstance(benchmark, BenchmarkPart):
-        questions = benchmark.subset.chosen(q for q in questions if q.split == benchmark.split)
-    names = names_of(lake.raw_path(benchmark.names)) if benchmark.names else {}
-    renamed = (replace(_with_names(question, names), benchmark=benchmark.name) for question in questions)
-    return some(renamed, lambda: _nothing_in(files[0], benchmark))
+        questions = benchmark.subset.select(q for q in questions if q.split == benchmark.split)
+    names = read_names(lake.raw_path(benchmark.names)) if benchmark.names else {}
+    renamed = (replace(_add_names(question, names), benchmark=benchmark.name) for question in questions)
+    return require_items(renamed, lambda: _no_questions_error(files[0], benchmark))
 
 
-def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[QuestionRecord]:
+def _read_questions(files: list[Path], benchmark: Benchmark) -> Iterator[QuestionRecord]:
     if benchmark.reader == "own":
         return user_benchmark.read_questions(files[0], benchmark.name)
     if benchmark.reader in PAIRS:
@@ -93,7 +93,7 @@ def _questions(files: list[Path], benchmark: Benchmark) -> Iterator[QuestionReco
     return read_questions(benchmark.reader, files[0], benchmark.split)
 
 
-def _with_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionRecord:
+def _add_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionRecord:
     """The question with the names of answers that are ids as other forms of them, and its gold facts in names."""
     if not names:
         return question
@@ -103,32 +103,36 @@ def _with_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionR
     return replace(question, aliases=tuple(aliases), gold_evidence=tuple(facts))
 
 
-def _nothing_in(file: Path, benchmark: Benchmark) -> BadInput:
+def _no_questions_error(file: Path, benchmark: Benchmark) -> BadInput:
     """The error to raise where ``file`` was read and gave no question."""
-    if benchmark.reader in datasets():
-        return datasets()[benchmark.reader].nothing_in(file, benchmark.split)
+    if benchmark.reader in load_datasets():
+        return load_datasets()[benchmark.reader].no_questions_error(file, benchmark.split)
     return BadInput("holds no question", file=file)
 
 
-def tables_of(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
+def read_benchmark_tables(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
     """The benchmark's tables under its declared name, each once; of a part those that its questions are about."""
-    asked = {q.table_id for q in questions_of(lake, benchmark)} if isinstance(benchmark, BenchmarkPart) else None
-    for table in _tables([lake.raw_path(name) for name in benchmark.files], benchmark):
+    asked = (
+        {q.table_id for q in read_benchmark_questions(lake, benchmark)}
+        if isinstance(benchmark, BenchmarkPart)
+        else None
+    )
+    for table in _read_tables([lake.raw_path(name) for name in benchmark.files], benchmark):
         if asked is None or table.table_id in asked:
             yield replace(table, benchmark=benchmark.name)
 
 
-def _tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
+def _read_tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
     if benchmark.reader == "own":
         return user_benchmark.read_tables(files[1], benchmark.name)
     if benchmark.reader in TABLES:
         return TABLES[benchmark.reader](files[0])
     if benchmark.reader in PAIRS:
-        return _each_once(read_pairs(benchmark.reader, files, benchmark.split), files[0], benchmark)
+        return _unique_tables(read_pairs(benchmark.reader, files, benchmark.split), files[0], benchmark)
     raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
 
 
-def _each_once(pairs: Iterator[tuple[QuestionRecord, Table]], file: Path, benchmark: Benchmark) -> Iterator[Table]:
+def _unique_tables(pairs: Iterator[tuple[QuestionRecord, Table]], file: Path, benchmark: Benchmark) -> Iterator[Table]:
     tables: dict[str, Table] = {}
     for question, table in pairs:
         earlier = tables.get(table.table_id)
@@ -139,4 +143,4 @@ def _each_once(pairs: Iterator[tuple[QuestionRecord, Table]], file: Path, benchm
             what = f"question {question.source_id}: table {table.table_id!r}"
             raise BadInput(f"{what} differs from an earlier table of the same name", file=file)
     if not tables:
-        raise _nothing_in(file, benchmark)
+        raise _no_questions_error(file, benchmark)

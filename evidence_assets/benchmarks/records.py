@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from evidence_assets.graphs.base_rows import node_id
+from evidence_assets.graphs.base_rows import prefixed_node_id
 from evidence_assets.lake.ids import content_id, shard_of
 from evidence_assets.text.negation import asks_for_exception
 
 Task = Literal["mcqa", "verification", "table_qa", "kgqa", "skb_search"]
 TASKS: tuple[Task, ...] = ("mcqa", "verification", "table_qa", "kgqa", "skb_search")
-_AS_READ = ("question_id", "benchmark", "source_id", "split", "task", "text", "table_id")
+_COPIED_FIELDS = ("question_id", "benchmark", "source_id", "split", "task", "text", "table_id")
 CLAIM_LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 
 
@@ -104,20 +104,20 @@ def question_rows(
     """
     return [
         {
-            **{name: getattr(q, name) for name in _AS_READ},
+            **{name: getattr(q, name) for name in _COPIED_FIELDS},
             "options": list(q.options),
-            "gold": [node_id(graph, g) for g in q.gold] if q.task == "skb_search" and graph else list(q.gold),
+            "gold": [prefixed_node_id(graph, g) for g in q.gold] if q.task == "skb_search" and graph else list(q.gold),
             "gold_aliases": [list(aliases) for aliases in q.aliases],
             "gold_evidence": [asdict(g) for g in q.gold_evidence],
             "topic_entities": list(q.topic_entities),
-            "negated": _negated(q),
+            "negated": _is_negated(q),
         }
         for q in questions
         if q.split == split and shard_of(q.question_id, shards) == shard
     ]
 
 
-def _negated(question: QuestionRecord) -> bool:
+def _is_negated(question: QuestionRecord) -> bool:
     """What the benchmark says; where it says nothing, what the words of a question with options say."""
     if question.negated is not None:
         return question.negated
@@ -140,7 +140,7 @@ def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:
     ]
 
 
-def table_of(row: dict[str, Any]) -> Table:
+def table_from_row(row: dict[str, Any]) -> Table:
     rows: list[list[str]] = [[] for _ in range(row["n_rows"])]
     for cell in row["cells"]:
         rows[cell["row"]].append(cell["text"])

@@ -42,11 +42,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import Located, SeenIds, some, unique_questions
-from evidence_assets.benchmarks.checks import question as checked_question
-from evidence_assets.benchmarks.json_streams import jsonl
-from evidence_assets.benchmarks.line_streams import Row, delimited, open_bytes
-from evidence_assets.benchmarks.official.tables import cell_row, cell_rows
+from evidence_assets.benchmarks.checks import LocatedQuestion, UniqueIds, require_items, unique_questions
+from evidence_assets.benchmarks.checks import build_question as checked_question
+from evidence_assets.benchmarks.json_streams import jsonl_rows
+from evidence_assets.benchmarks.line_streams import Row, delimited_rows, open_bytes
+from evidence_assets.benchmarks.official.tables import read_cell_row, read_cell_rows
 from evidence_assets.benchmarks.records import CLAIM_LABELS, GoldEvidence, QuestionRecord, Table, option_labels
 from evidence_assets.lake.errors import BadInput
 
@@ -60,22 +60,24 @@ TABLE_FIELDS = ("table_id", "caption", "header", "rows")
 
 def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
     """The questions of ``file`` in its order, under the name ``benchmark``."""
-    return some(unique_questions(_questions(file, benchmark)), lambda: BadInput("holds no question", file=file))
+    return require_items(
+        unique_questions(_read_questions(file, benchmark)), lambda: BadInput("holds no question", file=file)
+    )
 
 
-def _questions(file: Path, benchmark: str) -> Iterator[Located]:
-    for row in jsonl(file):
-        row.only(QUESTION_FIELDS.split())
+def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
+    for row in jsonl_rows(file):
+        row.check_field_names(QUESTION_FIELDS.split())
         if "source_id" in row.values and "question_id" in row.values:
-            raise row.bad("give either source_id or question_id", "question_id")
-        options = _texts(row, "options")
+            raise row.error("give either source_id or question_id", "question_id")
+        options = _optional_texts(row, "options")
         task = row.text("task") if "task" in row.values or not options else "mcqa"
         negated = row.values.get("negated")
         if not isinstance(negated, bool | None):
-            raise row.bad(f"{negated!r} is neither true nor false", "negated")
+            raise row.error(f"{negated!r} is neither true nor false", "negated")
         if task == "verification" and not options:
             options = CLAIM_LABELS
-        gold = _gold(row, "gold", task, options) + _gold(row, "gold_also", task, options)
+        gold = _read_gold(row, "gold", task, options) + _read_gold(row, "gold_also", task, options)
         yield checked_question(
             row,
             benchmark=benchmark,
@@ -86,57 +88,57 @@ def _questions(file: Path, benchmark: str) -> Iterator[Located]:
             options=options,
             gold=gold,
             table_id=row.text_or_none("table_id"),
-            topic_entities=_texts(row, "topic_entities"),
-            gold_evidence=_evidence(row),
+            topic_entities=_optional_texts(row, "topic_entities"),
+            gold_evidence=_read_evidence(row),
             negated=negated,
-            aliases=_aliases(row, gold),
+            aliases=_read_aliases(row, gold),
         )
 
 
-def _texts(row: Row, field: str) -> tuple[str, ...]:
+def _optional_texts(row: Row, field: str) -> tuple[str, ...]:
     return row.texts(field) if row.values.get(field) is not None else ()
 
 
-def _gold(row: Row, field: str, task: str, options: tuple[str, ...]) -> tuple[str, ...]:
+def _read_gold(row: Row, field: str, task: str, options: tuple[str, ...]) -> tuple[str, ...]:
     value = row.values.get(field)
     values = value if isinstance(value, list) else [value] if value is not None else []
     if options:
-        return tuple(_label(row, item, field, task, options) for item in values)
+        return tuple(_find_label(row, item, field, task, options) for item in values)
     for item in values:
         if isinstance(item, bool) or not isinstance(item, str | int) or not str(item).strip():
-            raise row.bad(f"{item!r} is not an answer: expected a text or a node id", field)
+            raise row.error(f"{item!r} is not an answer: expected a text or a node id", field)
     return tuple(str(item) for item in values)
 
 
-def _label(row: Row, value: Any, field: str, task: str, options: tuple[str, ...]) -> str:
+def _find_label(row: Row, value: Any, field: str, task: str, options: tuple[str, ...]) -> str:
     """The label that ``value`` means: an option's number from 0, its letter or its text."""
     labels = option_labels(task, options)
     if isinstance(value, int) and not isinstance(value, bool):
         if 0 <= value < len(options):
             return labels[value]
-        raise row.bad(f"{value} is no option: they are numbered from 0 to {len(options) - 1}", field)
+        raise row.error(f"{value} is no option: they are numbered from 0 to {len(options) - 1}", field)
     meant = {label for label, option in zip(labels, options, strict=True) if value in (label, option)}
     if len(meant) == 1:
         return meant.pop()
     if meant:
-        raise row.bad(f"{value!r} may mean options {' and '.join(sorted(meant))}; give the number from 0", field)
-    raise row.bad(f"{value!r} is neither a label ({', '.join(labels)}) nor the text of an option", field)
+        raise row.error(f"{value!r} may mean options {' and '.join(sorted(meant))}; give the number from 0", field)
+    raise row.error(f"{value!r} is neither a label ({', '.join(labels)}) nor the text of an option", field)
 
 
-def _evidence(row: Row) -> tuple[GoldEvidence, ...]:
+def _read_evidence(row: Row) -> tuple[GoldEvidence, ...]:
     evidence = []
     for item in row.rows("gold_evidence") if row.values.get("gold_evidence") is not None else ():
-        item.only(("kind", "source", "locator", "text", "fact"))
+        item.check_field_names(("kind", "source", "locator", "text", "fact"))
         kind = item.text("kind")
         if kind not in EVIDENCE_KINDS:
-            raise item.bad(f"{kind!r} is not one of {', '.join(EVIDENCE_KINDS)}", "kind")
+            raise item.error(f"{kind!r} is not one of {', '.join(EVIDENCE_KINDS)}", "kind")
         fact = item.values.get("fact")
         group = "" if fact is None else json.dumps(fact, ensure_ascii=False)
-        evidence.append(GoldEvidence(kind, item.text("source"), _locator(item), item.text("text"), group))
+        evidence.append(GoldEvidence(kind, item.text("source"), _read_locator(item), item.text("text"), group))
     return tuple(evidence)
 
 
-def _locator(row: Row) -> str:
+def _read_locator(row: Row) -> str:
     value = row.values.get("locator")
     if isinstance(value, list):
         return json.dumps(value, ensure_ascii=False)
@@ -146,19 +148,19 @@ def _locator(row: Row) -> str:
     owner, first, second = (
         ("doc_id", "char_start", "char_end") if "char_start" in value else ("table_id", "row", "column")
     )
-    place.only((owner, first, second))
+    place.check_field_names((owner, first, second))
     if place.text(owner) != row.text("source"):
-        raise place.bad(f"{value[owner]!r} is not the source, {row.text('source')!r}", owner)
+        raise place.error(f"{value[owner]!r} is not the source, {row.text('source')!r}", owner)
     numbers = (place.number(first), place.number(second))
     return "{}:{}".format(*numbers) if first == "char_start" else f"r{numbers[0] + 1}c{numbers[1]}"
 
 
-def _aliases(row: Row, gold: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+def _read_aliases(row: Row, gold: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     if row.values.get("gold_aliases"):
         forms = row.row("gold_aliases")
         for answer in forms.values:
             if answer not in gold:
-                raise row.bad(f"{answer!r} is not one of the gold answers", "gold_aliases")
+                raise row.error(f"{answer!r} is not one of the gold answers", "gold_aliases")
         return tuple(forms.texts(answer) if answer in forms.values else () for answer in gold)
     if row.values.get("aliases") is None:
         return ()
@@ -169,13 +171,17 @@ def _aliases(row: Row, gold: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
     """The tables of ``file`` in its order, as they stand there: rows may be ragged, the header may be empty."""
-    seen = SeenIds("table_id")
-    for row in jsonl(file):
-        row.only(TABLE_FIELDS)
+    seen = UniqueIds("table_id")
+    for row in jsonl_rows(file):
+        row.check_field_names(TABLE_FIELDS)
         table_id = row.label("table_id")
         seen.add(table_id, row)
         yield Table(
-            benchmark, table_id, row.text_or_none("caption") or "", cell_row(row, "header"), cell_rows(row, "rows")
+            benchmark,
+            table_id,
+            row.text_or_none("caption") or "",
+            read_cell_row(row, "header"),
+            read_cell_rows(row, "rows"),
         )
 
 
@@ -188,11 +194,11 @@ def read_table_file(path: Path, benchmark: str = "own") -> Table:
             raise BadInput(f"cannot be read as Parquet ({error})", file=path) from error
         columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in data.columns]
         return Table(benchmark, path.name, "", tuple(data.column_names), tuple(zip(*columns, strict=True)))
-    rows = [tuple(fields) for _, fields in delimited(path, _delimiter(path), quoted=True)]
+    rows = [tuple(fields) for _, fields in delimited_rows(path, _detect_delimiter(path), quoted=True)]
     return Table(benchmark, path.name, "", rows[0] if rows else (), tuple(rows[1:]))
 
 
-def _delimiter(path: Path) -> str:
+def _detect_delimiter(path: Path) -> str:
     if path.suffix.lower() == ".tsv":
         return "\t"
     with open_bytes(path) as stream:

@@ -12,10 +12,15 @@ from typing import Any
 
 from evidence_assets.benchmarks import user_benchmark
 from evidence_assets.benchmarks.corpora import corpus_files, read_documents
-from evidence_assets.benchmarks.declarations import DECLARED, declarations, declare, instances
-from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Family, benchmarks, declared
-from evidence_assets.benchmarks.graphs.formats import tab_separated
-from evidence_assets.benchmarks.json_streams import jsonl
+from evidence_assets.benchmarks.declarations import (
+    DECLARATIONS_FOLDER,
+    declarations,
+    declarations_of,
+    write_declarations,
+)
+from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Family, all_benchmarks, benchmarks
+from evidence_assets.benchmarks.graphs.formats import read_tab_separated
+from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.knowledge_bases import knowledge_bases, read_knowledge_base
 from evidence_assets.benchmarks.records import QuestionRecord, Table
 from evidence_assets.cli.add_corpus import check_name, file_hashes
@@ -98,7 +103,9 @@ def plan_benchmark(
     """
     check_name(name, "benchmark")
     kinds = ("Corpus", "Graph", "KnowledgeBase")
-    if name in {str(c.attributes.get("name")) for kind in kinds for c in instances(kind)} | set(declared(folder)):
+    if name in {str(c.attributes.get("name")) for kind in kinds for c in declarations_of(kind)} | set(
+        all_benchmarks(folder)
+    ):
         raise BadInput(
             f"there is a benchmark, corpus or graph {name!r} already: choose another name, or delete its YAML first"
         )
@@ -130,7 +137,7 @@ def plan_benchmark(
 def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
     """Every question with its line; all of one task family."""
     numbered_questions = list(
-        zip((row.line or 0 for row in jsonl(file)), user_benchmark.read_questions(file, name), strict=True)
+        zip((row.line or 0 for row in jsonl_rows(file)), user_benchmark.read_questions(file, name), strict=True)
     )
     first = numbered_questions[0][1].task
     for line, question in numbered_questions:
@@ -157,7 +164,7 @@ def _split(numbered_questions: list[tuple[int, QuestionRecord]], file: Path, spl
 
 def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:
     plan.corpus = corpus
-    if corpus not in {str(c.attributes.get("name")) for c in instances("Corpus")}:
+    if corpus not in {str(c.attributes.get("name")) for c in declarations_of("Corpus")}:
         folder = Path(corpus)
         reject_outside_links(folder)
         plan.corpus, plan.counts["documents"] = plan.name, sum(1 for _ in read_documents(folder))
@@ -182,7 +189,7 @@ def _add_base(
 
 
 def _add_triples(plan: BenchmarkPlan, file: Path) -> None:
-    plan.counts["triples"], plan.graph = sum(1 for _ in tab_separated(file)), "triples"
+    plan.counts["triples"], plan.graph = sum(1 for _ in read_tab_separated(file)), "triples"
     if not plan.counts["triples"]:
         raise BadInput("holds no triple", file=file)
     plan.copy("graph.tsv", file)
@@ -224,7 +231,10 @@ def write_benchmark(
 
     The YAML comes last and in one piece: a process killed before leaves files that a second try reuses.
     """
-    raw, declaration = lake.raw_path(plan.folder), (folder or lake.folder(f"{DECLARED}/benchmarks")) / plan.name
+    raw, declaration = (
+        lake.raw_path(plan.folder),
+        (folder or lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks")) / plan.name,
+    )
     if declaration.exists():
         raise BadInput("is there already: choose another name, or delete it first", file=declaration)
     new = [declaration] if file_hashes(raw) else [declaration, raw]
@@ -237,7 +247,7 @@ def write_benchmark(
                 (temporary / name).write_text(text, encoding="utf-8")
             if file_hashes(raw) not in ({}, file_hashes(temporary)):
                 raise BadInput("is there already and holds other files: move it away, or choose another name", file=raw)
-        declare(declaration, *plan.components())
+        write_declarations(declaration, *plan.components())
         clear_declaration_caches()
         check()
     except BaseException:

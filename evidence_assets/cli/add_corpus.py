@@ -7,8 +7,13 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence_assets.benchmarks.corpora import corpus_files, portions
-from evidence_assets.benchmarks.declarations import DECLARED, DEFS, declare, instances
+from evidence_assets.benchmarks.corpora import corpus_files, group_files
+from evidence_assets.benchmarks.declarations import (
+    DECLARATIONS_FOLDER,
+    PACKAGE_DEFS,
+    declarations_of,
+    write_declarations,
+)
 from evidence_assets.experiment.corpus_building import TokenStorage, choose_token_storage, cut_into_chunks, open_parts
 from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import replacing_folder
@@ -44,10 +49,10 @@ def add_corpus(lake: Lake, name: str, folder: Path, inform: LogFunction = discar
     there is none, or the name belongs to a corpus of other files.
     """
     _check(name, folder)
-    below, own = f"corpora/{name}", lake.root / DECLARED
+    below, own = f"corpora/{name}", lake.root / DECLARATIONS_FOLDER
     raw, declaration = lake.raw_path(below), own / "corpus" / name
     kept: TokenStorage = "stored"
-    for other in [*instances("Corpus", DEFS), *instances("Corpus", own)]:
+    for other in [*declarations_of("Corpus", PACKAGE_DEFS), *declarations_of("Corpus", own)]:
         if other.attributes.get("name") == name:
             if other.attributes.get("folder") != below:
                 raise BadInput(
@@ -58,7 +63,7 @@ def add_corpus(lake: Lake, name: str, folder: Path, inform: LogFunction = discar
     changed = {below_folder: file_id(path) for below_folder, path in files.items()} != file_hashes(raw)
     parts = open_parts(lake, name)
     if changed or not parts.documents:
-        parts, _ = cut_into_chunks(lake, name, portions(folder), inform)
+        parts, _ = cut_into_chunks(lake, name, group_files(folder), inform)
     if changed:
         with replacing_folder(raw) as temporary:
             for below_folder, source in files.items():
@@ -67,7 +72,7 @@ def add_corpus(lake: Lake, name: str, folder: Path, inform: LogFunction = discar
     if not declaration.exists():
         kept = choose_token_storage(parts)
         attributes = {"name": name, "folder": below, **({} if kept == "stored" else {"tokens": kept})}
-        declare(declaration, ("corpus.Corpus", attributes))
+        write_declarations(declaration, ("corpus.Corpus", attributes))
     return AddedCorpus(raw, parts.documents, changed, kept)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table as Cells
 from evidence_assets.benchmarks.user_benchmark import read_table_file
@@ -121,7 +121,7 @@ def build_corpus(lake: Lake, name: str, added: AddedCorpus) -> None:
     if not added.changed and name in list_corpora(lake):
         return
     started = time.monotonic()
-    made = build_corpus(lake, name, portions(added.raw), progress_printer(name), added.tokens)
+    made = build_corpus(lake, name, group_files(added.raw), progress_printer(name), added.tokens)
     err.print(
         f"{name}: {added.documents:,} documents, {made['chunks']:,} chunks, {made['reused']:,} of them as before, "
         f"{time.monotonic() - started:.1f} s",

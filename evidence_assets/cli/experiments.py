@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared_benchmarks import declared
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.cli.console import (
     JsonOption,
     LakeOption,
@@ -110,7 +110,7 @@ def plan(
     if print_if_json(as_json, [asdict(row) for row in rows]):
         return
     show_plan(rows, preset)
-    corpora = {declared()[row.benchmark].corpus for row in rows if row.benchmark in declared()}
+    corpora = {all_benchmarks()[row.benchmark].corpus for row in rows if row.benchmark in all_benchmarks()}
     for name in sorted(corpora - {""}):
         out.print(describe_corpus(name, place))
 

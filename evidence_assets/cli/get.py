@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from evidence_assets.benchmarks import downloads
-from evidence_assets.benchmarks.declared_benchmarks import declared
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.cli.console import out, print_table, report_errors
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
@@ -32,7 +32,7 @@ def get(
     with report_errors():
         from evidence_assets.assets.resources import LakeResource
 
-        known = downloads.homes()
+        known = downloads.download_sources()
         if not name:
             raw = fetch_folder(find_lake() / "raw")
             rows = []
@@ -43,13 +43,13 @@ def get(
             return
         whole = name.partition(".")[0]
         if whole not in known:
-            said = data_sources(declared()[whole])[whole] if whole in declared() else ""
+            said = data_sources(all_benchmarks()[whole])[whole] if whole in all_benchmarks() else ""
             near = closest_name(whole, known)
             raise BadInput(
                 f"no home of {whole} is known that it could be fetched from"
                 + (f"; put the files there yourself: {said}" if said else f"; did you mean {near!r}?")
             )
-        fetched = downloads.get(
+        fetched = downloads.download_files(
             whole, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)
         )
     out.print(f"{whole}: {fetched} fetched, all {len(known[whole].files)} as they should be")

@@ -204,4 +204,4 @@ def is_relevant(key: dg.AssetKey, partition: str | None) -> bool:
 
 def _source_keys(benchmark: Benchmark) -> set[str]:
     graphs = {benchmark.graph, benchmark.background_graph, benchmark.taxonomy} - {""}
-    return {benchmark.raw, f"corpus/{benchmark.corpus}", *(f"knowledge/{name}" for name in graphs)}
+    return {benchmark.raw_asset, f"corpus/{benchmark.corpus}", *(f"knowledge/{name}" for name in graphs)}

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.corpora import Portion
-from evidence_assets.benchmarks.corpus_parts import Parts
+from evidence_assets.benchmarks.chunk_store import ChunkStore
+from evidence_assets.benchmarks.corpora import FileGroup
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.experiment.evidence.sources import record_encoder
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, discard_message, report_progress
-from evidence_assets.graphs.graph_store import encoded
+from evidence_assets.graphs.graph_store import encode_texts
 from evidence_assets.lake.array_files import release_memory
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.lineage import DERIVED, GENERATED
@@ -40,20 +40,20 @@ BYTES_PER_TOKEN_ROW = 21
 """Bytes of a token's row besides its vector, as measured."""
 
 
-def open_parts(lake: Lake, name: str) -> Parts:
+def open_parts(lake: Lake, name: str) -> ChunkStore:
     """The chunks of a corpus by portion."""
-    return Parts(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
+    return ChunkStore(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
 
 
 def cut_into_chunks(
-    lake: Lake, name: str, portions: Sequence[Portion], inform: LogFunction = discard_message
-) -> tuple[Parts, int]:
+    lake: Lake, name: str, portions: Sequence[FileGroup], inform: LogFunction = discard_message
+) -> tuple[ChunkStore, int]:
     """The chunks of all shards by portion, and how many portions were cut anew because they changed."""
     profile = profiles.load()
     model = get_encoder(profile.encoder)
     parts = open_parts(lake, name)
     with lake.lock(f"corpus/{name}/parts"):
-        count = parts.bring_up_to_date(
+        count = parts.update(
             portions,
             model,
             model_key(model),
@@ -64,16 +64,16 @@ def cut_into_chunks(
     return parts, count
 
 
-def choose_token_storage(parts: Parts) -> TokenStorage:
+def choose_token_storage(parts: ChunkStore) -> TokenStorage:
     """Whether the token vectors of all chunks are kept, as of a small corpus, or made on demand."""
     dimensions = get_encoder(profiles.load().token_encoder).dimensions
     return "stored" if parts.tokens * (2 * dimensions + BYTES_PER_TOKEN_ROW) <= MAX_STORED_BYTES else "on_demand"
 
 
-def build_chunks(step: StageContext, name: str, portions: Sequence[Portion]) -> StageOutput:
+def build_chunks(step: StageContext, name: str, portions: Sequence[FileGroup]) -> StageOutput:
     """The chunks of the step's shard; the first shard that is made cuts what has changed, for all of them."""
     parts, count = cut_into_chunks(step.lake, name, portions, step.inform)
-    table = parts.shard(step.shard)
+    table = parts.read_shard(step.shard)
     documents = len(table.column("doc_id").unique())
     tokens = pc.sum(table.column("n_tokens")).as_py() or 0
     return StageOutput(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
@@ -114,7 +114,7 @@ def _vectors(settings: ModelSettings, in_pieces: bool, texts: Sequence[str]) -> 
     """Vectors of texts by the encoder of these settings, in whatever process."""
     # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
     inner = get_encoder(settings).inner
-    return encoded(inner, texts) if in_pieces else inner.encode_sentences(texts)
+    return encode_texts(inner, texts) if in_pieces else inner.encode_sentences(texts)
 
 
 def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.Table:
@@ -194,7 +194,7 @@ def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
 
 
 def build_corpus(
-    lake: Lake, name: str, portions: Sequence[Portion], inform: LogFunction, tokens: TokenStorage = "stored"
+    lake: Lake, name: str, portions: Sequence[FileGroup], inform: LogFunction, tokens: TokenStorage = "stored"
 ) -> dict[str, Any]:
     """All of a corpus, in order; returns how many chunks there are and how many were taken over unchanged."""
     base, reused, count = f"corpus/{name}", 0, 0

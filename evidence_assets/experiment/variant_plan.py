@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from evidence_assets.benchmarks.declared_benchmarks import of_family
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks_of_family
 from evidence_assets.experiment.evidence.sources import source_inputs
 from evidence_assets.experiment.scores import graph_stages
 from evidence_assets.experiment.solvers import find_pool, prompts_version, reasoning_version
@@ -96,10 +96,14 @@ class Plan:
             case "scored_from":
                 return [read for table in self.scored_tables for read in self.inputs_of(table, partitions)]
             case "chunks":
-                corpora = sorted({b.corpus for b in of_family("retrieval") if b.corpus})
+                corpora = sorted({b.corpus for b in benchmarks_of_family("retrieval") if b.corpus})
                 return [StageInput(f"corpus/{corpus}/chunks", "every") for corpus in corpora]
             case "names":
-                graphs = {b.graph for b in of_family("search") if b.graph} if variant.family == "search" else set()
+                graphs = (
+                    {b.graph for b in benchmarks_of_family("search") if b.graph}
+                    if variant.family == "search"
+                    else set()
+                )
                 return [StageInput(f"knowledge/{graph}/nodes") for graph in sorted(graphs)]
         return [StageInput(self.key(name), partitions)]
 

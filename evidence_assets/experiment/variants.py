@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, of_family
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, benchmarks_of_family
 from evidence_assets.experiment.scores.published_figures import PublishedName, PublishedTiming
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
@@ -204,7 +204,7 @@ class Variant(BaseModel):
     @property
     def is_loaded(self) -> bool:
         """Whether it is chosen and has something to answer: benchmarks of its family, where it answers questions."""
-        return self.is_enabled and (self.family not in FAMILIES or bool(of_family(self.family)))
+        return self.is_enabled and (self.family not in FAMILIES or bool(benchmarks_of_family(self.family)))
 
 
 def _read_variants(system: str, file: Path) -> Iterator[Variant]:

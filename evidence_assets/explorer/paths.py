@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.reasoning.paths import parse_path_locator
 
 
@@ -47,7 +47,7 @@ def read_walks(connection: duckdb.DuckDBPyConnection, locators: Sequence[str]) -
         """,
         {"ids": wanted},
     ).fetchall()
-    words = load().template
+    words = load_vocabulary().template
     known = {row[0]: row for row in rows}
     return {
         locator: [

@@ -21,11 +21,11 @@ from evidence_assets.lake.errors import StaleInput
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
-Score = Callable[[IntArray], FloatArray]
+NodeScore = Callable[[IntArray], FloatArray]
 
 FORMAT = 3
 """Changes with the files."""
-NONE_DROPPED = np.empty((0, 2), dtype=np.int64)
+NO_DROPPED_NODES = np.empty((0, 2), dtype=np.int64)
 OVER_BUDGET = -1
 """Stands in the first column of `Subgraph.dropped` where the cap on all nodes, and not a hub, left a node out."""
 
@@ -49,12 +49,12 @@ class Subgraph:
     tails: IntArray
     dropped: IntArray
 
-    def within(self, hops: int) -> Subgraph:
+    def limit_hops(self, hops: int) -> Subgraph:
         """The nodes at most so many steps away, without what caps left out."""
         near: BoolArray = self.hop <= hops
         kept, place = near[self.heads] & near[self.tails], np.cumsum(near) - 1
         heads, tails = place[self.heads[kept]], place[self.tails[kept]]
-        return Subgraph(self.nodes[near], self.hop[near], self.edges[kept], heads, tails, NONE_DROPPED)
+        return Subgraph(self.nodes[near], self.hop[near], self.edges[kept], heads, tails, NO_DROPPED_NODES)
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class GraphArrays:
         owners, neighbours = np.column_stack([heads, tails])[seen], np.column_stack([tails, heads])[seen]
         slots: IntArray = np.flatnonzero(seen).astype(index)
         del seen
-        order = counted_order(neighbours, n_nodes)
-        order = order[counted_order(owners[order], n_nodes)]
+        order = counting_argsort(neighbours, n_nodes)
+        order = order[counting_argsort(owners[order], n_nodes)]
         slots, neighbours = slots[order], neighbours[order]
         offsets = np.zeros(n_nodes + 1, dtype=np.int64)
         np.cumsum(np.bincount(owners, minlength=n_nodes), out=offsets[1:])
@@ -131,7 +131,7 @@ class GraphArrays:
 
     def slots_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """All slots of the given nodes: the position in `nodes` that owns each slot, and the slot numbers."""
-        return np.repeat(np.arange(len(nodes)), self.degree(nodes)), places_of(self.offsets, nodes)
+        return np.repeat(np.arange(len(nodes)), self.degree(nodes)), row_positions(self.offsets, nodes)
 
     def edges_between(self, a: int, b: int) -> list[tuple[int, bool]]:
         """Every edge between two nodes as (edge id, runs from a to b), ascending by id."""
@@ -149,7 +149,7 @@ class GraphArrays:
         seeds: Sequence[int] | IntArray,
         hops: int,
         cap: int | None = None,
-        score: Score | None = None,
+        score: NodeScore | None = None,
         max_nodes: int | None = None,
     ) -> Subgraph:
         """All nodes within `hops` steps of the seeds, with the edges among them.
@@ -182,26 +182,28 @@ class GraphArrays:
         hop_of = np.repeat(np.arange(len(levels)), [len(level) for level in levels])
         order = np.argsort(nodes, kind="stable")
         nodes = nodes[order]
-        return self.subgraph(nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NONE_DROPPED, *dropped]))
+        return self.subgraph(
+            nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NO_DROPPED_NODES, *dropped])
+        )
 
-    def _worth(self, nodes: IntArray, score: Score | None) -> FloatArray | IntArray:
+    def _worth(self, nodes: IntArray, score: NodeScore | None) -> FloatArray | IntArray:
         """What nodes are ranked by; larger is better."""
         if score is None:
             return -self.degree(nodes)
         return score(nodes)
 
     def _expand(
-        self, frontier: IntArray, seen: BoolArray, cap: int | None, score: Score | None
+        self, frontier: IntArray, seen: BoolArray, cap: int | None, score: NodeScore | None
     ) -> tuple[IntArray, IntArray]:
         """New neighbours of the frontier under the hub cap, and the (hub, node) pairs that the cap cut."""
         owner = np.repeat(np.arange(len(frontier), dtype=np.int32), self.degree(frontier))
-        nodes = self.neighbours[places_of(self.offsets, frontier)].astype(np.int64)
+        nodes = self.neighbours[row_positions(self.offsets, frontier)].astype(np.int64)
         fresh = ~seen[nodes]
         # Slots are sorted by neighbour within their owner, so parallel edges lie side by side.
         fresh[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
         owner, nodes = owner[fresh], nodes[fresh]
         if cap is None:
-            return sorted_unique(nodes), NONE_DROPPED
+            return sorted_unique(nodes), NO_DROPPED_NODES
         counts = np.bincount(owner, minlength=len(frontier))
         crowded = (counts > cap)[owner]
         small, owner, nodes = nodes[~crowded], owner[crowded], nodes[crowded]
@@ -213,23 +215,25 @@ class GraphArrays:
 
     def edges_at(self, nodes: IntArray) -> IntArray:
         """Ids of all edges that touch any of the given nodes, ascending."""
-        edges: IntArray = sorted_unique(self.slot_edges[places_of(self.offsets, nodes)]).astype(np.int64)
+        edges: IntArray = sorted_unique(self.slot_edges[row_positions(self.offsets, nodes)]).astype(np.int64)
         return edges
 
     def edges_among(self, nodes: IntArray) -> IntArray:
         """Ids of all edges that have both ends among the given nodes, ascending."""
         inside = np.zeros(self.n_nodes, dtype=np.bool_)
         inside[nodes] = True
-        places = places_of(self.offsets, nodes)
+        places = row_positions(self.offsets, nodes)
         return sorted_unique(self.slot_edges[places[inside[self.neighbours[places]]]]).astype(np.int64)
 
-    def subgraph(self, nodes: IntArray, hop: IntArray, edges: IntArray, dropped: IntArray = NONE_DROPPED) -> Subgraph:
+    def subgraph(
+        self, nodes: IntArray, hop: IntArray, edges: IntArray, dropped: IntArray = NO_DROPPED_NODES
+    ) -> Subgraph:
         """The part of these nodes, which ascend, with their distances and the edges among them."""
         heads, tails = (np.searchsorted(nodes, ends[edges]) for ends in (self.heads, self.tails))
         return Subgraph(nodes, hop, edges, heads, tails, dropped)
 
 
-def counted_order(values: IntArray, below: int) -> IntArray:
+def counting_argsort(values: IntArray, below: int) -> IntArray:
     """Where the values stand in ascending order, equal ones as they came: counted and not compared."""
     places = np.arange(len(values), dtype=values.dtype)
     counted = csr_array((np.ones(len(values), np.bool_), (values, places)), shape=(below, len(values)))
@@ -237,7 +241,7 @@ def counted_order(values: IntArray, below: int) -> IntArray:
     return order
 
 
-def places_of(offsets: IntArray, nodes: IntArray) -> IntArray:
+def row_positions(offsets: IntArray, nodes: IntArray) -> IntArray:
     """Where the rows of the given nodes stand in compressed rows, one after another."""
     starts = offsets[nodes]
     counts = offsets[nodes + 1] - starts

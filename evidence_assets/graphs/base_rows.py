@@ -18,7 +18,7 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.sentences import sentence_spans
 
 
-def node_id(base: str, source_id: str) -> str:
+def prefixed_node_id(base: str, source_id: str) -> str:
     """The lake's id of a node that its base calls ``source_id``."""
     return f"{base}:{source_id}"
 
@@ -35,7 +35,7 @@ NODE_SCHEMA = pl.Schema(
 
 
 @dataclass(frozen=True)
-class BaseFiles:
+class KnowledgeBaseTables:
     """What the files of a base state, under its own ids.
 
     ``nodes`` has the columns of `NODE_SCHEMA`, ``edges`` head_id, relation and tail_id, each edge once.
@@ -47,14 +47,14 @@ class BaseFiles:
 
 def node_rows(nodes: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
     """Rows of ``kg_nodes`` of the nodes that the file ``source`` of a base states."""
-    named = pl.concat_str(pl.lit(node_id(name, "")), "node_id").alias("node_id")
+    named = pl.concat_str(pl.lit(prefixed_node_id(name, "")), "node_id").alias("node_id")
     return nodes.with_columns(named, pl.lit(source).alias("source")).select(TABLES["kg_nodes"].names)
 
 
 def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") -> pa.Table:
     """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, as dictionary codes."""
-    prefix = node_id(name, "")
-    columns = {c: _named(edges[c], "" if c == "relation" else prefix) for c in ENDS}
+    prefix = prefixed_node_id(name, "")
+    columns = {c: _encode_with_prefix(edges[c], "" if c == "relation" else prefix) for c in ENDS}
     columns["edge_id"] = content_ids(EDGE, *columns.values())
     for column, text in (("triple_ids", ""), ("sources", source), ("licences", licence)):
         same = pa.array([[text] if text else []], pa.list_(pa.string()))
@@ -62,13 +62,13 @@ def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") ->
     return pa.table(columns)
 
 
-def _named(values: pl.Series, prefix: str) -> pa.DictionaryArray:
+def _encode_with_prefix(values: pl.Series, prefix: str) -> pa.DictionaryArray:
     """Texts as codes with a dictionary, of which each has the prefix."""
     array = dictionary_encode(values)
     return pa.DictionaryArray.from_arrays(array.indices, pc.binary_join_element_wise(prefix, array.dictionary, ""))
 
 
-def definitions_of(nodes: pl.DataFrame) -> dict[str, str]:
+def extract_definitions(nodes: pl.DataFrame) -> dict[str, str]:
     """What each name and alias means: the first sentence of its node's document; a name of several nodes has none."""
     found: dict[str, set[str]] = {}
     for name, aliases, document in nodes.select("name", "aliases", "document").iter_rows():

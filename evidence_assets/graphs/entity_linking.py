@@ -24,11 +24,11 @@ from evidence_assets.text.words import is_filler, name_key, variant_keys, word_k
 
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
-LEAST_LIKENESS = 0.85
+MIN_SIMILARITY = 0.85
 """Least similarity of the fuzzy rule."""
-LEAST_COSINE = 0.75
+MIN_COSINE = 0.75
 """Least cosine of the embedding rule."""
-KEYED_AT_ONCE = 1 << 16
+NAMES_PER_BATCH = 1 << 16
 """Names whose keys are Python strings at a time."""
 
 
@@ -43,7 +43,7 @@ class Link:
     names: tuple[str, ...]
 
     @property
-    def found(self) -> bool:
+    def is_linked(self) -> bool:
         return bool(self.nodes)
 
 
@@ -94,8 +94,8 @@ class EntityLinker:
         owners = np.arange(len(surfaces)) if nodes is None else np.asarray(nodes, dtype=np.int64)
         self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String).rechunk(), owners
         keys, hashes = [pl.Series([], dtype=pl.String)], [np.zeros(0, np.uint64)]
-        for start in range(0, len(self._surfaces), KEYED_AT_ONCE):
-            some = [name_key(name) for name in self._surfaces[start : start + KEYED_AT_ONCE]]
+        for start in range(0, len(self._surfaces), NAMES_PER_BATCH):
+            some = [name_key(name) for name in self._surfaces[start : start + NAMES_PER_BATCH]]
             keys.append(pl.Series(some))
             hashes.append(hash_terms(some))
         written, hashed = pl.concat(keys), np.concatenate(hashes)
@@ -121,9 +121,9 @@ class EntityLinker:
         """
         found = {concept: self._by_name(concept) for concept in dict.fromkeys(concepts)}
         if near is not None:
-            open_concepts = [c for c, link in found.items() if not link.found and c.strip()]
+            open_concepts = [c for c, link in found.items() if not link.is_linked and c.strip()]
             for concept, (score, rows) in zip(open_concepts, near.nearest(open_concepts), strict=True):
-                if len(rows) and score >= LEAST_COSINE:
+                if len(rows) and score >= MIN_COSINE:
                     found[concept] = self._link(concept, "embedding", score, rows)
         return [found[concept] for concept in concepts]
 
@@ -151,7 +151,7 @@ class EntityLinker:
 
     def fuzzy(self, concept: str) -> tuple[float, list[int]]:
         """The best similarity at or above the threshold and the numbers of the keys that reach it; else (0, [])."""
-        key, threshold = name_key(concept), LEAST_LIKENESS
+        key, threshold = name_key(concept), MIN_SIMILARITY
         if not key or not len(self.keys):
             return 0.0, []
         # 2·min(n, m) ≥ t·(n + m) bounds the length n of a match.

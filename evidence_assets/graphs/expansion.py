@@ -18,7 +18,7 @@ from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.vectors import unit_rows
 
 
-def _split(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
+def _split_heads(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
     """Unit vectors cut into ``heads`` slices: heads × n × d/heads."""
     unit = unit_rows(np.asarray(vectors, dtype=np.float64))
     if heads < 1 or unit.shape[-1] % heads:
@@ -28,10 +28,12 @@ def _split(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
 
 def attention_weights(queries: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
     """``1/H · Σ_h softmax_j(q_h · k_hj / √d_h)`` on unit vectors: weight of each query on each key; rows sum to 1."""
-    return np.asarray(_by_head(_split(queries, heads), _split(keys, heads)).mean(axis=0), dtype=np.float64)
+    return np.asarray(
+        _attention_by_head(_split_heads(queries, heads), _split_heads(keys, heads)).mean(axis=0), dtype=np.float64
+    )
 
 
-def _by_head(q: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.float64]:
+def _attention_by_head(q: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.float64]:
     logits = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[2])
     weights = np.exp(logits - logits.max(axis=2, keepdims=True, initial=-np.inf))
     return np.asarray(weights / weights.sum(axis=2, keepdims=True), dtype=np.float64)
@@ -39,14 +41,14 @@ def _by_head(q: NDArray[np.float64], k: NDArray[np.float64]) -> NDArray[np.float
 
 def self_attention(vectors: FloatArray, heads: int = 4) -> NDArray[np.float64]:
     """The value matrix: each row becomes the attention-weighted mean of all rows, head by head."""
-    x = _split(vectors, heads)
-    mixed = _by_head(x, x) @ x
+    x = _split_heads(vectors, heads)
+    mixed = _attention_by_head(x, x) @ x
     return np.asarray(mixed.transpose(1, 0, 2).reshape(len(vectors), -1), dtype=np.float64)
 
 
 def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[np.float64]:
     """Mean over heads of the cosine between the slices: attention before the softmax, on a scale from −1 to 1."""
-    q, k = unit_rows(_split(query[None, :], heads)), unit_rows(_split(keys, heads))
+    q, k = unit_rows(_split_heads(query[None, :], heads)), unit_rows(_split_heads(keys, heads))
     return np.asarray((k @ q.transpose(0, 2, 1))[:, :, 0].mean(axis=0), dtype=np.float64)
 
 
@@ -115,14 +117,14 @@ def expand(
     return Neighbourhood(np.fromiter(scores, np.int64, size), np.fromiter(scores.values(), np.float64, size))
 
 
-def union(neighbourhoods: Sequence[Neighbourhood]) -> IntArray:
+def union_nodes(neighbourhoods: Sequence[Neighbourhood]) -> IntArray:
     """All nodes of the neighbourhoods, ascending."""
     if not neighbourhoods:
         return np.zeros(0, dtype=np.int64)
     return sorted_unique(np.concatenate([n.nodes for n in neighbourhoods]))
 
 
-def attend(
+def node_attention(
     question: FloatArray,
     nodes: IntArray,
     node_vectors: FloatArray,
@@ -154,7 +156,9 @@ def top_nodes(nodes: IntArray, weights: FloatArray, n: int) -> IntArray:
     return np.sort(nodes[np.lexsort((nodes, -np.round(weights, 12)))[:n]])
 
 
-def bridges(graph: GraphArrays, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000) -> list[list[int]]:
+def find_bridges(
+    graph: GraphArrays, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000
+) -> list[list[int]]:
     """Edges of shortest paths that join the disconnected parts of the subgraph on ``nodes``, path by path.
 
     All parts grow at once, ring by ring. Where two parts touch there is a path of length d(u) + 1 + d(v); the shortest
@@ -192,12 +196,12 @@ def bridges(graph: GraphArrays, nodes: IntArray, *, max_length: int = 4, max_vis
         # Every path of at most 2·radius + 1 edges has met by now; longer ones wait for the next ring.
         for length, edge, u, v in sorted(meetings):
             if length <= max_length and parts.merge(part_of[u], part_of[v]):
-                kept.append([*_way_back(u, came_by)[::-1], edge, *_way_back(v, came_by)])
+                kept.append([*_edges_to_start(u, came_by)[::-1], edge, *_edges_to_start(v, came_by)])
         ring, radius = np.array(sorted(grown), dtype=np.int64), radius + 1
     return kept
 
 
-def _way_back(node: int, came_by: dict[int, tuple[int, int]]) -> list[int]:
+def _edges_to_start(node: int, came_by: dict[int, tuple[int, int]]) -> list[int]:
     edges = []
     while node in came_by:
         node, edge = came_by[node]

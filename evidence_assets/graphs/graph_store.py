@@ -14,9 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.graphs.arrays import GraphArrays
-from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, Shape, shape_of, surface_forms
+from evidence_assets.graphs.knowledge_graph import (
+    GraphStructure,
+    GraphVectors,
+    KnowledgeGraph,
+    build_structure,
+    surface_forms,
+)
 from evidence_assets.graphs.merge import ENDS
-from evidence_assets.graphs.passage_files import COLUMNS, PassageFiles, write_passage_files
+from evidence_assets.graphs.passage_files import PASSAGE_COLUMNS, PassageFiles, write_passage_files
 from evidence_assets.lake.array_files import open_array, open_asset_file, open_json
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
@@ -30,18 +36,18 @@ from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fi
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 from evidence_assets.text.chunking import split_chunks
 
-TABLES_OF = {"nodes": "kg_nodes", "edges": "kg_edges"}
-MAPPED = {"nodes": ["node_id", "name", "aliases", "type", "document"], "edges": ["edge_id"]}
+TABLE_NAMES = {"nodes": "kg_nodes", "edges": "kg_edges"}
+MAPPED_COLUMNS = {"nodes": ["node_id", "name", "aliases", "type", "document"], "edges": ["edge_id"]}
 """Columns that lie beside the arrays as they are in memory: forty million ids of edges would take two gigabytes."""
-FORMS_FORMAT = 3
+NAME_VECTORS_FORMAT = 3
 """Changes with the order of the vectors of names."""
-MAPPED_FORMAT = 1
+MAPPED_COLUMNS_FORMAT = 1
 """Changes with the columns that lie beside the arrays."""
-EDGES_AT_ONCE = 1 << 20
-Heard = Callable[[int, int], None]
+EDGES_PER_BATCH = 1 << 20
+ReportProgress = Callable[[int, int], None]
 
 
-def _built_from(folder: Path) -> str:
+def _read_built_from(folder: Path) -> str:
     """The version of the tables that the arrays in a folder were built from; empty where there are none."""
     path = folder / "meta.json"
     return str(open_json(path)["built_from"]) if path.exists() else ""
@@ -49,7 +55,7 @@ def _built_from(folder: Path) -> str:
 
 def tables_version(lake: Lake, name: str, *parts: str) -> str:
     """The version of a graph's tables (``nodes``, ``edges``), from what their writers recorded of their rows."""
-    return content_id([lake.stored_version(TABLES_OF[part], f"knowledge/{name}/{part}") for part in parts])
+    return content_id([lake.stored_version(TABLE_NAMES[part], f"knowledge/{name}/{part}") for part in parts])
 
 
 def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
@@ -58,12 +64,12 @@ def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
     folder = lake.index_folder(f"{place}/csr")
     with replacing_folder(folder) as temporary:
         node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"]
-        arrays, relations = shape_of(node_ids, _edge_blocks(lake, place))
+        arrays, relations = build_structure(node_ids, _read_edge_blocks(lake, place))
         arrays.save(temporary)
         del arrays, node_ids
-        for part, columns in MAPPED.items():
+        for part, columns in MAPPED_COLUMNS.items():
             # No name holds the rows of nodes while those of edges are read.
-            lake.read(TABLES_OF[part], f"{place}/{part}", columns=columns).write_ipc(
+            lake.read(TABLE_NAMES[part], f"{place}/{part}", columns=columns).write_ipc(
                 temporary / f"{part}.arrow", compat_level=pl.CompatLevel.newest()
             )
         (temporary / "relations.json").write_text(json.dumps(relations, indent=1) + "\n", encoding="utf-8")
@@ -71,16 +77,16 @@ def build_arrays(lake: Lake, name: str, built_from: str) -> GraphArrays:
     return GraphArrays.open(folder)
 
 
-def _edge_blocks(lake: Lake, place: str) -> Iterator[pl.DataFrame]:
+def _read_edge_blocks(lake: Lake, place: str) -> Iterator[pl.DataFrame]:
     """The ends and relations of a graph's edges."""
     wanted = pa.schema([TABLES["kg_edges"].arrow.field(name) for name in ENDS])
     for path in lake.files("kg_edges", f"{place}/edges"):
-        yield from map(pl.DataFrame, row_blocks(path, wanted, EDGES_AT_ONCE))
+        yield from map(pl.DataFrame, row_blocks(path, wanted, EDGES_PER_BATCH))
 
 
-def names_version(lake: Lake, name: str) -> str:
+def name_vectors_version(lake: Lake, name: str) -> str:
     """What the vectors of a graph's names are built from: its nodes, and the order in which forms are kept."""
-    return content_id(FORMS_FORMAT, tables_version(lake, name, "nodes"))
+    return content_id(NAME_VECTORS_FORMAT, tables_version(lake, name, "nodes"))
 
 
 def build_name_vectors(
@@ -98,7 +104,9 @@ def build_name_vectors(
     with replacing_folder(folder) as temporary:
         shape = (len(texts), encoder.dimensions)
         vectors = np.lib.format.open_memmap(temporary / "vectors.npy", mode="w+", dtype=np.float16, shape=shape)
-        hashes, reused = fill_vectors(texts, model_id, VectorCache(known, before), partial(encoded, encoder), vectors)
+        hashes, reused = fill_vectors(
+            texts, model_id, VectorCache(known, before), partial(encode_texts, encoder), vectors
+        )
         vectors.flush()
         del vectors
         np.save(temporary / "hashes.npy", hashes, allow_pickle=False)
@@ -119,7 +127,7 @@ def passage_shards(lake: Lake, asset: str) -> list[str]:
 
 
 def build_passage_files(
-    lake: Lake, name: str, encoder: Encoder, model_id: str, memory: int, heard: Heard, of: str = ""
+    lake: Lake, name: str, encoder: Encoder, model_id: str, memory: int, heard: ReportProgress, of: str = ""
 ) -> IndexMeta:
     """Write the passages of a graph's nodes, those of the encoder ``of``, into files; see ``passage_files``."""
     place = f"knowledge/{name}"
@@ -128,7 +136,7 @@ def build_passage_files(
         asset = key_for_model(f"{place}/passages", of)
         for shard in passage_shards(lake, asset):
             with pq.ParquetFile(lake.path("kg_passages", asset, shard)) as file:
-                yield from file.iter_batches(TEXTS_PER_BLOCK, columns=COLUMNS)
+                yield from file.iter_batches(TEXTS_PER_BLOCK, columns=PASSAGE_COLUMNS)
 
     node_ids = lake.read("kg_nodes", f"{place}/nodes", columns=["node_id"])["node_id"].set_sorted()
     with replacing_folder(lake.index_folder(key_for_model(f"{place}/passage_index", of))) as temporary:
@@ -169,20 +177,20 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
 
     def column(part: str, name: str) -> pl.Series:
         mapped = lake.index_folder(f"{place}/csr") / f"{part}.arrow"
-        if name in MAPPED[part] and mapped.exists() and _built_from(mapped.parent) == version:
-            return open_asset_file(mapped, partial(_column, name))
-        return lake.read(TABLES_OF[part], f"{place}/{part}", columns=[name])[name]
+        if name in MAPPED_COLUMNS[part] and mapped.exists() and _read_built_from(mapped.parent) == version:
+            return open_asset_file(mapped, partial(_map_column, name))
+        return lake.read(TABLE_NAMES[part], f"{place}/{part}", columns=[name])[name]
 
-    def shape() -> Shape:
+    def shape() -> GraphStructure:
         folder = lake.index_folder(f"{place}/csr")
-        if _built_from(folder) != version:
-            return shape_of(column("nodes", "node_id"), _edge_blocks(lake, place))
+        if _read_built_from(folder) != version:
+            return build_structure(column("nodes", "node_id"), _read_edge_blocks(lake, place))
         relations = json.loads((folder / "relations.json").read_text(encoding="utf-8"))
-        return Shape(GraphArrays.open(folder), tuple(relations))
+        return GraphStructure(GraphArrays.open(folder), tuple(relations))
 
     @cache
     def names() -> VectorIndex:
-        return _index_of(lake.index_folder(name_vectors), names_version(lake, name), model_id)
+        return _open_index(lake.index_folder(name_vectors), name_vectors_version(lake, name), model_id)
 
     def form_vectors() -> FloatArray:
         names()
@@ -190,7 +198,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
 
     def passage_files() -> PassageFiles:
         folder = lake.index_folder(key_for_model(f"{place}/passage_index", of))
-        return PassageFiles(folder, _index_of(folder, passages_version(lake, name, of), model_id))
+        return PassageFiles(folder, _open_index(folder, passages_version(lake, name, of), model_id))
 
     def passages() -> pl.DataFrame:
         shards = passage_shards(lake, passage_rows)
@@ -204,11 +212,11 @@ def _open_graph(root: str, name: str, encoder: Encoder, of: str, stamp: Stamp) -
         shape,
         cache(partial(column, "nodes")),
         cache(partial(column, "edges")),
-        GraphVectors(partial(encoded, encoder), cache(form_vectors), names, cache(passages), cache(passage_files)),
+        GraphVectors(partial(encode_texts, encoder), cache(form_vectors), names, cache(passages), cache(passage_files)),
     )
 
 
-def _column(name: str, path: Path) -> pl.Series:
+def _map_column(name: str, path: Path) -> pl.Series:
     """A column of an Arrow file, memory-mapped."""
     try:
         return pl.read_ipc(path, columns=[name], memory_map=True)[name]
@@ -216,7 +224,7 @@ def _column(name: str, path: Path) -> pl.Series:
         raise ValueError(str(error)) from error
 
 
-def _index_of(folder: Path, version: str, model_id: str) -> VectorIndex:
+def _open_index(folder: Path, version: str, model_id: str) -> VectorIndex:
     """An index of these very rows by this very model."""
     index = VectorIndex(folder, expected=version)
     if index.meta.model_id != model_id:
@@ -226,7 +234,7 @@ def _index_of(folder: Path, version: str, model_id: str) -> VectorIndex:
     return index
 
 
-def encoded(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
+def encode_texts(encoder: Encoder, texts: Sequence[str]) -> FloatArray:
     """Unit vectors of texts of any length: one that the encoder cannot read whole is the mean of its chunks."""
     whole = list(texts)
     counts = encoder.count_tokens(whole) if whole else []

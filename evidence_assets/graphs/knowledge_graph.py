@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from evidence_assets.graphs.arrays import GraphArrays, IntArray
 from evidence_assets.graphs.entity_linking import Encode, EntityLinker, NameVectors
 from evidence_assets.graphs.passage_files import PassageFiles
-from evidence_assets.graphs.typed_rows import TypedRows
+from evidence_assets.graphs.typed_graph import TypedGraph
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval.corpus import vector_matrix
 from evidence_assets.retrieval.vector_index import VectorIndex
 
-Column = Callable[[str], pl.Series]
+ReadColumn = Callable[[str], pl.Series]
 """Gives a column of a table by its name."""
-TOGETHER = 65_536
+NODES_PER_BATCH = 65_536
 """Nodes whose vectors are held in memory together."""
 
 
@@ -35,14 +35,14 @@ def plain_sentence(head: str, relation: str, tail: str) -> str:
     return f"{head} {words.replace('_', ' ').strip().lower()} {tail}"
 
 
-class Shape(NamedTuple):
+class GraphStructure(NamedTuple):
     """Edges in compressed rows, and the names of the relations that their codes number."""
 
     arrays: GraphArrays
     relations: tuple[str, ...]
 
 
-class Forms(NamedTuple):
+class SurfaceForms(NamedTuple):
     """Every name and alias with the number of its node: first the names in the order of nodes, then the aliases."""
 
     texts: pl.Series
@@ -54,14 +54,14 @@ class GraphVectors:
     """Vectors of a graph's names and passages, each opened when it is first asked for.
 
     ``encode`` gives vectors of texts of any length, ``forms`` a row for each of the graph's forms, ``names`` an index
-    over these, ``passages`` rows of ``kg_passages``, ``of_nodes`` those of nodes in files.
+    over these, ``passages`` rows of ``kg_passages``, ``passage_files`` those of nodes in files.
     """
 
     encode: Encode
     forms: Callable[[], FloatArray]
     names: Callable[[], VectorIndex]
     passages: Callable[[], pl.DataFrame]
-    of_nodes: Callable[[], PassageFiles]
+    passage_files: Callable[[], PassageFiles]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +77,13 @@ class KnowledgeGraph:
 
     name: str
     version: str
-    read_shape: Callable[[], Shape]
-    node_column: Column
-    edge_column: Column
+    read_shape: Callable[[], GraphStructure]
+    node_column: ReadColumn
+    edge_column: ReadColumn
     stored_vectors: GraphVectors | None = None
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> GraphStructure:
         """The edges in compressed rows, and the relations."""
         return self.read_shape()
 
@@ -113,7 +113,7 @@ class KnowledgeGraph:
         return self.node_column("document").fill_null("")
 
     @cached_property
-    def forms(self) -> Forms:
+    def forms(self) -> SurfaceForms:
         return surface_forms(self.names, self.node_column("aliases"))
 
     @cached_property
@@ -136,7 +136,7 @@ class KnowledgeGraph:
 
     @cached_property
     def _types(self) -> tuple[IntArray, tuple[str, ...]]:
-        return codes_of(self.node_column("type").fill_null(""))
+        return encode_categories(self.node_column("type").fill_null(""))
 
     @property
     def node_types(self) -> IntArray:
@@ -149,10 +149,10 @@ class KnowledgeGraph:
         return self._types[1]
 
     @cached_property
-    def typed(self) -> TypedRows:
+    def typed_graph(self) -> TypedGraph:
         """Neighbours of sets of nodes by type."""
         arrays = self.arrays
-        return TypedRows(self.node_types, arrays.heads, arrays.relations, arrays.tails)
+        return TypedGraph(self.node_types, arrays.heads, arrays.relations, arrays.tails)
 
     @cached_property
     def edge_ids(self) -> pl.Series:
@@ -186,7 +186,7 @@ class KnowledgeGraph:
         return self.stored_vectors
 
     @cached_property
-    def near(self) -> NameVectors | None:
+    def name_vectors(self) -> NameVectors | None:
         """Links phrases by meaning; None where nothing was encoded."""
         if self.stored_vectors is None or not len(self.forms.texts):
             return None
@@ -197,14 +197,14 @@ class KnowledgeGraph:
         """One row a node: the vector of its name; memory-mapped, so that only rows asked for are read."""
         return self.vectors.forms()[: len(self)]
 
-    def nearness_to(self, vector: FloatArray) -> Callable[[IntArray], FloatArray]:
+    def cosine_to(self, vector: FloatArray) -> Callable[[IntArray], FloatArray]:
         """The cosine of a vector with the names of some nodes; of each the same whichever are asked for with it."""
         unit = unit_rows(vector)
 
         def nearness(nodes: IntArray) -> FloatArray:
             found = np.empty(len(nodes), dtype=np.float32)
-            for start in range(0, len(nodes), TOGETHER):  # a product of matrices rounds by its size
-                block = slice(start, start + TOGETHER)
+            for start in range(0, len(nodes), NODES_PER_BATCH):  # a product of matrices rounds by its size
+                block = slice(start, start + NODES_PER_BATCH)
                 found[block] = (self.node_vectors[nodes[block]] * unit).sum(axis=1)
             return found
 
@@ -224,7 +224,7 @@ class KnowledgeGraph:
         return vector_matrix(rows["vector"]) if len(ids) else self.vectors.encode([])
 
 
-def codes_of(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
+def encode_categories(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
     """A code for each value, and the values by their codes, in alphabetical order."""
     names = values.unique().sort()
     return names.search_sorted(values).to_numpy().astype(np.int32) if len(values) else np.zeros(0, np.int32), tuple(
@@ -232,7 +232,7 @@ def codes_of(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
     )
 
 
-def shape_of(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> Shape:
+def build_structure(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> GraphStructure:
     """Rows of ``kg_edges``, block by block, as arrays over the nodes of these ids, which ascend."""
     numbers = pl.DataFrame({"id": node_ids, "number": np.arange(len(node_ids), dtype=np.int32)})
     code: dict[str, int] = {}
@@ -246,15 +246,15 @@ def shape_of(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> Shape:
                     "and edges together"
                 )
             parts[side].append(found["number"].to_numpy())
-        codes, names = codes_of(block["relation"])
+        codes, names = encode_categories(block["relation"])
         parts["relation"].append(np.array([code.setdefault(name, len(code)) for name in names], np.int32)[codes])
     heads, relations, tails = (np.concatenate(parts.pop(name)) for name in tuple(parts))
     place = {name: number for number, name in enumerate(sorted(code))}
     numbered = np.array([place[name] for name in code], np.int32)
-    return Shape(GraphArrays.from_edges(len(node_ids), heads, numbered[relations], tails), tuple(place))
+    return GraphStructure(GraphArrays.from_edges(len(node_ids), heads, numbered[relations], tails), tuple(place))
 
 
-def surface_forms(names: pl.Series, aliases: pl.Series) -> Forms:
+def surface_forms(names: pl.Series, aliases: pl.Series) -> SurfaceForms:
     """Every name and alias with the number of its node; what a node is called twice counts once."""
     others = (
         pl.DataFrame({"name": names, "alias": aliases, "owner": np.arange(len(names))})
@@ -263,4 +263,4 @@ def surface_forms(names: pl.Series, aliases: pl.Series) -> Forms:
         .unique(["owner", "alias"], maintain_order=True)
     )
     owners = np.concatenate([np.arange(len(names)), others["owner"].to_numpy()])
-    return Forms(pl.concat([names.alias("form"), others["alias"].alias("form")]), owners)
+    return SurfaceForms(pl.concat([names.alias("form"), others["alias"].alias("form")]), owners)

@@ -22,7 +22,7 @@ EDGE = "edge"
 ENDS = ("head_id", "relation", "tail_id")
 
 
-def best_of(harvested: pl.DataFrame, most: int | None) -> pl.DataFrame:
+def select_top_ranked(harvested: pl.DataFrame, most: int | None) -> pl.DataFrame:
     """Harvested triples up to rank ``most`` within their relation; all where no number is given."""
     return harvested if most is None else harvested.filter(pl.col("rank").is_null() | (pl.col("rank") <= most))
 
@@ -37,7 +37,7 @@ def edge_id(head: str, relation: str, tail: str) -> str:
     return content_id(EDGE, head, relation, tail)
 
 
-class Merged(NamedTuple):
+class MergedGraph(NamedTuple):
     """Rows of ``kg_nodes`` and of ``kg_edges``, each sorted by its ids.
 
     A node's name is the most frequent way of writing it, a synonym only if nothing else is there; its aliases are all
@@ -48,7 +48,7 @@ class Merged(NamedTuple):
     edges: pl.DataFrame
 
 
-def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged:
+def merge_triples(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> MergedGraph:
     """Merge triples into nodes and edges; the order of the rows makes no difference.
 
     ``triples``: head, relation, tail, triple_id, source, licence (may be null), and if known head_type and tail_type.
@@ -65,11 +65,11 @@ def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged
     every = pl.concat([written, declared["name"], declared["alias"]]).unique()
     keys = pl.Series("key", [name_key(name) for name in every], dtype=pl.String)
     key_of = pl.DataFrame({"written": every, "key": keys})
-    leads = _canonical(declared, key_of)
+    leads = _canonical_keys(declared, key_of)
     key_of = key_of.join(leads, on="key", how="left").select(
         "written", pl.coalesce("canonical", "key").alias("key"), pl.col("canonical").is_null().alias("own")
     )
-    nodes = _nodes(mentions.join(key_of, on="written"), declared, key_of)
+    nodes = _build_nodes(mentions.join(key_of, on="written"), declared, key_of)
     ids = key_of.join(nodes.select("key", "node_id"), on="key").select("written", "node_id")
     edges = (
         triples.join(ids.rename({"written": "head", "node_id": "head_id"}), on="head")
@@ -81,10 +81,12 @@ def merge(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> Merged
             pl.col("licence").drop_nulls().unique().sort().alias("licences"),
         )
     )
-    return Merged(nodes.drop("key").sort("node_id"), _with_ids(edges).select(TABLES["kg_edges"].names).sort("edge_id"))
+    return MergedGraph(
+        nodes.drop("key").sort("node_id"), _add_edge_ids(edges).select(TABLES["kg_edges"].names).sort("edge_id")
+    )
 
 
-def _with_ids(edges: pl.DataFrame) -> pl.DataFrame:
+def _add_edge_ids(edges: pl.DataFrame) -> pl.DataFrame:
     ids = decode_columns(
         pa.table({"edge_id": content_ids(EDGE, *(dictionary_encode(edges[column]) for column in ENDS))})
     )
@@ -109,7 +111,7 @@ def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _canonical(declared: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
+def _canonical_keys(declared: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
     """(key of an alias, key of its name) for every alias of exactly one name, that is not itself such a name."""
     pairs = (
         declared.join(key_of.rename({"written": "name", "key": "canonical"}), on="name")
@@ -122,7 +124,7 @@ def _canonical(declared: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
     return certain.filter(~pl.col("key").is_in(names.implode())).select("key", "canonical")
 
 
-def _nodes(mentions: pl.DataFrame, declared: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
+def _build_nodes(mentions: pl.DataFrame, declared: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
     """One row per key, with the most frequent name and type; ties go to what sorts first."""
     forms = (
         mentions.group_by("key", "written", "own")

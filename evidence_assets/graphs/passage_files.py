@@ -15,18 +15,18 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, places_of
+from evidence_assets.graphs.arrays import BoolArray, FloatArray, IntArray, row_positions
 from evidence_assets.lake.array_files import ArrayWriter, open_array, open_asset_file, open_batches, sorted_unique
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.retrieval import index_building
 from evidence_assets.retrieval.vector_index import IndexMeta, VectorIndex
 
-Method = Literal["vector", "multi_vector"]
-PLACES = pa.schema([("passage_id", pa.string()), ("char_start", pa.int32()), ("char_end", pa.int32())])
-COLUMNS = ["owner_kind", "owner_id", "ordinal", *PLACES.names, "vector"]
-NODES_AT_ONCE = 4096
-DIGITS = 6
+SimilarityMethod = Literal["vector", "multi_vector"]
+LOCATION_SCHEMA = pa.schema([("passage_id", pa.string()), ("char_start", pa.int32()), ("char_end", pa.int32())])
+PASSAGE_COLUMNS = ["owner_kind", "owner_id", "ordinal", *LOCATION_SCHEMA.names, "vector"]
+NODES_PER_BATCH = 4096
+SIMILARITY_DIGITS = 6
 """Similarities are rounded to so many digits, so that equal ones are equal however they were computed."""
 
 
@@ -50,7 +50,7 @@ def write_passage_files(
     with (
         ArrayWriter(folder / "vectors.npy", np.float16, (dimensions,)) as vectors,
         pa.OSFile(str(folder / "passages.arrow"), "wb") as sink,
-        pa.ipc.new_file(sink, PLACES) as places,
+        pa.ipc.new_file(sink, LOCATION_SCHEMA) as places,
     ):
         for batch in batches:
             rows = batch.filter(pa.compute.equal(batch.column("owner_kind"), "node"))
@@ -63,7 +63,7 @@ def write_passage_files(
             owners.append(numbers)
             ordinals.append(rows.column("ordinal").to_numpy())
             vectors.add(rows.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(rows), -1))
-            places.write_batch(rows.select(PLACES.names).cast(PLACES))
+            places.write_batch(rows.select(LOCATION_SCHEMA.names).cast(LOCATION_SCHEMA))
     owner = np.concatenate(owners)
     order = np.lexsort((np.concatenate(ordinals), owner))
     bounds = np.searchsorted(owner[order], np.arange(len(node_ids) + 1))
@@ -81,8 +81,8 @@ def write_passage_files(
 def _write_means(folder: Path, order: IntArray, bounds: IntArray, dimensions: int) -> None:
     vectors = open_array(folder / "vectors.npy")
     with ArrayWriter(folder / "means" / "vectors.npy", np.float16, (dimensions,)) as means:
-        for first in range(0, len(bounds) - 1, NODES_AT_ONCE):
-            own = bounds[first : first + NODES_AT_ONCE + 1]
+        for first in range(0, len(bounds) - 1, NODES_PER_BATCH):
+            own = bounds[first : first + NODES_PER_BATCH + 1]
             rows = vectors[order[own[0] : own[-1]]].astype(np.float32)
             means.add(unit_rows(np.add.reduceat(rows, own[:-1] - own[0], axis=0)))
 
@@ -107,25 +107,25 @@ class PassageFiles:
 
     @cached_property
     def _places(self) -> pa.Table:
-        return pa.Table.from_batches(open_asset_file(self._folder / "passages.arrow", open_batches), PLACES)
+        return pa.Table.from_batches(open_asset_file(self._folder / "passages.arrow", open_batches), LOCATION_SCHEMA)
 
     def rows_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """Rows of some nodes, one node after another, and where those of each begin."""
         counts = self._bounds[nodes + 1] - self._bounds[nodes]
-        return self._order[places_of(self._bounds, nodes)], np.cumsum(counts) - counts
+        return self._order[row_positions(self._bounds, nodes)], np.cumsum(counts) - counts
 
-    def similarities(self, query: FloatArray, nodes: IntArray, method: Method) -> NDArray[np.float64]:
+    def similarities(self, query: FloatArray, nodes: IntArray, method: SimilarityMethod) -> NDArray[np.float64]:
         """Similarity of a question to some nodes: to the mean of each one's passages, or to the nearest of these."""
         if not len(nodes):
             return np.zeros(0)
         if method == "vector":
-            scores = _products(self._means[1][nodes], query)
+            scores = _inner_products(self._means[1][nodes], query)
         else:
             rows, first = self.rows_of(nodes)
-            scores = np.maximum.reduceat(_products(self._vectors[rows], query), first)
-        return np.asarray(np.round(scores.astype(np.float64), DIGITS), dtype=np.float64)
+            scores = np.maximum.reduceat(_inner_products(self._vectors[rows], query), first)
+        return np.asarray(np.round(scores.astype(np.float64), SIMILARITY_DIGITS), dtype=np.float64)
 
-    def nearest(self, query: FloatArray, allowed: BoolArray, k: int, method: Method) -> IntArray:
+    def nearest(self, query: FloatArray, allowed: BoolArray, k: int, method: SimilarityMethod) -> IntArray:
         """The ``k`` nearest of the allowed nodes, best first, equal ones by node; fewer where fewer are allowed."""
         index = self._means[0] if method == "vector" else self._index
         wanted = min(k, int(allowed.sum()))
@@ -137,7 +137,7 @@ class PassageFiles:
             found = self.similarities(query, nodes, method)
             order = np.lexsort((nodes, -found))[:wanted]
             # Nothing that was not read can be as near as the last one, but for what rounding hides.
-            beyond = len(order) == wanted and found[order[-1]] > scores[0, -1] + 10**-DIGITS
+            beyond = len(order) == wanted and found[order[-1]] > scores[0, -1] + 10**-SIMILARITY_DIGITS
             if beyond or asked == index.meta.vectors:
                 return nodes[order]
             asked = min(4 * asked, index.meta.vectors)
@@ -150,12 +150,12 @@ class PassageFiles:
         of_document = [n for n, (_, start, end) in enumerate(told) if end > start >= 0]
         if not of_document:
             return None
-        scores = _products(self._vectors[rows[of_document]], query)
+        scores = _inner_products(self._vectors[rows[of_document]], query)
         best = int(scores.argmax())
-        return (*told[of_document[best]], round(float(scores[best]), DIGITS))
+        return (*told[of_document[best]], round(float(scores[best]), SIMILARITY_DIGITS))
 
 
-def _products(vectors: NDArray[np.float16], query: FloatArray) -> FloatArray:
+def _inner_products(vectors: NDArray[np.float16], query: FloatArray) -> FloatArray:
     """Inner products, of each row the same whichever rows are asked for with it."""
     products: FloatArray = (vectors.astype(np.float32) * query).sum(axis=1)
     return products

@@ -20,11 +20,11 @@ from evidence_assets.retrieval.embedding import TEXTS_PER_BLOCK, VectorCache, fi
 from evidence_assets.text.chunking import split_chunks
 
 VERSION = "1"
-Mine = Callable[[str], bool]
+OwnerFilter = Callable[[str], bool]
 """Whether the passages of a node or an edge are wanted, told by its id."""
 
 
-def every(owner_id: str) -> bool:
+def accept_all(owner_id: str) -> bool:
     return True
 
 
@@ -43,7 +43,7 @@ class Passage:
         return content_id("passage", self.owner_kind, self.owner_id, self.start, self.end, self.text)
 
 
-def fact_passages(graph: KnowledgeGraph, mine: Mine = every) -> Iterator[Passage]:
+def fact_passages(graph: KnowledgeGraph, mine: OwnerFilter = accept_all) -> Iterator[Passage]:
     """Each node by its name, each edge by its sentence, of those that are ``mine`` by their ids."""
     for node_id, name in zip(graph.node_ids, graph.names, strict=True):
         if mine(node_id):
@@ -56,7 +56,7 @@ def fact_passages(graph: KnowledgeGraph, mine: Mine = every) -> Iterator[Passage
 def node_passages(
     graph: KnowledgeGraph,
     encoder: Encoder,
-    mine: Mine = every,
+    mine: OwnerFilter = accept_all,
     *,
     relations: int = 50,
     tokens: int | None = None,
@@ -123,7 +123,7 @@ def passage_table(
     return pa.concat_tables(made), reused
 
 
-def lineage_of(table: pa.Table, encoded_by: str = "") -> pa.Table:
+def passage_lineage(table: pa.Table, encoded_by: str = "") -> pa.Table:
     """Each passage stands for its node or edge; with ``encoded_by``, that encoder made its vector."""
     owners, model = table.column("owner_id"), pa.repeat(encoded_by, len(table))
     parents = [(DERIVED, table.column("owner_kind"), owners)]

@@ -19,7 +19,7 @@ UNREACHED = np.iinfo(np.int16).max
 
 
 @dataclass(frozen=True)
-class Path:
+class GraphPath:
     """One path.
 
     ``nodes``: Node ids from the source to the target.
@@ -43,7 +43,7 @@ def shortest_paths(
     max_length: int = 3,
     max_paths: int = 5,
     relevance: FloatArray | None = None,
-) -> list[Path]:
+) -> list[GraphPath]:
     """For each pair of a source and a target, its best shortest paths; over all pairs the most relevant first.
 
     ``max_length``: Longest path looked for, in edges. A source that is itself the target has no path.
@@ -53,18 +53,18 @@ def shortest_paths(
     distances to the target.
     """
     starts = sorted_unique(np.asarray(sources, dtype=np.int64))
-    found: list[Path] = []
+    found: list[GraphPath] = []
     if len(starts):
         for target in sorted_unique(np.asarray(targets, dtype=np.int64)).tolist():
-            distance = _distances(graph, starts, target, max_length)
+            distance = _distances_to_target(graph, starts, target, max_length)
             reached = starts[(distance[starts] > 0) & (distance[starts] <= max_length)]
             best = _best_completion(graph, distance, reached, relevance)
             for source in reached.tolist():
-                found.extend(_walks(graph, distance, best, source, max_paths, relevance))
+                found.extend(_iterate_paths(graph, distance, best, source, max_paths, relevance))
     return sorted(found, key=lambda path: (-path.score, len(path.nodes), path.nodes))
 
 
-class _Ball:
+class _SearchFrontier:
     """Breadth-first search from one side, a level at a time."""
 
     def __init__(self, graph: GraphArrays, centre: IntArray) -> None:
@@ -88,9 +88,9 @@ class _Ball:
         self.frontier = fresh
 
 
-def _distances(graph: GraphArrays, sources: IntArray, target: int, max_length: int) -> IntArray:
+def _distances_to_target(graph: GraphArrays, sources: IntArray, target: int, max_length: int) -> IntArray:
     """Distance to the target of every node on a shortest path of at most `max_length` from a source."""
-    near, far = _Ball(graph, np.array([target])), _Ball(graph, sources)
+    near, far = _SearchFrontier(graph, np.array([target])), _SearchFrontier(graph, sources)
     while near.depth + far.depth < max_length:
         (near if near.cost() <= far.cost() else far).grow()
     distance = near.distance
@@ -132,14 +132,14 @@ def _best_completion(
     return best
 
 
-def _walks(
+def _iterate_paths(
     graph: GraphArrays,
     distance: IntArray,
     best: dict[int, float],
     source: int,
     max_paths: int,
     relevance: FloatArray | None,
-) -> Iterator[Path]:
+) -> Iterator[GraphPath]:
     """Shortest paths of one pair in order of relevance: best-first search with the exact rest of each path known."""
     heap: list[tuple[float, tuple[int, ...], float]] = [(-best[source], (source,), 0.0)]
     given = 0
@@ -149,7 +149,7 @@ def _walks(
         gathered += 0.0 if relevance is None else float(relevance[last])
         if distance[last] == 0:
             steps = tuple(tuple(graph.edges_between(a, b)) for a, b in pairwise(nodes))
-            yield Path(nodes, steps, gathered / len(nodes))
+            yield GraphPath(nodes, steps, gathered / len(nodes))
             given += 1
             continue
         for following in _descents(graph, distance, np.array([last]))[1].tolist():

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evidence_assets.graphs.arrays import IntArray
-from evidence_assets.graphs.typed_rows import TypedRows
+from evidence_assets.graphs.typed_graph import TypedGraph
 
-Form = Literal["printed", "corrected"]
+SubstitutionForm = Literal["printed", "corrected"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class TriplePattern:
     """A triplet to satisfy; ``edge_type`` None accepts any, ``symmetric`` an edge in either direction."""
 
     head: Variable | Constant
@@ -45,29 +45,29 @@ Candidates = dict[Variable | Constant, IntArray]
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class SubstitutionResult:
     """Outcome of a substitution.
 
     ``narrowed`` is False where no usable triplet touches the target: the candidates are then all nodes of its type.
     """
 
     candidates: IntArray
-    by_term: Candidates
-    used: tuple[int, ...]
-    skipped: tuple[tuple[int, str], ...]
-    narrowed: bool
+    candidates_by_term: Candidates
+    used_patterns: tuple[int, ...]
+    skipped_patterns: tuple[tuple[int, str], ...]
+    is_narrowed: bool
 
 
 def substitute(
-    graph: TypedRows,
-    patterns: Sequence[Pattern],
+    graph: TypedGraph,
+    patterns: Sequence[TriplePattern],
     target: Variable,
     *,
-    form: Form = "corrected",
+    form: SubstitutionForm = "corrected",
     use_edge_types: bool = True,
     use_direction: bool = True,
     fixed: Mapping[str, ArrayLike] | None = None,
-) -> Narrowed:
+) -> SubstitutionResult:
     """Candidate nodes of the target variable under a list of triplets (4StepFocus, Algorithms 2 and 3).
 
     Triplets of two constants, or with a constant that matches no node, are skipped with a reason.
@@ -89,7 +89,7 @@ def substitute(
             raise ValueError(f"the variable {term.name!r} has two types: give it one")
     used, skipped = [], []
     for number, pattern in enumerate(patterns):
-        reason = _why_skipped(pattern, form)
+        reason = _skip_reason(pattern, form)
         if reason:
             skipped.append((number, reason))
         else:
@@ -103,21 +103,21 @@ def substitute(
         for i in used
     ]
     terms = dict.fromkeys([target, *(term for p in kept for term in (p.head, p.tail))])
-    candidates = {term: _first_candidates(graph, term, fixed or {}) for term in terms}
+    candidates = {term: _initial_candidates(graph, term, fixed or {}) for term in terms}
     narrow = _narrow_printed if form == "printed" else _narrow_corrected
     narrow(graph, kept, candidates)
-    return Narrowed(
+    return SubstitutionResult(
         candidates=candidates[target],
-        by_term=candidates,
-        used=tuple(used),
-        skipped=tuple(skipped),
-        narrowed=any(target in (p.head, p.tail) for p in kept),
+        candidates_by_term=candidates,
+        used_patterns=tuple(used),
+        skipped_patterns=tuple(skipped),
+        is_narrowed=any(target in (p.head, p.tail) for p in kept),
     )
 
 
 def witness_edges(
-    graph: TypedRows,
-    patterns: Sequence[Pattern],
+    graph: TypedGraph,
+    patterns: Sequence[TriplePattern],
     target: Variable,
     node: int,
     *,
@@ -138,14 +138,14 @@ def witness_edges(
         fixed={target.name: [node]},
     )
     edges: list[tuple[int, int, int, int]] = []
-    for number in narrowed.used:
+    for number in narrowed.used_patterns:
         pattern = patterns[number]
-        ends = [narrowed.by_term[end] for end in (pattern.head, pattern.tail)]
+        ends = [narrowed.candidates_by_term[end] for end in (pattern.head, pattern.tail)]
         kinds = (pattern.edge_type,) if use_edge_types and pattern.edge_type is not None else graph.edge_types
         found: set[tuple[int, int, int]] = set()
         for kind in kinds:
             for heads, tails in [ends, ends[::-1]] if pattern.symmetric or not use_direction else [ends]:
-                pairs = _pairs(graph, kind, heads, tails)
+                pairs = _edge_pairs(graph, kind, heads, tails)
                 if pattern.head == pattern.tail:
                     pairs = tuple(p[pairs[0] == pairs[1]] for p in pairs)  # type: ignore[assignment]
                 found.update((int(h), kind, int(t)) for h, t in zip(pairs[0][:limit], pairs[1][:limit], strict=True))
@@ -153,7 +153,7 @@ def witness_edges(
     return edges
 
 
-def _why_skipped(pattern: Pattern, form: Form) -> str:
+def _skip_reason(pattern: TriplePattern, form: SubstitutionForm) -> str:
     ends = (pattern.head, pattern.tail)
     for end in ends:
         if isinstance(end, Constant) and not end.nodes:
@@ -165,7 +165,7 @@ def _why_skipped(pattern: Pattern, form: Form) -> str:
     return ""
 
 
-def _first_candidates(graph: TypedRows, term: Variable | Constant, fixed: Mapping[str, ArrayLike]) -> IntArray:
+def _initial_candidates(graph: TypedGraph, term: Variable | Constant, fixed: Mapping[str, ArrayLike]) -> IntArray:
     if isinstance(term, Constant):
         return graph.as_set(np.array(term.nodes, dtype=np.int64))
     if term.name not in fixed:
@@ -174,7 +174,9 @@ def _first_candidates(graph: TypedRows, term: Variable | Constant, fixed: Mappin
     return nodes if term.node_type is None else nodes[graph.node_types[nodes] == term.node_type]
 
 
-def _pairs(graph: TypedRows, edge_type: int | None, heads: IntArray, tails: IntArray) -> tuple[IntArray, IntArray]:
+def _edge_pairs(
+    graph: TypedGraph, edge_type: int | None, heads: IntArray, tails: IntArray
+) -> tuple[IntArray, IntArray]:
     """Edges from ``heads`` to ``tails``, gathered from the side with fewer nodes."""
     outgoing = len(heads) <= len(tails)
     near, far = graph.rows(edge_type, outgoing=outgoing).pairs(heads if outgoing else tails)
@@ -184,12 +186,12 @@ def _pairs(graph: TypedRows, edge_type: int | None, heads: IntArray, tails: IntA
     return (near, far) if outgoing else (far, near)
 
 
-def _edges(graph: TypedRows, pattern: Pattern, candidates: Candidates) -> tuple[IntArray, IntArray]:
+def _matching_edges(graph: TypedGraph, pattern: TriplePattern, candidates: Candidates) -> tuple[IntArray, IntArray]:
     """Edges that satisfy a triplet."""
     heads, tails = candidates[pattern.head], candidates[pattern.tail]
-    along = _pairs(graph, pattern.edge_type, heads, tails)
+    along = _edge_pairs(graph, pattern.edge_type, heads, tails)
     if pattern.symmetric:
-        against = _pairs(graph, pattern.edge_type, tails, heads)
+        against = _edge_pairs(graph, pattern.edge_type, tails, heads)
         along = np.concatenate([along[0], against[1]]), np.concatenate([along[1], against[0]])
     if pattern.head == pattern.tail:
         loops = along[0] == along[1]
@@ -197,7 +199,7 @@ def _edges(graph: TypedRows, pattern: Pattern, candidates: Candidates) -> tuple[
     return along
 
 
-def _narrow_corrected(graph: TypedRows, patterns: Sequence[Pattern], candidates: Candidates) -> None:
+def _narrow_corrected(graph: TypedGraph, patterns: Sequence[TriplePattern], candidates: Candidates) -> None:
     """Arc consistency; the triplet with the fewest candidates goes first."""
     waiting = set(range(len(patterns)))
     while waiting:
@@ -206,7 +208,7 @@ def _narrow_corrected(graph: TypedRows, patterns: Sequence[Pattern], candidates:
         )
         waiting.remove(number)
         pattern = patterns[number]
-        for term, nodes in zip((pattern.head, pattern.tail), _edges(graph, pattern, candidates), strict=True):
+        for term, nodes in zip((pattern.head, pattern.tail), _matching_edges(graph, pattern, candidates), strict=True):
             before, candidates[term] = candidates[term], graph.as_set(nodes)
             if not len(nodes):
                 # No assignment satisfies all triplets: then no variable has a candidate, joined or not.
@@ -216,10 +218,10 @@ def _narrow_corrected(graph: TypedRows, patterns: Sequence[Pattern], candidates:
                 waiting |= {i for i, other in enumerate(patterns) if i != number and term in (other.head, other.tail)}
 
 
-def _narrow_printed(graph: TypedRows, patterns: Sequence[Pattern], candidates: Candidates) -> None:
+def _narrow_printed(graph: TypedGraph, patterns: Sequence[TriplePattern], candidates: Candidates) -> None:
     """Algorithm 2 as printed, repeated until nothing changes."""
 
-    def neighbours(term: Variable | Constant, pattern: Pattern, *, outgoing: bool) -> IntArray:
+    def neighbours(term: Variable | Constant, pattern: TriplePattern, *, outgoing: bool) -> IntArray:
         ways = (outgoing, not outgoing) if pattern.symmetric else (outgoing,)
         rows = [graph.rows(pattern.edge_type, outgoing=way).pairs(candidates[term])[1] for way in ways]
         return graph.as_set(np.concatenate(rows))

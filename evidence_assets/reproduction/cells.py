@@ -12,9 +12,9 @@ import duckdb
 import pyarrow as pa
 
 from evidence_assets import profiles, systems
-from evidence_assets.benchmarks.dataset_info import datasets
-from evidence_assets.benchmarks.declarations import instances
-from evidence_assets.benchmarks.declared_benchmarks import SEEDED, Benchmark, declared, every_raw_files
+from evidence_assets.benchmarks.dataset_info import load_datasets
+from evidence_assets.benchmarks.declarations import declarations_of
+from evidence_assets.benchmarks.declared_benchmarks import SEED_SEPARATOR, Benchmark, all_benchmarks, all_raw_files
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.scores import published_figures
 from evidence_assets.experiment.scores.published_figures import (
@@ -132,8 +132,8 @@ def find_cell_sources(selected: Iterable[Variant] | None = None) -> list[CellSou
                 continue
             generator = crossed.profile.generator
             model = generator.name if is_prompted and generator.backend != "extractive" else ""
-            for b in declared().values():
-                if b.runs_in() and b.family == variant.family and not missing_source_reason(method.sources, b):
+            for b in all_benchmarks().values():
+                if b.is_in_profile() and b.family == variant.family and not missing_source_reason(method.sources, b):
                     sources.append(CellSource(crossed, b.name, model))
     return sources
 
@@ -147,7 +147,7 @@ def build_cells(sources: Sequence[CellSource]) -> list[Cell]:
     for figure in figures():
         if figure.key not in by_key and (recorded_sources := _recorded_sources(figure)):
             by_key[figure.key] = recorded_sources
-    scored = {b.name for b in declared().values() if b.runs_in()} | {source.benchmark for source in sources}
+    scored = {b.name for b in all_benchmarks().values() if b.is_in_profile()} | {source.benchmark for source in sources}
     cells = []
     for figure in figures():
         sides = (figure.key,) if figure.key in by_key else figure.operands if figure.is_comparable else ()
@@ -173,8 +173,10 @@ def _recorded_sources(figure: Figure) -> list[CellSource]:
     }
     return [
         CellSource(by_family[b.family], b.name, figure.model)
-        for b in declared().values()
-        if b.runs_in() and b.family in by_family and (b.whole, part_of(b.name)) == (figure.benchmark, figure.part)
+        for b in all_benchmarks().values()
+        if b.is_in_profile()
+        and b.family in by_family
+        and (b.base_name, part_of(b.name)) == (figure.benchmark, figure.part)
     ]
 
 
@@ -201,7 +203,10 @@ def _reason(figure: Figure, scored: Collection[str]) -> tuple[str, str]:
     if not name:
         return "The document names no benchmark.", figure.metric
     if name not in scored:
-        return f"The benchmark is not declared{f' for the profile {profile}' if name in declared() else ''}.", name
+        return (
+            f"The benchmark is not declared{f' for the profile {profile}' if name in all_benchmarks() else ''}.",
+            name,
+        )
     if figure.model and (others := [other for other in _profiles_with_model(figure.model) if other != profile]):
         return f"The profile {profile} does not have the printed model; {' and '.join(others)} does.", figure.model
     return "No declared variant matches the benchmark's part, the model and the metric.", " ".join(
@@ -276,7 +281,11 @@ def _derive(figure: Figure, scores: Mapping[Key, Sequence[MeasuredScore]]) -> li
 def describe_differences(figure: Figure, score: MeasuredScore) -> list[str]:
     """How the conditions of our score differ from those of the printed figure."""
     differences = []
-    model, part, benchmark = score.model_id.partition("@")[0], part_of(score.benchmark), declared().get(score.benchmark)
+    model, part, benchmark = (
+        score.model_id.partition("@")[0],
+        part_of(score.benchmark),
+        all_benchmarks().get(score.benchmark),
+    )
     if model.lower().rpartition("/")[2] != figure.model:  # reports other forms too, such as a quantized model
         differences.append(f"model {model or 'none'}, printed {figure.model or 'without a model'}")
     if figure.metric in ("precision", "noisy_percent") and score.reasoner:
@@ -291,7 +300,7 @@ def describe_differences(figure: Figure, score: MeasuredScore) -> list[str]:
         differences.append("F1 compares gold answers with the triples' entities; the document does not define it")
     if part != figure.part:
         differences.append(f"scored on {part or 'the whole benchmark'}, printed for {figure.part or 'the whole'}")
-    elif benchmark and (seed := score.benchmark.partition(SEEDED)[2]):
+    elif benchmark and (seed := score.benchmark.partition(SEED_SEPARATOR)[2]):
         differences.append(f"sampled with seed {seed}; the document does not list its questions")
     if benchmark and benchmark.expected.questions not in (0, score.n):
         differences.append(f"{score.n:,} of {benchmark.expected.questions:,} questions")
@@ -308,21 +317,21 @@ def required_data(sources: Sequence[CellSource]) -> dict[str, str]:
         if source.scope:
             data[source.benchmark] = source.scope.requirement
         elif source.benchmark not in data:
-            data |= data_sources(declared()[source.benchmark])
+            data |= data_sources(all_benchmarks()[source.benchmark])
     vectors = {f"embeddings/{source.variant.parameters.get('embedding', '')}" for source in sources}
-    return data | {files.name: files.holds for files in every_raw_files() if files.name in vectors}
+    return data | {files.name: files.holds for files in all_raw_files() if files.name in vectors}
 
 
 def data_sources(benchmark: Benchmark) -> dict[str, str]:
     """The data that a benchmark's answers need: contents and origin of each."""
-    dataset = datasets().get(benchmark.reader)
+    dataset = load_datasets().get(benchmark.reader)
     names = (benchmark.corpus, benchmark.graph, benchmark.background_graph, benchmark.taxonomy)
-    return {benchmark.name: benchmark.holds or (dataset.wanted(benchmark.split) if dataset else "")} | {
+    return {benchmark.name: benchmark.holds or (dataset.describe_files(benchmark.split) if dataset else "")} | {
         name: str(attributes.get("holds", "")) for name in names for attributes in _declarations(name)
     }
 
 
 def _declarations(name: str) -> list[dict[str, Any]]:
     """Attributes of the declared corpus, graph or knowledge base with this name."""
-    declarations = (item for component in ("Corpus", "Graph", "KnowledgeBase") for item in instances(component))
+    declarations = (item for component in ("Corpus", "Graph", "KnowledgeBase") for item in declarations_of(component))
     return [item.attributes for item in declarations if name and item.attributes.get("name") == name]

@@ -11,7 +11,7 @@ import pytest
 from evidence_assets.assets.corpus import Corpus
 from evidence_assets.assets.resources import LakeResource
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark
-from evidence_assets.benchmarks.readers import tables_of
+from evidence_assets.benchmarks.readers import read_benchmark_tables
 from evidence_assets.benchmarks.records import table_rows
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.lake.errors import BadInput
@@ -82,7 +82,7 @@ def test_a_table_without_rows_is_kept_and_gives_no_evidence(lake: Lake) -> None:
         line(source_id="1", text="Which?", task="table_qa", options=["a", "b"], gold=0, table_id="empty"),
         line(table_id="empty", caption="Nothing", header=["name", "size"], rows=[]),
     )
-    tables = list(tables_of(lake, declared))
+    tables = list(read_benchmark_tables(lake, declared))
     (row,) = table_rows(tables)
     assert row["n_rows"] == 0 and row["cells"] == []
     question = Question("q", "mine", "table_qa", "Which?", ("a", "b"), "empty")

@@ -11,7 +11,7 @@ import pytest
 
 from evidence_assets.assets.benchmark import Questions
 from evidence_assets.benchmarks import declared_benchmarks as benchmark
-from evidence_assets.benchmarks.dataset_info import datasets
+from evidence_assets.benchmarks.dataset_info import load_datasets
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -34,7 +34,7 @@ def load(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     made = Benchmark(name="mine", task="mcqa", reader=reader, path="mine", split=split)
-    other_settings.setattr(benchmark, "declared", lambda folder=None: {"mine": made})
+    other_settings.setattr(benchmark, "all_benchmarks", lambda folder=None: {"mine": made})
     return materialize(lake, Questions().build_defs(None), "questions/mcqa", partition_key="mine|0")  # type: ignore[arg-type]
 
 
@@ -81,8 +81,8 @@ def test_it_is_named_and_nothing_is_half_loaded(
 def test_a_file_of_another_length_than_the_official_one_is_told(
     lake: Lake, other_settings: pytest.MonkeyPatch, official: int
 ) -> None:
-    info = datasets()["medmcqa"].model_copy(update={"counts": {"dev": official}})
-    other_settings.setitem(datasets(), "medmcqa", info)
+    info = load_datasets()["medmcqa"].model_copy(update={"counts": {"dev": official}})
+    other_settings.setitem(load_datasets(), "medmcqa", info)
     (event,) = load(
         lake, other_settings, "medmcqa", "dev", {"dev.json": lines(GOOD, row(2))}
     ).get_asset_materialization_events()

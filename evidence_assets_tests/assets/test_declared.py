@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from evidence_assets.assets.benchmark import Declared
-from evidence_assets.benchmarks.declarations import declarations, instances
+from evidence_assets.benchmarks.declarations import declarations, declarations_of
 from evidence_assets.lake.errors import BadInput
 
 
@@ -38,7 +38,7 @@ def test_a_corpus_of_the_lake_is_loaded_and_known_without_dagster(place: Path) -
         "type: evidence_assets.assets.corpus.Corpus\nattributes: {name: mine, folder: corpora/mine}\n", encoding="utf-8"
     )
     assert {"corpus/mine/chunks", "corpus/mine/index"} <= loaded()
-    named = [document.attributes["name"] for document in instances("Corpus")]
+    named = [document.attributes["name"] for document in declarations_of("Corpus")]
     assert "mine" in named and "sample" in named
 
 

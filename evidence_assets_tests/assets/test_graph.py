@@ -11,7 +11,7 @@ import pytest
 
 from evidence_assets.assets import graph as component
 from evidence_assets.assets.graph import Graph, GraphFiles
-from evidence_assets.benchmarks.declarations import instances
+from evidence_assets.benchmarks.declarations import declarations_of
 from evidence_assets.benchmarks.graphs.rows import triple_id
 from evidence_assets.experiment.evidence import sources as inputs
 from evidence_assets.lake.errors import StaleInput
@@ -84,7 +84,7 @@ def test_two_sources_meet_in_one_edge_that_keeps_both_licences(lake: Lake) -> No
 
 
 def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lake: Lake) -> None:
-    (stated,) = (made.attributes for made in instances("Graph") if made.attributes["name"] == "medical")
+    (stated,) = (made.attributes for made in declarations_of("Graph") if made.attributes["name"] == "medical")
     graph = Graph.model_validate(stated | {"name": "small", "profiles": []})
     for files, reader in zip(graph.files, (readers.TestDiseaseDatabase, readers.TestDrugbank), strict=True):
         for place, text in zip(files.paths, reader.files, strict=True):
@@ -112,7 +112,7 @@ def test_arrays_older_than_the_rows_are_not_used_and_vectors_refused(lake: Lake)
         _ = stale.node_vectors
     assert materialize(lake, graph_of(), "csr", "node_vectors").success
     fresh = inputs.open_graph(lake, "small")
-    assert fresh.linker.link("ibuprofen").found and len(fresh.node_vectors) == len(fresh)
+    assert fresh.linker.link("ibuprofen").is_linked and len(fresh.node_vectors) == len(fresh)
     assert isinstance(fresh.arrays.heads, np.memmap)
 
 
@@ -130,7 +130,7 @@ def test_a_bad_line_is_named_and_leaves_what_was_there(lake: Lake) -> None:
 
 def test_every_source_of_the_paper_profile_says_where_it_is_obtained() -> None:
     for kind in ("Graph", "Corpus", "KnowledgeBase"):
-        for declared in instances(kind):
+        for declared in declarations_of(kind):
             stated = declared.attributes
             if "paper" in (stated.get("profiles") or ()) and not stated.get("source"):
                 assert len(stated.get("holds", "")) > 20, stated["name"]

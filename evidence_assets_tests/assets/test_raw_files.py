@@ -9,7 +9,7 @@ import pytest
 
 from evidence_assets.assets.raw_files import raw_asset, raw_assets
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.benchmarks.declared_benchmarks import FromRaw
+from evidence_assets.benchmarks.declared_benchmarks import RawInput
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
@@ -24,6 +24,6 @@ def test_missing_files_are_named_with_what_they_hold(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["/etc/passwd", "../elsewhere", "mine/../../elsewhere"])
 def test_a_declaration_does_not_lead_out_of_the_raw_folder(name: str) -> None:
     with pytest.raises(BadInput, match="leads out of the lake's raw folder"):
-        raw_assets(FromRaw(), "raw/benchmarks/mine", [name])
+        raw_assets(RawInput(), "raw/benchmarks/mine", [name])
     with pytest.raises(BadInput, match="leads out"):
-        raw_assets(FromRaw(source="raw/sample"), "raw/benchmarks/mine", [name])
+        raw_assets(RawInput(source="raw/sample"), "raw/benchmarks/mine", [name])

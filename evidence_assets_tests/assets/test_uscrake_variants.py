@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
-from evidence_assets.benchmarks.declared_benchmarks import declared as every_benchmark
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as every_benchmark
 from evidence_assets.experiment.evidence.sources import missing_source_reason, source_inputs
 from evidence_assets.experiment.variants import presets, variants_of
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
-from evidence_assets.benchmarks.readers import questions_of
+from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.cli.run_selection import RunSelection, batches, select_assets, select_harvests
 from evidence_assets.experiment.variants import Variant
@@ -31,7 +31,7 @@ from evidence_assets_tests.benchmarks.official import test_choice_readers as cho
 from evidence_assets_tests.benchmarks.official import test_open_readers as free
 from evidence_assets_tests.benchmarks.official import test_stark as stark
 from evidence_assets_tests.benchmarks.official import test_table_readers as table
-from evidence_assets_tests.benchmarks.official.contract import lay, lines
+from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 from evidence_assets_tests.models.tiny_masked import word_piece
 
 TOLD = {"SUPPORTS": "holds", "REFUTES": "is wrong", "NOT ENOUGH INFORMATION": "is open"}
@@ -134,24 +134,24 @@ def official_files(raw: Path) -> None:
         "medical_genetics",
         "professional_medicine",
     )
-    lay(
+    write_files(
         raw,
         {
-            "obqa/Data/Main/test.jsonl": lines(*asked),
-            "csqa/train_rand_split.jsonl": lines(BEE),
+            "obqa/Data/Main/test.jsonl": json_lines(*asked),
+            "csqa/train_rand_split.jsonl": json_lines(BEE),
             "graphs/drugbank/interactions.tsv": TestDrugbank.files[0],
             "graphs/drugbank/vocabulary.csv": TestDrugbank.files[1],
-            "csqa/dev_rand_split.jsonl": lines(*(q | choice.asked(question_concept="buzz") for q in asked)),
-            "arc/ARC-Challenge/ARC-Challenge-Test.jsonl": lines(*asked),
-            "riddle/rs_dev.jsonl": lines(*asked),
-            "piqa/valid.jsonl": lines(*[choice.TestPiqa.ROW] * 2),
+            "csqa/dev_rand_split.jsonl": json_lines(*(q | choice.asked(question_concept="buzz") for q in asked)),
+            "arc/ARC-Challenge/ARC-Challenge-Test.jsonl": json_lines(*asked),
+            "riddle/rs_dev.jsonl": json_lines(*asked),
+            "piqa/valid.jsonl": json_lines(*[choice.TestPiqa.ROW] * 2),
             "piqa/valid-labels.lst": "0\n1\n",
-            "medmcqa/data/dev.json": lines(*medmcqa),
-            "medqa/questions/US/4_options/phrases_no_exclude_test.jsonl": lines(*medical),
+            "medmcqa/data/dev.json": json_lines(*medmcqa),
+            "medqa/questions/US/4_options/phrases_no_exclude_test.jsonl": json_lines(*medical),
             "pubmedqa/data/test_set.json": json.dumps({str(i): choice.TestPubmedqa.ROW for i in range(2)}),
             "headqa/HEAD_EN/test_HEAD_EN.json": choice.TestHeadqa.TEXT,
             "scitab/dataset/sci_tab.json": json.dumps(scitab),
-            "pubhealthtab/data/pubhealthtab_testset.jsonl": lines(*health),
+            "pubhealthtab/data/pubhealthtab_testset.jsonl": json_lines(*health),
             "tabmcq/MCQs.tsv": table.TABMCQ_HEAD + "".join(mcqs),
             **{f"tabmcq/{name}": text for name, text in table.TestTabmcq.TABLE.items()},
             "webqsp/data/WebQSP.test.json": json.dumps({"Version": "1.0", "Questions": webqsp}),
@@ -172,13 +172,15 @@ def official_files(raw: Path) -> None:
     )
     near = {"UsedFor": "conceptnet", "P47": "lama"}
     seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
-    lay(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
+    write_files(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
     stated = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
-    lay(
+    write_files(
         raw,
         {path: stated for one in load_references().values() if one.collection == "conceptnet" for path in one.paths},
     )
-    lay(raw, {"lama/TREx/P47.jsonl": lines(NEIGHBOURS), "references/umls/train.txt": "river\tadjacent_to\tsea\n"})
+    write_files(
+        raw, {"lama/TREx/P47.jsonl": json_lines(NEIGHBOURS), "references/umls/train.txt": "river\tadjacent_to\tsea\n"}
+    )
     graph = raw / "graphs/conceptnet/conceptnet-assertions-5.7.0.csv.gz"
     graph.parent.mkdir(parents=True)
     graph.write_bytes(
@@ -204,7 +206,7 @@ def official_files(raw: Path) -> None:
         rows = "".join(f"{i},Which {i} is it?,[{answer}]\n" for i in range(2))
         index = {f"stark/{base}/split/{split}.index": "0\n1\n" for split in ("test", "test-0.1")}
         csv = dict.fromkeys(("stark_qa.csv", "stark_qa_human_generated_eval.csv"), free.TestStark.HEAD + rows)
-        lay(raw, index | {f"stark/{base}/stark_qa/{name}": text for name, text in csv.items()})
+        write_files(raw, index | {f"stark/{base}/stark_qa/{name}": text for name, text in csv.items()})
 
 
 def _amazon(folder: Path) -> Path:
@@ -244,12 +246,12 @@ def recorded_files(lake: Lake, candidates: Iterable[CellSource]) -> None:
         )
         rows = [
             {"id": q.source_id, "answer": q.gold[0], "ranked": q.gold, "triples": [["bee", "is a", "insect"]]}
-            for q in questions_of(lake, benchmark)
+            for q in read_benchmark_questions(lake, benchmark)
             if q.split == benchmark.split
         ]
         file = lake.raw_path(f"recorded/{benchmark.whole}/{name}.jsonl")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(lines(*rows))
+        file.write_text(json_lines(*rows))
 
 
 NEIGHBOURS = {"sub_uri": "Q1", "sub_label": "town", "predicate_id": "P47", "obj_uri": "Q2", "obj_label": "sea"}

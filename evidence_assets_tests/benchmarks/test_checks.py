@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks.checks import question, unique_questions
+from evidence_assets.benchmarks.checks import build_question, unique_questions
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.lake.errors import BadInput
 
@@ -39,11 +39,11 @@ GOOD = {
 )
 def test_faulty_questions(changes: dict[str, object], said: str) -> None:
     with pytest.raises(BadInput, match=f"f:3: {said}"):
-        question(Row({}, Path("f"), 3), **(GOOD | changes))
+        build_question(Row({}, Path("f"), 3), **(GOOD | changes))
 
 
 def test_good_questions_pass_unchanged() -> None:
-    row, made = question(Row({}, Path("f"), 3), **GOOD)
+    row, made = build_question(Row({}, Path("f"), 3), **GOOD)
     assert list(unique_questions([(row, made)])) == [made] and made.labels == ("A", "B")
     with pytest.raises(BadInput, match="f:3: source_id: 'q' occurs twice"):
         list(unique_questions([(row, made), (row, made)]))

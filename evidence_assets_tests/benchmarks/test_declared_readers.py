@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.assets.benchmark import Benchmark
-from evidence_assets.benchmarks.dataset_info import dataset, datasets
-from evidence_assets.benchmarks.declared_benchmarks import BenchmarkPart, declared
-from evidence_assets.benchmarks.readers import PAIRS, READERS, questions_of, read_questions, tables_of
+from evidence_assets.benchmarks.dataset_info import find_dataset, load_datasets
+from evidence_assets.benchmarks.declared_benchmarks import BenchmarkPart, all_benchmarks
+from evidence_assets.benchmarks.readers import (
+    PAIRS,
+    READERS,
+    read_benchmark_questions,
+    read_benchmark_tables,
+    read_questions,
+)
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.benchmarks.official import test_choice_readers, test_open_readers, test_table_readers
@@ -30,14 +36,14 @@ OTHERWISE_ASKED = {"retrieval": ("kgqa", "skb_search")}
 
 
 def test_every_official_benchmark_names_a_reader_and_a_split_that_exist() -> None:
-    for name, benchmark in declared().items():
+    for name, benchmark in all_benchmarks().items():
         if benchmark.reader == "own":
             continue
         assert benchmark.profiles == ("paper",), name
         assert benchmark.expected.questions > 0, name
         assert bool(benchmark.expected.options) == (benchmark.family in ("mcqa", "table")), name
         assert (benchmark.reader in PAIRS) == (benchmark.family == "table"), name
-        info = dataset(benchmark.reader)
+        info = find_dataset(benchmark.reader)
         assert info.task in OTHERWISE_ASKED.get(benchmark.task, (benchmark.task,)), name
         assert benchmark.split in info.splits and benchmark.split not in info.hidden, name
         assert info.licence and info.source.startswith("https://"), name
@@ -63,7 +69,7 @@ CLAIM = {
 def test_claims_about_one_table_share_it_and_carry_the_declared_name(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"s.json": json.dumps([CLAIM, CLAIM | {"id": "c2", "label": "refutes"}])})
     benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s.json")
-    asked, tables = list(questions_of(lake, benchmark)), list(tables_of(lake, benchmark))
+    asked, tables = list(read_benchmark_questions(lake, benchmark)), list(read_benchmark_tables(lake, benchmark))
     assert [(q.benchmark, q.gold) for q in asked] == [("mine", ("SUPPORTS",)), ("mine", ("REFUTES",))]
     assert [(t.benchmark, t.table_id) for t in tables] == [("mine", "t1")]
 
@@ -73,29 +79,29 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"s.json": json.dumps([CLAIM, other])})
     benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s.json")
     with pytest.raises(BadInput, match="question c2: table 't1' differs from an earlier table"):
-        list(tables_of(lake, benchmark))
+        list(read_benchmark_tables(lake, benchmark))
 
 
 def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
     with pytest.raises(BadInput, match=r"dataset/sci_tab\.json: is not there; .*github\.com/XinyuanLu00/SciTab"):
-        list(questions_of(lake, declared()["scitab"]))
+        list(read_benchmark_questions(lake, all_benchmarks()["scitab"]))
     with pytest.raises(BadInput, match="holds no tables: put data/all_csv"):
-        list(questions_of(lake, declared()["tabfact"]))
+        list(read_benchmark_questions(lake, all_benchmarks()["tabfact"]))
     alone = Benchmark(name="mine", task="verification", reader="tabfact", path="tabfact/test_examples.json")
     with pytest.raises(BadInput, match="declare `tables`"):
-        list(questions_of(lake, alone))
+        list(read_benchmark_questions(lake, alone))
 
 
 def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> None:
-    lake, asked = Lake.create(tmp_path / "lake"), declared()["simplequestions"]
+    lake, asked = Lake.create(tmp_path / "lake"), all_benchmarks()["simplequestions"]
     lake.raw_path("simplequestions").mkdir(parents=True)
     lake.raw_path("simplequestions/annotated_fb_data_test.txt").write_text(
         "www.freebase.com/m/01\twww.freebase.com/a/b\twww.freebase.com/m/02\tWhere was Ada born?\n"
     )
     lake.raw_path(asked.names).parent.mkdir(parents=True)
     lake.raw_path(asked.names).write_text("m.01\tAda\nm.02\tLondon\n")
-    (question,) = questions_of(lake, asked)
+    (question,) = read_benchmark_questions(lake, asked)
     assert (question.gold, question.aliases, question.topic_entities) == (("m.02",), (("London",),), ("m.01",))
     assert question.gold_evidence[0].text == "Ada a.b London"
 
@@ -114,9 +120,9 @@ def test_every_registered_dataset_passes_the_contract() -> None:
         name
         for module in (test_choice_readers, test_open_readers, test_table_readers)
         for each in vars(module).values()
-        if hasattr(each, "NAMES") and hasattr(each, "WHOLE")
+        if hasattr(each, "NAMES") and hasattr(each, "VALID_FILES")
         for name in each.NAMES
-    } == set(READERS) | {name for name, info in datasets().items() if info.fields}
+    } == set(READERS) | {name for name, info in load_datasets().items() if info.fields}
 
 
 def test_unknown_names_and_splits(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets.benchmarks.downloads import NETWORK_VARIABLE, RECEIPTS, get, homes
+from evidence_assets.benchmarks.downloads import NETWORK_VARIABLE, RECEIPTS_FOLDER, download_files, download_sources
 from evidence_assets.cli import app
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.benchmarks.official.contract import lines
+from evidence_assets_tests.benchmarks.official.contract import json_lines
 from evidence_assets_tests.benchmarks.official.test_choice_readers import AI2
 from evidence_assets_tests.benchmarks.official.test_table_readers import TestScitab
 
@@ -54,8 +54,8 @@ def claims(count: int) -> str:
 
 
 def serve(folder: Path, name: str, *contents: bytes) -> None:
-    for file, content in zip(homes()[name].files, contents, strict=True):
-        place = folder / urlsplit(homes()[name].url(file)).path.lstrip("/")
+    for file, content in zip(download_sources()[name].files, contents, strict=True):
+        place = folder / urlsplit(download_sources()[name].url(file)).path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
 
@@ -64,21 +64,23 @@ def test_a_file_is_fetched_once_and_checked_ever_after(home: tuple[str, Path], l
     mirror, folder = home
     serve(folder, "scitab", claims(1224).encode())
     told: list[str] = []
-    assert get("scitab", lake, mirror, told.append) == 1
+    assert download_files("scitab", lake, mirror, told.append) == 1
     assert "no hash of scitab/dataset/sci_tab.json is stated" in told[-1] and "refused from now on" in told[-1]
     place = lake.raw / "scitab/dataset/sci_tab.json"
-    receipt = json.loads((lake.raw / RECEIPTS / "scitab.json").read_text())
+    receipt = json.loads((lake.raw / RECEIPTS_FOLDER / "scitab.json").read_text())
     assert receipt["sha256"] == {"scitab/dataset/sci_tab.json": hashlib.sha256(place.read_bytes()).hexdigest()}
-    assert receipt["revision"] == homes()["scitab"].revision
+    assert receipt["revision"] == download_sources()["scitab"].revision
     told.clear()
-    assert get("scitab", lake, "http://127.0.0.1:1", told.append) == 0 and not told, "nothing is asked of the network"
+    assert download_files("scitab", lake, "http://127.0.0.1:1", told.append) == 0 and not told, (
+        "nothing is asked of the network"
+    )
     place.write_text(claims(1224).replace("A is 1", "A is 2"))
     with pytest.raises(BadInput, match="is another file than it should be"):
-        get("scitab", lake, mirror)
+        download_files("scitab", lake, mirror)
     place.unlink()
     serve(folder, "scitab", claims(1224).replace("A is 1", "A is 2").encode())
     with pytest.raises(BadInput, match="is another file than it should be"):
-        get("scitab", lake, mirror)
+        download_files("scitab", lake, mirror)
     assert not place.exists(), "what is not what was fetched at first is not put into its place"
 
 
@@ -86,8 +88,8 @@ def test_another_number_of_questions_is_told(home: tuple[str, Path], lake: Lake)
     mirror, folder = home
     serve(folder, "scitab", claims(7).encode())
     with pytest.raises(BadInput, match="scitab holds 7 questions, stated are 1,224"):
-        get("scitab", lake, mirror)
-    assert not (lake.raw / RECEIPTS / "scitab.json").exists()
+        download_files("scitab", lake, mirror)
+    assert not (lake.raw / RECEIPTS_FOLDER / "scitab.json").exists()
 
 
 def test_members_of_an_archive(home: tuple[str, Path], lake: Lake, dev_data: Path) -> None:
@@ -96,17 +98,17 @@ def test_members_of_an_archive(home: tuple[str, Path], lake: Lake, dev_data: Pat
     book = (dev_data / "obqa/Data/Main/openbook.txt").read_bytes()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("Open/Data/Main/test.jsonl", lines(*(AI2 | {"id": f"q{i}"} for i in range(500))))
+        archive.writestr("Open/Data/Main/test.jsonl", json_lines(*(AI2 | {"id": f"q{i}"} for i in range(500))))
         archive.writestr("Open/Data/Main/openbook.txt", book)
         archive.writestr("../../outside.txt", "never unpacked")
     serve(folder, "obqa", packed.getvalue(), packed.getvalue())
-    assert get("obqa", lake, mirror) == 2
+    assert download_files("obqa", lake, mirror) == 2
     assert sorted(p.name for p in lake.raw.rglob("*") if p.is_file()) == ["obqa.json", "openbook.txt", "test.jsonl"]
 
 
 def test_no_home_is_a_branch_that_may_move() -> None:
     """Files of a repository are named by a commit; of others the address itself names what was released."""
-    for name, home in homes().items():
+    for name, home in download_sources().items():
         if any(host in file.url for file in home.files for host in ("githubusercontent", "huggingface.co")):
             assert re.fullmatch("[0-9a-f]{40}", home.revision), name
             assert all("{revision}" in file.url for file in home.files), name
@@ -117,7 +119,7 @@ def test_without_the_network_it_says_what_to_put_where(lake: Lake, monkeypatch: 
     with pytest.raises(
         BadInput, match=r"set EVIDENCE_NETWORK=1, or put .* https://raw.*sci_tab.json as .*sci_tab.json"
     ):
-        get("scitab", lake)
+        download_files("scitab", lake)
 
 
 def test_the_command(home: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

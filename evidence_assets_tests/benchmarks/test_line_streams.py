@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.benchmarks import json_streams
-from evidence_assets.benchmarks.json_streams import json_at, json_items, json_rows, jsonl
-from evidence_assets.benchmarks.line_streams import Row, delimited, read_text, text_lines
+from evidence_assets.benchmarks.json_streams import json_items, json_rows, json_rows_at, jsonl_rows
+from evidence_assets.benchmarks.line_streams import Row, delimited_rows, read_text, text_lines
 from evidence_assets.lake.errors import BadInput
 
 
@@ -58,7 +58,7 @@ def test_truncated_gzip_names_the_line_it_breaks_in(tmp_path: Path) -> None:
 def test_a_file_of_another_format_is_named(tmp_path: Path, data: bytes, said: str) -> None:
     path = write(tmp_path, data, "a.jsonl")
     with pytest.raises(BadInput, match=f"a.jsonl:1: is {said}.*expected JSON lines"):
-        list(jsonl(path))
+        list(jsonl_rows(path))
 
 
 def test_mixed_encodings_name_line_and_byte(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_mixed_encodings_name_line_and_byte(tmp_path: Path) -> None:
 
 
 def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
-    rows = list(jsonl(write(tmp_path, '{"a": 1}\r\n\n{"a": "\u2028"}\n')))
+    rows = list(jsonl_rows(write(tmp_path, '{"a": 1}\r\n\n{"a": "\u2028"}\n')))
     assert [(row.line, row.values) for row in rows] == [(1, {"a": 1}), (3, {"a": "\u2028"})]
 
 
@@ -86,14 +86,14 @@ def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
 )
 def test_faulty_json_lines(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        list(jsonl(write(tmp_path, text)))
+        list(jsonl_rows(write(tmp_path, text)))
 
 
 def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
     array = write(tmp_path, '[\n {"a": 1},\n\n {"a":\n  2}\n]\n', "a.json")
     assert [(row.line, row.values["a"]) for row in json_rows(array)] == [(2, 1), (4, 2)]
     members = write(tmp_path, '{"x": {"a": 1},\n "y": {"a": 2}}', "b.json")
-    assert [(key, row.line, row.values["a"]) for key, row in json_at(members, "*")] == [("x", 1, 1), ("y", 2, 2)]
+    assert [(key, row.line, row.values["a"]) for key, row in json_rows_at(members, "*")] == [("x", 1, 1), ("y", 2, 2)]
     assert list(json_items(write(tmp_path, " [ ] ", "c.json"))) == []
 
 
@@ -118,7 +118,7 @@ def test_faulty_json(tmp_path: Path, text: str, said: str) -> None:
 
 def test_a_doubled_member_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r":2: 17: this key comes twice"):
-        list(json_at(write(tmp_path, '{"17": {},\n"17": {}}'), "*"))
+        list(json_rows_at(write(tmp_path, '{"17": {},\n"17": {}}'), "*"))
 
 
 values = st.recursive(
@@ -135,19 +135,19 @@ def test_streaming_gives_what_the_whole_parser_gives(
 ) -> None:
     path = write(tmp_path_factory.mktemp("j"), json.dumps(items, indent=indent), "a.json")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_streams, "BLOCK", block)
+        patch.setattr(json_streams, "BLOCK_BYTES", block)
         assert [value for _, _, value in json_items(path)] == items
 
 
 def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
     path = write(tmp_path, 'a,"b ""x"", y"\n"two\r\nlines",c\n\nd,e\n')
-    assert list(delimited(path, ",", quoted=True)) == [
+    assert list(delimited_rows(path, ",", quoted=True)) == [
         (1, ["a", 'b "x", y']),
         (2, ["two\nlines", "c"]),
         (5, ["d", "e"]),
     ]
     plain = write(tmp_path, 'a\t"b\nc\t""\n')
-    assert list(delimited(plain, "\t", columns=2)) == [(1, ["a", '"b']), (2, ["c", '""'])]
+    assert list(delimited_rows(plain, "\t", columns=2)) == [(1, ["a", '"b']), (2, ["c", '""'])]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
 )
 def test_faulty_delimited_text(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        list(delimited(write(tmp_path, text), ",", columns=2, quoted=True))
+        list(delimited_rows(write(tmp_path, text), ",", columns=2, quoted=True))
 
 
 def test_fields_are_taken_with_their_type() -> None:
@@ -178,7 +178,7 @@ def test_fields_are_taken_with_their_type() -> None:
         (lambda: row.row("t"), "f:7: t: 'x' is not an object"),
         (lambda: row.texts("t"), "f:7: t: 'x' is not a list"),
         (lambda: row.text("s"), "f:7: s: character 1 is half of a surrogate pair"),
-        (lambda: row.only(["number", "n"]), "f:7: t: unknown field; did you mean"),
+        (lambda: row.check_field_names(["number", "n"]), "f:7: t: unknown field; did you mean"),
     ]:
         with pytest.raises(BadInput, match=said):
             wrong()

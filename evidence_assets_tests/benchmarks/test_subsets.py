@@ -8,12 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark, Expected, Sample, Subset, declared, drawn
-from evidence_assets.benchmarks.readers import questions_of, tables_of
+from evidence_assets.benchmarks.declared_benchmarks import (
+    Benchmark,
+    ExpectedSize,
+    Sample,
+    Subset,
+    all_benchmarks,
+    draw_sample,
+)
+from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.experiment.scores.published_figures import figures, part_of
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.benchmarks.official.contract import lay, lines
+from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 
 TABLES = [{"table_id": f"t{i}", "caption": "", "header": ["a"], "rows": [[i]]} for i in range(3)]
 
@@ -25,10 +32,10 @@ def asked(ids: list[str]) -> list[QuestionRecord]:
 @given(st.lists(st.text(min_size=1), unique=True, max_size=30), st.integers(1, 12), st.integers(0, 3), st.randoms())
 def test_a_draw_is_of_its_size_and_does_not_depend_on_the_order(ids, n, seed, random) -> None:  # type: ignore[no-untyped-def]
     sample = Sample(n=n, seed=seed)
-    found = [q.source_id for q in drawn(asked(ids), sample)]
+    found = [q.source_id for q in draw_sample(asked(ids), sample)]
     assert len(found) == min(n, len(ids)) and found == [one for one in ids if one in found]
     shuffled = random.sample(ids, len(ids))
-    assert {q.source_id for q in drawn(asked(shuffled), sample)} == set(found)
+    assert {q.source_id for q in draw_sample(asked(shuffled), sample)} == set(found)
 
 
 @pytest.fixture
@@ -46,9 +53,9 @@ def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
         }
         for i in range(6)
     ]
-    own = {"benchmarks/mine/questions.jsonl": lines(*claims), "benchmarks/mine/tables.jsonl": lines(*TABLES)}
-    lay(lake.raw, own)
-    return lake, Benchmark(name="mine", task="verification", expected=Expected(questions=5, options=3))
+    own = {"benchmarks/mine/questions.jsonl": json_lines(*claims), "benchmarks/mine/tables.jsonl": json_lines(*TABLES)}
+    write_files(lake.raw, own)
+    return lake, Benchmark(name="mine", task="verification", expected=ExpectedSize(questions=5, options=3))
 
 
 @pytest.mark.parametrize(
@@ -64,17 +71,17 @@ def test_a_part_has_its_name_its_questions_and_their_tables(
 ) -> None:
     lake, whole = files
     (part,) = whole.model_copy(update={"subsets": [Subset.model_validate(subset)]}).parts
-    assert (part.name, part.whole, part.raw, part.files) == (name, "mine", whole.raw, whole.files)
-    assert part.expected == Expected(questions=expected, options=3)
-    questions = list(questions_of(lake, part))
+    assert (part.name, part.base_name, part.raw_asset, part.files) == (name, "mine", whole.raw_asset, whole.files)
+    assert part.expected == ExpectedSize(questions=expected, options=3)
+    questions = list(read_benchmark_questions(lake, part))
     assert [q.source_id for q in questions] == ids and {q.benchmark for q in questions} == {name}
-    assert {t.table_id for t in tables_of(lake, part)} == {q.table_id for q in questions}
+    assert {t.table_id for t in read_benchmark_tables(lake, part)} == {q.table_id for q in questions}
 
 
 def test_every_printed_part_of_a_declared_benchmark_is_declared() -> None:
-    known = {(b.whole, part_of(name)) for name, b in declared().items()}
+    known = {(b.base_name, part_of(name)) for name, b in all_benchmarks().items()}
     assert {(f.benchmark, f.part) for f in figures() if f.part} <= known
-    assert {name: b.expected.questions for name, b in declared().items() if name.startswith("tabmcq")} == {
+    assert {name: b.expected.questions for name, b in all_benchmarks().items() if name.startswith("tabmcq")} == {
         "tabmcq": 9092,
         "tabmcq.first150": 150,
     }

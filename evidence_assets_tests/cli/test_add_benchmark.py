@@ -11,8 +11,8 @@ import pytest
 
 from evidence_assets.assets.graph import Graph, KnowledgeBase
 from evidence_assets.benchmarks import declarations as declared
-from evidence_assets.benchmarks.declared_benchmarks import declared as benchmarks
-from evidence_assets.benchmarks.readers import questions_of, tables_of
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks as benchmarks
+from evidence_assets.benchmarks.readers import read_benchmark_questions, read_benchmark_tables
 from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -65,8 +65,8 @@ def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) 
         "defs/bees/defs.yaml",
     ]
     benchmark = benchmarks(folder.defs)["bees"]
-    assert [q.gold for q in questions_of(folder.lake, benchmark)] == [("A",)]
-    (corpus,) = declared.instances("Corpus", folder.defs)
+    assert [q.gold for q in read_benchmark_questions(folder.lake, benchmark)] == [("A",)]
+    (corpus,) = declared.declarations_of("Corpus", folder.defs)
     assert corpus.attributes == {"name": "bees", "folder": "benchmarks/bees/corpus"}
 
 
@@ -74,7 +74,7 @@ def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) 
     made = plan_benchmark("numbers", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
     write_benchmark(made, folder.lake, folder=folder.defs)
     benchmark = benchmarks(folder.defs)["numbers"]
-    (table,) = tables_of(folder.lake, benchmark)
+    (table,) = read_benchmark_tables(folder.lake, benchmark)
     assert (table.table_id, table.header, table.rows) == ("n.csv", ("name", "value"), (("River", "1"),))
     (folder.root / "tables" / "link.csv").symlink_to(folder.put("elsewhere/private.csv", "name\nSecret\n"))
     with pytest.raises(BadInput, match="is a link that leads out of"):
@@ -121,10 +121,10 @@ def test_triples_become_a_graph_that_the_benchmark_is_answered_from(folder: Fold
     write_benchmark(made, folder.lake, folder=folder.defs)
     assert made.counts == {"questions": 1, "triples": 1}
     assert benchmarks(folder.defs)["who"].graph == "who"
-    (graph,) = declared.instances("Graph", folder.defs)
+    (graph,) = declared.declarations_of("Graph", folder.defs)
     (files,) = Graph.model_validate(graph.attributes).files
     assert [(folder.lake.raw / path).read_text() for path in files.paths] == ["bee\tmakes\thoney\n"]
-    (passages,) = declared.instances("GraphPassages", folder.defs)
+    (passages,) = declared.declarations_of("GraphPassages", folder.defs)
     assert passages.attributes == {"graph": "who"}
 
 
@@ -135,7 +135,7 @@ def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
     question = {"source_id": "1", "task": "skb_search", "text": "Who buzzes?", "gold": ["bee"]}
     made = plan_benchmark("find", folder.questions(question), graph=folder.root / "base", folder=folder.defs)
     write_benchmark(made, folder.lake, folder=folder.defs)
-    (base,) = declared.instances("KnowledgeBase", folder.defs)
+    (base,) = declared.declarations_of("KnowledgeBase", folder.defs)
     found = KnowledgeBase.model_validate(base.attributes).read_nodes(folder.lake.raw / base.attributes["folder"])
     assert (found["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
     with pytest.raises(BadInput, match=r"q\.jsonl:1: gold: 'ant' is no node"):

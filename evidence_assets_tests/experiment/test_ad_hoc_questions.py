@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets import systems
-from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli.ask import select_variant
@@ -43,7 +43,7 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def lake(tmp_path: Path, notes: Path) -> Lake:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
-    build_corpus(lake, "notes", portions(notes), quiet)
+    build_corpus(lake, "notes", group_files(notes), quiet)
     return lake
 
 
@@ -114,7 +114,7 @@ def test_asked_again_only_what_changed_is_different(lake: Lake, notes: Path) -> 
     assert first.prediction == second.prediction
     (notes / "cats.txt").write_text("Bees purr when they are content, says the joke.")
     before = lake.read("chunk_embeddings")
-    assert build_corpus(lake, "notes", portions(notes), quiet) == {"chunks": 2, "reused": 1}
+    assert build_corpus(lake, "notes", group_files(notes), quiet) == {"chunks": 2, "reused": 1}
     assert len(set(before["input_hash"]) & set(lake.read("chunk_embeddings")["input_hash"])) == 1
     third = put(lake, "Which animal purrs?", "Bee", "Cat")
     assert third.question_id == first.question_id

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.experiment import corpus_building
 from evidence_assets.lake.errors import DiskFull
 from evidence_assets.lake.store import Lake
@@ -23,7 +23,7 @@ def test_a_disk_that_fills_while_the_index_is_written_leaves_the_old_one(
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.txt").write_text("Bees buzz.")
     lake = Lake.create(tmp_path / "lake", question_shards=1, corpus_shards=1)
-    corpus_building.build_corpus(lake, "c", portions(tmp_path / "raw"), lambda said: None, "on_demand")
+    corpus_building.build_corpus(lake, "c", group_files(tmp_path / "raw"), lambda said: None, "on_demand")
     folder = lake.index_folder("corpus/c/index")
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

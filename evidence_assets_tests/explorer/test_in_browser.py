@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from evidence_assets.benchmarks.corpora import portions
+from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.cli import app
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.lake.store import Lake
@@ -65,7 +65,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in TEXTS.items():
         (place / "notes" / name).write_text(text)
     lake = Lake.create(place / "data_lake", question_shards=1, corpus_shards=1)
-    build_corpus(lake, "notes", portions(place / "notes"), lambda text: None)
+    build_corpus(lake, "notes", group_files(place / "notes"), lambda text: None)
     for question, options in QUESTIONS.items():
         done = CliRunner().invoke(app, ["ask", question, "--options", *options, "--lake", str(lake.root)])
         assert done.exit_code == 0, done.output

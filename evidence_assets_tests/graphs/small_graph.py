@@ -11,12 +11,12 @@ from tempfile import TemporaryDirectory, mkdtemp
 import polars as pl
 
 from evidence_assets.benchmarks.graphs import rows as graph_rows
-from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.graphs.entity_linking import Encode
-from evidence_assets.graphs.graph_store import encoded
-from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, shape_of
-from evidence_assets.graphs.merge import Merged, merge
+from evidence_assets.graphs.graph_store import encode_texts
+from evidence_assets.graphs.knowledge_graph import GraphVectors, KnowledgeGraph, build_structure
+from evidence_assets.graphs.merge import MergedGraph, merge_triples
 from evidence_assets.graphs.passage_files import PassageFiles, write_passage_files
 from evidence_assets.graphs.passages import Passage, fact_passages, passage_table
 from evidence_assets.lake.ids import content_id
@@ -48,7 +48,11 @@ def graph_of_rows(name: str, nodes: Rows, edges: Rows) -> KnowledgeGraph:
     node_rows, edge_rows = (pl.DataFrame(table) for table in tables)
     version = content_id(*map(version_of, tables))
     return KnowledgeGraph(
-        name, version, lambda: shape_of(node_rows["node_id"], [edge_rows]), node_rows.get_column, edge_rows.get_column
+        name,
+        version,
+        lambda: build_structure(node_rows["node_id"], [edge_rows]),
+        node_rows.get_column,
+        edge_rows.get_column,
     )
 
 
@@ -69,7 +73,7 @@ def with_vectors(
         table, _ = passage_table(passages(graph, encoder), stored("kg_passages", []), encoder, "words@1")
         return stored("kg_passages", table)
 
-    return replace(graph, stored_vectors=vectors_of(graph, partial(encoded, encoder), rows))
+    return replace(graph, stored_vectors=vectors_of(graph, partial(encode_texts, encoder), rows))
 
 
 def vectors_of(graph: KnowledgeGraph, encode: Encode, rows: Callable[[], pl.DataFrame]) -> GraphVectors:
@@ -130,11 +134,11 @@ def graph_of(
     return graph_of_rows("small", nodes, rows)
 
 
-def merged(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> Merged:
+def merged(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> MergedGraph:
     """Nodes and edges of some triples in a file."""
     source = write_triples(folder / "raw", triples)
-    rows = graph_rows.triple_table([source], folder / "raw", load())
-    return merge(rows, graph_rows.synonyms([source], folder / "raw"))
+    rows = graph_rows.triple_table([source], folder / "raw", load_vocabulary())
+    return merge_triples(rows, graph_rows.read_synonyms([source], folder / "raw"))
 
 
 def small_graph(folder: Path, triples: list[tuple[str, str, str]] = TRIPLES) -> KnowledgeGraph:

@@ -124,7 +124,7 @@ def test_the_nearer_part_is_the_smaller_neighbourhood(
     cap, most = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
     wide, near = (graph.neighbourhood(seeds, steps, cap, max_nodes=most) for steps in (4, hops))
     for field in ("nodes", "hop", "edges", "heads", "tails"):
-        assert np.array_equal(getattr(wide.within(hops), field), getattr(near, field)), field
+        assert np.array_equal(getattr(wide.limit_hops(hops), field), getattr(near, field)), field
 
 
 def test_the_best_of_very_many_paths_are_found_without_listing_them() -> None:

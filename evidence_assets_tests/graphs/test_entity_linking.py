@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rapidfuzz import fuzz, process
 
-from evidence_assets.graphs.entity_linking import LEAST_LIKENESS, EntityLinker, NameVectors
+from evidence_assets.graphs.entity_linking import MIN_SIMILARITY, EntityLinker, NameVectors
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.text.words import name_key, words_with_offsets
 
@@ -62,7 +62,7 @@ def test_fuzzy_equals_a_scan_over_all_keys(names: list[str], concept: str) -> No
     keys = list(dict.fromkeys(key for key in map(name_key, names) if key))
     query = name_key(concept)
     matches = (
-        process.extract(query, keys, scorer=fuzz.ratio, score_cutoff=100 * LEAST_LIKENESS, limit=None) if query else []
+        process.extract(query, keys, scorer=fuzz.ratio, score_cutoff=100 * MIN_SIMILARITY, limit=None) if query else []
     )
     best = sorted(name for name, score, _ in matches if score == matches[0][1])
     score, ids = linker.fuzzy(concept)
@@ -89,7 +89,7 @@ def test_spans_equal_a_search_by_word_windows(names: list[str], words: list[str]
             position += 1
     spans = EntityLinker(names).find_spans(text)
     assert [text[span.start : span.end] for span in spans] == found
-    assert all(span.link.found for span in spans)
+    assert all(span.link.is_linked for span in spans)
 
 
 def test_spans_keep_to_word_boundaries_and_skip_filler() -> None:
@@ -102,9 +102,9 @@ def test_spans_keep_to_word_boundaries_and_skip_filler() -> None:
 def test_names_that_are_no_names() -> None:
     linker = EntityLinker(["", "  ", "+", "dog"], [0, 1, 2, 3])
     assert linker.link("+").nodes == (2,)
-    assert not linker.link("").found
-    assert not linker.link("???").found
+    assert not linker.link("").is_linked
+    assert not linker.link("???").is_linked
     assert linker.find_spans("") == linker.find_spans("?!") == []
     empty = EntityLinker([])
-    assert not empty.link("dog").found
+    assert not empty.link("dog").is_linked
     assert empty.find_spans("dog") == []

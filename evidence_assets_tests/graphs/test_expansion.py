@@ -96,12 +96,12 @@ def test_softmax_scores_are_attention_over_the_step() -> None:
 
 def test_question_and_options_attend_jointly() -> None:
     nodes = np.arange(6)
-    alone = expansion.attend(PHRASE[None], nodes, VECTORS, heads=1)
+    alone = expansion.node_attention(PHRASE[None], nodes, VECTORS, heads=1)
     assert alone == pytest.approx(torch_attention(PHRASE[None], VECTORS, 1)[0][0])
     option = np.array([2, 4])
     values = torch_attention(VECTORS[option], VECTORS[option], 1)[1]
     expected = (alone + torch_attention(values, VECTORS, 1)[0].mean(axis=0)) / 2
-    joint = expansion.attend(PHRASE[None], nodes, VECTORS, options=[option, nodes[:0]], heads=1)
+    joint = expansion.node_attention(PHRASE[None], nodes, VECTORS, options=[option, nodes[:0]], heads=1)
     assert joint == pytest.approx(expected)
     assert joint.sum() == pytest.approx(1.0)
 
@@ -137,7 +137,7 @@ def test_bridges_are_a_minimum_spanning_tree_of_the_parts(
         if lengths and min(lengths) <= max_length:
             closure.add_edge(i, j, weight=min(lengths))
     expected = sorted(d["weight"] for _, _, d in networkx.minimum_spanning_edges(closure))
-    found = expansion.bridges(graph, np.array(nodes), max_length=max_length)
+    found = expansion.find_bridges(graph, np.array(nodes), max_length=max_length)
     assert sorted(map(len, found)) == expected
     for bridge in found:
         path = networkx.Graph([(int(graph.heads[edge]), int(graph.tails[edge])) for edge in bridge])
@@ -147,6 +147,6 @@ def test_bridges_are_a_minimum_spanning_tree_of_the_parts(
 
 def test_a_search_is_cut_by_length_and_by_nodes() -> None:
     chain = graph_of(9, [(i, i + 1) for i in range(8)])
-    assert expansion.bridges(chain, np.array([0, 8]), max_length=8, max_visited=4) == []
-    assert expansion.bridges(chain, np.array([0, 8]), max_length=7) == []
-    assert expansion.bridges(chain, np.array([0, 8]), max_length=8) == [list(range(8))]
+    assert expansion.find_bridges(chain, np.array([0, 8]), max_length=8, max_visited=4) == []
+    assert expansion.find_bridges(chain, np.array([0, 8]), max_length=7) == []
+    assert expansion.find_bridges(chain, np.array([0, 8]), max_length=8) == [list(range(8))]

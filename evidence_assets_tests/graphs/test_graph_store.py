@@ -10,7 +10,7 @@ import pytest
 
 from evidence_assets.graphs.graph_store import (
     build_name_vectors,
-    encoded,
+    encode_texts,
 )
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets_tests.graphs.small_graph import graph_of_rows, merged, small_graph
@@ -45,7 +45,7 @@ def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
 def test_texts_longer_than_the_encoder_reads_are_the_mean_of_their_chunks() -> None:
     model = WordEncoder()
     long = " ".join(f"Sentence number {i} speaks of things." for i in range(40))
-    short, whole = encoded(model, ["One.", long])
+    short, whole = encode_texts(model, ["One.", long])
     np.testing.assert_allclose(short, model.encode_sentences(["One."])[0], atol=1e-6)
     assert abs(np.linalg.norm(whole) - 1) < 1e-5
-    assert encoded(model, []).shape == (0, model.dimensions)
+    assert encode_texts(model, []).shape == (0, model.dimensions)

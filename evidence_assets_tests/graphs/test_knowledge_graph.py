@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.base_rows import definitions_of
+from evidence_assets.graphs.base_rows import extract_definitions
 from evidence_assets.graphs.graph_store import build_arrays, open_graph, tables_version
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import shortest_paths
@@ -175,7 +175,7 @@ def test_typed_neighbours_are_those_of_networkx(world: World, data: st.DataObjec
     chosen = data.draw(st.sets(st.sampled_from(range(len(graph))))) if len(graph) else set()
     for code, relation in [(None, None), *enumerate(graph.relations)]:
         for outgoing in (True, False):
-            rows = graph.typed.rows(code, outgoing=outgoing)
+            rows = graph.typed_graph.rows(code, outgoing=outgoing)
             edges = {(h, t) if outgoing else (t, h) for h, t, k in reference.edges(keys=True) if relation in (None, k)}
             near, far = rows.pairs(np.array(sorted(chosen), dtype=np.int64))
             assert list(zip(near.tolist(), far.tolist(), strict=True)) == sorted(e for e in edges if e[0] in chosen)
@@ -208,9 +208,9 @@ def test_definitions_are_first_sentences_by_name_and_alias() -> None:
     documents = ["Aspirin comes from willow bark. It thins blood.", "", "Fever is heat."]
     graph = graph_of(["aspirin", "tubulin", "fever"], [], [], documents=documents, aliases=[["ASA"], [], ["pyrexia"]])
     nodes = pl.DataFrame({name: graph.node_column(name) for name in ("name", "aliases", "document")})
-    found = definitions_of(nodes)
+    found = extract_definitions(nodes)
     assert found["aspirin"] == found["ASA"] == "Aspirin comes from willow bark."
     assert found["pyrexia"] == "Fever is heat."
     assert "tubulin" not in found, "a node without a document defines nothing"
     twice = pl.concat([nodes, nodes.with_columns(pl.lit("Another aspirin.").alias("document")).head(1)])
-    assert "aspirin" not in definitions_of(twice), "a name that means two things is no definition"
+    assert "aspirin" not in extract_definitions(twice), "a name that means two things is no definition"

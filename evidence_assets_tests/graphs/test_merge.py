@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.merge import edge_id, merge, node_id
+from evidence_assets.graphs.merge import edge_id, merge_triples, node_id
 from evidence_assets.text.words import name_key
 
 COLUMNS = ["head", "relation", "tail", "triple_id", "source", "licence", "head_type", "tail_type"]
@@ -18,7 +18,7 @@ def frame(*rows: tuple[str | None, ...]) -> pl.DataFrame:
 
 
 def test_names_edges_sources_and_licences_are_merged() -> None:
-    merged = merge(
+    merged = merge_triples(
         frame(
             ("Aspirin", "may_treat", "Fever", "t1", "ddb", "none", "drug", "symptom"),
             ("aspirin", "may_treat", "fever", "t2", "kbloom", None, None, "disease"),
@@ -43,7 +43,7 @@ def test_names_edges_sources_and_licences_are_merged() -> None:
 
 
 def test_synonyms_lead_to_their_name_unless_they_have_two() -> None:
-    merged = merge(
+    merged = merge_triples(
         frame(
             ("heart attack", "may_cause", "death", "t1", "a"),
             ("myocardial infarction", "may_cause", "shock", "t2", "b"),
@@ -74,10 +74,10 @@ def test_every_triple_is_kept_once_and_order_is_nothing(
     triples: list[tuple[str, str, str]], random: st.DataObject
 ) -> None:
     rows = [(*triple, f"t{i}", f"s{i % 2}") for i, triple in enumerate(triples)]
-    merged = merge(frame(*rows))
+    merged = merge_triples(frame(*rows))
     shuffled = list(rows)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    again = merge(frame(*shuffled))
+    again = merge_triples(frame(*shuffled))
     assert merged.nodes.equals(again.nodes) and merged.edges.equals(again.edges)
     key = {row["node_id"]: name_key(row["name"]) for row in merged.nodes.to_dicts()}
     found = {

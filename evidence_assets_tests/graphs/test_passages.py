@@ -13,7 +13,7 @@ import evidence_assets.lake.blocks
 from evidence_assets.experiment.stage import StageContext
 from evidence_assets.graphs import passages as graph_passages
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.passages import fact_passages, lineage_of, node_passages, passage_table
+from evidence_assets.graphs.passages import fact_passages, node_passages, passage_lineage, passage_table
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets_tests.lake_rows import stored
@@ -26,7 +26,7 @@ def passages(graph: KnowledgeGraph, previous: pl.DataFrame | None = None) -> tup
     before = stored("kg_passages", []) if previous is None else previous
     table, reused = passage_table(node_passages(graph, encoder), before, encoder, "words@1")
     rows = stored("kg_passages", table)
-    assert len(lineage_of(table)) == rows.height
+    assert len(passage_lineage(table)) == rows.height
     return rows, reused, encoder
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence_assets.graphs.substitution import Constant, Pattern, Variable, substitute, witness_edges
-from evidence_assets.graphs.typed_rows import TypedRows
+from evidence_assets.graphs.substitution import Constant, TriplePattern, Variable, substitute, witness_edges
+from evidence_assets.graphs.typed_graph import TypedGraph
 
 TYPES, EDGE_TYPES = 2, 2
 
@@ -23,10 +23,10 @@ def graphs(draw: st.DrawFn) -> tuple[list[int], list[tuple[int, int, int]]]:
 
 
 @st.composite
-def queries(draw: st.DrawFn, n_nodes: int, *, tree: bool) -> tuple[list[Pattern], Variable]:
+def queries(draw: st.DrawFn, n_nodes: int, *, tree: bool) -> tuple[list[TriplePattern], Variable]:
     """Random triplets; with ``tree`` each new term hangs on one already there (or starts a tree of its own)."""
     variables = [Variable(f"x{i}", draw(st.sampled_from([None, 0, 1]))) for i in range(4)]
-    patterns: list[Pattern] = []
+    patterns: list[TriplePattern] = []
     placed: list[Variable | Constant] = [variables[0]]
     fresh: list[Variable | Constant] = list(variables[1:])
     for number in range(draw(st.integers(1, 4))):
@@ -47,7 +47,7 @@ def queries(draw: st.DrawFn, n_nodes: int, *, tree: bool) -> tuple[list[Pattern]
         else:
             new = old if kind == "loop" else draw(st.sampled_from(placed))
         ends = (old, new) if draw(st.booleans()) else (new, old)
-        patterns.append(Pattern(ends[0], draw(st.sampled_from([None, 0, 1])), ends[1]))
+        patterns.append(TriplePattern(ends[0], draw(st.sampled_from([None, 0, 1])), ends[1]))
     target = draw(st.sampled_from([v for v in variables if v in placed]))
     return patterns, target
 
@@ -55,7 +55,7 @@ def queries(draw: st.DrawFn, n_nodes: int, *, tree: bool) -> tuple[list[Pattern]
 def brute_force(
     node_types: list[int],
     edges: list[tuple[int, int, int]],
-    patterns: list[Pattern],
+    patterns: list[TriplePattern],
     target: Variable,
     *,
     typed: bool = True,
@@ -81,10 +81,10 @@ def brute_force(
     return found
 
 
-def graph_of(world: tuple[list[int], list[tuple[int, int, int]]]) -> TypedRows:
+def graph_of(world: tuple[list[int], list[tuple[int, int, int]]]) -> TypedGraph:
     node_types, edges = world
     heads, kinds, tails = np.array(edges, dtype=int).reshape(-1, 3).T
-    return TypedRows(node_types, heads, kinds, tails)
+    return TypedGraph(node_types, heads, kinds, tails)
 
 
 @given(st.data(), st.booleans(), st.booleans())
@@ -108,16 +108,16 @@ def test_corrected_loses_nothing_on_cycles(data: st.DataObject) -> None:
 DRUG, GENE, DISEASE = 0, 1, 2
 TREATS, TARGETS = 0, 1
 # drugs 0 1 2, genes 3 4, diseases 5 6; 0 and 1 treat 5, 0 targets 3, 2 targets 4.
-MEDICINE = TypedRows([DRUG] * 3 + [GENE] * 2 + [DISEASE] * 2, [0, 1, 2, 0, 2], [0, 0, 0, 1, 1], [5, 5, 6, 3, 4])
+MEDICINE = TypedGraph([DRUG] * 3 + [GENE] * 2 + [DISEASE] * 2, [0, 1, 2, 0, 2], [0, 0, 0, 1, 1], [5, 5, 6, 3, 4])
 DRUGS, GENES = Variable("d", DRUG), Variable("g", GENE)
 
 
 def test_conjunction_and_its_witnesses() -> None:
-    patterns = [Pattern(DRUGS, TREATS, Constant("flu", (5,))), Pattern(DRUGS, TARGETS, GENES)]
+    patterns = [TriplePattern(DRUGS, TREATS, Constant("flu", (5,))), TriplePattern(DRUGS, TARGETS, GENES)]
     result = substitute(MEDICINE, patterns, DRUGS)
     assert result.candidates.tolist() == [0]
-    assert result.narrowed
-    assert result.by_term[GENES].tolist() == [3]
+    assert result.is_narrowed
+    assert result.candidates_by_term[GENES].tolist() == [3]
     assert witness_edges(MEDICINE, patterns, DRUGS, 0) == [(0, 0, TREATS, 5), (1, 0, TARGETS, 3)]
     assert witness_edges(MEDICINE, patterns, DRUGS, 1) == []
 
@@ -150,19 +150,19 @@ def test_printed_equals_its_words_in_sets(data: st.DataObject) -> None:
 
 def test_queries_that_say_little() -> None:
     flu, nothing = Constant("flu", (5,)), Constant("measles", ())
-    only_constants = substitute(MEDICINE, [Pattern(Constant("a", (0,)), TREATS, flu)], DRUGS)
-    assert (only_constants.narrowed, only_constants.skipped) == (False, ((0, "both ends are constants"),))
+    only_constants = substitute(MEDICINE, [TriplePattern(Constant("a", (0,)), TREATS, flu)], DRUGS)
+    assert (only_constants.is_narrowed, only_constants.skipped_patterns) == (False, ((0, "both ends are constants"),))
     assert only_constants.candidates.tolist() == [0, 1, 2]
-    unmatched = substitute(MEDICINE, [Pattern(DRUGS, TREATS, nothing)], DRUGS)
-    assert unmatched.skipped == ((0, "the constant 'measles' matches no node"),)
-    assert not unmatched.narrowed
-    adrift = substitute(MEDICINE, [Pattern(DRUGS, TARGETS, GENES)], DRUGS)
-    assert adrift.narrowed and adrift.candidates.tolist() == [0, 2]
-    contradictory = [Pattern(DRUGS, TREATS, flu), Pattern(DRUGS, TREATS, Constant("cold", (6,)))]
+    unmatched = substitute(MEDICINE, [TriplePattern(DRUGS, TREATS, nothing)], DRUGS)
+    assert unmatched.skipped_patterns == ((0, "the constant 'measles' matches no node"),)
+    assert not unmatched.is_narrowed
+    adrift = substitute(MEDICINE, [TriplePattern(DRUGS, TARGETS, GENES)], DRUGS)
+    assert adrift.is_narrowed and adrift.candidates.tolist() == [0, 2]
+    contradictory = [TriplePattern(DRUGS, TREATS, flu), TriplePattern(DRUGS, TREATS, Constant("cold", (6,)))]
     assert substitute(MEDICINE, contradictory, DRUGS).candidates.tolist() == []
-    elsewhere = [Pattern(GENES, TARGETS, flu)]
+    elsewhere = [TriplePattern(GENES, TARGETS, flu)]
     assert substitute(MEDICINE, elsewhere, DRUGS).candidates.tolist() == []
-    empty = TypedRows([], [], [], [])
-    assert substitute(empty, [Pattern(DRUGS, TREATS, nothing)], DRUGS).candidates.tolist() == []
+    empty = TypedGraph([], [], [], [])
+    assert substitute(empty, [TriplePattern(DRUGS, TREATS, nothing)], DRUGS).candidates.tolist() == []
     assert substitute(MEDICINE, [], DRUGS).candidates.tolist() == [0, 1, 2]
-    assert substitute(MEDICINE, [Pattern(DRUGS, 7, GENES)], DRUGS).candidates.tolist() == []
+    assert substitute(MEDICINE, [TriplePattern(DRUGS, 7, GENES)], DRUGS).candidates.tolist() == []

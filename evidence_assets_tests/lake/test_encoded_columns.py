@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from evidence_assets.graphs.base_rows import edge_rows, node_id
+from evidence_assets.graphs.base_rows import edge_rows, prefixed_node_id
 from evidence_assets.graphs.merge import edge_id
 from evidence_assets.lake import rows as row_files
 from evidence_assets.lake.errors import SchemaMismatch
@@ -27,7 +27,7 @@ def edges(count: int) -> pl.DataFrame:
 def rows_one_by_one(frame: pl.DataFrame, name: str, source: str, licence: str) -> pa.Table:
     rows = []
     for head, relation, tail in frame.iter_rows():
-        ends = node_id(name, head), relation, node_id(name, tail)
+        ends = prefixed_node_id(name, head), relation, prefixed_node_id(name, tail)
         constants = {"triple_ids": [], "sources": [source], "licences": [licence] if licence else []}
         rows.append(
             {"edge_id": edge_id(*ends), "head_id": ends[0], "relation": relation, "tail_id": ends[2], **constants}

@@ -13,8 +13,8 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.benchmarks import declarations, knowledge_bases
-from evidence_assets.benchmarks.declared_benchmarks import declared
-from evidence_assets.benchmarks.line_streams import MOST_EXPANDED, text_lines
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.line_streams import MAX_EXPANSION, text_lines
 from evidence_assets.benchmarks.readers import read_pairs
 from evidence_assets.experiment.variants import presets, variants_of
 from evidence_assets.lake.errors import BadInput
@@ -36,7 +36,7 @@ def declarations_of(read: Callable[[Path], object]) -> Callable[[Path], object]:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "profile.yaml": lambda folder: profiles.load(str(folder / "profile.yaml")),
-    "benchmark.yaml": declarations_of(declared),
+    "benchmark.yaml": declarations_of(all_benchmarks),
     "base.yaml": declarations_of(knowledge_bases.knowledge_bases),
     "s/variants.yaml": lambda folder: variants_of("s", folder),
     "presets.yaml": lambda folder: presets(folder / "presets.yaml"),
@@ -106,6 +106,6 @@ def test_an_archive_that_expands_a_thousandfold_is_refused_and_one_in_proportion
     bomb, plain = tmp_path / "bomb.jsonl.gz", tmp_path / "plain.jsonl.gz"
     bomb.write_bytes(gzip.compress(b"\n" * 20_000_000))
     plain.write_bytes(gzip.compress("".join(f'{{"id": {i}}}\n' for i in range(50_000)).encode()))
-    with pytest.raises(BadInput, match=rf"bomb\.jsonl\.gz: unpacks to more than {MOST_EXPANDED} times its size"):
+    with pytest.raises(BadInput, match=rf"bomb\.jsonl\.gz: unpacks to more than {MAX_EXPANSION} times its size"):
         list(text_lines(bomb))
     assert sum(1 for _ in text_lines(plain)) == 50_000

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evidence_assets import systems
-from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, of_family
+from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, benchmarks_of_family
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence, Selector, build_questions
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.stage import StageContext
@@ -38,7 +38,12 @@ def one_of_each() -> dict[str, tuple[Variant, str]]:
             continue
         method = method_of(variant)
         benchmark = next(
-            (b for b in of_family(variant.family) if method and not missing_source_reason(method.sources, b)), None
+            (
+                b
+                for b in benchmarks_of_family(variant.family)
+                if method and not missing_source_reason(method.sources, b)
+            ),
+            None,
         )
         if method and benchmark:
             found.setdefault(f"{variant.method or variant.system} on {variant.family}", (variant, benchmark.name))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.benchmarks.official.contract import lay
+from evidence_assets_tests.benchmarks.official.contract import write_files
 from tools.bertnet_outputs import main, read_recorded_harvests
 
 SETTING = "1000tuples_20prompts_5seeds_maxsubwords2_maxrepeat5_temp1.0"
@@ -17,7 +17,7 @@ SETTING = "1000tuples_20prompts_5seeds_maxsubwords2_maxrepeat5_temp1.0"
 @pytest.fixture
 def outputs(tmp_path: Path) -> Path:
     tuples = json.dumps([[["teacher", "student"], -1.4], [["Teacher", "child"], -1.9]], indent=4)
-    return lay(
+    return write_files(
         tmp_path,
         {
             f"conceptnet/{SETTING}/bert-large-cased/HasSubEvent/ent_tuples.json": tuples,
@@ -46,8 +46,8 @@ def test_they_are_counted_as_printed(outputs: Path, capsys: pytest.CaptureFixtur
 
 
 def test_a_malformed_one_is_named(tmp_path: Path) -> None:
-    lay(tmp_path, {f"lama/{SETTING}/bert/P37_x/ent_tuples.json": '[\n[["a", "b"], -1],\n[["a"], -1]\n]'})
+    write_files(tmp_path, {f"lama/{SETTING}/bert/P37_x/ent_tuples.json": '[\n[["a", "b"], -1],\n[["a"], -1]\n]'})
     with pytest.raises(BadInput, match=r"ent_tuples\.json:3: expected \[\[head, tail\], score\]"):
         read_recorded_harvests(tmp_path)
     with pytest.raises(BadInput, match="lies in no folder"):
-        read_recorded_harvests(lay(tmp_path / "more", {"x/y/z/P37/ent_tuples.json": "[]"}))
+        read_recorded_harvests(write_files(tmp_path / "more", {"x/y/z/P37/ent_tuples.json": "[]"}))

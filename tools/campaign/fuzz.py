@@ -66,7 +66,7 @@ def datasets() -> Iterator[Target]:
 
     assert test_choice_readers and test_open_readers and test_table_readers  # whose classes are asked for next
     for case in contract.ReaderContract.__subclasses__():
-        for split, files, _ in case.WHOLE:
+        for split, files, _ in case.VALID_FILES:
             name = case.NAMES[0]
             yield Target(f"{name} {split}", _texts(files), lambda f, n=name, s=split: _all(read_questions(n, f, s)))  # type: ignore[misc]
             if name in PASSAGES:
@@ -143,7 +143,7 @@ def declarations() -> Iterator[Target]:
     """Profiles, benchmarks, knowledge bases, variants and presets in YAML."""
     from evidence_assets import profiles
     from evidence_assets.benchmarks import declarations as documents
-    from evidence_assets.benchmarks.declared_benchmarks import declared
+    from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
     from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
     from evidence_assets.experiment.variants import presets, variants_of
 
@@ -161,7 +161,7 @@ def declarations() -> Iterator[Target]:
 
     def benchmarks(folder: Path) -> None:
         anew()
-        declared(folder)
+        all_benchmarks(folder)
 
     def variants(folder: Path) -> None:
         anew(variants_of)

@@ -13,8 +13,8 @@ from typing import Annotated
 import typer
 
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.benchmarks.declared_benchmarks import declared
-from evidence_assets.benchmarks.readers import questions_of
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli.console import out, report_errors
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.text.spelling import closest_name
@@ -43,9 +43,14 @@ def main(
             return
         lake, near = LakeResource().open(), set[str]()
         if around:
-            if around not in declared():
-                raise BadInput(f"there is no benchmark {around!r}; did you mean {closest_name(around, declared())!r}?")
-            near = {entity for question in questions_of(lake, declared()[around]) for entity in question.topic_entities}
+            if around not in all_benchmarks():
+                near_name = closest_name(around, all_benchmarks())
+                raise BadInput(f"there is no benchmark {around!r}; did you mean {near_name!r}?")
+            near = {
+                entity
+                for question in read_benchmark_questions(lake, all_benchmarks()[around])
+                for entity in question.topic_entities
+            }
             if not near:
                 raise BadInput(f"the questions of {around} name no entities")
         folder = to or lake.raw_path(f"graphs/{format}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evidence_assets.benchmarks.graphs.formats import TripleRecord
-from evidence_assets.benchmarks.line_streams import delimited, text_lines
+from evidence_assets.benchmarks.line_streams import delimited_rows, text_lines
 from evidence_assets.lake.errors import BadInput
 
 FREEBASE = "<http://rdf.freebase.com/ns/"
@@ -87,7 +87,7 @@ def freebase(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]
     Statements of the dump about itself (types of terms, keys, pages) are outside that address and passed over, as are
     texts that are no names.
     """
-    for line, fields in delimited(file, "\t"):
+    for line, fields in delimited_rows(file, "\t"):
         if len(fields) != 4 or fields[3].strip() != ".":
             raise BadInput("expected subject, predicate, object and a full stop, with tabs", file=file, line=line)
         subject, predicate, said, _ = fields

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import duckdb
 
-from evidence_assets.benchmarks.graphs.formats import format_named
+from evidence_assets.benchmarks.graphs.formats import find_format
 from evidence_assets.lake.atomic import replacing_file
 from tools.convert.dumps import DUMPS, Named
 
@@ -44,7 +44,7 @@ def convert(
         all where none is given.
     ``memory``: What DuckDB may take; the rest is on disk beside ``target``.
     """
-    read: Callable[..., Iterable[Any]] = DUMPS[format] if format in DUMPS else format_named(format, files).read
+    read: Callable[..., Iterable[Any]] = DUMPS[format] if format in DUMPS else find_format(format, files).read
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent) as folder, duckdb.connect(f"{folder}/work.duckdb") as work:
         triples, names = Path(folder, "triples.tsv"), Path(folder, "names.tsv")

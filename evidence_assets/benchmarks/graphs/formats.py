@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.json_streams import json_items
-from evidence_assets.benchmarks.line_streams import Row, delimited, headed_rows, shown
+from evidence_assets.benchmarks.line_streams import Row, delimited_rows, headed_rows, shorten
 from evidence_assets.lake.errors import BadInput
 
-FREEBASE = "www.freebase.com/"
+FREEBASE_PREFIX = "www.freebase.com/"
 DRUGBANK_COLUMNS = ("DrugBank ID", "Accession Numbers", "Common name", "Synonyms")
 
 
@@ -32,7 +32,7 @@ class TripleRecord(NamedTuple):
 Triples = Iterator[TripleRecord]
 
 
-def filled(value: str, file: Path, line: int, field: str) -> str:
+def require_text(value: str, file: Path, line: int, field: str) -> str:
     """The value without surrounding space, or an error that names the field where nothing is left."""
     text = value.strip()
     if not text:
@@ -40,80 +40,80 @@ def filled(value: str, file: Path, line: int, field: str) -> str:
     return text
 
 
-def tab_separated(file: Path) -> Triples:
+def read_tab_separated(file: Path) -> Triples:
     """Head TAB relation TAB tail, without a header."""
-    for line, (head, relation, tail) in _columns(file, "head", "relation", "tail"):
+    for line, (head, relation, tail) in _read_columns(file, "head", "relation", "tail"):
         yield TripleRecord(head, relation, tail, line)
 
 
-def umls(file: Path) -> Triples:
+def read_umls(file: Path) -> Triples:
     """The UMLS Semantic Network, whose names join words by underscores; relation names stay as they are."""
-    for line, (head, relation, tail) in _columns(file, "head", "relation", "tail"):
+    for line, (head, relation, tail) in _read_columns(file, "head", "relation", "tail"):
         yield TripleRecord(head.replace("_", " "), relation, tail.replace("_", " "), line)
 
 
-def simplequestions(file: Path) -> Triples:
+def read_simplequestions(file: Path) -> Triples:
     """Freebase subsets as SimpleQuestions ships them: all objects of a subject and relation, with spaces between them.
 
     Ids with their address (``www.freebase.com/m/01cj3p``) are shortened as in the questions (``m.01cj3p``).
     """
-    for line, (subject, relation, objects) in _columns(file, "subject", "relation", "objects"):
+    for line, (subject, relation, objects) in _read_columns(file, "subject", "relation", "objects"):
         for each in objects.split():
             head, kind, tail = (
-                name.removeprefix(FREEBASE).strip("/").replace("/", ".") for name in (subject, relation, each)
+                name.removeprefix(FREEBASE_PREFIX).strip("/").replace("/", ".") for name in (subject, relation, each)
             )
             yield TripleRecord(head, kind, tail, line)
 
 
-def conceptnet_completion(file: Path) -> Triples:
+def read_conceptnet_completion(file: Path) -> Triples:
     """The completion files of CN-100k: relation, head, tail and perhaps 1 for true or 0 for corrupted."""
-    for line, fields in delimited(file, "\t"):
+    for line, fields in delimited_rows(file, "\t"):
         if len(fields) not in (3, 4):
             raise BadInput(
                 f"{len(fields)} fields, expected relation, head, tail and perhaps a label", file=file, line=line
             )
         if fields[3:] not in ([], ["0"], ["1"]):
             raise BadInput(f"{fields[3]!r} is neither 0 nor 1", file=file, line=line, field="label")
-        relation, head, tail = _filled(fields[:3], file, line, ("relation", "head", "tail"))
+        relation, head, tail = _require_texts(fields[:3], file, line, ("relation", "head", "tail"))
         yield TripleRecord(head, relation, tail, line, label=fields[3] == "1" if fields[3:] else None)
 
 
-def _columns(file: Path, *names: str) -> Iterator[tuple[int, list[str]]]:
+def _read_columns(file: Path, *names: str) -> Iterator[tuple[int, list[str]]]:
     """Rows of a tab-separated file with these columns, none of which may be empty."""
-    for line, fields in delimited(file, "\t", columns=len(names)):
-        yield line, _filled(fields, file, line, names)
+    for line, fields in delimited_rows(file, "\t", columns=len(names)):
+        yield line, _require_texts(fields, file, line, names)
 
 
-def _filled(fields: Sequence[str], file: Path, line: int, names: Sequence[str]) -> list[str]:
-    return [filled(field, file, line, name) for field, name in zip(fields, names, strict=True)]
+def _require_texts(fields: Sequence[str], file: Path, line: int, names: Sequence[str]) -> list[str]:
+    return [require_text(field, file, line, name) for field, name in zip(fields, names, strict=True)]
 
 
-def conceptnet(file: Path, language: str = "en") -> Triples:
+def read_conceptnet(file: Path, language: str = "en") -> Triples:
     """ConceptNet's assertions with both ends in ``language``: five columns, concepts as /c/<language>/<words>/…
 
     Links to other resources (ExternalURL) are no triples.
     """
-    for line, fields in delimited(file, "\t", columns=5):
+    for line, fields in delimited_rows(file, "\t", columns=5):
         relation = fields[1].removeprefix("/r/").removeprefix("dbpedia/")
         if relation == fields[1]:
             raise BadInput(f"{fields[1]!r} is no relation URI (/r/Name)", file=file, line=line, field="relation")
         if relation == "ExternalURL":
             continue
-        head_language, head = _concept(fields[2], file, line, "start")
-        tail_language, tail = _concept(fields[3], file, line, "end")
+        head_language, head = _parse_concept(fields[2], file, line, "start")
+        tail_language, tail = _parse_concept(fields[3], file, line, "end")
         if head_language == language == tail_language:
-            yield TripleRecord(head, filled(relation, file, line, "relation"), tail, line)
+            yield TripleRecord(head, require_text(relation, file, line, "relation"), tail, line)
 
 
-def _concept(uri: str, file: Path, line: int, field: str) -> tuple[str, str]:
+def _parse_concept(uri: str, file: Path, line: int, field: str) -> tuple[str, str]:
     """Language and words of a concept URI."""
     parts = uri.split("/")
     if len(parts) < 4 or parts[:2] != ["", "c"] or not parts[2]:
         raise BadInput(f"{uri!r} is no concept URI (/c/language/words)", file=file, line=line, field=field)
-    return parts[2], filled(unquote(parts[3]).replace("_", " "), file, line, field)
+    return parts[2], require_text(unquote(parts[3]).replace("_", " "), file, line, field)
 
 
-def primekg(file: Path) -> Triples:
+def read_primekg(file: Path) -> Triples:
     """PrimeKG's kg.csv: names and kinds of both ends; undirected facts come once per direction."""
     for row in headed_rows(file, ("relation", "x_type", "x_name", "y_type", "y_name")):
         head, relation, tail = (row.text(field).strip() for field in ("x_name", "relation", "y_name"))
@@ -121,29 +121,29 @@ def primekg(file: Path) -> Triples:
         yield TripleRecord(head, relation, tail, row.line or 0, *kinds)
 
 
-def hetionet(edges: Path, nodes: Path) -> Triples:
+def read_hetionet(edges: Path, nodes: Path) -> Triples:
     """Hetionet's edges.sif under the names of nodes.tsv; the relation is the metaedge (CtD, …)."""
     named: dict[str, tuple[str, str]] = {}
     for row in headed_rows(nodes, ("id", "name", "kind"), "\t", quoted=False):
         key = row.text("id")
         if key in named:
-            raise row.bad(f"node {key} comes twice", "id")
+            raise row.error(f"node {key} comes twice", "id")
         named[key] = row.text("name").strip(), row.text("kind").strip()
     for row in headed_rows(edges, ("source", "metaedge", "target"), "\t", quoted=False):
         for field in ("source", "target"):
             if row.text(field) not in named:
-                raise row.bad(f"node {row.text(field)} is not in {nodes.name}", field)
+                raise row.error(f"node {row.text(field)} is not in {nodes.name}", field)
         (head, head_type), (tail, tail_type) = named[row.text("source")], named[row.text("target")]
         yield TripleRecord(head, row.text("metaedge").strip(), tail, row.line or 0, head_type, tail_type)
 
 
-def drugbank(interactions: Path, vocabulary: Path) -> Triples:
+def read_drugbank(interactions: Path, vocabulary: Path) -> Triples:
     """Interacting drugs of DrugBank's open data: two columns of ids (ChCh-Miner), under the common names of both."""
     named: dict[str, str] = {}
     for row in headed_rows(vocabulary, DRUGBANK_COLUMNS):
-        for key in (*_between_bars(row, "Accession Numbers"), row.text("DrugBank ID")):
+        for key in (*_split_at_bars(row, "Accession Numbers"), row.text("DrugBank ID")):
             named[key] = row.text("Common name").strip()
-    for line, fields in delimited(interactions, "\t", columns=2):
+    for line, fields in delimited_rows(interactions, "\t", columns=2):
         for key, field in zip(fields, ("first drug", "second drug"), strict=True):
             if key.strip() not in named:
                 raise BadInput(f"drug {key!r} is not in {vocabulary.name}", file=interactions, line=line, field=field)
@@ -153,23 +153,23 @@ def drugbank(interactions: Path, vocabulary: Path) -> Triples:
 
 def _drugbank_synonyms(files: Sequence[Path]) -> Iterator[tuple[str, str]]:
     for row in headed_rows(files[1], DRUGBANK_COLUMNS):
-        yield from ((row.text("Common name").strip(), synonym) for synonym in _between_bars(row, "Synonyms"))
+        yield from ((row.text("Common name").strip(), synonym) for synonym in _split_at_bars(row, "Synonyms"))
 
 
-def _between_bars(row: Row, field: str) -> list[str]:
+def _split_at_bars(row: Row, field: str) -> list[str]:
     return [part.strip() for part in row.text(field, blank=True).split("|") if part.strip()]
 
 
-def disease_database(relations: Path, names: Path) -> Triples:
+def read_disease_database(relations: Path, names: Path) -> Triples:
     """The Disease Database as QA-GNN passes it on, under the preferred names of its items.
 
     ddb_names.json: ``{name: [item, "1" for the preferred name of the item or "0" for a synonym]}``.
     ddb_relas.json: ``{row: [head item, tail item, relation code]}``.
     """
-    preferred = {item: name for name, item, first in _disease_names(names) if first}
-    relation_names = load().foreign_names("disease_database")
+    preferred = {item: name for name, item, first in _read_disease_names(names) if first}
+    relation_names = load_vocabulary().foreign_names("disease_database")
     for line, key, value in json_items(relations):
-        head, tail, code = _ids(value, 3, relations, line, key)
+        head, tail, code = _parse_ids(value, 3, relations, line, key)
         for item in (head, tail):
             if item not in preferred:
                 raise BadInput(
@@ -182,29 +182,29 @@ def disease_database(relations: Path, names: Path) -> Triples:
 
 
 def _disease_synonyms(files: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    entries = list(_disease_names(files[1]))
+    entries = list(_read_disease_names(files[1]))
     preferred = {item: name for name, item, first in entries if first}
     return ((preferred[item], name) for name, item, first in entries if not first and item in preferred)
 
 
-def _disease_names(file: Path) -> Iterator[tuple[str, str, bool]]:
+def _read_disease_names(file: Path) -> Iterator[tuple[str, str, bool]]:
     """Name, item, whether it is the item's preferred name; of two preferred names the later one counts."""
     for line, key, value in json_items(file):
-        item, flag = _ids(value, 2, file, line, key)
+        item, flag = _parse_ids(value, 2, file, line, key)
         if flag not in ("0", "1"):
             raise BadInput(f"{flag!r} is neither 0 nor 1", file=file, line=line, field=key)
-        yield filled(key, file, line, "name"), item, flag == "1"
+        yield require_text(key, file, line, "name"), item, flag == "1"
 
 
-def _ids(value: Any, count: int, file: Path, line: int, field: str) -> list[str]:
+def _parse_ids(value: Any, count: int, file: Path, line: int, field: str) -> list[str]:
     """A list of ``count`` strings or whole numbers, as strings."""
     if not isinstance(value, list) or len(value) != count or not all(type(part) in (str, int) for part in value):
-        raise BadInput(f"{shown(value)} is not a list of {count} ids", file=file, line=line, field=field)
+        raise BadInput(f"{shorten(value)} is not a list of {count} ids", file=file, line=line, field=field)
     return [str(part) for part in value]
 
 
 @dataclass(frozen=True)
-class Format:
+class GraphFormat:
     """How one format is read: its files in order, its triples, and (name, synonym) pairs.
 
     ``vocabulary``: Source name under which ``relation_mapping.tsv`` translates its relations; empty where they stay.
@@ -216,20 +216,20 @@ class Format:
     synonyms: Callable[[Sequence[Path]], Iterator[tuple[str, str]]] = lambda files: iter(())
 
 
-FORMATS: dict[str, Format] = {
-    "tab_separated": Format(("triples",), tab_separated),
-    "umls": Format(("triples",), umls, "umls"),
-    "disease_database": Format(("relations", "names"), disease_database, synonyms=_disease_synonyms),
-    "conceptnet": Format(("assertions",), conceptnet, "conceptnet"),
-    "conceptnet_completion": Format(("triples",), conceptnet_completion, "conceptnet"),
-    "primekg": Format(("kg.csv",), primekg, "primekg"),
-    "simplequestions": Format(("facts",), simplequestions),
-    "drugbank": Format(("interactions", "vocabulary"), drugbank, synonyms=_drugbank_synonyms),
-    "hetionet": Format(("edges", "nodes"), hetionet, "hetionet"),
+FORMATS: dict[str, GraphFormat] = {
+    "tab_separated": GraphFormat(("triples",), read_tab_separated),
+    "umls": GraphFormat(("triples",), read_umls, "umls"),
+    "disease_database": GraphFormat(("relations", "names"), read_disease_database, synonyms=_disease_synonyms),
+    "conceptnet": GraphFormat(("assertions",), read_conceptnet, "conceptnet"),
+    "conceptnet_completion": GraphFormat(("triples",), read_conceptnet_completion, "conceptnet"),
+    "primekg": GraphFormat(("kg.csv",), read_primekg, "primekg"),
+    "simplequestions": GraphFormat(("facts",), read_simplequestions),
+    "drugbank": GraphFormat(("interactions", "vocabulary"), read_drugbank, synonyms=_drugbank_synonyms),
+    "hetionet": GraphFormat(("edges", "nodes"), read_hetionet, "hetionet"),
 }
 
 
-def format_named(name: str, files: Sequence[Path]) -> Format:
+def find_format(name: str, files: Sequence[Path]) -> GraphFormat:
     """The format ``name``, once it is clear that it exists and takes as many files."""
     if name not in FORMATS:
         raise BadInput(f"there is no graph format {name!r}; known: {', '.join(FORMATS)}", field="format")

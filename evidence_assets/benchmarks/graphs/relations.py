@@ -11,9 +11,9 @@ import polars as pl
 
 from evidence_assets.benchmarks.line_streams import headed_rows
 
-SHIPPED = ("biomedical_relations.tsv", "conceptnet_relations.tsv")
-MAPPING = "relation_mapping.tsv"
-_JOINED_WORDS = re.compile("(?:[A-Z][a-z]+){2,}")
+VOCABULARY_FILES = ("biomedical_relations.tsv", "conceptnet_relations.tsv")
+MAPPING_FILE = "relation_mapping.tsv"
+_CAMEL_CASE = re.compile("(?:[A-Z][a-z]+){2,}")
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,14 @@ class Vocabulary:
     def template(self, relation: str) -> str:
         """Words for a relation; an unknown one is read as its own name in plain words.
 
-        >>> load().template("is_a_risk_factor_of"), load().template("process_of"), load().template("NotHasProperty")
+        >>> template = load_vocabulary().template
+        >>> template("is_a_risk_factor_of"), template("process_of"), template("NotHasProperty")
         ('is a risk factor for', 'process of', 'not has property')
         """
         known = self.relations.get(relation)
         if known:
             return known.template
-        if _JOINED_WORDS.fullmatch(relation):
+        if _CAMEL_CASE.fullmatch(relation):
             relation = re.sub("(?<=[a-z])(?=[A-Z])", " ", relation).lower()
         return " ".join(relation.replace("_", " ").split())
 
@@ -76,16 +77,18 @@ class Vocabulary:
         return joined.with_columns(changes).select(triples.columns)
 
 
-def load() -> Vocabulary:
+def load_vocabulary() -> Vocabulary:
     """The shipped vocabularies and mapping."""
     known: dict[str, Relation] = {}
     foreign: dict[tuple[str, str], tuple[str, bool]] = {}
     with as_file(files(__package__)) as folder:
-        for file in (folder / name for name in SHIPPED):
+        for file in (folder / name for name in VOCABULARY_FILES):
             for row in headed_rows(file, ("relation", "template", "opposites"), "\t", quoted=False):
                 name = row.text("relation")
                 opposites = tuple(row.text("opposites", blank=True).split())
                 known[name] = Relation(name, row.text("template"), opposites)
-        for row in headed_rows(folder / MAPPING, ("source", "foreign", "relation", "inverted"), "\t", quoted=False):
+        for row in headed_rows(
+            folder / MAPPING_FILE, ("source", "foreign", "relation", "inverted"), "\t", quoted=False
+        ):
             foreign[row.text("source"), row.text("foreign")] = row.text("relation"), row.text("inverted") == "1"
     return Vocabulary(known, foreign)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import polars as pl
 
-from evidence_assets.benchmarks.graphs.formats import TripleRecord, filled, format_named
+from evidence_assets.benchmarks.graphs.formats import TripleRecord, find_format, require_text
 from evidence_assets.benchmarks.graphs.relations import Vocabulary
-from evidence_assets.benchmarks.line_streams import delimited
+from evidence_assets.benchmarks.line_streams import delimited_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.schemas import TABLES
 
-SCHEMA = {
+RECORD_SCHEMA = {
     "head": pl.String,
     "relation": pl.String,
     "tail": pl.String,
@@ -48,18 +48,20 @@ def triple_id(head: str, relation: str, tail: str) -> str:
     return content_id("triple", head, relation, tail)
 
 
-def frames(records: Iterable[TripleRecord], rows: int = 100_000) -> Iterator[pl.DataFrame]:
+def record_frames(records: Iterable[TripleRecord], rows: int = 100_000) -> Iterator[pl.DataFrame]:
     """Records as frames of at most ``rows`` rows, so that a large file is never in memory whole."""
     stream = iter(records)
     while batch := list(islice(stream, rows)):
-        yield pl.DataFrame(batch, schema=SCHEMA, orient="row")
+        yield pl.DataFrame(batch, schema=RECORD_SCHEMA, orient="row")
 
 
-def names_of(file: Path) -> dict[str, str]:
+def read_names(file: Path) -> dict[str, str]:
     """The first name of each id; one that several ids bear is followed by the id: ``Paris (m.05qtj)``."""
     called: dict[str, str] = {}
-    for line, fields in delimited(file, "\t", columns=2):
-        identifier, name = (filled(field, file, line, what) for field, what in zip(fields, ("id", "name"), strict=True))
+    for line, fields in delimited_rows(file, "\t", columns=2):
+        identifier, name = (
+            require_text(field, file, line, what) for field, what in zip(fields, ("id", "name"), strict=True)
+        )
         called.setdefault(identifier, name)
     bearers = Counter(called.values())
     return {one: name if bearers[name] == 1 else f"{name} ({one})" for one, name in called.items()}
@@ -68,13 +70,13 @@ def names_of(file: Path) -> dict[str, str]:
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
     """Rows of ``triples`` of one source, in frames; what a source marks as untrue is left out."""
     files = source.files(raw)
-    shape = format_named(source.format, files)
+    shape = find_format(source.format, files)
     called = pl.DataFrame(
-        list(names_of(raw / source.names).items()) if source.names else [],
+        list(read_names(raw / source.names).items()) if source.names else [],
         schema={"id": pl.String, "shown": pl.String},
         orient="row",
     )
-    for frame in frames(shape.read(*files)):
+    for frame in record_frames(shape.read(*files)):
         kept = frame.filter(pl.col("label").fill_null(value=True))
         if shape.vocabulary:
             kept = vocabulary.translate(kept, shape.vocabulary)
@@ -110,11 +112,11 @@ def triple_table(sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabula
     )
 
 
-def synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
+def read_synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
     """(name, alias) pairs that the files of all sources declare."""
     pairs = []
     for source in sources:
         files = source.files(raw)
-        pairs += list(format_named(source.format, files).synonyms(files))
-        pairs += [(name, one) for one, name in names_of(raw / source.names).items()] if source.names else []
+        pairs += list(find_format(source.format, files).synonyms(files))
+        pairs += [(name, one) for one, name in read_names(raw / source.names).items()] if source.names else []
     return pl.DataFrame(pairs, schema={"name": pl.String, "alias": pl.String}, orient="row").unique(maintain_order=True)

@@ -10,17 +10,17 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.dataset_info import ChoiceFields, DatasetInfo, dataset
-from evidence_assets.benchmarks.json_streams import json_at, jsonl
+from evidence_assets.benchmarks.checks import LocatedQuestion
+from evidence_assets.benchmarks.dataset_info import ChoiceFields, DatasetInfo, find_dataset
+from evidence_assets.benchmarks.json_streams import json_rows_at, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
 from evidence_assets.benchmarks.records import Document, GoldEvidence, option_labels
 from evidence_assets.lake.errors import BadInput
 
-BOOK = "Data/Main/openbook.txt"
+OPEN_BOOK_FILE = "Data/Main/openbook.txt"
 
 
-class _IdFields(dict[str, object]):
+class _IdTemplateFields(dict[str, object]):
     """What the template of an id may name: fields of the row, and what is known of its place."""
 
     def __init__(self, row: Row, **known: object) -> None:
@@ -31,35 +31,35 @@ class _IdFields(dict[str, object]):
         return self._row.label(field)
 
 
-def read(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """The questions of a split, whose fields the dataset states."""
     assert info.fields is not None
-    fields, files = info.fields, info.find(folder, split)
+    fields, files = info.fields, info.find_files(folder, split)
     labels = files.pop() if fields.gold_lines and len(files) > 1 else None
     for file in files:
         subject = file.name.partition(".")[0].removesuffix(f"_{split}")
-        for place, (key, row, gold) in enumerate(_with_gold(_rows(fields, file, split), file, labels)):
+        for place, (key, row, gold) in enumerate(_with_gold(_read_rows(fields, file, split), file, labels)):
             template = fields.id if "id" in row.values or not fields.id_else else fields.id_else
             known = {"split": split, "subject": subject, "place": place, "line": row.line, "key": key}
-            source_id = template.format_map(_IdFields(row, **known))
-            options, option_names = _options(fields, row)
+            source_id = template.format_map(_IdTemplateFields(row, **known))
+            options, option_names = _read_options(fields, row)
             yield info.question(
                 row,
                 split,
                 source_id,
-                _holder(row, fields.text)[0].text(_holder(row, fields.text)[1]),
+                _resolve_path(row, fields.text)[0].text(_resolve_path(row, fields.text)[1]),
                 options=options,
-                gold=_gold(fields, row, gold, options, option_names, split in info.hidden),
-                gold_evidence=_evidence(fields, row, source_id),
-                topic_entities=_topics(fields, row),
+                gold=_read_gold(fields, row, gold, options, option_names, split in info.hidden),
+                gold_evidence=_read_passage(fields, row, source_id),
+                topic_entities=_read_topics(fields, row),
             )
 
 
-def _rows(fields: ChoiceFields, file: Path, split: str) -> Iterator[tuple[str, Row]]:
+def _read_rows(fields: ChoiceFields, file: Path, split: str) -> Iterator[tuple[str, Row]]:
     """The rows of a file, each with the key that it is found under."""
     if fields.rows:
-        return json_at(file, fields.rows.format(split=split))
-    rows = headed_rows(file, fields.columns, header=fields.columns) if fields.columns else jsonl(file)
+        return json_rows_at(file, fields.rows.format(split=split))
+    rows = headed_rows(file, fields.columns, header=fields.columns) if fields.columns else jsonl_rows(file)
     return (("", row) for row in rows)
 
 
@@ -76,7 +76,7 @@ def _with_gold(rows: Iterator[tuple[str, Row]], file: Path, labels: Path | None)
         yield *entry, gold
 
 
-def _holder(row: Row, path: str) -> tuple[Row, str]:
+def _resolve_path(row: Row, path: str) -> tuple[Row, str]:
     """The inner row that holds the last field of a dotted path, and that field."""
     *outer, field = path.split(".")
     for name in outer:
@@ -84,54 +84,54 @@ def _holder(row: Row, path: str) -> tuple[Row, str]:
     return row, field
 
 
-def _options(fields: ChoiceFields, row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _read_options(fields: ChoiceFields, row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Texts of the options, and what the gold field calls each."""
     if not fields.options:
         return fields.labels, fields.labels
     if isinstance(fields.options, tuple):
         options = tuple(row.text(field) for field in fields.options)
     else:
-        holder, field = _holder(row, fields.options)
+        holder, field = _resolve_path(row, fields.options)
         if fields.option_text:
             choices = holder.rows(field)
             labels = tuple(choice.label(fields.option_label) for choice in choices)
             if len(set(labels)) < len(labels):
-                raise holder.bad("two choices have the same label", field)
+                raise holder.error("two choices have the same label", field)
             return tuple(choice.text(fields.option_text) for choice in choices), labels
-        options = _lettered(holder, field) if isinstance(holder.get(field), dict) else holder.texts(field)
+        options = _lettered_options(holder, field) if isinstance(holder.get(field), dict) else holder.texts(field)
     return options, fields.labels[: len(options)] or option_labels("mcqa", options)
 
 
-def _lettered(row: Row, field: str) -> tuple[str, ...]:
+def _lettered_options(row: Row, field: str) -> tuple[str, ...]:
     """Texts of an object ``{"A": text, "B": text, …}``, whose letters must leave no gap."""
     options = row.row(field)
     letters = option_labels("mcqa", tuple(options.values))
     if set(options.values) != set(letters):
-        raise row.bad(f"expected the letters {', '.join(letters)}, found {', '.join(options.values)}", field)
+        raise row.error(f"expected the letters {', '.join(letters)}, found {', '.join(options.values)}", field)
     return tuple(options.text(letter) for letter in letters)
 
 
-def one_of(row: Row, field: str, options: tuple[str, ...], labels: tuple[str, ...] = ()) -> str:
+def find_option_letter(row: Row, field: str, options: tuple[str, ...], labels: tuple[str, ...] = ()) -> str:
     """The letter of the option that a field names by its label: its letter, unless ``labels`` says otherwise."""
     letters = option_labels("mcqa", options)
     label, labels = row.label(field).strip(), labels or letters
     if label not in labels:
-        raise row.bad(f"{label!r} is not one of {', '.join(labels)}", field)
+        raise row.error(f"{label!r} is not one of {', '.join(labels)}", field)
     return letters[labels.index(label)]
 
 
-def _gold(
+def _read_gold(
     fields: ChoiceFields, row: Row, gold_row: Row, options: tuple[str, ...], labels: tuple[str, ...], hidden: bool
 ) -> tuple[str, ...]:
     if hidden and str(gold_row.values.get(fields.gold) or "").strip() in ("", "-1"):
         return ()
-    letter = one_of(gold_row, fields.gold, options, labels)
+    letter = find_option_letter(gold_row, fields.gold, options, labels)
     if fields.gold_text and row.text(fields.gold_text) != options[ord(letter) - ord("A")]:
-        raise row.bad(f"{row.values[fields.gold_text]!r} is not the text of option {letter}", fields.gold_text)
+        raise row.error(f"{row.values[fields.gold_text]!r} is not the text of option {letter}", fields.gold_text)
     return (letter,)
 
 
-def _evidence(fields: ChoiceFields, row: Row, source_id: str) -> tuple[GoldEvidence, ...]:
+def _read_passage(fields: ChoiceFields, row: Row, source_id: str) -> tuple[GoldEvidence, ...]:
     """The passage that comes with the question: a text, or a list of its parts."""
     field = fields.evidence.removesuffix("?")
     if not field or (field != fields.evidence and row.values.get(field) in (None, "")):
@@ -140,27 +140,27 @@ def _evidence(fields: ChoiceFields, row: Row, source_id: str) -> tuple[GoldEvide
     return (GoldEvidence("chunk", source_id, "", text),)
 
 
-def _topics(fields: ChoiceFields, row: Row) -> tuple[str, ...]:
+def _read_topics(fields: ChoiceFields, row: Row) -> tuple[str, ...]:
     if not fields.topics:
         return ()
-    holder, field = _holder(row, fields.topics)
+    holder, field = _resolve_path(row, fields.topics)
     value = holder.values.get(field)
     topics = holder.texts(field, blank=True) if isinstance(value, list) else [holder.text_or_none(field) or ""]
     return tuple(dict.fromkeys(topic.strip() for topic in topics if topic.strip()))
 
 
-def read_evidence(name: str, folder: Path, split: str) -> Iterator[Document]:
+def read_passage_documents(name: str, folder: Path, split: str) -> Iterator[Document]:
     """The passages that the questions of a split bring, as documents."""
-    for row, question in read(dataset(name), folder, split):
+    for row, question in read_choices(find_dataset(name), folder, split):
         yield from (Document(each.source, "", each.text, row.file.name) for each in question.gold_evidence)
 
 
-def read_obqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+def read_obqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """OpenBookQA, with the gold facts where the "complete" files state them."""
-    book = {_folded(fact.text): fact for fact in reversed(list(read_facts(folder)))}
-    for row, question in read(info, folder, split):
+    book = {_normalise_fact(fact.text): fact for fact in reversed(list(read_facts(folder)))}
+    for row, question in read_choices(info, folder, split):
         if fact := row.text_or_none("fact1"):
-            document = book.get(_folded(fact), Document("openbook", "", fact, BOOK))
+            document = book.get(_normalise_fact(fact), Document("openbook", "", fact, OPEN_BOOK_FILE))
             evidence = GoldEvidence("sentence", document.doc_id, "", document.text)
             question = replace(question, gold_evidence=(evidence,))
         yield row, question
@@ -168,16 +168,16 @@ def read_obqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
 
 def read_facts(folder: Path) -> Iterator[Document]:
     """The facts of the open book, called ``openbook:`` and their line; none where the file is not there."""
-    file = dataset("obqa").find_one(folder, BOOK)
+    file = find_dataset("obqa").find_optional_file(folder, OPEN_BOOK_FILE)
     for number, line in text_lines(file) if file else ():
         fact = line.strip().strip('"').strip()
         if fact:
-            yield Document(f"openbook:{number}", "", fact, BOOK)
+            yield Document(f"openbook:{number}", "", fact, OPEN_BOOK_FILE)
         elif line.strip():
             raise BadInput("an empty fact", file=file, line=number)
 
 
-def _folded(fact: str) -> str:
+def _normalise_fact(fact: str) -> str:
     """Facts are compared without case, quotes, outer space and final full stop."""
     return fact.strip().strip('"').strip().rstrip(".").lower()
 
@@ -185,5 +185,5 @@ def _folded(fact: str) -> str:
 READERS = {"obqa": read_obqa}
 PASSAGES = {
     "obqa": lambda folder, split: read_facts(folder),
-    "pubmedqa": lambda folder, split: read_evidence("pubmedqa", folder, split),
+    "pubmedqa": lambda folder, split: read_passage_documents("pubmedqa", folder, split),
 }

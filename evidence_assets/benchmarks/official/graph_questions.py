@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evidence_assets.benchmarks.checks import Located
-from evidence_assets.benchmarks.dataset_info import DatasetInfo, dataset
-from evidence_assets.benchmarks.json_streams import json_at, json_rows, jsonl
-from evidence_assets.benchmarks.line_streams import Row, delimited
+from evidence_assets.benchmarks.checks import LocatedQuestion
+from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
+from evidence_assets.benchmarks.json_streams import json_rows, json_rows_at, jsonl_rows
+from evidence_assets.benchmarks.line_streams import Row, delimited_rows
 from evidence_assets.benchmarks.records import GoldEvidence
 
-COLUMNS = ("subject", "relation", "object", "question")
-FREEBASE = "www.freebase.com/"
+SIMPLEQUESTIONS_COLUMNS = ("subject", "relation", "object", "question")
+FREEBASE_PREFIX = "www.freebase.com/"
 FREEBASE_ID = r"(?:www\.freebase\.com/)?m[./](\w+)"
 
 
@@ -26,12 +26,12 @@ class LamaFact(NamedTuple):
     object: str
 
 
-def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """A fact and a question a line, over Freebase (``m.…``) or mapped to Wikidata (``Q…``)."""
     freebase = info.name == "simplequestions"
-    for file in info.find(folder, split):
-        for number, cells in delimited(file, columns=len(COLUMNS)):
-            row = Row(dict(zip(COLUMNS, cells, strict=True)), file, number)
+    for file in info.find_files(folder, split):
+        for number, cells in delimited_rows(file, columns=len(SIMPLEQUESTIONS_COLUMNS)):
+            row = Row(dict(zip(SIMPLEQUESTIONS_COLUMNS, cells, strict=True)), file, number)
             topic, relation, answer = _freebase_fact(row) if freebase else _wikidata_fact(row)
             fact = f"{topic} {relation} {answer}"
             if not freebase and relation.startswith("R"):
@@ -49,27 +49,27 @@ def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterato
 
 
 def _freebase_fact(row: Row) -> tuple[str, str, str]:
-    topic, answer = (_matching(row, field, FREEBASE_ID, "a Freebase")[1] for field in ("subject", "object"))
-    relation = row.text("relation").removeprefix(FREEBASE).strip("/").replace("/", ".")
+    topic, answer = (_match_identifier(row, field, FREEBASE_ID, "a Freebase")[1] for field in ("subject", "object"))
+    relation = row.text("relation").removeprefix(FREEBASE_PREFIX).strip("/").replace("/", ".")
     return f"m.{topic}", relation, f"m.{answer}"
 
 
 def _wikidata_fact(row: Row) -> tuple[str, str, str]:
     forms = {"subject": r"Q\d+", "relation": r"[PR]\d+", "object": r"Q\d+"}
-    subject, relation, answer = (_matching(row, field, form, "a Wikidata")[0] for field, form in forms.items())
+    subject, relation, answer = (_match_identifier(row, field, form, "a Wikidata")[0] for field, form in forms.items())
     return subject, relation, answer
 
 
-def _matching(row: Row, field: str, form: str, kind: str) -> re.Match[str]:
+def _match_identifier(row: Row, field: str, form: str, kind: str) -> re.Match[str]:
     match = re.fullmatch(form, row.text(field))
     if match is None:
-        raise row.bad(f"{row.values[field]!r} is not {kind} identifier", field)
+        raise row.error(f"{row.values[field]!r} is not {kind} identifier", field)
     return match
 
 
-def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """WebQuestions with semantic parses over Freebase; the answers of all parses of a question count."""
-    for _, row in info.each(folder, split, lambda file: json_at(file, "Questions.*")):
+    for _, row in info.read_each(folder, split, lambda file: json_rows_at(file, "Questions.*")):
         gold: dict[str, tuple[str, ...]] = {}
         topics: dict[str, None] = {}
         for parse in row.rows("Parses"):
@@ -90,10 +90,10 @@ def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located
         )
 
 
-def read_mintaka(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+def read_mintaka(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """Questions with Wikidata answers and the entities that annotators linked."""
-    for row in info.each(folder, split, json_rows):
-        gold = _answers(row.row("answer"))
+    for row in info.read_each(folder, split, json_rows):
+        gold = _read_mintaka_answers(row.row("answer"))
         entities = (item for item in row.rows("questionEntity") if item.get("entityType") == "entity")
         linked = [item.text_or_none(field) for item in entities for field in ("name", "label")]  # id and name
         yield info.question(
@@ -107,22 +107,22 @@ def read_mintaka(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
         )
 
 
-def _answers(row: Row) -> dict[str, tuple[str, ...]]:
+def _read_mintaka_answers(row: Row) -> dict[str, tuple[str, ...]]:
     """Each answer of Mintaka with its other forms."""
     gold: dict[str, tuple[str, ...]] = {}
     answers = row.list("answer") if row.get("answer") is not None else ()
     mention = row.text_or_none("mention")
     for place, answer in enumerate(answers):
-        forms = _forms(row, answer, f"answer[{place}]")
+        forms = _answer_forms(row, answer, f"answer[{place}]")
         if mention and len(answers) == 1 and mention not in forms:
             forms.append(mention)
         if not forms:
-            raise row.bad("has neither a label nor a name", f"answer[{place}]")
+            raise row.error("has neither a label nor a name", f"answer[{place}]")
         gold[forms[0]] = tuple(dict.fromkeys((*gold.get(forms[0], ()), *forms[1:])))
     return gold or ({mention: ()} if mention else {})
 
 
-def _forms(row: Row, answer: Any, field: str) -> list[str]:
+def _answer_forms(row: Row, answer: Any, field: str) -> list[str]:
     if isinstance(answer, bool):
         return ["yes" if answer else "no", str(answer).lower()]
     if isinstance(answer, int | float):
@@ -132,15 +132,15 @@ def _forms(row: Row, answer: Any, field: str) -> list[str]:
     if isinstance(answer, dict):
         entity = Row(answer, row.file, row.line, f"answer.{field}")
         return [form for form in (entity.text_or_none("label"), entity.text_or_none("name")) if form]
-    raise row.bad(f"{answer!r} is not an answer", field)
+    raise row.error(f"{answer!r} is not an answer", field)
 
 
 def read_lama_facts(folder: Path) -> Iterator[LamaFact]:
     """The facts of all relations, a file each, in the order of their files' names."""
-    for row in dataset("lama").each(folder, "all", jsonl):
+    for row in find_dataset("lama").read_each(folder, "all", jsonl_rows):
         relation = row.file.name.partition(".")[0]
         if row.text_or_none("predicate_id") not in (None, relation):
-            raise row.bad(f"{row.values['predicate_id']!r} in the file of {relation}", "predicate_id")
+            raise row.error(f"{row.values['predicate_id']!r} in the file of {relation}", "predicate_id")
         yield LamaFact(row.text("sub_label"), relation, row.text("obj_label"))
 
 

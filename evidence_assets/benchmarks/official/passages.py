@@ -10,41 +10,41 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks.checks import Located, SeenIds
-from evidence_assets.benchmarks.dataset_info import DatasetInfo, dataset
-from evidence_assets.benchmarks.json_streams import json_items, json_rows, jsonl
+from evidence_assets.benchmarks.checks import LocatedQuestion, UniqueIds
+from evidence_assets.benchmarks.dataset_info import DatasetInfo, find_dataset
+from evidence_assets.benchmarks.json_streams import json_items, json_rows, jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row, headed_rows
 from evidence_assets.benchmarks.records import Document, GoldEvidence
 from evidence_assets.lake.ids import content_id
 
-CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
+CORPUS_FILE, QUERIES_FILE = "corpus.jsonl", "queries.jsonl"
 
 
-def read_hotpotqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+def read_hotpotqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     hidden = split in info.hidden
-    for row in info.each(folder, split, json_rows):
-        paragraphs = dict(_paragraphs(row))
+    for row in info.read_each(folder, split, json_rows):
+        paragraphs = dict(_read_paragraphs(row))
         gold = () if hidden else (row.text("answer"),)
-        evidence = () if hidden else tuple(_supporting(row, paragraphs))
+        evidence = () if hidden else tuple(_read_supporting_facts(row, paragraphs))
         yield info.question(row, split, row.text("_id"), row.text("question"), gold=gold, gold_evidence=evidence)
 
 
-def _paragraphs(row: Row) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _read_paragraphs(row: Row) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Title and sentences of each paragraph that comes with a question."""
-    for pair in _titled(row, "context", "sentences", "a title and a list of sentences"):
+    for pair in _read_pairs(row, "context", "sentences", "a title and a list of sentences"):
         yield pair.text("title"), pair.texts("sentences", blank=True)
 
 
-def _titled(row: Row, field: str, second: str, expected: str) -> Iterator[Row]:
+def _read_pairs(row: Row, field: str, second: str, expected: str) -> Iterator[Row]:
     """The pairs of a list, each a title and something else."""
     for place, entry in enumerate(row.list(field)):
         if not isinstance(entry, list) or len(entry) != 2:
-            raise row.bad(f"expected {expected}", f"{field}[{place}]")
+            raise row.error(f"expected {expected}", f"{field}[{place}]")
         yield Row({"title": entry[0], second: entry[1]}, row.file, row.line, f"{field}[{place}]")
 
 
-def _supporting(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[GoldEvidence]:
-    for pair in _titled(row, "supporting_facts", "sentence", "a title and the number of a sentence"):
+def _read_supporting_facts(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[GoldEvidence]:
+    for pair in _read_pairs(row, "supporting_facts", "sentence", "a title and the number of a sentence"):
         title, number = pair.text("title"), pair.number("sentence")
         sentences = paragraphs.get(title)
         if sentences is None or not 0 <= number < len(sentences):
@@ -60,27 +60,27 @@ def _supporting(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[Go
 def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
     """The paragraphs, called by their titles: of ``*_corpus.json`` beside the questions, else of the questions."""
     text_by_title: dict[str, str] = {}
-    for file in dataset("hotpotqa").find(folder, split):
+    for file in find_dataset("hotpotqa").find_files(folder, split):
         corpus = file.with_name(f"{file.name.removesuffix('.gz').removesuffix('.json')}_corpus.json")
-        contexts = ((row, *paragraph) for row in json_rows(file) for paragraph in _paragraphs(row))
-    for place, title, sentences in _corpus(corpus) if corpus.is_file() else contexts:
+        contexts = ((row, *paragraph) for row in json_rows(file) for paragraph in _read_paragraphs(row))
+    for place, title, sentences in _read_corpus(corpus) if corpus.is_file() else contexts:
         document = Document(title, title, "".join(sentences), place.file.name)
         content = content_id("paragraph", document.text)
         if title not in text_by_title:
             text_by_title[title] = content
             yield document
         elif text_by_title[title] != content:
-            raise place.bad(f"two different paragraphs are called {title!r}", "title")
+            raise place.error(f"two different paragraphs are called {title!r}", "title")
 
 
-def _corpus(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
+def _read_corpus(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
     for line, title, sentences in json_items(file):
         row = Row({"title": title, "sentences": sentences}, file, line)
         yield row, row.text("title"), row.texts("sentences", blank=True)
 
 
-def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    for row in info.each(folder, split, _objects):
+def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
+    for row in info.read_each(folder, split, _read_objects):
         aliases = row.texts("answer_aliases") if row.values.get("answer_aliases") else ()
         answer: dict[str, Any] = {}
         if split not in info.hidden and row.values.get("answerable") is not False:
@@ -98,7 +98,7 @@ def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
 def read_musique_documents(folder: Path, split: str) -> Iterator[Document]:
     """The different paragraphs that come with the questions."""
     doc_ids: set[str] = set()
-    for row in dataset("musique").each(folder, split, _objects):
+    for row in find_dataset("musique").read_each(folder, split, _read_objects):
         for part in row.rows("paragraphs"):
             doc_id = _paragraph_id(part)
             if doc_id not in doc_ids:
@@ -106,8 +106,8 @@ def read_musique_documents(folder: Path, split: str) -> Iterator[Document]:
                 yield Document(doc_id, part.text("title"), part.text("paragraph_text"), row.file.name)
 
 
-def _objects(file: Path) -> Iterator[Row]:
-    return jsonl(file) if ".jsonl" in file.name else json_rows(file)
+def _read_objects(file: Path) -> Iterator[Row]:
+    return jsonl_rows(file) if ".jsonl" in file.name else json_rows(file)
 
 
 def _paragraph_id(part: Row) -> str:
@@ -115,14 +115,14 @@ def _paragraph_id(part: Row) -> str:
     return f"{title}#{content_id('paragraph', title, part.text('paragraph_text'))[:8]}"
 
 
-def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
-    judged, queries, corpus = info.find(folder, split)
-    judgements = _judgements(judged)
+def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
+    judged, queries, corpus = info.find_files(folder, split)
+    judgements = _read_judgements(judged)
     relevant_ids = {document for scores in judgements.values() for document, score in scores.items() if score > 0}
-    texts = {document: _text(row) for document, row in _identified(corpus) if document in relevant_ids}
+    texts = {document: _document_text(row) for document, row in _read_by_id(corpus) if document in relevant_ids}
     for missing in sorted(relevant_ids - texts.keys()):
-        raise Row({}, judged).bad(f"document {missing!r} is judged relevant but not in {corpus.name}", "corpus-id")
-    for source_id, row in _identified(queries):
+        raise Row({}, judged).error(f"document {missing!r} is judged relevant but not in {corpus.name}", "corpus-id")
+    for source_id, row in _read_by_id(queries):
         scores = judgements.pop(source_id, None)
         if scores is None:
             continue
@@ -131,34 +131,36 @@ def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
         evidence = tuple(GoldEvidence("chunk", document, "", texts[document]) for document in gold)
         yield info.question(row, split, source_id, row.text("text"), gold=gold, gold_evidence=evidence)
     for missing in sorted(judgements):
-        raise Row({}, judged).bad(f"query {missing!r} is judged but not in {queries.name}", "query-id")
+        raise Row({}, judged).error(f"query {missing!r} is judged but not in {queries.name}", "query-id")
 
 
 def read_beir_documents(folder: Path, split: str) -> Iterator[Document]:
     """The corpus, the same for every split; the text of a document does not repeat its title."""
-    for document, row in _identified(dataset("beir").find_one(folder, CORPUS) or folder / CORPUS):
-        yield Document(document, row.text_or_none("title") or "", _text(row), CORPUS)
+    for document, row in _read_by_id(
+        find_dataset("beir").find_optional_file(folder, CORPUS_FILE) or folder / CORPUS_FILE
+    ):
+        yield Document(document, row.text_or_none("title") or "", _document_text(row), CORPUS_FILE)
 
 
-def _identified(file: Path) -> Iterator[tuple[str, Row]]:
+def _read_by_id(file: Path) -> Iterator[tuple[str, Row]]:
     """The documents or queries of a file by their ids, of which none may come twice."""
-    ids = SeenIds("_id")
-    for row in jsonl(file):
+    ids = UniqueIds("_id")
+    for row in jsonl_rows(file):
         identifier = row.label("_id")
         ids.add(identifier, row)
         yield identifier, row
 
 
-def _judgements(file: Path) -> dict[str, dict[str, int]]:
+def _read_judgements(file: Path) -> dict[str, dict[str, int]]:
     judgements: dict[str, dict[str, int]] = {}
     for row in headed_rows(file, ("query-id", "corpus-id", "score"), "\t", quoted=False):
         scores = judgements.setdefault(row.text("query-id"), {})
         if scores.setdefault(row.text("corpus-id"), row.number("score")) != row.number("score"):
-            raise row.bad("the same pair is judged twice, differently", "score")
+            raise row.error("the same pair is judged twice, differently", "score")
     return judgements
 
 
-def _text(row: Row) -> str:
+def _document_text(row: Row) -> str:
     """Some official documents have a title and no text."""
     return row.text("text", blank=True) if row.text_or_none("title") else row.text("text")
 

@@ -17,9 +17,9 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evidence_assets.benchmarks.checks import Located
+from evidence_assets.benchmarks.checks import LocatedQuestion
 from evidence_assets.benchmarks.dataset_info import DatasetInfo
-from evidence_assets.benchmarks.json_streams import json_at
+from evidence_assets.benchmarks.json_streams import json_rows_at
 from evidence_assets.benchmarks.line_streams import Row, headed_rows, text_lines
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.errors import BadInput
@@ -31,24 +31,24 @@ MAG_TYPES = {
     "edge_type_dict": ("affiliated_with", "cites", "has_topic", "writes"),
 }
 """Names of MAG's types by their codes, which its files lack."""
-NODES_AT_ONCE = 20_000
-CONVERT = "python -m tools.convert stark FOLDER"
-_SAID: dict[str, Any] = {"name": pl.String, "aliases": pl.List(pl.String), "document": pl.String}
+NODES_PER_BATCH = 20_000
+CONVERT_COMMAND = "python -m tools.convert stark FOLDER"
+_NODE_COLUMNS: dict[str, Any] = {"name": pl.String, "aliases": pl.List(pl.String), "document": pl.String}
 _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "color_name")
 
 
-def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
+def read_stark_nodes(folder: Path, base: str) -> pl.DataFrame:
     """The nodes of the knowledge base in ``folder``; ``base`` is prime, mag or amazon.
 
     A node's name is the first of its name-like fields, its aliases those that the gene records of PRIME carry, and
     its document all its fields, one a line; values that stand for nothing (−1, NaN) are left out. Some authors of MAG
     and products of AMAZON have no name: they are called by their type and number.
     """
-    types, names = _types(folder, base, "node")
-    path, n = _json_file(folder, "node_info"), len(types)
-    read = [pl.DataFrame(schema=pl.Schema({"node": pl.Int64, **_SAID}))]
-    records = json_at(path, "*")
-    while some := list(islice(records, NODES_AT_ONCE)):
+    types, names = _read_types(folder, base, "node")
+    path, n = _find_json_file(folder, "node_info"), len(types)
+    read = [pl.DataFrame(schema=pl.Schema({"node": pl.Int64, **_NODE_COLUMNS}))]
+    records = json_rows_at(path, "*")
+    while some := list(islice(records, NODES_PER_BATCH)):
         for key, row in some:
             if not key.isdecimal() or int(key) >= n:
                 raise BadInput(f"names a node outside of the {n} of node_types.pt", file=path, line=row.line, field=key)
@@ -56,9 +56,9 @@ def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
             pl.DataFrame(
                 {
                     "node": [int(key) for key, _ in some],
-                    "name": [_name(path, int(key), row.values, names[types[int(key)]]) for key, row in some],
-                    "aliases": pa.array([_aliases(row.values) for _, row in some], pa.list_(pa.string())),
-                    "document": ["\n".join(_lines(row.values)) for _, row in some],
+                    "name": [_node_name(path, int(key), row.values, names[types[int(key)]]) for key, row in some],
+                    "aliases": pa.array([_node_aliases(row.values) for _, row in some], pa.list_(pa.string())),
+                    "document": ["\n".join(_document_lines(row.values)) for _, row in some],
                 },
                 schema=read[0].schema,
             )
@@ -67,14 +67,14 @@ def stark_nodes(folder: Path, base: str) -> pl.DataFrame:
     if len(info) != n:
         raise BadInput(f"describes {len(info)} nodes, but node_types.pt has {n}", file=path)
     kinds = pl.Series("type", names, dtype=pl.String).gather(types)
-    return info.select(pl.col("node").cast(pl.String).alias("node_id"), *_SAID).with_columns(kinds)
+    return info.select(pl.col("node").cast(pl.String).alias("node_id"), *_NODE_COLUMNS).with_columns(kinds)
 
 
-def stark_edges(folder: Path, base: str) -> pl.DataFrame:
+def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
     """The edges of a knowledge base, read without what describes their nodes; equal ones count once."""
-    n = len(_types(folder, base, "node")[0])
-    kinds, names = _types(folder, base, "edge")
-    ends = _tensor(folder / "edge_index.pt")
+    n = len(_read_types(folder, base, "node")[0])
+    kinds, names = _read_types(folder, base, "edge")
+    ends = _load_tensor(folder / "edge_index.pt")
     if ends.ndim != 2 or len(ends) != 2 or ends.shape[1] != len(kinds):
         raise BadInput(
             f"has shape {ends.shape}, expected 2 × {len(kinds)} (one column an edge type)",
@@ -93,17 +93,17 @@ def stark_edges(folder: Path, base: str) -> pl.DataFrame:
     return pl.DataFrame({"head_id": heads, "relation": relations.gather(key // max(n, 1) % codes), "tail_id": tails})
 
 
-def _types(folder: Path, base: str, of: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _read_types(folder: Path, base: str, of: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """The code of each node's or edge's type, and the names of the types by their codes."""
     if base not in ANSWER_TYPES:
         raise BadInput(f"there is no STaRK knowledge base {base!r}; there are {', '.join(ANSWER_TYPES)}", field="base")
-    codes, names = _tensor(folder / f"{of}_types.pt"), _type_names(folder, base, f"{of}_type_dict")
+    codes, names = _load_tensor(folder / f"{of}_types.pt"), _read_type_names(folder, base, f"{of}_type_dict")
     if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
         raise BadInput(f"holds a code outside of the {len(names)} named types", file=folder / f"{of}_types.pt")
     return codes, names
 
 
-def _tensor(path: Path) -> NDArray[np.int64]:
+def _load_tensor(path: Path) -> NDArray[np.int64]:
     import torch
 
     if not path.is_file():
@@ -120,22 +120,22 @@ def _tensor(path: Path) -> NDArray[np.int64]:
     return np.asarray(value.numpy(), dtype=np.int64)
 
 
-def _json_file(folder: Path, name: str) -> Path:
+def _find_json_file(folder: Path, name: str) -> Path:
     path = folder / f"{name}.json"
     if not path.is_file():
         pickled = path.with_suffix(".pkl")
         if pickled.is_file():
             raise BadInput(
-                f"is a pickle, and opening one can run any program: convert it once, {CONVERT}", file=pickled
+                f"is a pickle, and opening one can run any program: convert it once, {CONVERT_COMMAND}", file=pickled
             )
-        raise BadInput(f"there is no such file; unpack STaRK's processed.zip and run {CONVERT}", file=path)
+        raise BadInput(f"there is no such file; unpack STaRK's processed.zip and run {CONVERT_COMMAND}", file=path)
     return path
 
 
-def _type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
+def _read_type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
     if base == "mag" and not any((folder / f"{name}.{ending}").exists() for ending in ("json", "pkl")):
         return MAG_TYPES[name]
-    path = _json_file(folder, name)
+    path = _find_json_file(folder, name)
     try:
         names = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError) as error:
@@ -148,17 +148,17 @@ def _type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
     return tuple(str(names[code]) for code in codes)
 
 
-def _name(path: Path, node: int, values: dict[str, Any], node_type: str) -> str:
+def _node_name(path: Path, node: int, values: dict[str, Any], node_type: str) -> str:
     stated = [values[field] for field in _NAME_FIELDS if field in values]
     for value in stated:
-        if isinstance(value, str) and value.strip() and not _stands_for_nothing(value):
+        if isinstance(value, str) and value.strip() and not _is_empty_value(value):
             return value
     if stated:
         return f"{node_type} {node} without a name"
     raise BadInput(f"has none of the name fields {', '.join(_NAME_FIELDS)}", file=path, field=str(node))
 
 
-def _aliases(values: dict[str, Any]) -> list[str]:
+def _node_aliases(values: dict[str, Any]) -> list[str]:
     details = values.get("details")
     names: list[object] = []
     if not isinstance(details, dict):
@@ -169,56 +169,56 @@ def _aliases(values: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(name for name in names if isinstance(name, str) and name.strip()))
 
 
-def _stands_for_nothing(value: object) -> bool:
+def _is_empty_value(value: object) -> bool:
     return value in (None, "", [], {}, -1, "-1", "nan") or value != value
 
 
-def _lines(values: Any, indent: str = "") -> list[str]:
+def _document_lines(values: Any, indent: str = "") -> list[str]:
     """Fields as lines ``name: value``; empty ones, and those that only number the node, are left out."""
     lines = []
     for key, value in values.items():
-        if _stands_for_nothing(value) or key in ("id", "mag_id") or key.startswith("_"):
+        if _is_empty_value(value) or key in ("id", "mag_id") or key.startswith("_"):
             continue
         if isinstance(value, dict):
-            lines += [f"{indent}{key}:", *_lines(value, indent + "  ")]
+            lines += [f"{indent}{key}:", *_document_lines(value, indent + "  ")]
             continue
         parts = value if isinstance(value, list) else [value]
-        lines.append(f"{indent}{key}: {'; '.join(_part(part) for part in parts if not _stands_for_nothing(part))}")
+        lines.append(f"{indent}{key}: {'; '.join(_format_part(part) for part in parts if not _is_empty_value(part))}")
     return lines
 
 
-def _part(value: Any) -> str:
+def _format_part(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(str(inner) for inner in value.values() if not _stands_for_nothing(inner))
+        return ", ".join(str(inner) for inner in value.values() if not _is_empty_value(inner))
     return str(value)
 
 
-def read_questions(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located]:
+def read_questions(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
     """A csv of queries and the node ids that answer them; a split is a file of ids beside it."""
-    file, *index = info.find(folder, split)
-    ids = _ids(index[0]) if index else None
+    file, *index = info.find_files(folder, split)
+    ids = _read_split_ids(index[0]) if index else None
     for row in headed_rows(file, ("id", "query", "answer_ids")):
         source_id = str(row.number("id"))
         if ids is None or ids.pop(source_id, None) is not None:
-            yield info.question(row, split, source_id, row.text("query"), gold=_answers(row))
+            yield info.question(row, split, source_id, row.text("query"), gold=_read_answers(row))
     for missing, line in (ids or {}).items():
         raise BadInput(f"question {missing} is not in {file.name}", file=index[0], line=line)
 
 
-def _ids(file: Path) -> dict[str, int]:
+def _read_split_ids(file: Path) -> dict[str, int]:
     """The ids of a split with the line that each is on."""
     rows = (Row({"id": line.strip()}, file, number) for number, line in text_lines(file) if line.strip())
     return {str(row.number("id")): row.line or 0 for row in rows}
 
 
-def _answers(row: Row) -> tuple[str, ...]:
+def _read_answers(row: Row) -> tuple[str, ...]:
     text = row.text("answer_ids")
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise row.bad(f"expected a list such as [12, 7]: {text[:40]!r}", "answer_ids") from error
+        raise row.error(f"expected a list such as [12, 7]: {text[:40]!r}", "answer_ids") from error
     if not isinstance(values, list) or not all(type(value) is int for value in values):
-        raise row.bad(f"expected a list of whole numbers: {text[:40]!r}", "answer_ids")
+        raise row.error(f"expected a list of whole numbers: {text[:40]!r}", "answer_ids")
     return tuple(str(value) for value in dict.fromkeys(values))
 
 

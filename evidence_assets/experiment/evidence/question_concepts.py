@@ -75,18 +75,18 @@ def link_concepts(questions: Sequence[Question], graph: KnowledgeGraph) -> list[
     ]
     options = [text for q in questions for text in q.options]
     wanted = list(dict.fromkeys([*options, *(c.text for found in free for c in found)]))
-    links = dict(zip(wanted, linker.link_many(wanted, graph.near), strict=True))
+    links = dict(zip(wanted, linker.link_many(wanted, graph.name_vectors), strict=True))
     made = []
     for question, named, found in zip(questions, spans, free, strict=True):
         own = [LinkedPhrase.of(question.text[s.start : s.end], s.link) for s in named]
-        own += [LinkedPhrase.of(c.text, links[c.text]) for c in found if links[c.text].found]
+        own += [LinkedPhrase.of(c.text, links[c.text]) for c in found if links[c.text].is_linked]
         targets = {label: _link_option(text, links[text], linker) for label, text in question.hypotheses if label}
         made.append(QuestionConcepts(question.question_id, _distinct(own), targets))
     return made
 
 
 def _link_option(text: str, link: Link, linker: EntityLinker) -> tuple[LinkedPhrase, ...]:
-    if link.found:
+    if link.is_linked:
         return (LinkedPhrase.of(text, link),)
     return _distinct([LinkedPhrase.of(text[s.start : s.end], s.link) for s in linker.find_spans(text)])
 
@@ -126,7 +126,7 @@ def expand_questions(
     vectors = graph.vectors.encode([q.text for q in questions])
     found = {}
     for named, vector in zip(link_concepts(questions, graph), vectors, strict=True):
-        seeds, limits = linked_nodes(named.concepts), (expansion.cap, graph.nearness_to(vector), expansion.max_nodes)
+        seeds, limits = linked_nodes(named.concepts), (expansion.cap, graph.cosine_to(vector), expansion.max_nodes)
         part = graph.arrays.neighbourhood(seeds, max(expansion.D, MIN_DEPTH), *limits)
         part = _add_nodes(graph.arrays, part, named.targets) if seeds else part
         found[named.question_id] = QuestionSubgraph(named, vector, part)

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from evidence_assets.benchmarks.declared_benchmarks import declared
-from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.experiment.rows import RowWriter
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
@@ -233,7 +233,7 @@ def read_path_facts(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, Pat
 
 def find_evidence_errors(evidence: pl.DataFrame, lake: Lake) -> list[str]:
     """What is wrong with rows of the kind ``path``: edges that the graph lacks, gaps, text that does not follow."""
-    wrong, template, benchmarks = [], load().template, declared()
+    wrong, template, benchmarks = [], load_vocabulary().template, all_benchmarks()
     for (benchmark,), paths in evidence.filter(pl.col("kind") == "path").group_by("benchmark", maintain_order=True):
         cited: set[str] = set()
         for locator in paths["locator"]:

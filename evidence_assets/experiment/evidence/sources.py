@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Literal
 
 from evidence_assets import profiles
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark, of_family
-from evidence_assets.benchmarks.json_streams import jsonl
-from evidence_assets.benchmarks.records import Table, table_of
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks_of_family
+from evidence_assets.benchmarks.json_streams import jsonl_rows
+from evidence_assets.benchmarks.records import Table, table_from_row
 from evidence_assets.experiment.evidence.question_concepts import Expansion, subgraph_rows
 from evidence_assets.experiment.evidence.selection import (
     Parent,
@@ -61,7 +61,7 @@ def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "")
 
     Vectors of tokens are those of the profile's ``token_encoder``, of which there is one.
     """
-    benchmarks = of_family(family)
+    benchmarks = benchmarks_of_family(family)
     corpora = sorted({b.corpus for b in benchmarks if b.corpus})
     graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in benchmarks} - {""})
     reads: list[StageInput] = []
@@ -110,7 +110,7 @@ def open_benchmark_graph(context: StageContext) -> KnowledgeGraph:
 def read_tables(context: StageContext) -> dict[str, tuple[Table, str]]:
     """The tables of the partition's benchmark with their content hashes, by id."""
     rows = context.read("tables", "tables", context.benchmark_name)
-    return {row["table_id"]: (table_of(row), row["content_hash"]) for row in rows.to_dicts()}
+    return {row["table_id"]: (table_from_row(row), row["content_hash"]) for row in rows.to_dicts()}
 
 
 def record_encoder(context: StageContext) -> str:
@@ -148,8 +148,8 @@ class ExternallyLinkedSelector:
     """A selector whose topic entities are those that another linker found, by a user's file."""
 
     def __init__(self, selector: Selector, context: StageContext, linker: str) -> None:
-        file = context.lake.raw_path(f"{EXTERNAL_LINKS}/{context.benchmark.whole}/{linker}.jsonl")
-        named = {row.label("id"): row.texts("entities") for row in jsonl(file)}
+        file = context.lake.raw_path(f"{EXTERNAL_LINKS}/{context.benchmark.base_name}/{linker}.jsonl")
+        named = {row.label("id"): row.texts("entities") for row in jsonl_rows(file)}
         rows = context.read_input("questions")
         self._named: Mapping[str, tuple[str, ...]] = {
             question: named.get(source, ()) for question, source in rows.select("question_id", "source_id").iter_rows()

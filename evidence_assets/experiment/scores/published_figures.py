@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from evidence_assets.benchmarks.declared_benchmarks import SEEDED
+from evidence_assets.benchmarks.declared_benchmarks import SEED_SEPARATOR
 
 FILE = Path(__file__).with_suffix(".csv")
 COMPARABLE_SCALES = ("percent", "fraction", "score")
@@ -215,7 +215,7 @@ def part_of(scope: str) -> str:
     >>> part_of("webqsp.sample1215-seed0"), part_of("webqsp")
     ('sample1215', '')
     """
-    return scope.partition(".")[2].partition(SEEDED)[0]
+    return scope.partition(".")[2].partition(SEED_SEPARATOR)[0]
 
 
 def figures_of(scope: str, printed_as: PublishedName | PublishedTiming, model_id: str) -> list[Figure]:

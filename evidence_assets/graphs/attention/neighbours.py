@@ -21,7 +21,7 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta"
 
 
 @dataclass(frozen=True)
-class Pattern:
+class NeighbourPattern:
     """Who is whose neighbour: symmetric, each pair once, every node its own neighbour.
 
     ``offsets``, ``columns``, ``rows``: The sparse rows of all blocks; row k · nodes + i is node i under head k.
@@ -38,7 +38,7 @@ class Pattern:
     pairs: IntArray
 
     @classmethod
-    def of(cls, nodes: int, ends: tuple[IntArray, IntArray], heads: int, device: torch.device) -> Pattern:
+    def of(cls, nodes: int, ends: tuple[IntArray, IntArray], heads: int, device: torch.device) -> NeighbourPattern:
         """Pattern of a graph whose edges have these ends."""
         own = np.arange(nodes, dtype=np.int64)
         a, b = (end.astype(np.int64) for end in ends)
@@ -92,11 +92,13 @@ class Pattern:
         return np.stack([there, back], axis=1)
 
 
-class _Attention(torch.autograd.Function):
+class _NeighbourAttention(torch.autograd.Function):
     """z_i = Σ_j softmax_j(scale · q_i · k_j) v_j over the pattern, with its gradient."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, pattern: Pattern, scale: float) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, pattern: NeighbourPattern, scale: float
+    ) -> tuple[Tensor, Tensor]:
         alpha = pattern.softmax(pattern.sampled_product(q, k) * scale)
         ctx.save_for_backward(q, k, v, alpha)
         ctx.pattern, ctx.scale = pattern, scale
@@ -106,7 +108,7 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         q, k, v, alpha = ctx.saved_tensors
-        pattern: Pattern = ctx.pattern
+        pattern: NeighbourPattern = ctx.pattern
         dz = gradients[0]
         d_alpha = alpha * pattern.sampled_product(dz, v)
         de = (d_alpha - alpha * pattern.row_sums(d_alpha)[pattern.rows]) * ctx.scale
@@ -114,21 +116,21 @@ class _Attention(torch.autograd.Function):
         return pattern.matrix(de) @ k, pattern.matrix(de[back]) @ q, pattern.matrix(alpha[back]) @ dz, None, None
 
 
-class _Average(torch.autograd.Function):
+class _NeighbourAverage(torch.autograd.Function):
     """z = A v for a fixed sparse A."""
 
     @staticmethod
-    def forward(ctx: Any, v: Tensor, alpha: Tensor, pattern: Pattern) -> Tensor:
+    def forward(ctx: Any, v: Tensor, alpha: Tensor, pattern: NeighbourPattern) -> Tensor:
         ctx.alpha, ctx.pattern = alpha, pattern
         return pattern.matrix(alpha) @ v
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        pattern: Pattern = ctx.pattern
+        pattern: NeighbourPattern = ctx.pattern
         return pattern.matrix(ctx.alpha[pattern.transpose]) @ gradients[0], None, None
 
 
-def attend(mixed: Tensor, pattern: Pattern, scale: float) -> tuple[Tensor, Tensor]:
+def neighbour_attention(mixed: Tensor, pattern: NeighbourPattern, scale: float) -> tuple[Tensor, Tensor]:
     """Multi-head attention over neighbours.
 
     ``mixed``: (nodes, 3 · d): queries, keys and values side by side.
@@ -136,21 +138,21 @@ def attend(mixed: Tensor, pattern: Pattern, scale: float) -> tuple[Tensor, Tenso
     Returns (nodes, d) with the heads side by side, and the weights in the order of the pattern.
     """
     q, k, v = (_to_blocks(part, pattern) for part in mixed.chunk(3, dim=1))
-    z, alpha = _Attention.apply(q, k, v, pattern, scale)  # type: ignore[no-untyped-call]
+    z, alpha = _NeighbourAttention.apply(q, k, v, pattern, scale)  # type: ignore[no-untyped-call]
     return _from_blocks(z, pattern), alpha
 
 
-def average(mixed: Tensor, pattern: Pattern) -> tuple[Tensor, Tensor]:
+def neighbour_average(mixed: Tensor, pattern: NeighbourPattern) -> tuple[Tensor, Tensor]:
     """Mean of the rows of (nodes, d) over the neighbours; the weights are returned as by `attend`."""
     alpha = 1 / pattern.offsets.diff().to(mixed.dtype)[pattern.rows]
-    z = _Average.apply(_to_blocks(mixed, pattern), alpha, pattern)  # type: ignore[no-untyped-call]
+    z = _NeighbourAverage.apply(_to_blocks(mixed, pattern), alpha, pattern)  # type: ignore[no-untyped-call]
     return _from_blocks(z, pattern), alpha
 
 
-def _to_blocks(rows: Tensor, pattern: Pattern) -> Tensor:
+def _to_blocks(rows: Tensor, pattern: NeighbourPattern) -> Tensor:
     width = rows.shape[1] // pattern.heads
     return rows.view(pattern.nodes, pattern.heads, width).transpose(0, 1).reshape(-1, width)
 
 
-def _from_blocks(z: Tensor, pattern: Pattern) -> Tensor:
+def _from_blocks(z: Tensor, pattern: NeighbourPattern) -> Tensor:
     return z.view(pattern.heads, pattern.nodes, -1).transpose(0, 1).reshape(pattern.nodes, -1)

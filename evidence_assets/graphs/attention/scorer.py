@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from evidence_assets.graphs.arrays import IntArray
-from evidence_assets.graphs.attention.neighbours import Pattern, attend, average
+from evidence_assets.graphs.attention.neighbours import NeighbourPattern, neighbour_attention, neighbour_average
 from evidence_assets.models.inference import map_single_threaded
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import Array
@@ -40,7 +40,7 @@ def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, tempera
 
 
 Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
-Rule = Literal["threshold", "top"]
+RelevanceRule = Literal["threshold", "top"]
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ class NodeScores:
     scores: FloatArray
     spread: float
     relevant: IntArray
-    rule: Rule
+    rule: RelevanceRule
     attention: FloatArray
 
 
-def train_batch(
+def train_and_score(
     graphs: Sequence[FeatureGraph],
     queries: Sequence[FloatArray],
     settings: AttentionSettings | None = None,
@@ -128,9 +128,11 @@ def train_batch(
 
     def score(problem: tuple[FeatureGraph, FloatArray]) -> NodeScores:
         graph, query = problem
-        scores, attention = _trained(graph, torch.from_numpy(np.asarray(query, dtype=np.float32)), chosen, place)
+        scores, attention = _train_and_score_graph(
+            graph, torch.from_numpy(np.asarray(query, dtype=np.float32)), chosen, place
+        )
         if chosen.variant == "walk":
-            walked = visits(scores, graph.heads, graph.tails, chosen.walk_temperature, chosen.follow)
+            walked = random_walk_scores(scores, graph.heads, graph.tails, chosen.walk_temperature, chosen.follow)
             scores = walked.astype(np.float32)
         relevant, spread, rule = relevant_nodes(scores, chosen)
         return NodeScores(scores, spread, relevant, rule, attention)
@@ -138,7 +140,7 @@ def train_batch(
     return list(map_single_threaded(score, list(zip(graphs, queries, strict=True)), place.type))
 
 
-def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[IntArray, float, Rule]:
+def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[IntArray, float, RelevanceRule]:
     """Apply the relevance rule: S_v > θ_0, or the top m where the scores hardly differ; ties go to the first node."""
     spread = float(np.std(scores, dtype=np.float64)) if len(scores) else 0.0
     if spread < settings.least_spread:
@@ -146,7 +148,7 @@ def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[Int
     return np.flatnonzero(scores > settings.threshold), spread, "threshold"
 
 
-def first_values(question_id: str, width: int, matrices: int) -> Tensor:
+def initial_weights(question_id: str, width: int, matrices: int) -> Tensor:
     """`matrices` square matrices, uniform in ±1/√d, drawn from the question id alone."""
     seed = int.from_bytes(hashlib.blake2b(question_id.encode(), digest_size=8).digest(), "big") >> 1
     bound = 1 / math.sqrt(width)
@@ -154,7 +156,7 @@ def first_values(question_id: str, width: int, matrices: int) -> Tensor:
     return values.uniform_(-bound, bound, generator=torch.Generator().manual_seed(seed))
 
 
-def _trained(
+def _train_and_score_graph(
     graph: FeatureGraph, query: Tensor, settings: AttentionSettings, device: torch.device
 ) -> tuple[FloatArray, FloatArray]:
     """Scores of the nodes and attention of the edges, after training."""
@@ -162,10 +164,10 @@ def _trained(
     features, query = torch.from_numpy(np.asarray(graph.features, np.float32)).to(device), query.to(device)
     if not nodes or settings.variant == "cosine":
         return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
-    pattern = Pattern.of(nodes, (graph.heads, graph.tails), settings.heads, device)
+    pattern = NeighbourPattern.of(nodes, (graph.heads, graph.tails), settings.heads, device)
     # W^Q, W^K, W^V of a layer side by side, so that one product makes all three; `gcn` needs W^V alone.
     size = 1 if settings.variant == "gcn" else 3
-    drawn = first_values(graph.question_id, width, size * settings.layers + 1).to(device)
+    drawn = initial_weights(graph.question_id, width, size * settings.layers + 1).to(device)
     weights = [torch.cat(list(layer), dim=1).requires_grad_() for layer in torch.split(drawn[:-1], size)]
     projection = drawn[-1].clone().requires_grad_()
     unit = normalize(query, dim=0)
@@ -175,7 +177,11 @@ def _trained(
         hidden, alpha = features, torch.empty(0)
         for weight in weights:
             mixed = hidden @ weight
-            z, alpha = average(mixed, pattern) if size == 1 else attend(mixed, pattern, scale=1 / math.sqrt(width))
+            z, alpha = (
+                neighbour_average(mixed, pattern)
+                if size == 1
+                else neighbour_attention(mixed, pattern, scale=1 / math.sqrt(width))
+            )
             hidden = hidden + torch.nn.functional.elu(z)
         return hidden @ projection.mT, alpha
 
@@ -195,11 +201,13 @@ def _trained(
     return scores, pattern.of_edges(alpha, graph.heads, graph.tails)
 
 
-TOLERANCE = 1e-9
-MOST_STEPS = 500
+WALK_TOLERANCE = 1e-9
+MAX_WALK_STEPS = 500
 
 
-def visits(scores: FloatArray | Array, heads: IntArray, tails: IntArray, temperature: float, follow: float) -> Array:
+def random_walk_scores(
+    scores: FloatArray | Array, heads: IntArray, tails: IntArray, temperature: float, follow: float
+) -> Array:
     """How often a walk is at each node, as a share of the most visited one.
 
     With r = softmax(scores / τ), and W the step along an edge chosen evenly among those that touch a node, the visits
@@ -224,9 +232,9 @@ def visits(scores: FloatArray | Array, heads: IntArray, tails: IntArray, tempera
     degree = edges.sum(axis=0)
     share = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
     at = restart
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_WALK_STEPS):
         before = at
         at = follow * (edges @ (before * share) + before[degree == 0].sum() * restart) + (1 - follow) * restart
-        if np.abs(at - before).sum() < TOLERANCE:
+        if np.abs(at - before).sum() < WALK_TOLERANCE:
             break
     return np.asarray(at / at.max())

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evidence_assets.benchmarks.declared_benchmarks import declared
-from evidence_assets.benchmarks.readers import questions_of
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import QuestionRecord, option_labels
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.experiment.evidence.sources import open_graph
@@ -46,17 +46,19 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
     A triple of a question is relevant if a right answer is an end of it. Where the profile's reranker has no weights of
     its own, the embedded encoder is tuned.
     """
-    source = declared().get(settings.benchmark)
+    source = all_benchmarks().get(settings.benchmark)
     if source is None or not source.graph:
         raise BadInput(f"{settings.benchmark!r} is no declared benchmark with a graph: name one to tune on")
     if source.split == settings.split:
         raise BadInput(f"the split {settings.split!r} of {source.name} is the one reported: tune on another")
-    if not source.runs_in():
+    if not source.is_in_profile():
         return []
 
     def make(context: StageContext) -> StageOutput:
         asked = source.model_copy(update={"split": settings.split})
-        questions = [q for q in questions_of(context.lake, asked) if q.split == settings.split][: settings.questions]
+        questions = [q for q in read_benchmark_questions(context.lake, asked) if q.split == settings.split][
+            : settings.questions
+        ]
         graph, attention_alone = open_graph(context.lake, source.graph), A2QSettings(top_n=settings.triples)
         picker = A2Q(graph, get_encoder(context.profile.encoder), None, attention_alone)
         picks = picker.select([Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
@@ -72,7 +74,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
 
     about = "A cross-encoder tuned to tell triples that hold an answer from those that do not."
     parts = (StageInput(f"knowledge/{source.graph}/{part}") for part in ("nodes", "edges", "passages"))
-    reads, version = [StageInput(source.raw), *parts], f"{VERSION}:{settings}"
+    reads, version = [StageInput(source.raw_asset), *parts], f"{VERSION}:{settings}"
     return [Stage(variant.key, "models", make, about, reads, version, partitions="", pool="gpu", kinds=("pytorch",))]
 
 

@@ -198,19 +198,19 @@ class A2Q:
         settings, graph = self._settings, self._graph.arrays
         around = self._neighbourhoods(own, vectors)
         query = np.stack([question, *(vectors[self._wording(p)] for p in own)])
-        nodes = graph_expansion.union(around)
-        weights = graph_expansion.attend(query, nodes, self._nodes, heads=settings.heads)
+        nodes = graph_expansion.union_nodes(around)
+        weights = graph_expansion.node_attention(query, nodes, self._nodes, heads=settings.heads)
         kept = self._kept(nodes, weights, around)
         by_option = [self._neighbourhoods(option, vectors) for option in options]
         if any(by_option):
-            reached = [graph_expansion.union(option) for option in by_option]
+            reached = [graph_expansion.union_nodes(option) for option in by_option]
             nodes = sorted_unique(np.concatenate([kept, *reached]))
-            weights = graph_expansion.attend(query, nodes, self._nodes, options=reached, heads=settings.heads)
+            weights = graph_expansion.node_attention(query, nodes, self._nodes, options=reached, heads=settings.heads)
             kept = self._kept(nodes, weights, [*around, *(n for option in by_option for n in option)])
         attention = dict(zip(nodes.tolist(), (weights / weights.max(initial=1e-12)).tolist(), strict=True))
         stages = dict.fromkeys(graph.edges_among(kept).tolist(), "subgraph")
         if settings.paths and settings.bridge_length > 0:
-            for path in graph_expansion.bridges(graph, kept, max_length=settings.bridge_length):
+            for path in graph_expansion.find_bridges(graph, kept, max_length=settings.bridge_length):
                 stages |= {edge: "bridge" for edge in path if edge not in stages}
         # A node that only a bridge brought in was never attended to; it counts as the least attended one.
         least = min(attention.values(), default=0.0)

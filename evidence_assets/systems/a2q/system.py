@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evidence_assets.benchmarks.declared_benchmarks import declared, raw_files
+from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, find_raw_files
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_benchmark_graph
 from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.experiment.system import CustomStages, Method, System
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.graphs.base_rows import definitions_of
+from evidence_assets.graphs.base_rows import extract_definitions
 from evidence_assets.models.protocols import Reranker
 from evidence_assets.models.registry import RELEVANCE_CLASSIFIER_ASSET, get_encoder, get_reranker, get_tuned_classifier
 from evidence_assets.profiles import ModelKind, Profile
@@ -37,7 +37,7 @@ def _more_reads(variant: Variant, settings: A2QSettings) -> Sequence[StageInput]
 
 def _tuned_on(profile: Profile) -> Mapping[str, Any]:
     """What the classifier learns from: the train split of CSQA, else the sample's questions."""
-    if declared()["csqa"].runs_in():
+    if all_benchmarks()["csqa"].is_in_profile():
         return {"benchmark": "csqa", "split": "train"}
     return {"benchmark": "sample_kgqa", "epochs": 4, "rate": 5e-5}
 
@@ -49,12 +49,12 @@ def _models(settings: A2QSettings) -> tuple[ModelKind, ...]:
 def _a2q(context: StageContext, settings: A2QSettings) -> Selector:
     taxonomy = context.benchmark.taxonomy if settings.taxonomy else ""
     graph, nodes = open_benchmark_graph(context), None
-    definitions = definitions_of(context.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None
+    definitions = extract_definitions(context.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None
     if settings.taxonomy and context.benchmark.taxonomy_relation:
         definitions = define_nodes(graph, context.benchmark.taxonomy_relation)
     vectors: TextVectors = get_encoder(context.profile.encoder)
     if settings.embedding != "text":
-        vectors = WordVectors(context.lake.raw_path(raw_files(f"embeddings/{settings.embedding}").paths[0]))
+        vectors = WordVectors(context.lake.raw_path(find_raw_files(f"embeddings/{settings.embedding}").paths[0]))
         nodes = vectors.encode_sentences(graph.names.to_list())
     return A2Q(graph, vectors, _classifier(context, settings), settings, definitions, nodes)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.benchmarks.json_streams import jsonl
+from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.experiment.scores.published_figures import RECORDED_ANSWERS, PublishedName
 from evidence_assets.experiment.scores.retrieval_scores import retrieval_metrics
@@ -41,7 +41,7 @@ def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
 
     def make(step: StageContext) -> StageOutput:
         questions = step.read_benchmark("questions", asked)
-        files = sorted(step.lake.raw_path(f"{FOLDER}/{step.benchmark.whole}").glob("*.jsonl"))
+        files = sorted(step.lake.raw_path(f"{FOLDER}/{step.benchmark.base_name}").glob("*.jsonl"))
         rows = [row for file in files for row in _scores(step, file, questions)]
         return StageOutput(rows, metadata={"systems": len(files)})
 
@@ -58,7 +58,7 @@ def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
     name, _, model = file.stem.partition("@")
     system, _, variant = name.partition("+")
     printed, asked = [PublishedName(system, variant, model)], questions.to_dicts()
-    rows = _rows(file, {q["source_id"]: q for q in asked}, refuse=step.benchmark_name == step.benchmark.whole)
+    rows = _rows(file, {q["source_id"]: q for q in asked}, refuse=step.benchmark_name == step.benchmark.base_name)
     answers, facts = [], []
     for question, row in rows:
         ranked = list(row.texts("ranked")) if "ranked" in row.values else []
@@ -82,21 +82,21 @@ def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
 def _rows(file: Path, known: Mapping[str, dict[str, Any]], refuse: bool) -> Iterator[tuple[dict[str, Any], Row]]:
     """Each row with its question; of a part of a benchmark, rows of other questions are passed over."""
     seen = set()
-    for row in jsonl(file):
-        row.only(("id", "answer", "ranked", "triples"))
+    for row in jsonl_rows(file):
+        row.check_field_names(("id", "answer", "ranked", "triples"))
         name = row.label("id")
         if name in seen:
-            raise row.bad(f"{name} comes twice", "id")
+            raise row.error(f"{name} comes twice", "id")
         seen.add(name)
         if name in known:
             yield known[name], row
         elif refuse:
-            raise row.bad(f"{name} is no question of the benchmark", "id")
+            raise row.error(f"{name} is no question of the benchmark", "id")
 
 
 def _triple(row: Row, stated: Any) -> list[str]:
     if not isinstance(stated, list) or len(stated) != 3 or not all(isinstance(part, str) for part in stated):
-        raise row.bad("expected [head, relation, tail] each", "triples")
+        raise row.error("expected [head, relation, tail] each", "triples")
     return stated
 
 

@@ -19,7 +19,7 @@ from evidence_assets.experiment.evidence.selection import Parent, Question, Sele
 from evidence_assets.graphs import substitution
 from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.substitution import Constant, Narrowed, Pattern, Variable
+from evidence_assets.graphs.substitution import Constant, SubstitutionResult, TriplePattern, Variable
 from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder, FloatArray
@@ -129,7 +129,7 @@ class FourStepFocus:
         symmetric: frozenset[str] = frozenset(),
         answer_types: Collection[str] = (),
     ) -> None:
-        self._graph, self._vectors, self._encoder = graph, graph.vectors.of_nodes(), encoder
+        self._graph, self._vectors, self._encoder = graph, graph.vectors.passage_files(), encoder
         self._reader, self._grader, self._settings = reader, grader, settings or FocusSettings()
         self._symmetric = symmetric
         self._node_type = {name: code for code, name in enumerate(graph.type_names)}
@@ -167,7 +167,7 @@ class FourStepFocus:
         if query is not None:
             narrowed, reasons = self._substituted(query)
             notes += reasons
-            if narrowed.narrowed:
+            if narrowed.is_narrowed:
                 candidates = sorted_unique(narrowed.candidates).astype(np.int64)
                 candidates = candidates[self._is_answer[candidates]]
                 order = np.lexsort((candidates, -self._vectors.similarities(vector, candidates, method)))
@@ -186,7 +186,7 @@ class FourStepFocus:
         status = "answered" if nodes else "insufficient"
         return NodeRanking(question.question_id, status, nodes, (), query, tuple(notes))
 
-    def patterns(self, query: TripletQuery) -> tuple[list[Pattern], Variable]:
+    def patterns(self, query: TripletQuery) -> tuple[list[TriplePattern], Variable]:
         """The triplets over positions and codes; a constant's name stands for all nodes that it links to."""
         texts = [t.text for triplet in query.triplets for t in (triplet.head, triplet.tail) if not t.is_variable]
         links = dict(zip(texts, self._graph.linker.link_many(texts), strict=True))
@@ -199,31 +199,31 @@ class FourStepFocus:
         codes = {name: code for code, name in enumerate(self._graph.relations)}
         patterns = [
             # An edge type without any edge gets a code that no edge has.
-            Pattern(placed(t.head), codes.get(t.edge_type, -1), placed(t.tail), t.edge_type in self._symmetric)
+            TriplePattern(placed(t.head), codes.get(t.edge_type, -1), placed(t.tail), t.edge_type in self._symmetric)
             for t in query.triplets
         ]
         target = placed(query.target)
         assert isinstance(target, Variable)
         return patterns, target
 
-    def _substituted(self, query: TripletQuery) -> tuple[Narrowed, list[str]]:
+    def _substituted(self, query: TripletQuery) -> tuple[SubstitutionResult, list[str]]:
         patterns, target = self.patterns(query)
         settings = self._settings
         narrowed = substitution.substitute(
-            self._graph.typed,
+            self._graph.typed_graph,
             patterns,
             target,
             form=settings.triplets or "corrected",
             use_edge_types=settings.edge_types,
             use_direction=settings.direction,
         )
-        notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped]
+        notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped_patterns]
         notes += [f"the variable {name} is joined to no constant" for name in query.adrift]
         if settings.exclude_mentioned:
             ends = {end for p in patterns for end in (p.head, p.tail) if isinstance(end, Constant)}
             mentioned = [end.nodes[0] for end in ends if len(end.nodes) == 1]
             narrowed = replace(narrowed, candidates=np.setdiff1d(narrowed.candidates, mentioned))
-        if narrowed.narrowed and not len(narrowed.candidates):
+        if narrowed.is_narrowed and not len(narrowed.candidates):
             notes.append("no node satisfies all triplets")
         return narrowed, notes
 
@@ -273,7 +273,7 @@ class FourStepFocus:
             about = {"answer": node.node_id, "rank": rank}
             if node.filtered and target is not None:
                 for number, *edge in substitution.witness_edges(
-                    graph.typed,
+                    graph.typed_graph,
                     patterns,
                     target,
                     place,

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, declared_base
+from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, find_knowledge_base
 from evidence_assets.experiment.answers.predictions import (
     Answer,
     Answerer,
@@ -69,7 +69,7 @@ class NodeAnswerer:
 
 
 def _open(context: StageContext, settings: FocusSettings) -> FourStepFocus:
-    declared = declared_base(context.benchmark.graph)
+    declared = find_knowledge_base(context.benchmark.graph)
     graph = open_benchmark_graph(context)
     if context.captured_requests is not None:
         settings = replace(settings, fallback=True)  # no triplets come back, but entries are to be shown as well

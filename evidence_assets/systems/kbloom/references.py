@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evidence_assets.benchmarks.graphs.formats import format_named
+from evidence_assets.benchmarks.graphs.formats import find_format
 from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
 from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.lake.errors import BadInput
@@ -46,7 +46,7 @@ class Reference(BaseModel):
                 found[fact.relation].append((fact.subject, fact.object))
             return dict(found)
         files = [raw / path for path in self.paths]
-        for triple in format_named(self.format, files).read(*files):
+        for triple in find_format(self.format, files).read(*files):
             if triple.label is not False:
                 found[triple.relation].append((triple.head, triple.tail))
         return dict(found)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from evidence_assets.benchmarks.graphs.relations import Vocabulary, load
+from evidence_assets.benchmarks.graphs.relations import Vocabulary, load_vocabulary
 from evidence_assets.experiment.evidence.question_concepts import (
     MIN_DEPTH,
     LinkedPhrase,
@@ -40,10 +40,10 @@ from evidence_assets.graphs.attention.scorer import (
     AttentionSettings,
     FeatureGraph,
     NodeScores,
-    train_batch,
+    train_and_score,
 )
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.paths import Path, shortest_paths
+from evidence_assets.graphs.paths import GraphPath, shortest_paths
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import unit_rows
@@ -64,7 +64,7 @@ class UgatSettings:
         the cosine to the question (the published ablation).
     ``D``: Depth: most steps from the concepts; 3 is the published best.
     ``whole``: Whether a subgraph is all that lies within D steps, as printed, without the caps of the stored ones:
-        the best by name of ``most_nodes`` in all, the nearer first. That number bounds the memory; see `train_batch`.
+        the best by name of ``most_nodes`` in all, the nearer first. That bounds the memory; see `train_and_score`.
     ``rank``: What paths are ordered by, and their score: the mean relevance of their ``nodes`` (as printed), or the
         cosine of their ``words`` to the question, for the best `CANDIDATES` times ``passages`` paths of an option by
         relevance.
@@ -182,7 +182,7 @@ class PathSelector:
                 FeatureGraph(question.links.question_id, vectors, part.heads, part.tails)
                 for question, part, vectors in zip(questions, parts, features, strict=True)
             ]
-            scored = train_batch(graphs, [q.vector for q in questions], settings.attention, self._device)
+            scored = train_and_score(graphs, [q.vector for q in questions], settings.attention, self._device)
         # Vectors of names are of length one.
         cosines = [vectors @ unit_rows(question.vector) for vectors, question in zip(features, questions, strict=True)]
         paths = [self._paths(*case) for case in zip(questions, cosines, parts, scored, strict=True)]
@@ -198,14 +198,14 @@ class PathSelector:
     def _part(self, question: QuestionSubgraph) -> Subgraph:
         """The part of the graph that a question is read in: what is stored, or all within D steps, as printed."""
         if not self._settings.whole:
-            return question.subgraph.within(self._settings.D)
-        seeds, nearness = linked_nodes(question.links.concepts), self._graph.nearness_to(question.vector)
+            return question.subgraph.limit_hops(self._settings.D)
+        seeds, nearness = linked_nodes(question.links.concepts), self._graph.cosine_to(question.vector)
         most = self._settings.most_nodes
         return self._graph.arrays.neighbourhood(seeds, self._settings.D, score=nearness, max_nodes=most)
 
     def _paths(
         self, question: QuestionSubgraph, cosine: FloatArray, part: Subgraph, scores: NodeScores | None
-    ) -> dict[str, list[Path]]:
+    ) -> dict[str, list[GraphPath]]:
         """The paths to each option, the most relevant first; no more than are looked at."""
         settings, arrays = self._settings, self._graph.arrays
         # Nodes outside the subgraph were not scored and add nothing to a path.
@@ -226,14 +226,14 @@ class PathSelector:
         }
 
     def _by_words(
-        self, questions: Sequence[QuestionSubgraph], paths: Sequence[Mapping[str, list[Path]]]
-    ) -> list[dict[str, list[Path]]]:
+        self, questions: Sequence[QuestionSubgraph], paths: Sequence[Mapping[str, list[GraphPath]]]
+    ) -> list[dict[str, list[GraphPath]]]:
         """The paths by the score cos(q, Σ_e v_e), best first: v_e the vector of what an edge says, q the question's."""
         edges = sorted({edge for by_option in paths for of in by_option.values() for path in of for edge in path.edges})
         vectors = self._graph.vectors.encode([self._text([edge]) for edge in edges])
         place = {edge: row for row, edge in enumerate(edges)}
 
-        def ranked(of_option: list[Path], query: FloatArray) -> list[Path]:
+        def ranked(of_option: list[GraphPath], query: FloatArray) -> list[GraphPath]:
             if not of_option:
                 return []
             sums = np.stack([vectors[[place[edge] for edge in path.edges]].sum(0) for path in of_option])
@@ -247,7 +247,7 @@ class PathSelector:
         ]
 
     def _passages(
-        self, label: str, paths: Sequence[Path], weights: Mapping[int, list[float]]
+        self, label: str, paths: Sequence[GraphPath], weights: Mapping[int, list[float]]
     ) -> tuple[PathPassage, ...]:
         """The best paths in words; one that says what a better one says already is left out."""
         edge_ids, passages = self._graph.edge_ids, dict[str, PathPassage]()
@@ -330,7 +330,7 @@ def _open(context: StageContext, settings: UgatSettings) -> PathSelector:
     around = load_question_subgraphs(
         context.read_input("subgraphs"), build_questions(context.read_input("questions")), graph
     )
-    return PathSelector(graph, around, load(), settings, "cuda" if torch.cuda.is_available() else "cpu")
+    return PathSelector(graph, around, load_vocabulary(), settings, "cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _closed_book(context: StageContext, settings: NoSettings) -> NoEvidence:

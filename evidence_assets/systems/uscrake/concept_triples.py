@@ -81,9 +81,11 @@ class ConceptTriples:
         """Work out the links of texts not met before, all in one call of the encoder."""
         new = [text for text in dict.fromkeys(texts) if text not in self._links]
         concepts = extract_concepts(new, self._encoder.encode_sentences, top_n=MAX_CONCEPTS) if new else []
-        links = iter(self.graph.linker.link_many([c.text for found in concepts for c in found], self.graph.near))
+        links = iter(
+            self.graph.linker.link_many([c.text for found in concepts for c in found], self.graph.name_vectors)
+        )
         for text, found in zip(new, concepts, strict=True):
-            self._links[text] = [link for link in (next(links) for _ in found) if link.found]
+            self._links[text] = [link for link in (next(links) for _ in found) if link.is_linked]
 
     def candidates(self, asked: Sequence[tuple[str, str]]) -> list[TripleCandidates]:
         """Candidates of each (question, option)."""

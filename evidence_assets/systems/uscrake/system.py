@@ -45,7 +45,7 @@ def _open_passages(root: str, corpus: IndexedCorpus, token_model: str, max_bytes
 
 @lru_cache(maxsize=2)
 def _triples(graph: KnowledgeGraph, cap: int, settings: ModelSettings) -> ConceptTriples:
-    return ConceptTriples(graph, relations.load(), get_encoder(settings), cap=cap)
+    return ConceptTriples(graph, relations.load_vocabulary(), get_encoder(settings), cap=cap)
 
 
 def _judge(settings: ModelSettings, token_encoder: EncoderSettings) -> Judge:

@@ -11,10 +11,10 @@ from typing import ClassVar
 import pytest
 
 from evidence_assets.benchmarks.graphs import rows
-from evidence_assets.benchmarks.graphs.formats import FORMATS, TripleRecord, format_named
-from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.formats import FORMATS, TripleRecord, find_format
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
-from evidence_assets.graphs.merge import merge
+from evidence_assets.graphs.merge import merge_triples
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
@@ -50,19 +50,19 @@ class ReaderContract:
 
     def test_it_reads_what_its_files_state(self, tmp_path: Path) -> None:
         paths = self.written(tmp_path)
-        shape = format_named(self.name, paths)
+        shape = find_format(self.name, paths)
         assert list(shape.read(*paths)) == list(self.records)
         assert list(shape.synonyms(paths)) == list(self.synonyms)
 
     def test_its_rows_name_file_line_and_licence_and_leave_out_what_is_untrue(self, tmp_path: Path) -> None:
         paths = self.written(tmp_path)
         source = GraphSource(self.name, tuple(path.name for path in paths), "CC0")
-        found = rows.triple_table([source, source], tmp_path, load())
+        found = rows.triple_table([source, source], tmp_path, load_vocabulary())
         true = [record for record in self.records if record.label is not False]
         assert prepare_rows("triples", found).num_rows == len(true), "a triple that is stated twice is one row"
         assert found["source"].to_list() == [f"0.txt:{record.line}" for record in true]
         assert set(found["licence"]) == {"CC0"} and set(found["origin"]) == {"import"}
-        assert rows.synonyms([source, source], tmp_path).rows() == list(self.synonyms)
+        assert rows.read_synonyms([source, source], tmp_path).rows() == list(self.synonyms)
 
     def test_faults_are_named_by_file_line_and_field(self, tmp_path: Path) -> None:
         for fault in self.faults:
@@ -205,7 +205,7 @@ class TestSimpleQuestions(ReaderContract):
 def test_every_registered_format_passes_the_contract() -> None:
     assert {case.name for case in ReaderContract.__subclasses__()} == set(FORMATS)
     with pytest.raises(BadInput, match="no graph format 'rdf'"):
-        format_named("rdf", [])
+        find_format("rdf", [])
 
 
 def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> None:
@@ -224,11 +224,11 @@ def test_ids_are_called_by_a_users_file_and_found_by_both(tmp_path: Path) -> Non
         ),
         (GraphSource("tab_separated", ("named.tsv",), "", "names.tsv"), {("Ada", "born in", "Paris")}),
     ):
-        triples = rows.triple_table([source], tmp_path, load())
+        triples = rows.triple_table([source], tmp_path, load_vocabulary())
         assert set(triples.select("head", "relation", "tail").rows()) == edges
-        graph = graph_of_rows("g", *merge(triples, rows.synonyms([source], tmp_path)))
+        graph = graph_of_rows("g", *merge_triples(triples, rows.read_synonyms([source], tmp_path)))
         for text in ("Ada", "m.01"):
             assert [graph.names[n] for n in graph.linker.link(text).nodes] == ["Ada"], text
     (tmp_path / "names.tsv").write_text("m.01\t \n")
     with pytest.raises(BadInput, match=r"names\.tsv:1: name: is empty"):
-        rows.triple_table([source], tmp_path, load())
+        rows.triple_table([source], tmp_path, load_vocabulary())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from evidence_assets.benchmarks.graphs.formats import TripleRecord
-from evidence_assets.benchmarks.graphs.relations import load
-from evidence_assets.benchmarks.graphs.rows import frames
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
+from evidence_assets.benchmarks.graphs.rows import record_frames
 
 
 def test_the_shipped_vocabularies() -> None:
-    vocabulary = load()
+    vocabulary = load_vocabulary()
     assert len(vocabulary.relations) == 15 + 31
     assert len(set(vocabulary.foreign_names("disease_database").values())) == 15
     assert vocabulary.template("is_a_risk_factor_of") == "is a risk factor for"
@@ -21,7 +21,7 @@ def test_the_shipped_vocabularies() -> None:
 
 
 def test_foreign_names_are_translated_and_inverted() -> None:
-    (triples,) = frames(
+    (triples,) = record_frames(
         [
             TripleRecord("a", "CtD", "b", 1, "Compound", "Disease"),
             TripleRecord("class", "PCiC", "drug", 2, "Class", "Compound"),
@@ -29,11 +29,11 @@ def test_foreign_names_are_translated_and_inverted() -> None:
             TripleRecord("a", "may_treat", "b", 4),
         ]
     )
-    rows = load().translate(triples, "hetionet").rows()
+    rows = load_vocabulary().translate(triples, "hetionet").rows()
     assert rows == [
         ("a", "may_treat", "b", 1, "Compound", "Disease", None),
         ("drug", "belongs_to_the_drug_family_of", "class", 2, "Compound", "Class", None),
         ("a", "odd", "b", 3, None, None, None),
         ("a", "may_treat", "b", 4, None, None, None),
     ]
-    assert load().translate(triples, "umls")["relation"].to_list() == ["CtD", "PCiC", "odd", "may_treat"]
+    assert load_vocabulary().translate(triples, "umls")["relation"].to_list() == ["CtD", "PCiC", "odd", "may_treat"]

@@ -11,20 +11,20 @@ from typing import Any, ClassVar
 
 import pytest
 
-from evidence_assets.benchmarks.dataset_info import dataset
+from evidence_assets.benchmarks.dataset_info import find_dataset
 from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.lake.errors import BadInput
 
 Files = dict[str, str]
-Whole = tuple[tuple[str, Files, dict[str, Any]], ...]
+ValidFiles = tuple[tuple[str, Files, dict[str, Any]], ...]
 
 
-def one(split: str, files: Files, fields: dict[str, Any]) -> Whole:
+def one_question(split: str, files: Files, fields: dict[str, Any]) -> ValidFiles:
     """Files that hold one question of a split, and some of that question's fields."""
     return ((split, files, fields),)
 
 
-def lay(folder: Path, files: Files) -> Path:
+def write_files(folder: Path, files: Files) -> Path:
     """Write files below a folder."""
     for name, text in files.items():
         path = folder / name
@@ -33,26 +33,26 @@ def lay(folder: Path, files: Files) -> Path:
     return folder
 
 
-def lines(*records: Any) -> str:
+def json_lines(*records: Any) -> str:
     """JSON lines."""
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def bad(record: dict[str, Any], **changes: Any) -> str:
+def with_faulty_row(record: dict[str, Any], **changes: Any) -> str:
     """A good row, then a faulty one on line 2; a field that is to be ``...`` is left out."""
     faulty = {key: value for key, value in (record | changes).items() if value is not ...}
-    return lines(record | ({"id": "good"} if "id" in record else {}), faulty)
+    return json_lines(record | ({"id": "good"} if "id" in record else {}), faulty)
 
 
-def spoilt(text: str) -> Iterator[str]:
+def corrupt_text(text: str) -> Iterator[str]:
     """The text of a file, each time with one value of it gone or of another kind."""
     rows = text.splitlines()
     if all(row.startswith(("{", "[")) for row in rows) and len(rows) > 1:
         for place, row in enumerate(rows):
-            for other in spoilt(row):
+            for other in corrupt_text(row):
                 yield "\n".join([*rows[:place], other, *rows[place + 1 :]]) + "\n"
     elif text.startswith(("{", "[")):
-        yield from map(json.dumps, _spoilt_values(json.loads(text)))
+        yield from map(json.dumps, _corrupt_values(json.loads(text)))
     else:
         delimiter = "\t" if "\t" in text else ","
         for place, row in enumerate(rows):
@@ -63,14 +63,14 @@ def spoilt(text: str) -> Iterator[str]:
                     yield "\n".join([*rows[:place], other, *rows[place + 1 :]]) + "\n"
 
 
-def _spoilt_values(value: Any) -> Iterator[Any]:
+def _corrupt_values(value: Any) -> Iterator[Any]:
     yield from (None, 3, "", "x", [], {}, True)
     if isinstance(value, dict | list):
         for key in list(value) if isinstance(value, dict) else range(len(value)):
             without = copy.copy(value)
             del without[key]
             yield without
-            for other in _spoilt_values(value[key]):
+            for other in _corrupt_values(value[key]):
                 changed = copy.copy(value)
                 changed[key] = other
                 yield changed
@@ -80,15 +80,15 @@ class ReaderContract:
     """A subclass gives the names of its datasets, tiny official files of the first of them, and faulty ones."""
 
     NAMES: ClassVar[tuple[str, ...]]
-    WHOLE: ClassVar[Whole]
-    FAULTS: ClassVar[tuple[tuple[str, Files, str], ...]]
+    VALID_FILES: ClassVar[ValidFiles]
+    FAULTY_FILES: ClassVar[tuple[tuple[str, Files, str], ...]]
     """Split, faulty files, and what is said of them."""
-    EMPTY: ClassVar[tuple[tuple[str, Files, str], ...]] = ()
+    EMPTY_FILES: ClassVar[tuple[tuple[str, Files, str], ...]] = ()
     """Split, files without a question of it, and which of them is named (DIR is the folder)."""
 
     def test_declares_what_it_is_and_where_to_put_it(self, tmp_path: Path) -> None:
         for name in self.NAMES:
-            declared = dataset(name)
+            declared = find_dataset(name)
             assert declared.title and declared.licence and declared.source.startswith("http") and declared.files
             assert set(declared.counts) <= set(declared.splits)
             for split in declared.splits:
@@ -99,41 +99,48 @@ class ReaderContract:
                     assert part in str(caught.value)
 
     def test_reads_its_official_files_however_they_are_packed(self, tmp_path: Path) -> None:
-        for number, (split, files, expected) in enumerate(self.WHOLE):
-            plain = lay(tmp_path / f"{number}", files)
+        for number, (split, files, expected) in enumerate(self.VALID_FILES):
+            plain = write_files(tmp_path / f"{number}", files)
             (question,) = read_questions(self.NAMES[0], plain, split)
             assert {field: getattr(question, field) for field in expected} == expected
             assert (question.benchmark, question.split, question.task) == (
                 self.NAMES[0],
                 split,
-                dataset(self.NAMES[0]).task,
+                find_dataset(self.NAMES[0]).task,
             )
             windows = {at: "\ufeff" + text.replace("\r\n", "\n").replace("\n", "\r\n") for at, text in files.items()}
-            assert list(read_questions(self.NAMES[0], lay(tmp_path / f"{number}w", windows), split)) == [question]
-            for path in [path for path in plain.rglob("*") if path in dataset(self.NAMES[0]).find(plain, split)]:
+            assert list(read_questions(self.NAMES[0], write_files(tmp_path / f"{number}w", windows), split)) == [
+                question
+            ]
+            for path in [
+                path for path in plain.rglob("*") if path in find_dataset(self.NAMES[0]).find_files(plain, split)
+            ]:
                 Path(f"{path}.gz").write_bytes(gzip.compress(path.read_bytes()))
                 path.unlink()
             assert list(read_questions(self.NAMES[0], plain, split)) == [question]
 
     def test_malformed_files_name_file_line_and_field(self, tmp_path: Path) -> None:
-        for number, (split, files, said) in enumerate(self.FAULTS):
+        for number, (split, files, said) in enumerate(self.FAULTY_FILES):
             with pytest.raises(BadInput, match=said):
-                list(read_questions(self.NAMES[0], lay(tmp_path / f"{number}", files), split))
+                list(read_questions(self.NAMES[0], write_files(tmp_path / f"{number}", files), split))
 
     def test_whatever_is_spoilt_is_read_or_named(self, tmp_path: Path) -> None:
-        split, files, _ = self.WHOLE[0]
+        split, files, _ = self.VALID_FILES[0]
         for at, text in files.items():
-            for wrong in spoilt(text):
-                lay(tmp_path, files | {at: wrong})
+            for wrong in corrupt_text(text):
+                write_files(tmp_path, files | {at: wrong})
                 try:
                     list(read_questions(self.NAMES[0], tmp_path, split))
                 except BadInput as error:
                     assert error.file is not None and error.message, wrong
 
     def test_a_split_without_a_question_says_what_is_wanted(self, tmp_path: Path) -> None:
-        for number, (split, files, place) in enumerate(self.EMPTY):
-            folder = lay(tmp_path / f"{number}", files)
+        for number, (split, files, place) in enumerate(self.EMPTY_FILES):
+            folder = write_files(tmp_path / f"{number}", files)
             with pytest.raises(BadInput) as caught:
                 list(read_questions(self.NAMES[0], folder, split))
             assert caught.value.file == (folder if place == "DIR" else folder / place)
-            assert caught.value.message == f"holds no question; wanted is {dataset(self.NAMES[0]).wanted(split)}"
+            assert (
+                caught.value.message
+                == f"holds no question; wanted is {find_dataset(self.NAMES[0]).describe_files(split)}"
+            )

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from evidence_assets.benchmarks.records import GoldEvidence
-from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lines, one
+from evidence_assets_tests.benchmarks.official.contract import ReaderContract, json_lines, one_question, with_faulty_row
 
 
 def without(row: dict[str, Any], *fields: str) -> dict[str, Any]:
@@ -19,34 +19,34 @@ class TestMedqa(ReaderContract):
     NAMES = ("medqa",)
     DEV = "phrases_no_exclude_dev.jsonl"
     ROW = {"question": "Which drug?", "answer": "Aspirin", "options": {"A": "Sugar", "B": "Aspirin"}, "answer_idx": "B"}
-    WHOLE = one(
+    VALID_FILES = one_question(
         "test",
-        {"questions/US/4_options/phrases_no_exclude_test.jsonl": lines(ROW)},
+        {"questions/US/4_options/phrases_no_exclude_test.jsonl": json_lines(ROW)},
         {"source_id": "test-0000", "options": ("Sugar", "Aspirin"), "gold": ("B",)},
     )
-    FAULTS = (
-        ("dev", {DEV: bad(ROW, answer_idx="C")}, ":2: answer_idx: 'C' is not one of A, B"),
-        ("dev", {DEV: bad(ROW, answer="Sugar")}, ":2: answer: 'Sugar' is not the text of"),
-        ("dev", {DEV: bad(ROW, options=...)}, ":2: options: missing"),
-        ("dev", {DEV: bad(ROW, options={"A": "x", "C": "y"})}, ":2: options: expected the"),
-        ("dev", {DEV: bad(ROW, options={"A": "x", "B": ""})}, r":2: options\.B: is empty"),
+    FAULTY_FILES = (
+        ("dev", {DEV: with_faulty_row(ROW, answer_idx="C")}, ":2: answer_idx: 'C' is not one of A, B"),
+        ("dev", {DEV: with_faulty_row(ROW, answer="Sugar")}, ":2: answer: 'Sugar' is not the text of"),
+        ("dev", {DEV: with_faulty_row(ROW, options=...)}, ":2: options: missing"),
+        ("dev", {DEV: with_faulty_row(ROW, options={"A": "x", "C": "y"})}, ":2: options: expected the"),
+        ("dev", {DEV: with_faulty_row(ROW, options={"A": "x", "B": ""})}, r":2: options\.B: is empty"),
     )
-    EMPTY = (("dev", {DEV: ""}, DEV), ("dev", {DEV: "\n \n"}, DEV))
+    EMPTY_FILES = (("dev", {DEV: ""}, DEV), ("dev", {DEV: "\n \n"}, DEV))
 
 
 class TestMedmcqa(ReaderContract):
     NAMES = ("medmcqa",)
     OPTIONS = {f"op{letter}": letter for letter in "abcd"}
     ROW = {"id": "m1", "question": "Which bone?", **OPTIONS, "cop": 4, "exp": "Since d."}
-    WHOLE = one(
+    VALID_FILES = one_question(
         "dev",
-        {"data/dev.json": lines(ROW)},
+        {"data/dev.json": json_lines(ROW)},
         {"source_id": "m1", "gold": ("D",), "gold_evidence": (GoldEvidence("chunk", "m1", "", "Since d."),)},
-    ) + one("test", {"test.json": lines(without(ROW, "cop", "exp"))}, {"gold": (), "gold_evidence": ()})
-    FAULTS = (
-        ("dev", {"dev.json": bad(ROW, cop=0)}, ":2: cop: '0' is not one of 1, 2, 3, 4"),
-        ("dev", {"dev.json": bad(ROW, cop=...)}, ":2: cop: missing"),
-        ("dev", {"dev.json": bad(ROW, id="good")}, r"dev\.json:2: source_id: 'good' occurs twice"),
+    ) + one_question("test", {"test.json": json_lines(without(ROW, "cop", "exp"))}, {"gold": (), "gold_evidence": ()})
+    FAULTY_FILES = (
+        ("dev", {"dev.json": with_faulty_row(ROW, cop=0)}, ":2: cop: '0' is not one of 1, 2, 3, 4"),
+        ("dev", {"dev.json": with_faulty_row(ROW, cop=...)}, ":2: cop: missing"),
+        ("dev", {"dev.json": with_faulty_row(ROW, id="good")}, r"dev\.json:2: source_id: 'good' occurs twice"),
         ("dev", {"dev.json": json.dumps([ROW])}, "is one JSON array, expected JSON lines"),
     )
 
@@ -56,16 +56,16 @@ class TestMmlu(ReaderContract):
     NAMES = ("mmlu_anatomy", "mmlu", "mmlu_med", *(f"mmlu_{subject}" for subject in MEDICAL))
     FILE = "anatomy_test.csv"
     ROW = "Which?,a,b,c,d,A\n"
-    WHOLE = one("test", {FILE: ROW.replace("\n", "\r\n")}, {"gold": ("A",)}) + one(
+    VALID_FILES = one_question("test", {FILE: ROW.replace("\n", "\r\n")}, {"gold": ("A",)}) + one_question(
         "val",
         {"val/anatomy_val.csv": '"Which, ""x""?",a,b,c,d,C\n'},
         {"source_id": "anatomy-val-000", "text": 'Which, "x"?', "gold": ("C",)},
     )
-    FAULTS = (
+    FAULTY_FILES = (
         ("test", {FILE: ROW + "Which?,a,b,c,d,E\n"}, ":2: answer: 'E' is not one of"),
         ("test", {FILE: ROW + "Which?,a,b,c,D\n"}, ":2: 5 fields, expected 6"),
     )
-    EMPTY = (("test", {FILE: ""}, FILE),)
+    EMPTY_FILES = (("test", {FILE: ""}, FILE),)
 
 
 class TestMirage(ReaderContract):
@@ -74,14 +74,14 @@ class TestMirage(ReaderContract):
         "mmlu": {"anatomy-000": {"question": "Which?", "options": {"A": "x", "B": "y"}, "answer": "B"}},
         "bioasq": {"b1": {"question": "Is it?", "options": {"A": "yes", "B": "no"}, "answer": "A", "PMID": [1]}},
     }
-    WHOLE = one(
+    VALID_FILES = one_question(
         "mmlu", {"benchmark.json": json.dumps(SETS, indent=2)}, {"source_id": "mmlu/anatomy-000", "gold": ("B",)}
-    ) + one("bioasq", {"benchmark.json": json.dumps(SETS)}, {"options": ("yes", "no"), "gold": ("A",)})
-    FAULTS = (
+    ) + one_question("bioasq", {"benchmark.json": json.dumps(SETS)}, {"options": ("yes", "no"), "gold": ("A",)})
+    FAULTY_FILES = (
         ("mmlu", {"benchmark.json": '{"medqa": {}}'}, "mmlu: the file lacks this key"),
         ("mmlu", {"benchmark.json": '{"mmlu": {"a": {"question": "?"}}}'}, r"mmlu\.a\.options: missing"),
     )
-    EMPTY = (("medqa", {"benchmark.json": '{"medqa": {}}'}, "benchmark.json"),)
+    EMPTY_FILES = (("medqa", {"benchmark.json": '{"medqa": {}}'}, "benchmark.json"),)
 
 
 AI2: dict[str, Any] = {
@@ -104,41 +104,47 @@ class TestCommonsenseQA(ReaderContract):
     NAMES = ("csqa", "riddle", "arc_e")
     DEV = "dev_rand_split.jsonl"
     ROW = AI2 | asked(question_concept="buzz")
-    HIDDEN = {"test_rand_split_no_answers.jsonl": lines(without(ROW, "answerKey"))}
-    WHOLE = one("dev", {DEV: lines(ROW)}, {"gold": ("B",), "topic_entities": ("buzz",)}) + one(
-        "test", HIDDEN, {"gold": ()}
-    )
-    FAULTS = (
-        ("dev", {DEV: bad(AI2, answerKey="E")}, ":2: answerKey: 'E' is not one of A, B, C"),
-        ("dev", {DEV: bad(AI2, answerKey=...)}, ":2: answerKey: missing"),
-        ("dev", {DEV: bad(AI2, id=...)}, ":2: id: missing"),
-        ("dev", {DEV: bad(AI2, **asked(stem=" "))}, r":2: question\.stem: is empty"),
-        ("dev", {DEV: bad(AI2, **asked(choices=[]))}, ":2: (answerKey|options)"),
+    HIDDEN = {"test_rand_split_no_answers.jsonl": json_lines(without(ROW, "answerKey"))}
+    VALID_FILES = one_question(
+        "dev", {DEV: json_lines(ROW)}, {"gold": ("B",), "topic_entities": ("buzz",)}
+    ) + one_question("test", HIDDEN, {"gold": ()})
+    FAULTY_FILES = (
+        ("dev", {DEV: with_faulty_row(AI2, answerKey="E")}, ":2: answerKey: 'E' is not one of A, B, C"),
+        ("dev", {DEV: with_faulty_row(AI2, answerKey=...)}, ":2: answerKey: missing"),
+        ("dev", {DEV: with_faulty_row(AI2, id=...)}, ":2: id: missing"),
+        ("dev", {DEV: with_faulty_row(AI2, **asked(stem=" "))}, r":2: question\.stem: is empty"),
+        ("dev", {DEV: with_faulty_row(AI2, **asked(choices=[]))}, ":2: (answerKey|options)"),
     )
 
 
 class TestOpenBookQA(ReaderContract):
     NAMES = ("obqa",)
-    WHOLE = one(
+    VALID_FILES = one_question(
         "dev",
         {
-            "Data/Additional/dev_complete.jsonl": lines(AI2 | {"fact1": "a bee buzzes"}),
+            "Data/Additional/dev_complete.jsonl": json_lines(AI2 | {"fact1": "a bee buzzes"}),
             "Data/Main/openbook.txt": '"An ant crawls"\n\n"A bee buzzes."\n',
         },
         {"gold": ("B",), "gold_evidence": (GoldEvidence("sentence", "openbook:3", "", "A bee buzzes."),)},
-    ) + one("test", {"Data/Main/test.jsonl": lines(AI2)}, {"gold_evidence": ()})
-    FAULTS = (("dev", {"dev.jsonl": bad(AI2, id="good")}, ":2: source_id: 'good' occurs twice"),)
+    ) + one_question("test", {"Data/Main/test.jsonl": json_lines(AI2)}, {"gold_evidence": ()})
+    FAULTY_FILES = (("dev", {"dev.jsonl": with_faulty_row(AI2, id="good")}, ":2: source_id: 'good' occurs twice"),)
 
 
 class TestArcChallenge(ReaderContract):
     NAMES = ("arc_c",)
     DIGITS = AI2 | asked(choices=[{"label": "1", "text": "ant"}, {"label": "2", "text": "bee"}]) | {"answerKey": "2"}
-    WHOLE = one(
-        "test", {"ARC-Challenge/ARC-Challenge-Test.jsonl": lines(DIGITS)}, {"gold": ("B",), "options": ("ant", "bee")}
+    VALID_FILES = one_question(
+        "test",
+        {"ARC-Challenge/ARC-Challenge-Test.jsonl": json_lines(DIGITS)},
+        {"gold": ("B",), "options": ("ant", "bee")},
     )
     TWICE = asked(choices=[{"label": "A", "text": "x"}] * 2)
-    FAULTS = (
-        ("dev", {"ARC-Challenge-Dev.jsonl": bad(AI2, **TWICE)}, r":2: question\.choices: two choices have the same"),
+    FAULTY_FILES = (
+        (
+            "dev",
+            {"ARC-Challenge-Dev.jsonl": with_faulty_row(AI2, **TWICE)},
+            r":2: question\.choices: two choices have the same",
+        ),
     )
 
 
@@ -146,14 +152,14 @@ class TestPiqa(ReaderContract):
     NAMES = ("piqa",)
     ROW = {"goal": "Cut it", "sol1": "saw", "sol2": "look"}
     DEV, LABELS = "valid.jsonl", "valid-labels.lst"
-    WHOLE = one(
+    VALID_FILES = one_question(
         "dev",
-        {DEV: lines(ROW), LABELS: "1\n"},
+        {DEV: json_lines(ROW), LABELS: "1\n"},
         {"source_id": "dev-1", "options": ("saw", "look"), "gold": ("B",)},
-    ) + one("test", {"tests.jsonl": lines(ROW | {"id": "t"})}, {"source_id": "t", "gold": ()})
-    FAULTS = (
-        ("dev", {DEV: lines(ROW), LABELS: "2\n"}, r"labels\.lst:1: label: '2' is not one of 0, 1"),
-        ("dev", {DEV: lines(ROW), LABELS: "0\n1\n"}, r"valid\.jsonl: has fewer rows than valid-labels\.lst"),
+    ) + one_question("test", {"tests.jsonl": json_lines(ROW | {"id": "t"})}, {"source_id": "t", "gold": ()})
+    FAULTY_FILES = (
+        ("dev", {DEV: json_lines(ROW), LABELS: "2\n"}, r"labels\.lst:1: label: '2' is not one of 0, 1"),
+        ("dev", {DEV: json_lines(ROW), LABELS: "0\n1\n"}, r"valid\.jsonl: has fewer rows than valid-labels\.lst"),
     )
 
 
@@ -161,7 +167,7 @@ class TestPubmedqa(ReaderContract):
     NAMES = ("pubmedqa",)
     ROW = {"QUESTION": "Does it help?", "CONTEXTS": ["It did.", "So it does."], "final_decision": "maybe"}
     FILE = "ori_pqal.json"
-    WHOLE = one(
+    VALID_FILES = one_question(
         "labelled",
         {f"data/{FILE}": json.dumps({"123": ROW}, indent=4)},
         {
@@ -172,7 +178,7 @@ class TestPubmedqa(ReaderContract):
         },
     )
     UNSURE = json.dumps({"1": ROW | {"final_decision": "perhaps"}})
-    FAULTS = (
+    FAULTY_FILES = (
         ("labelled", {FILE: UNSURE}, r":1: 1\.final_decision: 'perhaps' is not one of yes, no, maybe"),
         ("labelled", {FILE: json.dumps({"1": without(ROW, "CONTEXTS")})}, r":1: 1\.CONTEXTS: missing"),
         ("labelled", {FILE: '{"1": %s,\n"1": %s}' % ((json.dumps(ROW),) * 2)}, ":2: 1: this key comes twice"),
@@ -185,16 +191,16 @@ class TestHeadqa(ReaderContract):
     ANSWERS = [{"aid": 1, "atext": "red"}, {"aid": 2, "atext": "white"}]
     ROW = {"qid": "1", "qtext": "Which cell?", "ra": "2", "image": "", "answers": ANSWERS}
     TEXT = json.dumps({"version": "1.0", "exams": {"Exam_2013_B": {"name": "Exam_2013_B", "data": [ROW]}}})
-    WHOLE = one(
+    VALID_FILES = one_question(
         "test",
         {f"HEAD_EN/{FILE}": TEXT},
         {"source_id": "Exam_2013_B/1", "gold": ("B",), "options": ("red", "white")},
     )
-    FAULTS = (
+    FAULTY_FILES = (
         (
             "test",
             {FILE: TEXT.replace('"ra": "2"', '"ra": "3"')},
             r"exams\.Exam_2013_B\.data\[0\]\.ra: '3' is not one of 1, 2",
         ),
     )
-    EMPTY = (("test", {FILE: '{"exams": {}}'}, FILE),)
+    EMPTY_FILES = (("test", {FILE: '{"exams": {}}'}, FILE),)

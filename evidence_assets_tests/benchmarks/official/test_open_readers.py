@@ -15,13 +15,19 @@ from evidence_assets.benchmarks.official.passages import read_hotpotqa_documents
 from evidence_assets.benchmarks.readers import read_questions
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines, one
+from evidence_assets_tests.benchmarks.official.contract import (
+    ReaderContract,
+    json_lines,
+    one_question,
+    with_faulty_row,
+    write_files,
+)
 
 
 class TestSimpleQuestions(ReaderContract):
     NAMES = ("simplequestions",)
     ROW = 'www.freebase.com/m/01x\twww.freebase.com/book/author/works\twww.freebase.com/m/02y\twhat did "x" write?\n'
-    WHOLE = one(
+    VALID_FILES = one_question(
         "test",
         {"annotated_fb_data_test.txt": ROW},
         {
@@ -32,18 +38,20 @@ class TestSimpleQuestions(ReaderContract):
             "gold_evidence": (GoldEvidence("triple", "freebase", "", "m.01x book.author.works m.02y"),),
         },
     )
-    FAULTS = (("test", {"annotated_fb_data_test.txt": "m.01\tr\tQ2\twhat?\n"}, ":1: object: 'Q2' is not a Freebase"),)
+    FAULTY_FILES = (
+        ("test", {"annotated_fb_data_test.txt": "m.01\tr\tQ2\twhat?\n"}, ":1: object: 'Q2' is not a Freebase"),
+    )
 
 
 class TestSimpleQuestionsWikidata(ReaderContract):
     NAMES = ("simplequestions_wd",)
     FILE = "annotated_wd_data_valid.txt"
-    WHOLE = one(
+    VALID_FILES = one_question(
         "valid",
         {FILE: "Q1\tR19\tQ2\twho was born in q1\n"},
         {"gold": ("Q2",), "gold_evidence": (GoldEvidence("triple", "wikidata", "", "Q2 P19 Q1"),)},
     )
-    FAULTS = (
+    FAULTY_FILES = (
         ("valid", {FILE: "Q1\tP1\tQ2\twhat?\nQ1\tP1\tQ2\n"}, ":2: 3 fields, expected 4"),
         ("valid", {FILE: "Q1\tX1\tQ2\twhat?\n"}, ":1: relation: 'X1' is not a Wikidata"),
     )
@@ -65,12 +73,12 @@ class TestMintaka(ReaderContract):
         "category": "books",
         "complexityType": "generic",
     }
-    WHOLE = one(
+    VALID_FILES = one_question(
         "train",
         {"data/mintaka_train.json": json.dumps([ROW], indent=2)},
         {"gold": ("Ann",), "aliases": (("Q7", "Ann B."),), "topic_entities": ("Q1", "Both")},
     )
-    FAULTS = (
+    FAULTY_FILES = (
         ("dev", {DEV: json.dumps([ROW, ROW], indent=1)}, "source_id: 'x1' occurs twice"),
         ("dev", {DEV: json.dumps([ROW | {"answer": {"answer": [[]]}}])}, r"answer\.answer\[0\]: \[\] is not"),
         ("dev", {DEV: json.dumps([ROW])[:-5]}, "not valid JSON"),
@@ -86,7 +94,7 @@ class TestMintaka(ReaderContract):
         ],
     )
     def test_answers_of_other_kinds(self, tmp_path: Path, answer: Any, gold: Any, aliases: Any) -> None:
-        lay(tmp_path, {self.DEV: json.dumps([self.ROW | {"answer": answer}])})
+        write_files(tmp_path, {self.DEV: json.dumps([self.ROW | {"answer": answer}])})
         question = next(read_questions("mintaka", tmp_path, "dev"))
         assert (question.gold, question.aliases) == (gold, aliases)
 
@@ -99,12 +107,12 @@ class TestWebqsp(ReaderContract):
         for kind, argument, name in (("Entity", "m.02", "Welsh"), ("Value", "1999", None))
     ]
     ROW = {"QuestionId": "WebQTest-0", "RawQuestion": "what does ann speak?", "Parses": PARSES}
-    WHOLE = one(
+    VALID_FILES = one_question(
         "test",
         {f"data/{FILE}": json.dumps({"Version": "1.0", "Questions": [ROW]})},
         {"source_id": "WebQTest-0", "gold": ("Welsh", "1999"), "aliases": (("m.02",), ()), "topic_entities": ("m.01",)},
     )
-    FAULTS = (
+    FAULTY_FILES = (
         ("test", {FILE: '{"Version": "1.0"}'}, "Questions: the file lacks this key"),
         (
             "test",
@@ -112,18 +120,20 @@ class TestWebqsp(ReaderContract):
             r"Questions\[0\]\.RawQuestion: missing",
         ),
     )
-    EMPTY = (("test", {FILE: '{"Questions": []}'}, FILE),)
+    EMPTY_FILES = (("test", {FILE: '{"Questions": []}'}, FILE),)
 
 
 class TestStark(ReaderContract):
     NAMES = tuple(f"stark_{base}_{kind}" for base in ("prime", "mag", "amazon") for kind in ("synth", "human"))
     HEAD = "id,query,answer_ids\n"
-    WHOLE = one(
+    VALID_FILES = one_question(
         "all",
         {"stark_qa/stark_qa.csv": HEAD + '7,"Which, then?","[12, 5]"\n'},
         {"source_id": "7", "text": "Which, then?", "gold": ("12", "5")},
-    ) + one("val", {"stark_qa.csv": HEAD + "7,Which?,[1]\n8,What?,[2]\n", "split/val.index": "8\n"}, {"source_id": "8"})
-    FAULTS = (
+    ) + one_question(
+        "val", {"stark_qa.csv": HEAD + "7,Which?,[1]\n8,What?,[2]\n", "split/val.index": "8\n"}, {"source_id": "8"}
+    )
+    FAULTY_FILES = (
         ("all", {"stark_qa.csv": HEAD + '7,Which?,"[1, x]"\n'}, ":2: answer_ids: expected a list"),
         ("all", {"stark_qa.csv": HEAD + "7,Which?,[1.5]\n"}, ":2: answer_ids: expected a list of whole"),
         ("all", {"stark_qa.csv": HEAD + '7,"Which?,[1]\n8,What?,[2]\n'}, ":2: a quote opened"),
@@ -133,7 +143,7 @@ class TestStark(ReaderContract):
             r"val\.index:2: question 9 is not in stark_qa\.csv",
         ),
     )
-    EMPTY = (("val", {"stark_qa.csv": HEAD + "7,?,[1]\n", "val.index": ""}, "DIR"),)
+    EMPTY_FILES = (("val", {"stark_qa.csv": HEAD + "7,?,[1]\n", "val.index": ""}, "DIR"),)
 
 
 HOTPOT: dict[str, Any] = {
@@ -150,7 +160,7 @@ HOTPOT: dict[str, Any] = {
 class TestHotpotqa(ReaderContract):
     NAMES = ("hotpotqa",)
     TRAIN = "hotpotqa_train.json"
-    WHOLE = one(
+    VALID_FILES = one_question(
         "dev_distractor",
         {"hotpot_dev_distractor_v1.json": json.dumps([HOTPOT])},
         {
@@ -162,7 +172,7 @@ class TestHotpotqa(ReaderContract):
             ),
         },
     )
-    FAULTS = tuple(
+    FAULTY_FILES = tuple(
         ("train", {"hotpotqa_train.json": json.dumps([HOTPOT | {field: [wrong]}])}, said)
         for field, wrong, said in (
             ("supporting_facts", ["Firm"], r"supporting_facts\[0\]: expected a title and the number"),
@@ -171,11 +181,11 @@ class TestHotpotqa(ReaderContract):
             ("context", ["Firm", "text"], r"context\[0\]\.sentences: 'text' is not a list"),
         )
     )
-    EMPTY = (("train", {TRAIN: "[]"}, TRAIN),)
+    EMPTY_FILES = (("train", {TRAIN: "[]"}, TRAIN),)
 
     def test_documents_and_a_pointer_beyond_its_paragraph(self, tmp_path: Path) -> None:
         beyond = HOTPOT | {"_id": "h2", "supporting_facts": [["Firm", 7]]}
-        lay(tmp_path, {self.TRAIN: json.dumps([HOTPOT, beyond])})
+        write_files(tmp_path, {self.TRAIN: json.dumps([HOTPOT, beyond])})
         documents = {each.doc_id: each.text for each in read_hotpotqa_documents(tmp_path, "train")}
         assert documents["Firm"] == "The firm is old. Ann founded it."
         first, second = read_questions("hotpotqa", tmp_path, "train")
@@ -183,12 +193,12 @@ class TestHotpotqa(ReaderContract):
             start, end = map(int, evidence.locator.split(":"))
             assert documents[evidence.source][start:end] == evidence.text
         assert second.gold_evidence == (GoldEvidence("sentence", "Firm", "sentence 7", ""),)
-        lay(tmp_path, {"hotpotqa_train_corpus.json": json.dumps({"Firm": ["Other."], "More": ["a.", " b."]})})
+        write_files(tmp_path, {"hotpotqa_train_corpus.json": json.dumps({"Firm": ["Other."], "More": ["a.", " b."]})})
         assert [each.text for each in read_hotpotqa_documents(tmp_path, "train")] == ["Other.", "a. b."]
 
     def test_two_paragraphs_of_one_name(self, tmp_path: Path) -> None:
         changed = HOTPOT | {"_id": "h3", "context": [["Firm", ["Not the same."]]], "supporting_facts": []}
-        lay(tmp_path, {"hotpot_train_v1.1.json": json.dumps([HOTPOT, changed])})
+        write_files(tmp_path, {"hotpot_train_v1.1.json": json.dumps([HOTPOT, changed])})
         with pytest.raises(BadInput, match="two different paragraphs are called 'Firm'"):
             list(read_hotpotqa_documents(tmp_path, "train"))
 
@@ -207,15 +217,17 @@ class TestMusique(ReaderContract):
             {"idx": 1, "title": "Firm", "paragraph_text": "It is old.", "is_supporting": False},
         ],
     }
-    WHOLE = one("dev", {f"data/{DEV}": lines(ROW)}, {"gold": ("Ann",), "aliases": (("Ann B.",),)}) + one(
+    VALID_FILES = one_question(
+        "dev", {f"data/{DEV}": json_lines(ROW)}, {"gold": ("Ann",), "aliases": (("Ann B.",),)}
+    ) + one_question(
         "train",
         {"musique_train.json": json.dumps([ROW | {"answerable": False}])},
         {"gold": (), "aliases": (), "gold_evidence": ()},
     )
-    FAULTS = (("dev", {DEV: bad(ROW, paragraphs=...)}, ":2: paragraphs: missing"),)
+    FAULTY_FILES = (("dev", {DEV: with_faulty_row(ROW, paragraphs=...)}, ":2: paragraphs: missing"),)
 
     def test_paragraphs_with_one_title_are_different_documents(self, tmp_path: Path) -> None:
-        lay(tmp_path, {self.DEV: lines(self.ROW, self.ROW | {"id": "2hop__3_4"})})
+        write_files(tmp_path, {self.DEV: json_lines(self.ROW, self.ROW | {"id": "2hop__3_4"})})
         documents = list(read_musique_documents(tmp_path, "dev"))
         assert [each.text for each in documents] == ["Ann founded it.", "It is old."]
         evidence = next(read_questions("musique", tmp_path, "dev")).gold_evidence
@@ -228,12 +240,12 @@ class TestBeir(ReaderContract):
     HEAD = "query-id\tcorpus-id\tscore\n"
     ONE = {"_id": "d1", "title": "T", "text": "one"}
     QUERY = {"_id": "q1", "text": "which?"}
-    FILES = {CORPUS: lines(ONE), QUERIES: lines(QUERY), QRELS: HEAD + "q1\td1\t1\n"}
-    WHOLE = one(
+    FILES = {CORPUS: json_lines(ONE), QUERIES: json_lines(QUERY), QRELS: HEAD + "q1\td1\t1\n"}
+    VALID_FILES = one_question(
         "test",
         {
-            CORPUS: lines(ONE, {"_id": "d2", "title": "", "text": "two"}),
-            QUERIES: lines(QUERY, {"_id": "q2", "text": "not judged"}),
+            CORPUS: json_lines(ONE, {"_id": "d2", "title": "", "text": "two"}),
+            QUERIES: json_lines(QUERY, {"_id": "q2", "text": "not judged"}),
             QRELS: HEAD + "q1\td2\t1\nq1\td1\t2\n",
         },
         {
@@ -242,19 +254,19 @@ class TestBeir(ReaderContract):
             "gold_evidence": (GoldEvidence("chunk", "d1", "", "one"), GoldEvidence("chunk", "d2", "", "two")),
         },
     )
-    FAULTS = (
+    FAULTY_FILES = (
         ("test", FILES | {QRELS: HEAD + "q1\td9\t1\n"}, "document 'd9' is judged relevant but not in"),
         ("test", FILES | {QRELS: HEAD + "q2\td1\t1\n"}, "query 'q2' is judged but not in"),
         ("test", FILES | {QRELS: "q1\td1\t1\n"}, ":1: query-id: the header lacks this column"),
-        ("test", FILES | {CORPUS: lines(ONE, ONE)}, r"corpus\.jsonl:2: _id: 'd1' occurs twice"),
-        ("test", FILES | {QUERIES: lines(QUERY, QUERY)}, r"queries\.jsonl:2: _id: 'q1' occurs twice"),
+        ("test", FILES | {CORPUS: json_lines(ONE, ONE)}, r"corpus\.jsonl:2: _id: 'd1' occurs twice"),
+        ("test", FILES | {QUERIES: json_lines(QUERY, QUERY)}, r"queries\.jsonl:2: _id: 'q1' occurs twice"),
     )
 
 
 def test_lama_facts(tmp_path: Path) -> None:
     fact = {"sub_uri": "Q1", "obj_uri": "Q2", "sub_label": "Ann", "obj_label": "Bern", "predicate_id": "P19"}
-    lay(tmp_path, {"TREx/P19.jsonl": lines(fact)})
+    write_files(tmp_path, {"TREx/P19.jsonl": json_lines(fact)})
     assert list(read_lama_facts(tmp_path)) == [("Ann", "P19", "Bern")]
-    lay(tmp_path, {"TREx/P20.jsonl": lines(fact)})
+    write_files(tmp_path, {"TREx/P20.jsonl": json_lines(fact)})
     with pytest.raises(BadInput, match=r"P20\.jsonl:1: predicate_id: 'P19' in the file of P20"):
         list(read_lama_facts(tmp_path))

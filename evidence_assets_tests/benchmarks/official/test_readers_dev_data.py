@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.benchmarks.dataset_info import dataset
+from evidence_assets.benchmarks.dataset_info import find_dataset
 from evidence_assets.benchmarks.readers import read_questions
 
 pytestmark = pytest.mark.dev_data
@@ -32,5 +32,5 @@ def test_every_row_is_read(dev_data: Path, name: str, folder: str, split: str, c
     found = list(read_questions(name, dev_data / folder, split))
     assert len(found) == count and len({question.question_id for question in found}) == count
     assert all(question.gold for question in found)
-    whole = dataset(name).counts[split] == count
-    assert (dataset(name).count_note(split, count) == "") == whole
+    whole = find_dataset(name).counts[split] == count
+    assert (find_dataset(name).count_note(split, count) == "") == whole

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from evidence_assets.benchmarks.official.stark import stark_edges, stark_nodes
-from evidence_assets.graphs.base_rows import BaseFiles
+from evidence_assets.benchmarks.official.stark import read_stark_edges, read_stark_nodes
+from evidence_assets.graphs.base_rows import KnowledgeBaseTables
 from evidence_assets.lake.errors import BadInput
 
 INFO = {
@@ -35,15 +35,15 @@ class Bomb:
         return (pytest.fail, ("a pickle was opened",))
 
 
-def read_stark(folder: Path, base: str) -> BaseFiles:
-    return BaseFiles(stark_nodes(folder, base), stark_edges(folder, base))
+def read_stark(folder: Path, base: str) -> KnowledgeBaseTables:
+    return KnowledgeBaseTables(read_stark_nodes(folder, base), read_stark_edges(folder, base))
 
 
-def names(base: BaseFiles) -> tuple[str, ...]:
+def names(base: KnowledgeBaseTables) -> tuple[str, ...]:
     return tuple(base.nodes["name"])
 
 
-def triples_of(base: BaseFiles) -> list[tuple[str, str, str]]:
+def triples_of(base: KnowledgeBaseTables) -> list[tuple[str, str, str]]:
     name = dict(base.nodes.select("node_id", "name").iter_rows())
     return [(name[head], relation, name[tail]) for head, relation, tail in base.edges.iter_rows()]
 

@@ -13,7 +13,13 @@ from evidence_assets.benchmarks.official.tables import read_tabmcq_tables
 from evidence_assets.benchmarks.readers import read_pairs, read_questions
 from evidence_assets.benchmarks.records import GoldEvidence
 from evidence_assets.lake.errors import BadInput
-from evidence_assets_tests.benchmarks.official.contract import ReaderContract, bad, lay, lines, one
+from evidence_assets_tests.benchmarks.official.contract import (
+    ReaderContract,
+    json_lines,
+    one_question,
+    with_faulty_row,
+    write_files,
+)
 
 
 class TestScitab(ReaderContract):
@@ -28,22 +34,22 @@ class TestScitab(ReaderContract):
         "table_column_names": ["name", "[BOLD] value"],
         "table_content_values": [["A", 1], ["B"]],
     }
-    WHOLE = one(
+    VALID_FILES = one_question(
         "test",
         {f"dataset/{FILE}": json.dumps([ROW | {"label": "supports"}])},
         {"source_id": "s1", "gold": ("SUPPORTS",), "table_id": "t1"},
     )
-    FAULTS = (
+    FAULTY_FILES = (
         ("test", {FILE: '[\n{"claim": "x"}]'}, ":2: table_id: missing"),
         ("test", {FILE: json.dumps([ROW, ROW])}, "source_id: 's1' occurs twice"),
         ("test", {FILE: f"[\n{json.dumps(ROW)},\n{json.dumps(ROW | {'label': 'maybe'})}]"}, ":3: label: unknown label"),
         ("test", {FILE: json.dumps([ROW | {"table_content_values": "x"}])}, ":1: table_content_values: "),
     )
-    EMPTY = (("test", {FILE: "[]"}, FILE),)
+    EMPTY_FILES = (("test", {FILE: "[]"}, FILE),)
 
     def test_the_table_is_read_as_it_stands(self, tmp_path: Path) -> None:
         ((claim, table),) = read_pairs(
-            "scitab", [lay(tmp_path, {self.FILE: json.dumps([self.ROW])}) / self.FILE], "all"
+            "scitab", [write_files(tmp_path, {self.FILE: json.dumps([self.ROW])}) / self.FILE], "all"
         )
         assert claim.gold == ("NOT ENOUGH INFORMATION",)
         assert (table.header, table.rows) == (("name", "[BOLD] value"), (("A", "1"), ("B",)))
@@ -54,21 +60,21 @@ class TestPubhealthtab(ReaderContract):
     FILE = "test.jsonl"
     TABLE = {"caption": "k", "header_horizontal": ["a", "b"], "header_vertical": [], "rows": [["1", "2"]]}
     ROW = {"_id": "p1", "claim": "A is 1.", "label": "NOT ENOUGH INFO", "table": TABLE}
-    WHOLE = one(
+    VALID_FILES = one_question(
         "test",
-        {"data/pubhealthtab_testset.jsonl": lines(ROW)},
+        {"data/pubhealthtab_testset.jsonl": json_lines(ROW)},
         {"source_id": "p1", "gold": ("NOT ENOUGH INFORMATION",), "table_id": "table-p1"},
     )
-    FAULTS = (
-        ("test", {FILE: bad(ROW, table=..., _id="p2")}, ":2: table: missing"),
-        ("test", {FILE: bad(ROW, table={"rows": [1]}, _id="p2")}, r":2: table\.rows"),
+    FAULTY_FILES = (
+        ("test", {FILE: with_faulty_row(ROW, table=..., _id="p2")}, ":2: table: missing"),
+        ("test", {FILE: with_faulty_row(ROW, table={"rows": [1]}, _id="p2")}, r":2: table\.rows"),
     )
-    EMPTY = (("test", {FILE: ""}, FILE),)
+    EMPTY_FILES = (("test", {FILE: ""}, FILE),)
 
     def test_headers_across_and_down(self, tmp_path: Path) -> None:
         down = {"claim": "d", "label": "NEI", "table": {"header_vertical": ["x", "y"], "rows": [["1"], ["2"]]}}
         none = {"claim": "e", "label": "refutes", "table": {"rows": []}}
-        lay(tmp_path, {self.FILE: lines(self.ROW, down, none)})
+        write_files(tmp_path, {self.FILE: json_lines(self.ROW, down, none)})
         (_, first), (_, second), (_, third) = read_pairs("pubhealthtab", [tmp_path / self.FILE], "all")
         assert (first.header, first.rows, first.caption) == (("a", "b"), (("1", "2"),), "k")
         assert second.rows == (("x", "1"), ("y", "2"))
@@ -78,12 +84,12 @@ class TestPubhealthtab(ReaderContract):
 class TestTabfact(ReaderContract):
     NAMES = ("tabfact",)
     FILE, TABLE = "test_examples.json", {"data/all_csv/1.csv": "player#goals\nMessi#10\nKane#8\n"}
-    WHOLE = one(
+    VALID_FILES = one_question(
         "test",
         TABLE | {f"tokenized_data/{FILE}": json.dumps({"1.csv": [["Kane has 9."], [0], "goals"]})},
         {"source_id": "1.csv#0", "gold": ("REFUTES",), "table_id": "1.csv"},
     )
-    FAULTS = tuple(
+    FAULTY_FILES = tuple(
         ("test", {"data/all_csv/1.csv": "a#b\n", "test_examples.json": json.dumps(content)}, said)
         for content, said in (
             ([["a"]], "JSON object"),
@@ -92,11 +98,11 @@ class TestTabfact(ReaderContract):
             ({"1.csv": [["a"], [2], "c"]}, "not 0 or 1"),
         )
     )
-    EMPTY = (("test", TABLE | {FILE: '{"1.csv": [[], [], ""]}'}, FILE),)
+    EMPTY_FILES = (("test", TABLE | {FILE: '{"1.csv": [[], [], ""]}'}, FILE),)
 
     def test_statements_share_their_table(self, tmp_path: Path) -> None:
         told = {"1.csv": [["Messi has 10.", "Kane has 9."], [1, 0], "goals"]}
-        lay(tmp_path, self.TABLE | {self.FILE: json.dumps(told)})
+        write_files(tmp_path, self.TABLE | {self.FILE: json.dumps(told)})
         (first, table), (second, _) = read_pairs("tabfact", [tmp_path / self.FILE, tmp_path / "data/all_csv"], "all")
         assert (first.gold, second.gold) == (("SUPPORTS",), ("REFUTES",))
         assert (table.header, table.rows[1], table.caption) == (("player", "goals"), ("Kane", "8"), "goals")
@@ -111,7 +117,7 @@ TABMCQ_ROW = '"What does a\tfox eat?"\t"0,1"\tcarrots\tmice\t2\tm-1&2\t1\t1\n'
 class TestTabmcq(ReaderContract):
     NAMES = ("tabmcq",)
     TABLE = {"Tables/m/1&2.tsv": "Animal\tFood \nFox\tmice\n"}
-    WHOLE = one(
+    VALID_FILES = one_question(
         "all",
         TABLE | {"MCQs.tsv": TABMCQ_HEAD + TABMCQ_ROW},
         {
@@ -126,7 +132,7 @@ class TestTabmcq(ReaderContract):
             ),
         },
     )
-    FAULTS = (
+    FAULTY_FILES = (
         ("all", TABLE | {"MCQs.tsv": "QUESTION\tX\n"}, "QUESTION-ALIGNMENT"),
         *(
             ("all", {"Tables/m/1&2.tsv": "Animal\n", "MCQs.tsv": text}, said)
@@ -143,10 +149,10 @@ class TestTabmcq(ReaderContract):
             )
         ),
     )
-    EMPTY = (("all", {"MCQs.tsv": TABMCQ_HEAD}, "MCQs.tsv"),)
+    EMPTY_FILES = (("all", {"MCQs.tsv": TABMCQ_HEAD}, "MCQs.tsv"),)
 
     def test_annotation_outside_the_table_keeps_its_place(self, tmp_path: Path) -> None:
-        lay(tmp_path, self.TABLE | {"MCQs.tsv": TABMCQ_HEAD + "Q?\t0\ta\tb\t1\tm-1&2\t99\t7\n"})
+        write_files(tmp_path, self.TABLE | {"MCQs.tsv": TABMCQ_HEAD + "Q?\t0\ta\tb\t1\tm-1&2\t99\t7\n"})
         cell = next(read_questions("tabmcq", tmp_path, "all")).gold_evidence[0]
         assert (cell.locator, cell.text) == ("r99c7", "")
         assert next(read_tabmcq_tables(tmp_path)).header == ("Animal", "Food")

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from torch_geometric.nn import TransformerConv
 
 from evidence_assets.graphs.attention import scorer as ga
-from evidence_assets.graphs.attention.neighbours import Pattern, attend
+from evidence_assets.graphs.attention.neighbours import NeighbourPattern, neighbour_attention
 from evidence_assets.graphs.attention.scorer import (
     AttentionSettings,
     FeatureGraph,
     NodeScores,
     contrastive_loss,
     published_loss,
-    train_batch,
-    visits,
+    random_walk_scores,
+    train_and_score,
 )
 
 WIDTH = 8
 
 
 def train(graph: FeatureGraph, query: np.ndarray, settings: AttentionSettings | None = None) -> NodeScores:
-    return train_batch([graph], [query], settings)[0]
+    return train_and_score([graph], [query], settings)[0]
 
 
 def problem(name: str, nodes: int, edges: int, width: int = WIDTH) -> tuple[FeatureGraph, np.ndarray]:
@@ -45,8 +45,8 @@ def neighbour_sets(graph: FeatureGraph) -> list[list[int]]:
     return [sorted(nodes) for nodes in around]
 
 
-def pattern_of(graph: FeatureGraph, heads: int) -> Pattern:
-    return Pattern.of(len(graph.features), (graph.heads, graph.tails), heads, torch.device("cpu"))
+def pattern_of(graph: FeatureGraph, heads: int) -> NeighbourPattern:
+    return NeighbourPattern.of(len(graph.features), (graph.heads, graph.tails), heads, torch.device("cpu"))
 
 
 def test_the_layer_and_its_gradient_are_those_of_a_dense_layer() -> None:
@@ -57,7 +57,7 @@ def test_the_layer_and_its_gradient_are_those_of_a_dense_layer() -> None:
     mixed = torch.randn(6, 3 * WIDTH, generator=torch.Generator().manual_seed(1))
     ours, dense = mixed.clone().requires_grad_(), mixed.clone().requires_grad_()
     goal = torch.randn(6, WIDTH, generator=torch.Generator().manual_seed(2))
-    z, alpha = attend(ours, pattern_of(graph, 2), 0.7)
+    z, alpha = neighbour_attention(ours, pattern_of(graph, 2), 0.7)
     (z * goal).sum().backward()
     q, k, v = dense.view(6, 3, 2, WIDTH // 2).permute(1, 2, 0, 3)
     scores = (0.7 * q @ k.mT).masked_fill(~around, -torch.inf).softmax(-1)
@@ -76,7 +76,7 @@ def reference_scores(graph: FeatureGraph, query: np.ndarray, heads: int, steps: 
     """The whole training with torch-geometric; TransformerConv divides by √(d / K), hence queries from h / √K."""
     pairs = [(j, i) for i, around in enumerate(neighbour_sets(graph)) for j in around]
     edges = torch.tensor(pairs).T
-    values = ga.first_values(graph.question_id, WIDTH, 7)
+    values = ga.initial_weights(graph.question_id, WIDTH, 7)
     layers = []
     for layer in range(2):
         conv = TransformerConv(WIDTH, WIDTH // heads, heads=heads, bias=False, root_weight=False)
@@ -114,7 +114,7 @@ def test_scores_do_not_hang_on_which_others_are_asked(variant: ga.Variant) -> No
     settings = AttentionSettings(variant=variant, steps=5)
     problems = [problem(f"q{i}", n, edges, 16) for i, (n, edges) in enumerate([(1, 0), (30, 60), (9, 4), (0, 0)])]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
-    for graph, query, found in zip(graphs, queries, train_batch(graphs, queries, settings), strict=True):
+    for graph, query, found in zip(graphs, queries, train_and_score(graphs, queries, settings), strict=True):
         np.testing.assert_array_equal(found.scores, train(graph, query, settings).scores)
 
 
@@ -147,7 +147,7 @@ def test_small_and_odd_graphs() -> None:
     empty, query = problem("none", 0, 0)
     found = train(empty, query)
     assert found.scores.shape == (0,) and found.relevant.shape == (0,) and found.attention.shape == (0, 2)
-    assert train_batch([], []) == []
+    assert train_and_score([], []) == []
     nameless = FeatureGraph("zero", np.zeros((3, WIDTH), np.float32), np.array([0]), np.array([1]))
     assert np.isfinite(train(nameless, query).scores).all()
 
@@ -218,20 +218,22 @@ def solved(scores: np.ndarray, heads: np.ndarray, tails: np.ndarray, temperature
 @given(cases(), st.sampled_from([0.1, 0.2, 1.0]), st.sampled_from([0.0, 0.5, 0.85]))
 @settings(max_examples=30)
 def test_it_is_the_fixed_point(case: Case, temperature: float, follow: float) -> None:
-    np.testing.assert_allclose(visits(*case, temperature, follow), solved(*case, temperature, follow), atol=1e-6)
+    np.testing.assert_allclose(
+        random_walk_scores(*case, temperature, follow), solved(*case, temperature, follow), atol=1e-6
+    )
 
 
 def test_without_following_only_the_scores_count_and_with_nothing_else_only_the_edges() -> None:
     scores = np.array([0.9, 0.1, 0.5, 0.3])
     heads, tails = np.array([1, 1, 1, 0]), np.array([0, 2, 3, 2])
-    assert np.argsort(-visits(scores, heads, tails, 0.2, 0.0)).tolist() == [0, 2, 3, 1]
+    assert np.argsort(-random_walk_scores(scores, heads, tails, 0.2, 0.0)).tolist() == [0, 2, 3, 1]
     degree = np.bincount(np.concatenate([heads, tails]))
-    np.testing.assert_allclose(visits(scores, heads, tails, 0.2, 0.999), degree / degree.max(), atol=0.01)
+    np.testing.assert_allclose(random_walk_scores(scores, heads, tails, 0.2, 0.999), degree / degree.max(), atol=0.01)
 
 
 def test_odd_graphs_and_settings() -> None:
     none = np.empty(0, dtype=np.int64)
-    assert visits(np.empty(0), none, none, 0.2, 0.85).tolist() == []
-    assert visits(np.array([0.3]), np.array([0]), np.array([0]), 0.2, 0.85).tolist() == [1.0]
-    apart = visits(np.array([0.5, 0.5, 0.5]), np.array([0]), np.array([1]), 0.2, 0.85)
+    assert random_walk_scores(np.empty(0), none, none, 0.2, 0.85).tolist() == []
+    assert random_walk_scores(np.array([0.3]), np.array([0]), np.array([0]), 0.2, 0.85).tolist() == [1.0]
+    apart = random_walk_scores(np.array([0.5, 0.5, 0.5]), np.array([0]), np.array([1]), 0.2, 0.85)
     assert apart[0] == pytest.approx(apart[1]) and apart[2] < apart[0]

@@ -229,7 +229,7 @@ def test_search_equals_a_slow_version(method: Literal["vector", "multi_vector"])
         own = vector_matrix(rows.filter(pl.col("owner_id") == node)["vector"])
         mean = own.mean(axis=0)
         slow.append(max(own @ query) if method == "multi_vector" else mean @ query / np.linalg.norm(mean))
-    search, every = base.vectors.of_nodes(), np.arange(len(base))
+    search, every = base.vectors.passage_files(), np.arange(len(base))
     found = search.similarities(query, every, method)
     assert found == pytest.approx(slow, abs=1e-3)  # vectors are kept in half precision
     ranked = np.lexsort((every, -found)).tolist()

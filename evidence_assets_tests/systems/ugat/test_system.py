@@ -11,7 +11,7 @@ import networkx
 import numpy as np
 import pytest
 
-from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.answers.chains import chain_rows
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import prediction_rows
@@ -95,7 +95,7 @@ def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") 
 def relevant_paths(
     question: QuestionSubgraph, settings: UgatSettings = SETTINGS, graph: KnowledgeGraph = GRAPH
 ) -> PathSelection:
-    return PathSelector(graph, {}, load(), settings).find([question])[0]
+    return PathSelector(graph, {}, load_vocabulary(), settings).find([question])[0]
 
 
 QUESTION = asking(["urethral obstruction", "hydronephrosis"], {"A": ["hyperplasia"], "C": ["atrophy"], "D": ["fever"]})
@@ -207,7 +207,7 @@ def select(
     graph: KnowledgeGraph, *questions: Question, settings: UgatSettings = SETTINGS
 ) -> list[list[SelectedEvidence]]:
     around = expand_questions(questions, graph, WIDE)
-    return list(PathSelector(graph, around, load(), settings).select(questions))
+    return list(PathSelector(graph, around, load_vocabulary(), settings).select(questions))
 
 
 def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: KnowledgeGraph) -> None:
@@ -215,7 +215,7 @@ def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: Knowledg
     assert picks and {pick.option for pick in picks} == {"A"}
     best = next(pick for pick in picks if len(pick.parents) == 2)
     assert best.text == "Metformin may treat diabetes. Excessive thirst is associated with diabetes."
-    assert find_path_errors(best.locator, best.text, facts(graph), load().template) == []
+    assert find_path_errors(best.locator, best.text, facts(graph), load_vocabulary().template) == []
     assert {(p.kind, p.version) for p in best.parents} == {("edge", p.id) for p in best.parents}
     why = json.loads(best.why or "")
     assert [node["name"] for node in why["nodes"]] == ["metformin", "diabetes", "excessive thirst"]
@@ -266,7 +266,7 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
 def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(graph: KnowledgeGraph) -> None:
     text, options = "Which of these has metformin not to do with?", ("diabetes", "biguanide", "writing")
     question = Question("q", "b", "mcqa", text, options, negated=True)
-    selector = PathSelector(graph, expand_questions([question], graph, WIDE), load(), SETTINGS)
+    selector = PathSelector(graph, expand_questions([question], graph, WIDE), load_vocabulary(), SETTINGS)
     evidence = stored("evidence", evidence_rows("ugat", selector, [question]).rows)
     solver = ExtractiveSolver(minilm())
     chains = stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)

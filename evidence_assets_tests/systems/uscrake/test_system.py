@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.benchmarks.graphs.relations import load
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.experiment.evidence.selection import Question, SelectedEvidence
 from evidence_assets.retrieval.maxsim import maxsim_scores, nearest_cosines
 from evidence_assets.retrieval.token_store import TokenStore, TokenTexts, build_store, source_version
@@ -63,7 +63,7 @@ def graph(cap: int = 50) -> ConceptTriples:
     nodes = [{"node_id": node, "name": name, "aliases": []} for node, name in NODES]
     listed = {"triple_ids": [], "sources": [], "licences": []}
     edges = [{"edge_id": e, "head_id": h, "relation": r, "tail_id": t, **listed} for e, h, r, t in EDGES]
-    return ConceptTriples(graph_of_rows("g", nodes, edges), load(), WordEncoder(), cap=cap)
+    return ConceptTriples(graph_of_rows("g", nodes, edges), load_vocabulary(), WordEncoder(), cap=cap)
 
 
 def passages(folder: Path, pages: dict[str, str] = PAGES, *, stored: bool = True, titled: bool = True) -> Passages:

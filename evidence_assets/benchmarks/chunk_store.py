@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evidence_assets.benchmarks.checks import SeenIds
-from evidence_assets.benchmarks.corpora import Portion
+from evidence_assets.benchmarks.checks import UniqueIds
+from evidence_assets.benchmarks.corpora import FileGroup
 from evidence_assets.benchmarks.line_streams import Row
 from evidence_assets.benchmarks.records import Document
 from evidence_assets.lake.atomic import replacing_file
@@ -30,12 +30,12 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.text.chunking import split_chunks
 
 CHUNKING_VERSION = "1"
-HARD_LIMIT = 512
+MAX_TOKENS = 512
 """No chunk is longer, whatever the encoder reads."""
 
 
 def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int) -> Iterator[dict[str, Any]]:
-    limit = min(max_tokens, HARD_LIMIT, encoder.max_tokens)
+    limit = min(max_tokens, MAX_TOKENS, encoder.max_tokens)
     for document in documents:
         version = content_id("document", document.doc_id, document.title, document.text)
         for ordinal, chunk in enumerate(split_chunks(document.text, encoder.count_tokens, limit)):
@@ -55,17 +55,17 @@ def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int)
             }
 
 
-GROUP = 512
+ROWS_PER_GROUP = 512
 """Rows of one shard that wait until they are written together."""
-TOLD_EVERY = 100
+DOCUMENTS_PER_REPORT = 100
 """Documents between two calls of who hears of progress."""
-STATED = b"evidence.part"
+METADATA_KEY = b"evidence.part"
 """Metadata of a part: the shard of each row group, and how many documents, chunks and tokens it holds."""
-Heard = Callable[[int, int], None]
+ReportProgress = Callable[[int, int], None]
 
 
 @dataclass
-class Part:
+class ChunkFileInfo:
     """What a part holds."""
 
     shards: list[int]
@@ -75,14 +75,20 @@ class Part:
     tokens: int = 0
 
 
-class Parts:
+class ChunkStore:
     """The parts of a corpus below one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def bring_up_to_date(
-        self, portions: Sequence[Portion], encoder: Encoder, made_by: str, max_tokens: int, shards: int, heard: Heard
+    def update(
+        self,
+        portions: Sequence[FileGroup],
+        encoder: Encoder,
+        made_by: str,
+        max_tokens: int,
+        shards: int,
+        heard: ReportProgress,
     ) -> int:
         """Cut what has not been cut yet and forget what is no part of the corpus any more; returns how many were cut.
 
@@ -91,11 +97,16 @@ class Parts:
         files = self._file_ids(portions)
         keys = [
             content_id(
-                "part", CHUNKING_VERSION, made_by, max_tokens, shards, [(name, files[name][-1]) for name in _names(p)]
+                "part",
+                CHUNKING_VERSION,
+                made_by,
+                max_tokens,
+                shards,
+                [(name, files[name][-1]) for name in _relative_names(p)],
             )
             for p in portions
         ]
-        sizes = [sum(files[name][1] for name in _names(portion)) for portion in portions]
+        sizes = [sum(files[name][1] for name in _relative_names(portion)) for portion in portions]
         done = cut = 0
         for portion, key, size in zip(portions, keys, sizes, strict=True):
             if self.part(key) is None:
@@ -103,7 +114,7 @@ class Parts:
                 def told(characters: int, before: int = done, size: int = size) -> None:
                     heard(before + min(characters, size), sum(sizes))
 
-                _write(self._path(key), portion.read(), encoder, max_tokens, shards, told)
+                _write_chunks(self._path(key), portion.read(), encoder, max_tokens, shards, told)
                 cut += 1
             done += size
         if not sum(part.documents for part in map(self.part, keys) if part is not None):
@@ -118,10 +129,10 @@ class Parts:
             delete_path(path)
         return cut
 
-    def part(self, key: str) -> Part | None:
+    def part(self, key: str) -> ChunkFileInfo | None:
         """What the part of this key holds, without reading its rows; None where it is absent or no whole file."""
         try:
-            return _stated(pq.read_metadata(self._path(key)).metadata)
+            return _parse_metadata(pq.read_metadata(self._path(key)).metadata)
         except (FileNotFoundError, pa.ArrowInvalid):
             return None
 
@@ -135,21 +146,21 @@ class Parts:
         """How many tokens the chunks of all parts have."""
         return sum(part.tokens for part in self._parts())
 
-    def _parts(self) -> list[Part]:
+    def _parts(self) -> list[ChunkFileInfo]:
         return [part for part in map(self.part, self._stated()["keys"]) if part is not None]
 
-    def shard(self, shard: int) -> pa.Table:
+    def read_shard(self, shard: int) -> pa.Table:
         tables = [TABLES["chunks"].arrow.empty_table()]
         for key in self._stated()["keys"]:
             with pq.ParquetFile(self._path(key), page_checksum_verification=True) as file:
-                groups = [n for n, of in enumerate(_stated(file.metadata.metadata).shards) if of == shard]
+                groups = [n for n, of in enumerate(_parse_metadata(file.metadata.metadata).shards) if of == shard]
                 if groups:
                     tables.append(file.read_row_groups(groups).replace_schema_metadata(None))
         return pa.concat_tables(tables)
 
-    def _check_ids(self, keys: Sequence[str], portions: Sequence[Portion]) -> None:
+    def _check_ids(self, keys: Sequence[str], portions: Sequence[FileGroup]) -> None:
         """Refuse an id that comes in two portions; within one it was refused when it was cut."""
-        seen = SeenIds("doc_id")
+        seen = UniqueIds("doc_id")
         for key, portion in zip(keys, portions, strict=True):
             with pq.ParquetFile(self._path(key)) as file:
                 for batch in file.iter_batches(columns=["doc_id", "ordinal", "source"]):
@@ -166,11 +177,11 @@ class Parts:
         except (FileNotFoundError, ValueError):
             return {"keys": [], "files": {}}
 
-    def _file_ids(self, portions: Sequence[Portion]) -> dict[str, list[Any]]:
+    def _file_ids(self, portions: Sequence[FileGroup]) -> dict[str, list[Any]]:
         """Modification time, size and content hash of every file; hashed again where the first two changed."""
         before, found = self._stated()["files"], {}
         for portion in portions:
-            for path, name in zip(portion.files, _names(portion), strict=True):
+            for path, name in zip(portion.files, _relative_names(portion), strict=True):
                 status = path.stat()
                 known = before.get(name, [])
                 same = known[:2] == [status.st_mtime_ns, status.st_size]
@@ -178,15 +189,15 @@ class Parts:
         return found
 
 
-def _names(portion: Portion) -> list[str]:
+def _relative_names(portion: FileGroup) -> list[str]:
     return [path.relative_to(portion.folder).as_posix() for path in portion.files]
 
 
-def _stated(metadata: dict[bytes, bytes]) -> Part:
-    return Part(**json.loads(metadata[STATED]))
+def _parse_metadata(metadata: dict[bytes, bytes]) -> ChunkFileInfo:
+    return ChunkFileInfo(**json.loads(metadata[METADATA_KEY]))
 
 
-def _write(
+def _write_chunks(
     path: Path,
     documents: Iterator[Document],
     encoder: Encoder,
@@ -194,7 +205,7 @@ def _write(
     shards: int,
     heard: Callable[[int], None],
 ) -> None:
-    schema, made, read = TABLES["chunks"].arrow, Part([]), 0
+    schema, made, read = TABLES["chunks"].arrow, ChunkFileInfo([]), 0
     waiting: dict[int, list[dict[str, Any]]] = defaultdict(list)
     with (
         replacing_file(path) as temporary,
@@ -212,12 +223,12 @@ def _write(
             shard = shard_of(content_id("document", document.doc_id), shards)
             for row in chunk_rows([document], encoder, max_tokens):
                 waiting[shard].append(row)
-                if len(waiting[shard]) == GROUP:
+                if len(waiting[shard]) == ROWS_PER_GROUP:
                     flush(shard)
             made.documents += 1
             read += len(document.text)
-            if not made.documents % TOLD_EVERY:
+            if not made.documents % DOCUMENTS_PER_REPORT:
                 heard(read)
         for shard in sorted(waiting):
             flush(shard)
-        writer.add_key_value_metadata({STATED: json.dumps(asdict(made))})
+        writer.add_key_value_metadata({METADATA_KEY: json.dumps(asdict(made))})

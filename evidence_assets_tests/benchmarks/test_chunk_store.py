@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evidence_assets.benchmarks.corpora import portions, read_documents
-from evidence_assets.benchmarks.corpus_parts import Parts, chunk_rows
+from evidence_assets.benchmarks.chunk_store import ChunkStore, chunk_rows
+from evidence_assets.benchmarks.corpora import group_files, read_documents
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.schemas import TABLES
 
@@ -42,9 +42,9 @@ def write(folder: Path, files: int = 3, documents: int = 40) -> Path:
     return folder
 
 
-def cut(place: Path, folder: Path, encoder: Words | None = None, shards: int = 4, limit: int = 8) -> Parts:
-    parts = Parts(place)
-    parts.bring_up_to_date(portions(folder), encoder or Words(), "words@1", limit, shards, lambda done, total: None)  # type: ignore[arg-type]
+def cut(place: Path, folder: Path, encoder: Words | None = None, shards: int = 4, limit: int = 8) -> ChunkStore:
+    parts = ChunkStore(place)
+    parts.update(group_files(folder), encoder or Words(), "words@1", limit, shards, lambda done, total: None)  # type: ignore[arg-type]
     return parts
 
 
@@ -55,7 +55,7 @@ def hashes(place: Path) -> dict[str, str]:
 def test_all_shards_together_are_the_chunks_of_all_documents(tmp_path: Path) -> None:
     folder = write(tmp_path / "raw")
     parts = cut(tmp_path / "parts", folder)
-    shards = [parts.shard(shard) for shard in range(4)]
+    shards = [parts.read_shard(shard) for shard in range(4)]
     assert all(len(rows) for rows in shards)
     homes = [set(rows["doc_id"].to_pylist()) for rows in shards]
     assert sum(map(len, homes)) == len(set.union(*homes)) == 120, "a document lies in one shard"
@@ -91,7 +91,7 @@ def test_an_edit_cuts_what_came_from_that_file_alone(tmp_path: Path) -> None:
     parts = cut(tmp_path / "parts", folder, edited)
     assert {text.split()[1] for text in edited.asked} == {"1"}
     assert len(before.items() & hashes(tmp_path / "parts").items()) == 2 and len(hashes(tmp_path / "parts")) == 3
-    assert sum(len(set(parts.shard(shard)["doc_id"].to_pylist())) for shard in range(4)) == 81
+    assert sum(len(set(parts.read_shard(shard)["doc_id"].to_pylist())) for shard in range(4)) == 81
     unchanged = Words()
     cut(tmp_path / "parts", folder, unchanged)
     assert unchanged.asked == []

@@ -15,14 +15,14 @@ from evidence_assets.lake.array_files import sorted_unique
 
 
 @dataclass(frozen=True)
-class Rows:
+class EdgeRows:
     """Distinct pairs of a node and its neighbour, sorted."""
 
     sources: IntArray
     targets: IntArray
 
     @classmethod
-    def build(cls, sources: IntArray, targets: IntArray, n_nodes: int) -> Rows:
+    def build(cls, sources: IntArray, targets: IntArray, n_nodes: int) -> EdgeRows:
         """Rows of an edge list; parallel edges are kept once."""
         key = sources.astype(np.int64) * max(n_nodes, 1) + targets
         key.sort()
@@ -38,7 +38,7 @@ class Rows:
         return np.repeat(nodes, lengths), self.targets[places]
 
 
-class TypedRows:
+class TypedGraph:
     """Node types and edges with their types, for set-at-a-time neighbour queries.
 
     ``node_types``: Type code of each node.
@@ -50,14 +50,14 @@ class TypedRows:
         self.n_nodes = len(self.node_types)
         self._heads, self._kinds, self._tails = (np.asarray(a, dtype=np.int32) for a in (heads, edge_types, tails))
         self.edge_types = tuple(sorted_unique(self._kinds).tolist())
-        self._rows: dict[tuple[int | None, bool], Rows] = {}
+        self._rows: dict[tuple[int | None, bool], EdgeRows] = {}
 
-    def rows(self, edge_type: int | None, *, outgoing: bool) -> Rows:
+    def rows(self, edge_type: int | None, *, outgoing: bool) -> EdgeRows:
         """Rows of one edge type (None: of any type), seen from the head (``outgoing``) or the tail."""
         if (edge_type, outgoing) not in self._rows:
             chosen = slice(None) if edge_type is None else self._kinds == edge_type
             ends = self._heads[chosen], self._tails[chosen]
-            self._rows[edge_type, outgoing] = Rows.build(*(ends if outgoing else ends[::-1]), self.n_nodes)
+            self._rows[edge_type, outgoing] = EdgeRows.build(*(ends if outgoing else ends[::-1]), self.n_nodes)
         return self._rows[edge_type, outgoing]
 
     def of_type(self, node_type: int | None) -> IntArray:
