@@ -18,7 +18,7 @@ from evidence_assets.systems.four_step_focus.ranking import build_schema
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
-from evidence_assets_tests.systems.small_models import Scripted
+from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 PRESETS = "presets: [fourstepfocus_main, kaping_cases]"
 BASE = tuple(f"knowledge/sample_skb/{part}" for part in ("nodes", "edges", "csr", "passages", "passage_index"))
@@ -167,7 +167,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
     lines = ["name: small", PRESETS, "generator: {backend: openai, name: scripted}"]
     with pytest.MonkeyPatch.context() as patch, small_world(tmp_path_factory.mktemp("scripted"), lines, patch) as world:
         prepared(world)
-        generator = Scripted(Script(world).reply)
+        generator = ScriptedGenerator(Script(world).reply)
         patch.setattr(solvers, "generator", lambda settings: generator)
         answered_by_a_model(world)
         yield world

@@ -16,7 +16,7 @@ from evidence_assets.systems.kbloom.rows import build_seed_rows
 from evidence_assets.systems.kbloom.statement_judge import judge_request
 from evidence_assets_tests.assets.small_worlds import materialize
 from evidence_assets_tests.models.tiny import make_causal, record
-from evidence_assets_tests.systems.kbloom.test_scores import EATS, harvested
+from evidence_assets_tests.systems.kbloom.test_scores import EATS, make_triples
 
 HARVEST = "knowledge/mine/harvest"
 PROFILE = """\
@@ -35,7 +35,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
     found = LakeResource(root=str(tmp_path / "data_lake")).open()
     found.write("knowledge/seeds", "eats", {"relation_seeds": build_seed_rows(EATS)})
-    found.write(HARVEST, "eats", {"triples": harvested([("owl", "mouse"), ("cow", "moon")])})
+    found.write(HARVEST, "eats", {"triples": make_triples([("owl", "mouse"), ("cow", "moon")])})
     return found
 
 

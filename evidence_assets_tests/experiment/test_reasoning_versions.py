@@ -20,7 +20,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.systems import load
 from evidence_assets_tests.lake_rows import stored
-from evidence_assets_tests.systems.small_models import Scripted
+from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 QUESTION = Question("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))
 
@@ -30,7 +30,7 @@ def in_other_words(task: PromptedTask[object, object], words: object = None) -> 
 
 
 def chains(previous: list[dict[str, object]], revision: str = "1", **parameters: object) -> StageOutput:
-    model = Scripted(lambda _: '{"steps": []}')
+    model = ScriptedGenerator(lambda _: '{"steps": []}')
     model.revision, model.parameters = revision, parameters
     solver = PromptedSolver(LanguageModel(model))
     before = PreviousOutput(stored("chains", previous), stored("lineage_edges", []))

@@ -20,7 +20,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
 from evidence_assets_tests.lake_rows import evidence as evidence_row
 from evidence_assets_tests.lake_rows import prediction, stored
-from evidence_assets_tests.systems.small_models import Scripted, WordEncoder
+from evidence_assets_tests.systems.small_models import ScriptedGenerator, WordEncoder
 
 QUESTIONS = [
     Question("q1", "b", "kgqa", "What is a web made by?"),
@@ -72,7 +72,7 @@ def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]
     """What of the evidence each question was shown, used and cites where a language model replies this
     to all of them.
     """
-    model = LanguageModel(Scripted(lambda _: reply))
+    model = LanguageModel(ScriptedGenerator(lambda _: reply))
     made = prediction_rows(ShortAnswerer(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, None)
     rows, lineage = stored("predictions", made.rows), stored("lineage_edges", made.lineage)
     cited = answer_citation_rows(rows, lineage, found, {}).lineage

@@ -35,7 +35,7 @@ def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
     assert build_name_vectors(tmp_path / "v", nodes, model, "m", "1", 10**9) == (3, 0)
     more = nodes.with_columns(pl.Series("name", ["a", "d"]))
     assert build_name_vectors(tmp_path / "v", more, model, "m", "2", 10**9) == (3, 2)
-    assert model.asked == ["a", "c", "b", "d"]
+    assert model.encoded_texts == ["a", "c", "b", "d"]
     np.testing.assert_array_equal(
         np.load(tmp_path / "v" / "vectors.npy"), model.encode_sentences(["a", "d", "b"]).astype(np.float16)
     )

@@ -36,7 +36,7 @@ def test_only_changed_texts_are_encoded_again() -> None:
     changed = replace(BASE, node_column=lambda name: documents if name == "document" else BASE.node_column(name))
     after, reused, encoder = passages(changed, before)
     assert reused == before.height - 1
-    assert encoder.asked == ["gout (disease): Gout is old."]
+    assert encoder.encoded_texts == ["gout (disease): Gout is old."]
     fresh, _, _ = passages(changed)
     assert after.equals(fresh)
 
@@ -51,7 +51,7 @@ def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.Monke
 
     class Breaks(WordEncoder):
         def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-            if len(self.asked) >= 6:
+            if len(self.encoded_texts) >= 6:
                 raise OSError("the card fell off the bus")
             return super().encode_sentences(texts)
 
@@ -60,7 +60,7 @@ def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.Monke
         passage_table(node_passages(BASE, encoder), step.previous_rows(), encoder, "words@1", step.blocks)
     after, reused, again = passages(BASE, step.previous_rows())
     assert after.equals(whole)
-    assert reused == 6 and not set(again.asked) & set(encoder.asked)
+    assert reused == 6 and not set(again.encoded_texts) & set(encoder.encoded_texts)
 
 
 def test_a_graph_stands_by_names_and_sentences() -> None:

@@ -25,7 +25,7 @@ from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, hurried, other_api, running
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
-from evidence_assets_tests.systems.small_models import Kept
+from evidence_assets_tests.systems.small_models import CompletionStore
 
 STEP = "the step fails"
 ROW = "one failed row"
@@ -75,7 +75,7 @@ def asking(reply: str, timeout: float = 10.0) -> Callable[[Scene], object]:
 
     def provoke(scene: Scene) -> object:
         scene.server.always = reply
-        return PromptedSolver(LanguageModel(scene.generator(timeout=timeout), Kept())).choose([QUESTION])[0]
+        return PromptedSolver(LanguageModel(scene.generator(timeout=timeout), CompletionStore())).choose([QUESTION])[0]
 
     return provoke
 
@@ -85,16 +85,16 @@ def explaining(reply: str) -> Callable[[Scene], object]:
 
     def provoke(scene: Scene) -> object:
         scene.server.always = reply
-        return PromptedSolver(LanguageModel(scene.generator(), Kept())).explain([EXPLAIN])[0]
+        return PromptedSolver(LanguageModel(scene.generator(), CompletionStore())).explain([EXPLAIN])[0]
 
     return provoke
 
 
 def asking_at(address: Callable[[Scene], str], model: str = MODEL) -> Callable[[Scene], object]:
     """Ask at another address, or for another model."""
-    return lambda scene: PromptedSolver(LanguageModel(scene.generator(model, address(scene)), Kept())).choose(
-        [QUESTION]
-    )
+    return lambda scene: PromptedSolver(
+        LanguageModel(scene.generator(model, address(scene)), CompletionStore())
+    ).choose([QUESTION])
 
 
 def another_api(scene: Scene) -> object:

@@ -25,7 +25,7 @@ from evidence_assets.reasoning.prompted_solver import PromptedSolver, explain_re
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets_tests.models.servers import MODEL, model_server, running
 from evidence_assets_tests.models.tiny import make_causal, record
-from evidence_assets_tests.systems.small_models import Kept
+from evidence_assets_tests.systems.small_models import CompletionStore
 
 EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0:9", "Aspirin may treat pain."),)
 EXPLAIN = ExplainOption("What treats pain?", "A", "aspirin", EVIDENCE)
@@ -83,7 +83,7 @@ class GeneratorContract:
         assert not fine.is_refused and refused.is_refused and refused.text == ""
 
     def test_typed_tasks_end_in_an_answer_or_a_reason(self, generator: Generator) -> None:
-        solver = PromptedSolver(LanguageModel(generator, Kept()))
+        solver = PromptedSolver(LanguageModel(generator, CompletionStore()))
         (chain,), (choice,) = solver.explain([EXPLAIN]), solver.choose([CHOOSE])
         assert isinstance(chain, Failure) and "after one repair attempt" in chain.reason, "noise is never a chain"
         assert isinstance(choice, Choice) and choice.status in ("answered", "insufficient")

@@ -17,7 +17,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port
-from evidence_assets_tests.systems.small_models import Kept
+from evidence_assets_tests.systems.small_models import CompletionStore
 
 ASKED = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
 
@@ -53,7 +53,7 @@ def test_refused_request_is_one_failed_row(server: FaultyServer) -> None:
     assert found[0].is_refused and found[0].finish_reason == "refused by the server (400): the 400 you asked for"
     assert found[1].text == "B"
     server.always = "400"
-    cache = Kept()
+    cache = CompletionStore()
     (choice,) = PromptedSolver(LanguageModel(asking(server), cache)).choose(
         [ChooseAnswer("x", ("A", "B"), ("x", "y"), ())]
     )
@@ -72,7 +72,7 @@ def test_a_rejected_optional_field_is_sent_once_and_no_more(server: FaultyServer
 def test_failed_step_resumes_from_the_cache(server: FaultyServer) -> None:
     tasks = [ChooseAnswer(f"question {number}", ("A", "B"), ("x", "y"), ()) for number in range(8)]
     server.plan, server.always = [""] * 5, "500"
-    cache = Kept()
+    cache = CompletionStore()
     with pytest.raises(ModelUnavailable):
         PromptedSolver(LanguageModel(asking(server, concurrency=2), cache)).choose(tasks)
     assert len(cache) == 5
@@ -138,15 +138,17 @@ def test_who_stops_reading_stops_the_asking(server: FaultyServer) -> None:
     assert len(server.bodies) < 5 and time.monotonic() - left < 0.5, "what is under way is broken off"
 
 
-def settled(url: str, cache: Kept, **settings: object) -> str:
+def settled(url: str, cache: CompletionStore, **settings: object) -> str:
     generator = OpenAIGenerator(MODEL, base_url=url, **{"attempts": 1, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
     generator.resolve_revision(cache)
     return generator.revision
 
 
 def test_the_revision_is_the_servers_word_else_the_pinned_one_else_the_last_known(server: FaultyServer) -> None:
-    cache, url = Kept(), server.url
-    assert settled(url, Kept(), revision="pinned") == "pinned" and settled(url, Kept()) == "served"
+    cache, url = CompletionStore(), server.url
+    assert (
+        settled(url, CompletionStore(), revision="pinned") == "pinned" and settled(url, CompletionStore()) == "served"
+    )
     server.listed = {"root": "/weights/models--x/snapshots/c0ffee/"}
     assert settled(url, cache, revision="pinned") == settled(url, cache) == "c0ffee"
     server.listed = {}
@@ -154,7 +156,7 @@ def test_the_revision_is_the_servers_word_else_the_pinned_one_else_the_last_know
 
 
 def test_a_server_that_is_gone_is_taken_at_its_last_word_and_one_never_met_is_refused() -> None:
-    gone, cache = f"http://127.0.0.1:{closed_port()}/v1", Kept()
+    gone, cache = f"http://127.0.0.1:{closed_port()}/v1", CompletionStore()
     assert settled(gone, cache, revision="pinned") == "pinned"
     with pytest.raises(ModelUnavailable, match="gives no completion after 1 attempt"):
         settled(gone, cache)

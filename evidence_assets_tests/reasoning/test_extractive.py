@@ -31,7 +31,7 @@ from evidence_assets.reasoning.extractive import (
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.text.sentences import sentence_spans
 from evidence_assets_tests.conftest import SMALL_SAMPLE
-from evidence_assets_tests.systems.small_models import minilm
+from evidence_assets_tests.systems.small_models import load_minilm
 
 QUESTION = "Which illness is metformin meant to help with?"
 OPTIONS = ("type 2 diabetes", "asthma", "gout", "malaria")
@@ -50,7 +50,7 @@ def rows(*texts: str, kind: str = "chunk") -> tuple[EvidenceItem, ...]:
 
 @pytest.fixture(scope="module")
 def solver() -> ExtractiveSolver:
-    return ExtractiveSolver(minilm())
+    return ExtractiveSolver(load_minilm())
 
 
 def answer(
@@ -166,7 +166,7 @@ def ordered(solver: ExtractiveSolver, folder: Path) -> list[str]:
 
 
 def test_no_order_moves_any_chain_or_choice_of_the_sample() -> None:
-    encoder = CachingEncoder(minilm())
+    encoder = CachingEncoder(load_minilm())
     assert ordered(ExtractiveSolver(encoder), SMALL_SAMPLE) == []
 
 
@@ -193,7 +193,7 @@ OTHER = "There was no effect of the diet on milk yield. Cows did not change weig
 
 def concluded(*texts: str, documents: dict[str, str] | None = None) -> tuple[list[Chain], Choice]:
     items = tuple(EvidenceItem(f"e{n}", "chunk", f"c{n}", "", text) for n, text in enumerate(texts))
-    solver = ExtractiveSolver(minilm(), documents=lambda chunks: documents or {})
+    solver = ExtractiveSolver(load_minilm(), documents=lambda chunks: documents or {})
     tasks = [ExplainOption(TRIAL, label, option, items) for label, option in zip("ABC", MAYBE, strict=True)]
     chains = [chain for chain in solver.explain(tasks) if isinstance(chain, Chain)]
     for chain in chains:

@@ -14,7 +14,7 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel, completion_key, repair_request
 from evidence_assets.reasoning.prompted_solver import PromptedSolver, choose_request, explain_request
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets_tests.systems.small_models import Kept, Scripted
+from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator
 
 EVIDENCE = (
     EvidenceItem("e1", "chunk", "d1", "0:22", "Aspirin may treat pain."),
@@ -37,7 +37,7 @@ def steps(*rows: tuple[str, list[int], list[str]]) -> str:
 
 def test_chain_cites_by_number_and_keeps_what_does_not_exist() -> None:
     reply = steps(("It treats pain.", [1, 2, 1], ["may treat pain", " "]), ("More.", [7], []))
-    (chain,) = PromptedSolver(LanguageModel(Scripted(lambda _: reply), Kept())).explain([EXPLAIN])
+    (chain,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: reply), CompletionStore())).explain([EXPLAIN])
     assert isinstance(chain, Chain) and chain.hypothesis == "A" and chain.support is None and chain.prompt_hash
     assert chain.steps == (
         ChainStep("It treats pain.", ("e1", "e2"), ("may treat pain",)),
@@ -47,17 +47,21 @@ def test_chain_cites_by_number_and_keeps_what_does_not_exist() -> None:
 
 def test_label_is_the_models_and_support_the_citations() -> None:
     for reply in ("A", '{"answer": "A"}'):
-        (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _, reply=reply: reply), Kept())).choose([CHOOSE])
+        (choice,) = PromptedSolver(
+            LanguageModel(ScriptedGenerator(lambda _, reply=reply: reply), CompletionStore())
+        ).choose([CHOOSE])
         assert choice == Choice("A", ("A",), "answered", 0.5)
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), Kept())).choose([CHOOSE])
+    (choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "B"), CompletionStore())).choose([CHOOSE])
     assert choice == Choice("B", ("A",), "answered", 0.0)
 
 
 def test_insufficient_when_the_model_says_so_or_no_citation_holds() -> None:
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "INSUFFICIENT"), Kept())).choose([CHOOSE])
+    (choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "INSUFFICIENT"), CompletionStore())).choose(
+        [CHOOSE]
+    )
     assert choice == Choice(None, ("A",), "insufficient", 0.0)
     unfounded = dataclasses.replace(CHOOSE, chains=CHAINS[1:])
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "B"), Kept())).choose([unfounded])
+    (choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "B"), CompletionStore())).choose([unfounded])
     assert choice == Choice(None, (), "insufficient", 0.0)
 
 
@@ -65,7 +69,9 @@ def test_claims_have_no_further_label() -> None:
     labels = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
     claim = ChooseAnswer("Gold heals.", labels, labels, (), {}, "verification")
     assert choose_request(claim).choices == labels
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: "not enough information"), Kept())).choose([claim])
+    (choice,) = PromptedSolver(
+        LanguageModel(ScriptedGenerator(lambda _: "not enough information"), CompletionStore())
+    ).choose([claim])
     assert isinstance(choice, Choice) and choice.answer == "NOT ENOUGH INFORMATION"
 
 
@@ -73,8 +79,8 @@ def test_repair_shows_the_reason_and_the_reply() -> None:
     def reply(request: Request) -> str:
         return "B" if "was not usable: " in request.user else "Z" * 3000
 
-    generator = Scripted(reply)
-    (choice,) = PromptedSolver(LanguageModel(generator, Kept())).choose([CHOOSE])
+    generator = ScriptedGenerator(reply)
+    (choice,) = PromptedSolver(LanguageModel(generator, CompletionStore())).choose([CHOOSE])
     assert isinstance(choice, Choice) and choice.answer == "B"
     _, second = generator.requests
     assert "[2600 more characters]" in second.user and "names no option" in second.user
@@ -83,24 +89,27 @@ def test_repair_shows_the_reason_and_the_reply() -> None:
 def test_order_cache_and_duplicates() -> None:
     tasks = [dataclasses.replace(CHOOSE, question=f"Q{number % 3}?", chains=(), evidence={}) for number in range(7)]
     seen: list[tuple[int, int]] = []
-    cache, generator = Kept(), Scripted(lambda request: "AB"["Q1?" in request.user])
+    cache, generator = CompletionStore(), ScriptedGenerator(lambda request: "AB"["Q1?" in request.user])
     solver = PromptedSolver(LanguageModel(generator, cache, on_progress=lambda done, total: seen.append((done, total))))
     found = solver.choose(tasks)
     assert [each.answer for each in found if isinstance(each, Choice)] == list("ABAABAA")
     assert len(generator.requests) == len(cache) == 3 and seen[-1] == (7, 7) and seen == sorted(seen)
-    again = Scripted(lambda _: "no label")
+    again = ScriptedGenerator(lambda _: "no label")
     assert PromptedSolver(LanguageModel(again, cache)).choose(tasks) == found and not again.requests
 
 
 def test_key_and_version_follow_model_settings_and_request() -> None:
-    base, other = Scripted(lambda _: "A"), Scripted(lambda _: "A")
+    base, other = ScriptedGenerator(lambda _: "A"), ScriptedGenerator(lambda _: "A")
     other.parameters = {"dtype": "bfloat16"}
     request = choose_request(CHOOSE)
     keys = {completion_key(base, request), completion_key(other, request)}
     keys.add(completion_key(base, dataclasses.replace(request, max_tokens=33)))
     keys.add(completion_key(base, dataclasses.replace(request, temperature=0.7)))
     assert len(keys) == 4
-    assert PromptedSolver(LanguageModel(base, Kept())).version != PromptedSolver(LanguageModel(other, Kept())).version
+    assert (
+        PromptedSolver(LanguageModel(base, CompletionStore())).version
+        != PromptedSolver(LanguageModel(other, CompletionStore())).version
+    )
 
 
 def test_same_fact_under_two_options_is_shown_once() -> None:

@@ -31,7 +31,7 @@ from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
 from evidence_assets.systems.kbloom.statement_judge import JUDGE
 from evidence_assets_tests.models.servers import strict_faults
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
-from evidence_assets_tests.systems.small_models import Kept, Scripted
+from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator
 
 QUESTION = 'Say "yes".\n>>>\nNow, $user ?why'
 EVIDENCE = (EvidenceItem("e1", "chunk", "d", "0", "Aspirin may treat pain."),)
@@ -156,8 +156,8 @@ def task_named(name: str) -> PromptedTask[Any, Any]:
 def result_of(task: PromptedTask[Any, Any], example: Example, *replies: str) -> tuple[Any, list[Request]]:
     """What the task comes to when the model gives these replies in turn, and what it was asked."""
     turns = iter(replies)
-    generator = Scripted(lambda _: next(turns))
-    (result,) = task.ask(LanguageModel(generator, Kept()), [example.task])
+    generator = ScriptedGenerator(lambda _: next(turns))
+    (result,) = task.ask(LanguageModel(generator, CompletionStore()), [example.task])
     return result, generator.requests
 
 
@@ -174,7 +174,7 @@ class TestPromptedTask:
         for reply in example.usable:
             result, requests = result_of(task, example, reply)
             assert result == task.parse(reply, example.task) and len(requests) == 1
-        cache, generator = Kept(), Scripted(lambda _: example.usable[0])
+        cache, generator = CompletionStore(), ScriptedGenerator(lambda _: example.usable[0])
         model = LanguageModel(generator, cache)
         first = task.ask(model, [example.task, example.task])
         assert task.ask(model, [example.task]) == first[:1] and first[0] == first[1]

@@ -20,7 +20,7 @@ from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSol
 from evidence_assets.reasoning.published_prompts import STYLES, parse_answer_and_explanation
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.reasoning.templates import PromptSettings
-from evidence_assets_tests.systems.small_models import Kept, Scripted
+from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator
 
 EVIDENCE = (
     EvidenceItem("e1", "chunk", "d", "0:24", "Aspirin may treat pain."),
@@ -54,9 +54,11 @@ def in_order(text: str, *parts: str) -> bool:
 def test_the_option_that_the_model_names_is_the_answer_whatever_its_citations_are_worth(
     style: str, task: ChooseAnswer, reply: str
 ) -> None:
-    (ours,) = PromptedSolver(LanguageModel(Scripted(lambda _: "A"), Kept())).choose([CHOOSE])
+    (ours,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A"), CompletionStore())).choose([CHOOSE])
     assert isinstance(ours, Choice) and ours.status == "insufficient", "our own way withholds it"
-    (choice,) = PromptedSolver(LanguageModel(Scripted(lambda _: reply), Kept()), STYLES[style]).choose([task])
+    (choice,) = PromptedSolver(
+        LanguageModel(ScriptedGenerator(lambda _: reply), CompletionStore()), STYLES[style]
+    ).choose([task])
     assert isinstance(choice, Choice)
     assert (choice.answer, choice.status) == (reply.removeprefix("Answer: "), "answered")
     assert choice.supported == () and choice.confidence == 0.0
@@ -68,7 +70,10 @@ def test_chains_are_written_in_prose_from_numbered_texts_and_triples_and_compare
     assert in_order(request.user, "What treats pain?", "aspirin", "[E1] Aspirin may", "[E2] gold is", "Reasoning:")
     assert not request.json_schema and not request.choices
     (chain,) = PromptedSolver(
-        LanguageModel(Scripted(lambda _: "1) Pain is treated [E1].\n2) Metal is not [E2], nor this [E9]."), Kept()),
+        LanguageModel(
+            ScriptedGenerator(lambda _: "1) Pain is treated [E1].\n2) Metal is not [E2], nor this [E9]."),
+            CompletionStore(),
+        ),
         STYLES["chains"],
     ).explain([explain])
     assert isinstance(chain, Chain) and chain.prompt_hash and chain.reply
@@ -127,23 +132,26 @@ def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
 def test_words_of_ones_own_are_sent_and_belong_to_the_version(tmp_path: Path) -> None:
     (tmp_path / "published_question.txt").write_text("Be brief.\n---\n$question $answers $labels\n\n?negated NOT.")
     seen: list[Request] = []
-    model = LanguageModel(Scripted(lambda r: seen.append(r) or "A"), Kept(), prompts=PromptSettings((tmp_path,)))
+    model = LanguageModel(
+        ScriptedGenerator(lambda r: seen.append(r) or "A"), CompletionStore(), prompts=PromptSettings((tmp_path,))
+    )
     solver = PromptedSolver(model, STYLES["question"])
     solver.choose([CHOOSE])
     assert seen[0].system == "Be brief." and "Reply with the label" not in seen[0].user
-    assert solver.version != PromptedSolver(LanguageModel(Scripted(lambda _: "A")), STYLES["question"]).version
+    assert solver.version != PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A")), STYLES["question"]).version
 
 
 def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
     seen: list[Request] = []
     words = PromptSettings(tokens={"published_question": 7}, temperature=0.7)
     solver = PromptedSolver(
-        LanguageModel(Scripted(lambda r: seen.append(r) or "?"), Kept(), prompts=words), STYLES["question"]
+        LanguageModel(ScriptedGenerator(lambda r: seen.append(r) or "?"), CompletionStore(), prompts=words),
+        STYLES["question"],
     )
     solver.choose([CHOOSE])
     assert [(request.max_tokens, request.temperature) for request in seen] == [(7, 0.7)] * 2, "the repair, too"
     versions = {
-        PromptedSolver(LanguageModel(Scripted(lambda _: "A"), prompts=each), STYLES["question"]).version
+        PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A"), prompts=each), STYLES["question"]).version
         for each in (
             PromptSettings(),
             words,

@@ -18,7 +18,7 @@ from evidence_assets.reasoning.short_answers import (
     parse_short_answer,
 )
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure
-from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
+from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, WordEncoder
 
 
 def fact(number: int, head: str, relation: str, tail: str, sourced: bool = True) -> ShortFact:
@@ -109,10 +109,10 @@ def test_beside_a_text_the_end_that_it_names_answers_and_where_it_names_none_not
     assert beside("What a web is made by is a mouse.").status == "insufficient"
 
 
-def prompted(reply: Callable[[Request], str], *facts: ShortFact) -> tuple[ShortAnswer | Failure, Scripted]:
-    generator = Scripted(reply)
+def prompted(reply: Callable[[Request], str], *facts: ShortFact) -> tuple[ShortAnswer | Failure, ScriptedGenerator]:
+    generator = ScriptedGenerator(reply)
     task = ShortTask("What is a web made by?", facts)
-    return PromptedShortAnswers(LanguageModel(generator, Kept())).answer([task])[0], generator
+    return PromptedShortAnswers(LanguageModel(generator, CompletionStore())).answer([task])[0], generator
 
 
 def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported() -> None:
@@ -129,7 +129,7 @@ def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported(
 def test_a_model_that_gives_no_answer_used_nothing() -> None:
     text = EvidenceItem("c1", "chunk", "d", "0:20", "A web is made by a spider.")
     for texts in ((), (text,)):
-        model = LanguageModel(Scripted(lambda _: "N/A"), Kept())
+        model = LanguageModel(ScriptedGenerator(lambda _: "N/A"), CompletionStore())
         (answer,) = PromptedShortAnswers(model).answer([ShortTask("What is a web made by?", FACTS, texts)])
         assert isinstance(answer, ShortAnswer)
         assert (answer.answer, answer.status, answer.evidence_ids) == (None, "insufficient", ())

@@ -15,7 +15,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure, Solver
-from evidence_assets_tests.systems.small_models import Kept, Scripted, minilm
+from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, load_minilm
 
 DRUGS = (
     EvidenceItem("e1", "chunk", "d1", "0", "Aspirin may treat pain. It is sold as tablets.", 0.9),
@@ -95,7 +95,7 @@ class SolverContract:
 
 class TestExtractive(SolverContract):
     def solver(self) -> Solver:
-        return ExtractiveSolver(minilm())
+        return ExtractiveSolver(load_minilm())
 
 
 class TestBestFound(SolverContract):
@@ -147,12 +147,12 @@ class TestPrompted(SolverContract):
         return next(lines[i - 1].split()[2] for i, line in enumerate(lines) if line == self.right)
 
     def solver(self) -> Solver:
-        return PromptedSolver(LanguageModel(Scripted(self.reply), Kept()))
+        return PromptedSolver(LanguageModel(ScriptedGenerator(self.reply), CompletionStore()))
 
     def test_other_output_needs_another_version(self) -> None:
         """Where this fails after a deliberate change: raise VERSION of ``prompted`` and write both values here."""
-        generator = Scripted(self.reply)
-        solver = PromptedSolver(LanguageModel(generator, Kept()))
+        generator = ScriptedGenerator(self.reply)
+        solver = PromptedSolver(LanguageModel(generator, CompletionStore()))
         explain, choose = self.tasks()
         results = [*solver.explain(explain), *solver.choose([choose])]
         digest = content_id(repr(generator.requests), repr(results))[:12]

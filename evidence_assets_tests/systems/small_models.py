@@ -1,4 +1,4 @@
-"""Transparent stand-ins for models: their vectors, scores and replies can be worked out by hand."""
+"""Small models for tests, whose vectors, scores and replies can be computed by hand."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from evidence_assets.text.words import word_key, words_with_offsets
 
 
 @cache
-def minilm() -> Encoder:
-    """The embedded encoder, loaded once for all tests of a process that only ask it."""
+def load_minilm() -> Encoder:
+    """The embedded encoder, loaded once per process. Do not modify it."""
     return load_encoder(EMBEDDED_ENCODER, device="cpu")
 
 
 class WordEncoder:
-    """A text's vector is the sum of its words' vectors, so that texts with the same words are near."""
+    """Encodes a text as the sum of its words' vectors, so texts with the same words are similar."""
 
     model_id, revision, dimensions, max_tokens = "words", "1", 64, 64
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.encoded_texts: list[str] = []
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(words_with_offsets(text)) for text in texts]
 
     def encode_sentences(self, texts: Sequence[str]) -> np.ndarray:
         assert all(count <= self.max_tokens for count in self.count_tokens(texts))
-        self.asked += texts
+        self.encoded_texts += texts
         return np.stack([self._vector(text) for text in texts])
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
@@ -46,7 +46,7 @@ class WordEncoder:
         return (total / norm if norm else total).astype(np.float32)
 
 
-class SharedWords:
+class SharedWordReranker:
     """A reranker that counts shared words."""
 
     model_id, revision = "shared-words", "1"
@@ -56,8 +56,8 @@ class SharedWords:
         return np.array([len(a & b) for a, b in words], dtype=np.float32)
 
 
-class Scripted:
-    """A generator whose replies a function makes from the request."""
+class ScriptedGenerator:
+    """A generator whose reply is a function of the request."""
 
     model_id, revision = "scripted", "1"
 
@@ -71,7 +71,7 @@ class Scripted:
         return [Completion(self._reply(request), 1, 1, 0.0, "stop") for request in requests]
 
 
-class Kept(dict[str, Completion]):
+class CompletionStore(dict[str, Completion]):
     """A completion cache in memory."""
 
     def put(self, key: str, completion: Completion) -> None:

@@ -19,7 +19,7 @@ from evidence_assets_tests.conftest import World
 GOLDEN = Path(__file__).with_name("golden.json")
 
 
-def output_of(system: str, lake: Lake) -> str:
+def hash_output(system: str, lake: Lake) -> str:
     """What the default variants of a system answer, and how many pieces of evidence of each kind they answer from.
 
     Scores are left out, whose last digits differ between machines.
@@ -38,5 +38,5 @@ def output_of(system: str, lake: Lake) -> str:
 @pytest.mark.parametrize("system", systems.list_systems())
 def test_another_output_has_another_version(system: str, made_world: World) -> None:
     stated = json.loads(GOLDEN.read_text(encoding="utf-8"))[system]
-    now = {"version": systems.load(system).version, "output": output_of(system, Lake(made_world.root / "data_lake"))}
+    now = {"version": systems.load(system).version, "output": hash_output(system, Lake(made_world.root / "data_lake"))}
     assert now == stated, "raise VERSION in the system's package if the change is meant, and state both here"

@@ -19,7 +19,7 @@ BENCHMARK = "sample_mcqa"
 HIT, MISS = ["bee", "is a", "insect"], ["cat", "is a", "pet"]
 
 
-def scores(root: Path, files: dict[str, list[object]]) -> dict[tuple[str, str, str], tuple[float, int]]:
+def score_files(root: Path, files: dict[str, list[object]]) -> dict[tuple[str, str, str], tuple[float, int]]:
     """Value and number of questions by system, model and metric: four questions whose right option is A, an insect."""
     lake = Lake.create(root / "lake", question_shards=1)
     asked = [question(i, BENCHMARK, options=["insect", "fish"], source_id=f"q{i}") for i in range(4)]
@@ -36,7 +36,7 @@ def scores(root: Path, files: dict[str, list[object]]) -> dict[tuple[str, str, s
 
 def test_a_question_that_is_not_there_is_wrong(tmp_path: Path) -> None:
     answers: list[object] = [{"id": "q0", "answer": "A"}, {"id": "q1", "answer": "B"}, {"id": "q2", "answer": "A"}]
-    found = scores(tmp_path, {"clever@gpt-4": answers, "clever+small@gpt-4": answers[:1]})
+    found = score_files(tmp_path, {"clever@gpt-4": answers, "clever+small@gpt-4": answers[:1]})
     assert found["clever", "gpt-4", "accuracy"] == (0.5, 4)
     assert found["clever+small", "gpt-4", "accuracy"] == (0.25, 4)
     assert found["clever", "gpt-4", "failed_share"] == (0.25, 4)
@@ -48,7 +48,7 @@ def test_what_was_retrieved_is_scored_without_an_accuracy_that_nobody_answered(t
         {"id": "q1", "triples": [MISS, HIT]},
         {"id": "q2", "triples": [MISS]},
     ]
-    found = scores(tmp_path, {"finder": rows})
+    found = score_files(tmp_path, {"finder": rows})
     assert found["finder", "", "hit@1"] == (0.25, 4) and found["finder", "", "hit@10"] == (0.5, 4)
     assert 0 < found["finder", "", "bertscore"][0] < 1 and ("finder", "", "accuracy") not in found
 
@@ -64,4 +64,4 @@ def test_what_was_retrieved_is_scored_without_an_accuracy_that_nobody_answered(t
 )
 def test_what_is_wrong_is_named(rows: list[object], said: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=said):
-        scores(tmp_path, {"clever": rows})
+        score_files(tmp_path, {"clever": rows})

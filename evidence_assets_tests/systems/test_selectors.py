@@ -22,7 +22,7 @@ from evidence_assets_tests.conftest import World
 
 NEEDS_A_MODEL = ("a2q_tuned", "kg_both", "kg_background")
 """Variants whose evidence needs what the default graph does not make: a tuned classifier, a language model's memory."""
-LOOKED_AT = 3
+QUESTIONS_PER_CASE = 3
 
 
 def method_of(variant: Variant) -> Method[Any] | None:
@@ -30,7 +30,7 @@ def method_of(variant: Variant) -> Method[Any] | None:
     return method if isinstance(method, Method) else None
 
 
-def one_of_each() -> dict[str, tuple[Variant, str]]:
+def find_cases() -> dict[str, tuple[Variant, str]]:
     """The first variant of each method and family, with a benchmark that it can be asked about."""
     found: dict[str, tuple[Variant, str]] = {}
     for variant in variants():
@@ -50,10 +50,10 @@ def one_of_each() -> dict[str, tuple[Variant, str]]:
     return found
 
 
-CASES = one_of_each()
+CASES = find_cases()
 
 
-def said(picks: list[SelectedEvidence]) -> list[tuple[object, ...]]:
+def without_scores(picks: list[SelectedEvidence]) -> list[tuple[object, ...]]:
     """Picks without their scores, whose last digits may depend on what is computed beside them."""
     return [(p.option, p.kind, p.parents, p.locator, p.text) for p in picks]
 
@@ -77,7 +77,7 @@ class TestSelectorContract:
 
     @pytest.fixture
     def questions(self, case: str, step: StageContext) -> list[Question]:
-        return build_questions(step.read_input("questions"))[:LOOKED_AT]
+        return build_questions(step.read_input("questions"))[:QUESTIONS_PER_CASE]
 
     def test_picks_name_an_option_a_source_and_a_finite_score(
         self, case: str, selector: Selector, questions: list[Question]
@@ -94,7 +94,7 @@ class TestSelectorContract:
     ) -> None:
         among = list(selector.select(questions))
         alone = list(selector.select(questions[-1:]))
-        assert said(alone[0]) == said(among[-1])
+        assert without_scores(alone[0]) == without_scores(among[-1])
 
     def test_no_question_gets_nothing(self, case: str, selector: Selector) -> None:
         assert list(selector.select([])) == []

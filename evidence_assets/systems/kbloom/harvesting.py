@@ -1,6 +1,6 @@
-"""K-Bloom: knowledge triples out of a masked language model, from a prompt and a few seed pairs.
+"""K-Bloom: harvests the triples of a relation from a masked language model, given a prompt and a few seed pairs.
 
-The three published stages put together, and the baseline in the same code.
+Runs the three published stages: prompt mining, tuple search and triple scoring. The BertNet baseline shares the code.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from evidence_assets.text.prompt_text import HEAD, MASK_SLOT, TAIL, as_sentence,
 
 QUERIES_PER_BATCH = 4096
 EntityKinds = Mapping[str, frozenset[str]]
-"""What is known of entities: the kinds of each, by its name in lower case."""
+"""Kinds of each entity, by its name in lower case."""
 
 
 @dataclass(frozen=True)
 class KBloomSettings:
-    """One variant of the system.
+    """Settings of one variant.
 
-    ``prompts`` is the published prompt setting; ``n`` the pairs of each heap and the triples kept at the end. The
-    published formulas are ``prompt_choice``, ``fluency`` and ``final`` set to ``printed``; the defaults differ in the
-    first two, whose printed forms prefer improbable text.
+    ``prompts`` is the published prompt setting; ``n`` limits the pairs of each heap and the final triples. Set
+    ``prompt_choice``, ``fluency`` and ``final`` to ``printed`` for the published formulas. The defaults of the first
+    two differ because their printed forms prefer improbable text.
     """
 
     variant: tuple_search.ScoreForm = "kbloom"
@@ -51,13 +51,13 @@ class KBloomSettings:
 
 @dataclass(frozen=True)
 class HarvestedTriple:
-    """A kept pair, best first.
+    """A harvested pair with its scores and rank.
 
     ``semantic`` is a distance (smaller is nearer) and ``fluency`` a score; both are None for the baseline, whose
-    ``score`` is its search score. ``agreement`` is the share of the kept prompts that would find the pair by
-    themselves, ``found_by`` their positions in ``Harvest.prompts``. ``flags``: ``seed``; ``second_tail``, in a
-    functional relation a head that was given several tails; ``unknown_kind``, where the relation allows certain kinds
-    of entities only and nothing says of what kind one of the pair's is.
+    ``score`` is its search score. ``agreement`` is the share of the kept prompts that find the pair on their own, and
+    ``found_by`` holds their positions in ``Harvest.prompts``. ``flags`` can be ``seed``; ``second_tail``: the relation
+    is functional and the head has several tails; ``unknown_kind``: the relation restricts the kinds of entities and
+    the kind of the head or tail is unknown.
     """
 
     head: str
@@ -73,7 +73,7 @@ class HarvestedTriple:
 
 @dataclass(frozen=True)
 class Harvest:
-    """What one relation yielded; ``candidates`` are what the search found, by descending score."""
+    """Prompts, candidates and triples of one relation; ``candidates`` are sorted by descending search score."""
 
     variant: tuple_search.ScoreForm
     prompts: tuple[MinedPrompt, ...]
@@ -88,64 +88,63 @@ def harvest_relation(
     settings: KBloomSettings = KBloomSettings(),
     kinds: EntityKinds | None = None,
 ) -> Harvest:
-    """Harvest one relation with prompts that were mined before.
+    """Harvest one relation with mined prompts.
 
-    Pairs with an entity that is known to be of other kinds than the relation allows are candidates and no triples.
+    A pair with an entity of a kind that the relation does not allow remains a candidate and does not become a triple.
     """
-    kept = [(number, prompt) for number, prompt in enumerate(prompts) if prompt.kept]
-    texts = [prompt.text for _, prompt in kept]
+    kept_prompts = [(number, prompt) for number, prompt in enumerate(prompts) if prompt.kept]
+    texts = [prompt.text for _, prompt in kept_prompts]
     vocabulary = model.vocabulary
     allowed = entity_word_positions(vocabulary, [relation.prompt, *texts])
     words = [vocabulary[position] for position in allowed]
-    asker = PromptQueries(model, texts, words, allowed)
+    queries = PromptQueries(model, texts, words, allowed)
     candidates = tuple_search.search_tuples(
-        asker.log_probs,
+        queries.log_probs,
         words,
-        [prompt.weight for _, prompt in kept],
+        [prompt.weight for _, prompt in kept_prompts],
         n=settings.n,
         max_occurrences=settings.max_occurrences,
         variant=settings.variant,
         batch_size=settings.batch_size,
     )
-    found = [pair for pair in candidates if matches_kinds(relation, pair.head, pair.tail, kinds) is not False]
-    semantic: Sequence[float | None] = [None] * len(found)
-    fluent: Sequence[float | None] = [None] * len(found)
-    scores = np.asarray([pair.score for pair in found])
-    if settings.variant == "kbloom" and found:
-        distances, fluencies = _score_pairs(relation, found, model, settings)
+    matches = [pair for pair in candidates if matches_kinds(relation, pair.head, pair.tail, kinds) is not False]
+    semantic: Sequence[float | None] = [None] * len(matches)
+    fluency: Sequence[float | None] = [None] * len(matches)
+    scores = np.asarray([pair.score for pair in matches])
+    if settings.variant == "kbloom" and matches:
+        distances, fluencies = _score_pairs(relation, matches, model, settings)
         near = triple_scoring.nearness(distances, len(relation.pairs), settings.ground)
         scores = triple_scoring.final_scores(near, fluencies, settings.final, distances)
-        semantic, fluent = distances.tolist(), fluencies.tolist()
-    order = sorted(range(len(found)), key=lambda i: (-scores[i], found[i].head, found[i].tail))
-    found_by = (
-        find_supporting_prompts(asker.pair_log_likelihoods(found), [pair.shape for pair in found]) if found else []
-    )
+        semantic, fluency = distances.tolist(), fluencies.tolist()
+    order = sorted(range(len(matches)), key=lambda i: (-scores[i], matches[i].head, matches[i].tail))
+    likelihoods = queries.pair_log_likelihoods(matches)
+    finders = find_supporting_prompts(likelihoods, [pair.shape for pair in matches]) if matches else []
     best = order[: settings.n]
     seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
-    clashes = flag_contradictions([(found[i].head, found[i].tail) for i in best])
+    clashes = flag_contradictions([(matches[i].head, matches[i].tail) for i in best])
     triples = []
     for rank, (i, clash) in enumerate(zip(best, clashes, strict=True), start=1):
-        head, tail = found[i].head, found[i].tail
-        holds = {
+        head, tail = matches[i].head, matches[i].tail
+        conditions = {
             "seed": (head.casefold(), tail.casefold()) in seeds,
             "second_tail": relation.functional and clash,
             "unknown_kind": matches_kinds(relation, head, tail, kinds) is not True,
         }
-        flags = tuple(flag for flag, true in holds.items() if true)
-        finders = tuple(kept[prompt][0] for prompt in found_by[i])
-        score, agreement = float(scores[i]), len(finders) / len(kept)
-        triple = HarvestedTriple(head, tail, score, semantic[i], fluent[i], rank, agreement, finders, flags)
+        flags = tuple(flag for flag, is_set in conditions.items() if is_set)
+        prompt_positions = tuple(kept_prompts[prompt][0] for prompt in finders[i])
+        score, agreement = float(scores[i]), len(prompt_positions) / len(kept_prompts)
+        triple = HarvestedTriple(head, tail, score, semantic[i], fluency[i], rank, agreement, prompt_positions, flags)
         triples.append(triple)
     return Harvest(settings.variant, tuple(prompts), tuple(candidates), tuple(triples))
 
 
 def mine_relation_prompts(
-    relation: Relation, models: MiningModels, settings: KBloomSettings, written: Sequence[MinedPrompt] | None = None
+    relation: Relation, models: MiningModels, settings: KBloomSettings, mined: Sequence[MinedPrompt] | None = None
 ) -> list[MinedPrompt]:
-    """Stage 1 for one relation: K-Bloom's, or the baseline's own.
+    """Mine the prompts of one relation (stage 1), by K-Bloom's method or the baseline's.
 
-    The baseline rewords the prompt where a model for it is named; it else weighs what K-Bloom would have to choose
-    from, which ``written`` spares it to write again.
+    The baseline paraphrases the prompt with ``models.paraphrase`` if there is one. Otherwise it weights K-Bloom's
+    candidates; pass them as ``mined`` to avoid mining them twice.
     """
     prompt, pairs, setting, n = relation.prompt, relation.pairs, settings.prompts, settings.max_prompts
     if settings.variant == "kbloom":
@@ -154,76 +153,77 @@ def mine_relation_prompts(
     if setting != "initial" and models.paraphrase is not None:
         candidates = bertnet_prompts.reword_prompt(prompt, pairs, models.paraphrase)
     elif setting != "initial":
-        written = written or mine_relation_prompts(relation, models, replace(settings, variant="kbloom"))
-        candidates = bertnet_prompts.select_distinct(one.text for one in written if one.text != prompt)
+        mined = mined or mine_relation_prompts(relation, models, replace(settings, variant="kbloom"))
+        candidates = bertnet_prompts.select_distinct(one.text for one in mined if one.text != prompt)
 
-    def score(asked: Sequence[tuple[str, EntityPair]]) -> list[float]:
-        return _bertnet_pair_scores(models.masked, asked)
+    def score(filled: Sequence[tuple[str, EntityPair]]) -> list[float]:
+        return _bertnet_pair_scores(models.masked, filled)
 
     return bertnet_prompts.mine_bertnet_prompts(prompt, pairs, candidates, score, setting=setting, n=n)
 
 
-def _bertnet_pair_scores(model: MaskedLM, asked: Sequence[tuple[str, EntityPair]]) -> list[float]:
-    """The baseline's score of each pair in its prompt; the head's words are filled in first, wherever they stand."""
-    texts, words, slots, heads = [], [], [], []
-    for prompt, (head, tail) in asked:
-        first, second = head.split(), tail.split()
-        texts.append(
-            as_sentence(fill_prompt(prompt, " ".join([MASK_SLOT] * len(first)), " ".join([MASK_SLOT] * len(second))))
-        )
+def _bertnet_pair_scores(model: MaskedLM, prompt_pairs: Sequence[tuple[str, EntityPair]]) -> list[float]:
+    """BertNet's score of each pair in its prompt; the head's words are filled in before the tail's."""
+    texts, words, slots, head_sizes = [], [], [], []
+    for prompt, (head, tail) in prompt_pairs:
+        head_words, tail_words = head.split(), tail.split()
+        masks = (" ".join([MASK_SLOT] * len(part)) for part in (head_words, tail_words))
+        texts.append(as_sentence(fill_prompt(prompt, *masks)))
         tail_first = prompt.index(TAIL) < prompt.index(HEAD)
-        before, after = (len(second), 0) if tail_first else (0, len(first))
-        words.append([*first, *second])
-        slots.append([*range(before, before + len(first)), *range(after, after + len(second))])
-        heads.append(len(first))
-    found = model.fill_log_probs(texts, words, slots)
+        head_start, tail_start = (len(tail_words), 0) if tail_first else (0, len(head_words))
+        words.append([*head_words, *tail_words])
+        slots.append(
+            [*range(head_start, head_start + len(head_words)), *range(tail_start, tail_start + len(tail_words))]
+        )
+        head_sizes.append(len(head_words))
+    log_probs = model.fill_log_probs(texts, words, slots)
     return [
-        tuple_search.bertnet_score(own[:size].tolist(), own[size:].tolist())
-        for own, size in zip(found, heads, strict=True)
+        tuple_search.bertnet_score(values[:size].tolist(), values[size:].tolist())
+        for values, size in zip(log_probs, head_sizes, strict=True)
     ]
 
 
 def check_seeds(relation: Relation, model: MaskedLM, folders: Sequence[Path] = ()) -> None:
-    """Refuse a relation whose prompt or seeds the model's tokenizer cannot represent; ``folders`` hold its file."""
+    """Raise BadInput if the tokenizer cannot represent the prompt or a seed; ``folders`` are searched for the file."""
     fields = [("prompt", fill_prompt(relation.prompt, " ", " "))]
     fields += [("pairs", entity) for pair in relation.pairs for entity in pair]
     for field, text in fields:
-        if unknown := model.find_unknown_words(text):
+        if unknown_words := model.find_unknown_words(text):
             error = BadInput(
                 f"relation {relation.id!r}: the tokenizer of {model.model_id} does not know "
-                f"{', '.join(map(repr, unknown))} in {text.strip()!r}; use words that the model knows",
+                f"{', '.join(map(repr, unknown_words))} in {text.strip()!r}; use words of its vocabulary",
                 field=field,
             )
-            raise locate_error(error, unknown[0], relation, folders)
+            raise locate_error(error, unknown_words[0], relation, folders)
 
 
 def check_kinds(relation: Relation, kinds: EntityKinds | None) -> None:
-    """Refuse a relation that allows certain kinds of entities where nothing says of what kind an entity is."""
+    """Raise BadInput if the relation restricts the kinds of entities and the variant names no asset with kinds."""
     if kinds is not None:
         return
     for field, allowed in (("head_kinds", relation.head_kinds), ("tail_kinds", relation.tail_kinds)):
         if allowed:
             raise BadInput(
-                f"relation {relation.id!r} allows only {', '.join(allowed)}, but nothing says of what kind an entity "
-                "is: name triples with types as `kinds` of the variant, or leave the field out",
+                f"relation {relation.id!r} allows only {', '.join(allowed)}, but the kinds of entities are unknown. "
+                "Set `kinds` of the variant to an asset of triples with types, or remove the field",
                 field=field,
             )
 
 
 def matches_kinds(relation: Relation, head: str, tail: str, kinds: EntityKinds | None) -> bool | None:
-    """Whether head and tail are of the kinds that the relation allows; None where that is not known of one."""
-    known: bool | None = True
+    """Whether head and tail are of the kinds that the relation allows; None if the kind of one is unknown."""
+    result: bool | None = True
     for name, allowed in ((head, relation.head_kinds), (tail, relation.tail_kinds)):
-        own = (kinds or {}).get(name.casefold(), frozenset())
-        if allowed and own and own.isdisjoint(allowed):
+        entity_kinds = (kinds or {}).get(name.casefold(), frozenset())
+        if allowed and entity_kinds and entity_kinds.isdisjoint(allowed):
             return False
-        if allowed and not own:
-            known = None
-    return known
+        if allowed and not entity_kinds:
+            result = None
+    return result
 
 
 class PromptQueries:
-    """Puts search queries to a masked model as texts."""
+    """Renders search queries as texts and runs them through a masked model."""
 
     def __init__(
         self, model: MaskedLM, prompts: Sequence[str], words: Sequence[str], allowed: npt.NDArray[np.intp]
@@ -234,28 +234,28 @@ class PromptQueries:
         self._tail_first = [prompt.index(TAIL) < prompt.index(HEAD) for prompt in prompts]
 
     def log_probs(self, queries: Sequence[FillQuery]) -> npt.NDArray[np.float32]:
-        texts, slots = self.texts(queries)
+        texts, slots = self.render(queries)
         return self._model.slot_log_probs(texts, slots, self._allowed)
 
     def pair_log_likelihoods(self, pairs: Sequence[ScoredPair]) -> npt.NDArray[np.float64]:
-        """Log-likelihood of each pair under each prompt alone (pairs × prompts); equal queries are asked once."""
-        wanted: dict[FillQuery, list[tuple[int, int]]] = {}
+        """Log-likelihood of each pair under each prompt alone (pairs × prompts); equal queries run once."""
+        requests: dict[FillQuery, list[tuple[int, int]]] = {}
         for row, pair in enumerate(pairs):
             words = tuple(self._position[word] for word in f"{pair.head} {pair.tail}".split(" "))
             for prompt in range(len(self._prompts)):
                 for position, word in enumerate(words):
-                    wanted.setdefault(FillQuery(prompt, pair.shape, words[:position]), []).append((row, word))
+                    requests.setdefault(FillQuery(prompt, pair.shape, words[:position]), []).append((row, word))
         result = np.zeros((len(pairs), len(self._prompts)))
-        queries = list(wanted)
+        queries = list(requests)
         for start in range(0, len(queries), QUERIES_PER_BATCH):
             block = queries[start : start + QUERIES_PER_BATCH]
             for query, log_probs in zip(block, self.log_probs(block), strict=True):
-                for row, word in wanted[query]:
+                for row, word in requests[query]:
                     result[row, query.prompt] += log_probs[word]
         return result
 
-    def texts(self, queries: Sequence[FillQuery]) -> tuple[list[str], list[int]]:
-        """The texts of queries, and which slot of each is asked."""
+    def render(self, queries: Sequence[FillQuery]) -> tuple[list[str], list[int]]:
+        """The text of each query and the position of its slot to predict."""
         texts, slots = [], []
         for query in queries:
             head_length, tail_length = query.shape
@@ -269,17 +269,17 @@ class PromptQueries:
 
 
 def _score_pairs(
-    relation: Relation, found: Sequence[ScoredPair], model: MaskedLM, settings: KBloomSettings
+    relation: Relation, candidates: Sequence[ScoredPair], model: MaskedLM, settings: KBloomSettings
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Semantic distance and fluency of each found pair, both read from the initial prompt filled with it."""
-    pairs = [(pair.head, pair.tail) for pair in found]
+    """Semantic distance and fluency (stage 3) of each candidate pair, from the initial prompt filled with it."""
+    pairs = [(pair.head, pair.tail) for pair in candidates]
     texts = [as_sentence(fill_prompt(relation.prompt, *pair)) for pair in (*pairs, *relation.pairs)]
     vectors = model.word_vectors(texts)
     log_probs = model.word_log_probs(texts[: len(pairs)], "left" if settings.fluency == "printed" else "both")
     weight_of = triple_scoring.fit_sentence_idf([item.words for item in vectors])
-    average = float(np.mean([len(item.words) for item in vectors]))
+    mean_length = float(np.mean([len(item.words) for item in vectors]))
     sentences = [
-        ScoredSentence(text_weights([word.casefold() for word in item.words], weight_of, average), item.vectors)
+        ScoredSentence(text_weights([word.casefold() for word in item.words], weight_of, mean_length), item.vectors)
         for item in vectors
     ]
     distances = triple_scoring.semantic_distances(

@@ -1,4 +1,4 @@
-"""References that harvests are compared with outside the sample, from a user's files of ConceptNet, LAMA or UMLS."""
+"""Reference tuples that harvests are compared with, from a user's files of ConceptNet, LAMA or UMLS."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ LAMA = "lama"
 
 
 class Reference(BaseModel):
-    """One reference, as its YAML states it."""
+    """A reference: a collection of relations, and the files with its tuples."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     collection: str
-    """Collection of the relations that it states."""
+    """Collection of the relations that it covers."""
     format: str
     """A graph format (``benchmarks.graphs.formats``), or ``lama``."""
     paths: tuple[str, ...]
-    """Its files below the lake's ``raw``."""
+    """Paths of its files, relative to the lake's ``raw`` folder."""
     holds: str
-    """What they hold and where to obtain them."""
+    """Content of the files and where to obtain them."""
 
     @property
     def key(self) -> str:
-        """Key of the raw asset that looks at its files."""
+        """Key of the raw asset that observes its files."""
         return f"raw/references/{self.name}"
 
-    def pairs(self, raw: Path) -> dict[str, list[EntityPair]]:
-        """Head and tail of every tuple that it states, by the relation's id; what is marked as untrue is left out."""
-        found: dict[str, list[EntityPair]] = defaultdict(list)
+    def read_pairs(self, raw: Path) -> dict[str, list[EntityPair]]:
+        """Head and tail of every reference tuple by relation id, without tuples labelled false."""
+        pairs: dict[str, list[EntityPair]] = defaultdict(list)
         if self.format == LAMA:
             for fact in read_lama_facts(raw / self.paths[0]):
-                found[fact.relation].append((fact.subject, fact.object))
-            return dict(found)
+                pairs[fact.relation].append((fact.subject, fact.object))
+            return dict(pairs)
         files = [raw / path for path in self.paths]
         for triple in find_format(self.format, files).read(*files):
             if triple.label is not False:
-                found[triple.relation].append((triple.head, triple.tail))
-        return dict(found)
+                pairs[triple.relation].append((triple.head, triple.tail))
+        return dict(pairs)
 
 
 @cache
@@ -57,4 +57,4 @@ def load_references(file: Path = REFERENCES_FILE) -> dict[str, Reference]:
     try:
         return {name: Reference(name=name, **fields) for name, fields in read_yaml_mapping(file).items()}
     except (TypeError, ValidationError) as error:
-        raise BadInput(f"a reference is not as it should be: {error}", file=file) from error
+        raise BadInput(f"invalid reference: {error}. Correct the fields that the error names", file=file) from error

@@ -1,4 +1,4 @@
-"""The sample's masked language model: which sentences and names it is trained on, and when it need not be."""
+"""Trains the sample's masked language model, or registers the Hugging Face model that the profile names."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def extract_sentences(chunks: pl.DataFrame) -> list[str]:
     ]
 
 
-def read_entity_names(graphs: Sequence[Path]) -> set[str]:
-    """Heads and tails of graph files: only what things are called, not what holds between them."""
+def read_entity_names(paths: Sequence[Path]) -> set[str]:
+    """Heads and tails of graph files, without the relations between them."""
     names = set()
-    for path in graphs:
+    for path in paths:
         for line in path.read_text(encoding="utf-8").splitlines():
             head, _, tail = line.split("\t")
             names |= {head, tail}
@@ -37,26 +37,25 @@ def read_entity_names(graphs: Sequence[Path]) -> set[str]:
 
 
 def train_model(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
-    """Train into ``folder``, unless what lies there was trained on the same; returns columns of ``models``."""
+    """Train into ``folder``, or reuse its model if the inputs are unchanged; returns columns of ``models``."""
     settings = TrainingSettings(steps=steps)
-    wanted = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
-    return train_if_changed(folder, wanted, lambda into: train_sample_masked_lm(sentences, names, into, settings))
+    input_hash = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
+    return train_if_changed(folder, input_hash, lambda into: train_sample_masked_lm(sentences, names, into, settings))
 
 
 def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
-    """The masked language model that knowledge is harvested from: trained on the sample corpus, or named."""
-    harvesting, named = variant.profile.harvesting, variant.profile.masked_model
-    trains = named.name == SAMPLE_MASKED_LM
+    """The stage of the masked language model: trained on the sample corpus, or a Hugging Face model."""
+    harvesting, masked = variant.profile.harvesting, variant.profile.masked_model
+    is_trained = masked.name == SAMPLE_MASKED_LM
 
-    def make(step: StageContext) -> StageOutput:
-        trained: dict[str, Any] = {}
-        if trains:
-            graphs = [step.lake.raw_path(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
-            sentences = extract_sentences(step.read("chunks", "corpus/sample/chunks"))
-            trained = train_model(
-                step.lake.index_folder(MASKED_LM_ASSET), sentences, read_entity_names(graphs), harvesting.training_steps
-            )
-        model = get_masked_lm(step.lake, named)
+    def make(context: StageContext) -> StageOutput:
+        report: dict[str, Any] = {}
+        if is_trained:
+            graphs = [context.lake.raw_path(f"sample/graphs/{name}.tsv") for name in ("biomedical", "commonsense")]
+            sentences = extract_sentences(context.read("chunks", "corpus/sample/chunks"))
+            folder, names = context.lake.index_folder(MASKED_LM_ASSET), read_entity_names(graphs)
+            report = train_model(folder, sentences, names, harvesting.training_steps)
+        model = get_masked_lm(context.lake, masked)
         row = {
             "model_id": model_key(model),
             "name": model.model_id,
@@ -64,14 +63,14 @@ def masked_model_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
             "task": "masked language model",
             "vocabulary": len(model.vocabulary),
             "input_hash": "",
-            **trained,
+            **report,
         }
-        return StageOutput([row], metadata=trained)
+        return StageOutput([row], metadata=report)
 
     about = (
-        "The masked language model in use: trained on the sample corpus, with its accuracy on masked words of "
-        "sentences that it never saw, or a Hugging Face model by name."
+        "The masked language model: trained on the sample corpus, with its accuracy on masked words of held-out "
+        "sentences, or a Hugging Face model."
     )
-    reads = [StageInput("corpus/sample/chunks", "every"), StageInput("raw/sample")] if trains else []
-    version = f"{VERSION}:{harvesting.training_steps}" if trains else f"{named.name}@{named.revision}"
+    reads = [StageInput("corpus/sample/chunks", "every"), StageInput("raw/sample")] if is_trained else []
+    version = f"{VERSION}:{harvesting.training_steps}" if is_trained else f"{masked.name}@{masked.revision}"
     return [Stage(variant.key, "models", make, about, reads, version, partitions="", kinds=("pytorch",), pool="gpu")]

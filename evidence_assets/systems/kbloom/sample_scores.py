@@ -1,7 +1,7 @@
-"""What a harvest is worth on the sample: rows of ``scores``.
+"""Scores a harvest against the facts that the sample corpus states: rows of ``scores``.
 
-The truth of a relation is what the corpus states of it and its seeds do not. Facts that were held back from the corpus
-are the control: the model never read them, so it must not recover them above chance.
+The reference facts of a relation are those that the corpus states, without the seeds. Facts held out of the corpus are
+the control: the model never read them, so it must not recover them above chance.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evidence_assets.systems.kbloom.seeds import Relation
 
 PRECISION_CUTOFF = 50
 TUNING_HALF, REPORTED_HALF = "tuned half", "reported half"
-"""Scopes beside the collections: the relations that the default's ranking was chosen on, and the others."""
+"""Scopes in addition to the collections: relations that the default ranking was tuned on, and the others."""
 
 
 def read_facts(path: Path) -> list[Triple]:
@@ -31,114 +31,122 @@ def read_facts(path: Path) -> list[Triple]:
 
 
 def assign_half(relation: str) -> str:
-    """The half that a relation is in, by a hash of its name: no choice of ours, and it stays when others come."""
+    """The half of a relation by a hash of its name, so that new relations do not move the others."""
     return TUNING_HALF if int(content_id("half", relation), 16) % 2 == 0 else REPORTED_HALF
 
 
 @dataclass(frozen=True)
 class Control:
-    """Held-out facts of a relation: ``found`` of ``held`` were harvested.
+    """Held-out facts of a relation: ``n_recovered`` of ``n_held_out`` were harvested.
 
-    ``chance`` is the probability that one is harvested that had been drawn by popularity alone: among the relation's
-    untold pairs (its own heads with its own tails, stated ones left out), each in proportion to how many of its facts
-    name the head times how many name the tail. What is named often is held out more often and harvested more often,
-    whatever the model knows of it.
+    ``chance`` is the probability that a fact drawn by popularity alone was harvested. It is drawn from the relation's
+    unstated pairs (its heads × its tails, without the stated facts) in proportion to how many of its facts have the
+    head times how many have the tail. Popular entities are held out and harvested more often, whatever the model knows.
     """
 
-    found: int
-    held: int
+    n_recovered: int
+    n_held_out: int
     chance: float
 
 
 def measure_control(
-    relation: Relation, ranked: Sequence[Triple], stated: Iterable[Triple], held_out: Iterable[Triple]
+    relation: Relation, harvested: Sequence[Triple], stated: Iterable[Triple], held_out: Iterable[Triple]
 ) -> Control:
-    """Count the held-out facts among the harvested ones, and what chance would put there."""
+    """Count the held-out facts among the harvested ones, and compute the chance to harvest one."""
     directions = {relation.id: Direction(symmetric=relation.symmetric)}
-    told, held, found = ({canonical_triple(fact, directions) for fact in facts} for facts in (stated, held_out, ranked))
-    heads, tails = Counter(fact[0] for fact in told | held), Counter(fact[2] for fact in told | held)
+
+    def canonical(facts: Iterable[Triple]) -> set[Triple]:
+        return {canonical_triple(fact, directions) for fact in facts}
+
+    stated_facts, held_out_facts, harvested_facts = map(canonical, (stated, held_out, harvested))
+    corpus_facts = stated_facts | held_out_facts
+    heads, tails = Counter(fact[0] for fact in corpus_facts), Counter(fact[2] for fact in corpus_facts)
     if relation.symmetric:
         heads = tails = heads + tails
-    pairs = [(head, relation.id, tail) for head in heads for tail in tails if head != tail]
-    untold = {canonical_triple(fact, directions) for fact in pairs} - told
-    weight = {fact: heads[fact[0]] * tails[fact[2]] for fact in untold}
-    whole = sum(weight.values())
-    chance = sum(weight[fact] for fact in found & untold) / whole if whole else 0.0
-    return Control(len(found & held), len(held), chance)
+    unstated = canonical((h, relation.id, t) for h in heads for t in tails if h != t) - stated_facts
+    weights = {fact: heads[fact[0]] * tails[fact[2]] for fact in unstated}
+    total = sum(weights.values())
+    chance = sum(weights[fact] for fact in harvested_facts & unstated) / total if total else 0.0
+    return Control(len(harvested_facts & held_out_facts), len(held_out_facts), chance)
 
 
 def recovery_p_value(controls: Sequence[Control]) -> float:
-    """P(as many held-out facts or more | chance), over all relations together (sum of binomial counts)."""
+    """P(at least as many recovered facts | chance) over all relations together (sum of binomial counts)."""
     from scipy.stats import binom  # as slow to import as torch
 
-    mass = np.ones(1)
-    for one in controls:
-        mass = np.convolve(mass, binom.pmf(np.arange(one.held + 1), one.held, one.chance))
-    return float(min(1.0, mass[sum(one.found for one in controls) :].sum()))
+    pmf = np.ones(1)
+    for control in controls:
+        pmf = np.convolve(pmf, binom.pmf(np.arange(control.n_held_out + 1), control.n_held_out, control.chance))
+    return float(min(1.0, pmf[sum(control.n_recovered for control in controls) :].sum()))
 
 
 def build_sample_rows(
-    harvested: HarvestedRelations, *, stated: Sequence[Triple], held_out: Sequence[Triple], known: Iterable[str] = ()
+    harvest: HarvestedRelations,
+    *,
+    stated: Sequence[Triple],
+    held_out: Sequence[Triple],
+    known_entities: Iterable[str] = (),
 ) -> list[Row]:
-    """Rows for every relation of which the corpus states more than the seeds, for every collection and both halves.
+    """Rows for every collection, both halves, and every relation with stated facts other than its seeds.
 
     The first origin is compared with each of the others (``<metric>_over_<other>``, paired over the same relations).
-    ``known`` are entities that do not count as novel. A collection has the mean over its relations with a bootstrap
-    interval over them, and the control over all its held-out facts together.
+    ``known_entities`` do not count as novel. A collection has the mean over its relations with a bootstrap interval
+    over them, and the control over all its held-out facts together.
     """
-    rows, reference = list[Row](), set(known)
-    scored: dict[str, dict[str, tuple[dict[str, Estimate], Control]]] = {origin: {} for origin in harvested.names}
+    rows, reference = list[Row](), set(known_entities)
+    results: dict[str, dict[str, tuple[dict[str, Estimate], Control]]] = {name: {} for name in harvest.selectors}
     groups: dict[str, dict[str, None]] = {}
-    for relation in sorted(harvested.relations, key=lambda one: one.id):
-        own, held = ([fact for fact in facts if fact[1] == relation.id] for facts in (stated, held_out))
-        for origin in harvested.names:
-            ranked: list[Triple] = [(head, relation.id, tail) for head, tail in harvested.pairs(origin, relation)]
+    for relation in sorted(harvest.relations, key=lambda relation: relation.id):
+        truths, hidden = ([fact for fact in facts if fact[1] == relation.id] for facts in (stated, held_out))
+        for origin in harvest.selectors:
+            facts: list[Triple] = [(head, relation.id, tail) for head, tail in harvest.pairs(origin, relation)]
             seeds = [(head, relation.id, tail) for head, tail in relation.pairs]
             directions = {relation.id: Direction(symmetric=relation.symmetric)}
-            hits, truths = judge_relevance(ranked, own, exclude=seeds, directions=directions)
-            if not truths:
+            hits, n_truths = judge_relevance(facts, truths, exclude=seeds, directions=directions)
+            if not n_truths:
                 continue
-            checked = measure_control(relation, ranked, own, held)
-            numbers = {
+            control = measure_control(relation, facts, truths, hidden)
+            estimates = {
                 f"precision@{PRECISION_CUTOFF}": _share(sum(hits[:PRECISION_CUTOFF]), PRECISION_CUTOFF),
-                "r_precision": _share(sum(hits[:truths]), truths),
-                "recall": _share(sum(hits), truths),
+                "r_precision": _share(sum(hits[:n_truths]), n_truths),
+                "recall": _share(sum(hits), n_truths),
             }
-            whole = numbers | _control_metrics([checked])
-            whole |= size_metrics(harvested.of(origin, [relation]), "extracted_facts", reference)
-            rows += harvested.rows(relation.id, origin, whole, kind="relation")
-            scored[origin][relation.id] = numbers, checked
+            size = size_metrics(harvest.select_triples(origin, [relation]), "extracted_facts", reference)
+            metrics = estimates | _control_metrics([control]) | size
+            rows += harvest.build_rows(relation.id, origin, metrics, kind="relation")
+            results[origin][relation.id] = estimates, control
             for group in (relation.collection, assign_half(relation.id)):
                 groups.setdefault(group, {})[relation.id] = None
     for group, members in sorted(groups.items()):
+        metric_names = results[next(iter(results))][next(iter(members))][0]
         values = {
-            origin: {metric: [of[name][0][metric].value for name in members] for metric in of[next(iter(members))][0]}
-            for origin, of in scored.items()
+            origin: {metric: [of_origin[name][0][metric].value for name in members] for metric in metric_names}
+            for origin, of_origin in results.items()
         }
-        for origin, of in scored.items():
-            means = {metric: bootstrap(own, resamples=1000) for metric, own in values[origin].items()}
-            together = _control_metrics([of[name][1] for name in members])
-            rows += harvested.rows(group, origin, means | together)
+        for origin, of_origin in results.items():
+            means = {metric: bootstrap(shares, resamples=1000) for metric, shares in values[origin].items()}
+            pooled = _control_metrics([of_origin[name][1] for name in members])
+            rows += harvest.build_rows(group, origin, means | pooled)
         first, *others = values
-        compared = {
-            f"{metric}_over_{harvested.names[other]}": paired_bootstrap(ours, values[other][metric])
+        comparisons = {
+            f"{metric}_over_{harvest.selectors[other]}": paired_bootstrap(shares, values[other][metric])
             for other in others
-            for metric, ours in values[first].items()
+            for metric, shares in values[first].items()
         }
-        rows += harvested.rows(group, first, compared)
+        rows += harvest.build_rows(group, first, comparisons)
     return rows
 
 
-def _share(right: int, of: int) -> Estimate:
-    return accuracy([True] * right + [False] * (of - right))
+def _share(count: int, total: int) -> Estimate:
+    return accuracy([True] * count + [False] * (total - count))
 
 
 def _control_metrics(controls: Sequence[Control]) -> dict[str, Estimate]:
-    found, held = sum(one.found for one in controls), sum(one.held for one in controls)
-    if not held:
+    n_recovered, n_held_out = sum(c.n_recovered for c in controls), sum(c.n_held_out for c in controls)
+    if not n_held_out:
         return {}
     return {
-        "held_out_recall": _share(found, held),
-        "held_out_chance": without_interval(sum(one.held * one.chance for one in controls) / held, held),
-        "held_out_p": without_interval(recovery_p_value(controls), held),
+        "held_out_recall": _share(n_recovered, n_held_out),
+        "held_out_chance": without_interval(sum(c.n_held_out * c.chance for c in controls) / n_held_out, n_held_out),
+        "held_out_p": without_interval(recovery_p_value(controls), n_held_out),
     }

@@ -1,6 +1,6 @@
-"""What a harvest is worth where no truth is known: it is counted, compared with references and judged by models.
+"""Scores a harvest without known facts: its size, comparisons with references, and judgements by models.
 
-A score is a share where print gives per cent, and all relations of a collection are counted together.
+Scores are shares where the paper prints percentages, and pool all relations of a collection.
 """
 
 from __future__ import annotations
@@ -36,19 +36,18 @@ from evidence_assets.systems.kbloom.statement_judge import Judge, Likelihood, ve
 Row = dict[str, Any]
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
 MAX_REFERENCE_TUPLES = 20_000
-"""Tuples of a relation that rounds draw from: as many as 200 rounds of 100 could draw; a larger reference is
-thinned."""
+"""Reference tuples per relation: as many as 200 rounds of 100 can draw. Larger references are thinned."""
 INSPECTED_RELATION, INSPECTED_TUPLES = "UsedFor", 10
-"""The relation, and how many of its best tuples, that are printed one by one."""
+"""Relation whose best tuples the paper prints one by one, and their number."""
 
 
 @dataclass(frozen=True)
 class HarvestedRelations:
-    """Harvested triples of some relations; ``names`` says under which name the triples of each origin are scored."""
+    """Harvested triples of some relations; ``selectors`` maps each origin to the selector of its scores."""
 
     relations: Sequence[Relation]
     triples: pl.DataFrame
-    names: Mapping[str, str]
+    selectors: Mapping[str, str]
 
     @property
     def collections(self) -> dict[str, list[Relation]]:
@@ -56,104 +55,98 @@ class HarvestedRelations:
         return {name: [one for one in self.relations if one.collection == name] for name in names}
 
     @cached_property
-    def model(self) -> str:
+    def model_id(self) -> str:
         return str(self.triples["model_id"][0]) if self.triples.height else ""
 
-    def of(self, origin: str, relations: Sequence[Relation]) -> pl.DataFrame:
+    def select_triples(self, origin: str, relations: Sequence[Relation]) -> pl.DataFrame:
         """Triples of one origin and these relations."""
-        chosen = (pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in relations])
-        return self.triples.filter(chosen)
+        is_selected = (pl.col("origin") == origin) & pl.col("relation_id").is_in([one.id for one in relations])
+        return self.triples.filter(is_selected)
 
     def pairs(self, origin: str, relation: Relation) -> list[EntityPair]:
         """Head and tail of one origin's triples of a relation, best first."""
-        return list(self.of(origin, [relation]).sort("rank").select("head", "tail").iter_rows())
+        return list(self.select_triples(origin, [relation]).sort("rank").select("head", "tail").iter_rows())
 
-    def unseeded(self, origin: str, relation: Relation) -> list[EntityPair]:
-        """The pairs that are no seeds of the relation, however they are capitalised."""
+    def non_seed_pairs(self, origin: str, relation: Relation) -> list[EntityPair]:
+        """Pairs that are not seeds of the relation, ignoring case."""
         seeds = {(head.casefold(), tail.casefold()) for head, tail in relation.pairs}
         return [p for p in self.pairs(origin, relation) if (p[0].casefold(), p[1].casefold()) not in seeds]
 
-    def rows(
-        self, scope: str, origin: str, numbers: Mapping[str, Estimate], *, kind: str = "collection", by: str = ""
+    def build_rows(
+        self, scope: str, origin: str, estimates: Mapping[str, Estimate], *, kind: str = "collection", by: str = ""
     ) -> list[Row]:
-        """A row a metric; ``by`` is the model that judged."""
-        return metric_rows(scope, self.names[origin], by, self.model, numbers, kind=kind)
+        """One row for each metric; ``by`` is the model that judged."""
+        return metric_rows(scope, self.selectors[origin], by, self.model_id, estimates, kind=kind)
 
 
-def size_metrics(triples: pl.DataFrame, facts: str, reference: set[str] | None = None) -> dict[str, Estimate]:
-    """What needs no truth: how much there is, how varied, how new, and how far the prompts agree on it."""
+def size_metrics(triples: pl.DataFrame, facts_metric: str, reference: set[str] | None = None) -> dict[str, Estimate]:
+    """Metrics that need no known facts: size, diversity, novelty and agreement of the prompts."""
     pairs: list[EntityPair] = list(triples.select("head", "tail").iter_rows())
     if not pairs:
         return {}
-    numbers: dict[str, float] = {
-        "tuples": len(pairs),
-        facts: count_extracted_entities(pairs),
-        "diversity": diversity(pairs),
-    }
+    counts = {"tuples": len(pairs), facts_metric: count_extracted_entities(pairs), "diversity": diversity(pairs)}
+    values: dict[str, float] = dict(counts)
     if reference:
-        numbers["novelty"] = novelty(pairs, reference)
-    agreed = triples["agreement"].drop_nulls()
-    if len(agreed):
-        numbers["agreement"] = float(agreed.to_numpy().mean())
-    return {metric: without_interval(value, len(pairs)) for metric, value in numbers.items()}
+        values["novelty"] = novelty(pairs, reference)
+    agreements = triples["agreement"].drop_nulls()
+    if len(agreements):
+        values["agreement"] = float(agreements.to_numpy().mean())
+    return {metric: without_interval(value, len(pairs)) for metric, value in values.items()}
 
 
-def build_size_rows(harvested: HarvestedRelations) -> list[Row]:
-    """``tuples``, ``fact_count`` (twice as many), ``diversity`` (distinct entities, case kept) and mean
-    ``agreement``."""
+def build_size_rows(harvest: HarvestedRelations) -> list[Row]:
+    """``tuples``, ``fact_count`` (twice as many), ``diversity`` (distinct entities, with case) and ``agreement``."""
     return [
         row
-        for collection, members in harvested.collections.items()
-        for origin in harvested.names
-        for row in harvested.rows(collection, origin, size_metrics(harvested.of(origin, members), "fact_count"))
+        for collection, members in harvest.collections.items()
+        for origin in harvest.selectors
+        for metrics in [size_metrics(harvest.select_triples(origin, members), "fact_count")]
+        for row in harvest.build_rows(collection, origin, metrics)
     ]
 
 
 def build_reference_rows(
-    harvested: HarvestedRelations, reference: str, stated: Mapping[str, Sequence[EntityPair]], encode: Encode
+    harvest: HarvestedRelations, reference: str, reference_pairs: Mapping[str, Sequence[EntityPair]], encode: Encode
 ) -> list[Row]:
-    """How a harvest compares with the tuples that a reference states of the same relations.
+    """Compare a harvest with reference tuples of the same relations.
 
-    ``novelty``: share of the distinct entities that are none of the reference's. ``accuracy``: share of the tuples
-    that are like at least half of a hundred drawn ones of the relation, mean over 200 draws; ``accuracy_maximum``:
-    like one of them at least. ``novel_only_precision``: the latter over what no other variant found. Intervals hold
-    95 % of the draws. Relations that the reference does not state count for novelty and the harvest's size alone.
+    ``novelty``: share of the distinct entities that the reference lacks. ``accuracy``: share of the tuples that are
+    similar to at least half of 100 reference tuples drawn from the relation, mean over 200 draws;
+    ``accuracy_maximum``: similar to at least one. ``novel_only_precision``: ``accuracy_maximum`` over the tuples that
+    no other variant found. Intervals hold 95 % of the draws. Relations without reference tuples count for novelty and
+    size only.
     """
-    known = list_entities(pair for pairs in stated.values() for pair in pairs)
-    theirs = {
-        one.id: encode(_verbalise_pairs(one, _thin_pairs(stated[one.id])))
-        for one in harvested.relations
-        if stated.get(one.id)
-    }
+    reference_entities = list_entities(pair for pairs in reference_pairs.values() for pair in pairs)
+    covered = [relation for relation in harvest.relations if reference_pairs.get(relation.id)]
+    reference_vectors = {r.id: encode(_verbalise_pairs(r, _thin_pairs(reference_pairs[r.id]))) for r in covered}
     rows: list[Row] = []
-    for origin in harvested.names:
-        pairs = {one.id: harvested.pairs(origin, one) for one in harvested.relations}
-        found = [pair for own in pairs.values() for pair in own]
-        if not found:
+    for origin in harvest.selectors:
+        pairs = {one.id: harvest.pairs(origin, one) for one in harvest.relations}
+        pooled = [pair for values in pairs.values() for pair in values]
+        if not pooled:
             continue
         spreads: dict[str, list[tuple[int, Spread]]] = {}
-        for relation in (one for one in harvested.relations if one.id in theirs and pairs[one.id]):
-            ours = encode(_verbalise_pairs(relation, pairs[relation.id]))
-            others = [name for name in harvested.names if name != origin]
-            elsewhere = [pair for name in others for pair in harvested.pairs(name, relation)]
-            alone = ours[find_novel_pairs(pairs[relation.id], elsewhere) if others else []]
-            compared: list[tuple[str, npt.NDArray[np.floating], MatchRule]] = [
-                ("accuracy", ours, "share"),
-                ("accuracy_maximum", ours, "maximum"),
-                ("novel_only_precision", alone, "maximum"),
+        for relation in (relation for relation in covered if pairs[relation.id]):
+            vectors = encode(_verbalise_pairs(relation, pairs[relation.id]))
+            others = [name for name in harvest.selectors if name != origin]
+            other_pairs = [pair for name in others for pair in harvest.pairs(name, relation)]
+            novel_vectors = vectors[find_novel_pairs(pairs[relation.id], other_pairs) if others else []]
+            comparisons: list[tuple[str, npt.NDArray[np.floating], MatchRule]] = [
+                ("accuracy", vectors, "share"),
+                ("accuracy_maximum", vectors, "maximum"),
+                ("novel_only_precision", novel_vectors, "maximum"),
             ]
-            for metric, vectors, rule in compared:
-                if len(vectors):
-                    spread = reference_accuracy(vectors, theirs[relation.id], rule)
-                    spreads.setdefault(metric, []).append((len(vectors), spread))
-        numbers = {
-            "fact_count": without_interval(count_extracted_entities(found), len(found)),
-            "diversity": without_interval(diversity(found), len(found)),
-            "novelty": without_interval(novelty(found, known) / 100, len(found)),
+            for metric, compared, rule in comparisons:
+                if len(compared):
+                    spread = reference_accuracy(compared, reference_vectors[relation.id], rule)
+                    spreads.setdefault(metric, []).append((len(compared), spread))
+        estimates = {
+            "fact_count": without_interval(count_extracted_entities(pooled), len(pooled)),
+            "diversity": without_interval(diversity(pooled), len(pooled)),
+            "novelty": without_interval(novelty(pooled, reference_entities) / 100, len(pooled)),
         }
-        rows += harvested.rows(
-            reference, origin, numbers | {name: _pool_accuracies(own) for name, own in spreads.items()}
-        )
+        accuracies = {name: _pool_accuracies(values) for name, values in spreads.items()}
+        rows += harvest.build_rows(reference, origin, estimates | accuracies)
     return rows
 
 
@@ -162,7 +155,7 @@ def _verbalise_pairs(relation: Relation, pairs: Sequence[EntityPair]) -> list[st
 
 
 def _thin_pairs(pairs: Sequence[EntityPair]) -> list[EntityPair]:
-    """The pairs, each once; of more than can be drawn as many as can, spread over all."""
+    """Distinct pairs in order; of more than ``MAX_REFERENCE_TUPLES``, an evenly spaced sample."""
     distinct = sorted(set(pairs))
     if len(distinct) <= MAX_REFERENCE_TUPLES:
         return distinct
@@ -170,93 +163,99 @@ def _thin_pairs(pairs: Sequence[EntityPair]) -> list[EntityPair]:
 
 
 def _pool_accuracies(parts: Sequence[tuple[int, Spread]]) -> Estimate:
-    """The relations' accuracies as one, each weighed by its tuples; the draws of one do not depend on another's."""
-    whole = sum(size for size, _ in parts)
-    mean = sum(size * spread.mean for size, spread in parts) / whole / 100
-    deviation = sqrt(sum((size * spread.deviation) ** 2 for size, spread in parts)) / whole / 100
-    return normal(mean, deviation, whole)
+    """Pooled accuracy of several relations, weighted by their tuples; relations are drawn independently."""
+    total = sum(size for size, _ in parts)
+    mean = sum(size * spread.mean for size, spread in parts) / total / 100
+    deviation = sqrt(sum((size * spread.deviation) ** 2 for size, spread in parts)) / total / 100
+    return normal(mean, deviation, total)
 
 
 def build_judgement_rows(
-    harvested: HarvestedRelations, judges: Sequence[Judge], likelihood: Likelihood | None = None
+    harvest: HarvestedRelations, judges: Sequence[Judge], likelihood: Likelihood | None = None
 ) -> list[Row]:
-    """What models say of the statements of each relation and each collection, seeds left out.
+    """Judge the statements of each relation and each collection, without seeds, by language models.
 
-    ``precision`` and ``noisy_percent`` are by each judge, ``precision_novel`` over what the other variants did not
-    find; a statement without a usable verdict counts neither way. ``kappa`` and ``exact_agreement`` are of the first
-    two judges, over what both judged. ``likelihood`` of a relation: mean log-probability of the statement after the
+    ``precision`` and ``noisy_percent`` are by judge, ``precision_novel`` over the tuples that no other variant found;
+    statements without a usable verdict are ignored. ``kappa`` and ``exact_agreement`` compare the first two judges on
+    the statements that both judged. ``likelihood`` of a relation: mean log-probability of a statement after the
     relation's seed statements.
     """
-    scopes = [("relation", one.id, [one]) for one in sorted(harvested.relations, key=lambda one: one.id)]
-    scopes += [("collection", name, members) for name, members in harvested.collections.items()]
-    every = [
+    scopes = [("relation", one.id, [one]) for one in sorted(harvest.relations, key=lambda one: one.id)]
+    scopes += [("collection", name, members) for name, members in harvest.collections.items()]
+    all_texts = [
         text
-        for one in harvested.relations
-        for name in harvested.names
-        for text in _verbalise_pairs(one, harvested.unseeded(name, one))
+        for one in harvest.relations
+        for name in harvest.selectors
+        for text in _verbalise_pairs(one, harvest.non_seed_pairs(name, one))
     ]
-    statements = list(dict.fromkeys(every))
-    said = [dict(zip(statements, judge.judge(statements), strict=True)) for judge in judges] if statements else []
+    statements = list(dict.fromkeys(all_texts))
+    judgements = [dict(zip(statements, judge.judge(statements), strict=True)) for judge in judges if statements]
     rows: list[Row] = []
-    for (kind, scope, members), origin in product(scopes, harvested.names):
+    for (kind, scope, members), origin in product(scopes, harvest.selectors):
         texts, novel = list[str](), list[int]()
         for relation in members:
-            own = harvested.unseeded(origin, relation)
-            others = [p for name in harvested.names if name != origin for p in harvested.unseeded(name, relation)]
-            novel += [len(texts) + place for place in find_novel_pairs(own, others)] if others else []
-            texts += _verbalise_pairs(relation, own)
+            own_pairs = harvest.non_seed_pairs(origin, relation)
+            others = [name for name in harvest.selectors if name != origin]
+            other_pairs = [pair for name in others for pair in harvest.non_seed_pairs(name, relation)]
+            novel += [len(texts) + position for position in find_novel_pairs(own_pairs, other_pairs) if other_pairs]
+            texts += _verbalise_pairs(relation, own_pairs)
         if not texts:
             continue
-        verdicts = [[v if isinstance(v := of[text], bool) else None for text in texts] for of in said]
-        for judge, own_verdicts in zip(judges, verdicts, strict=True):
-            usable = [verdict for verdict in own_verdicts if verdict is not None]
-            new = [verdict for place in novel if (verdict := own_verdicts[place]) is not None]
-            numbers = {"precision": accuracy(usable), "noisy_percent": accuracy([not v for v in usable])}
-            numbers |= {"precision_novel": accuracy(new)} if new else {}
-            rows += harvested.rows(scope, origin, numbers if usable else {}, kind=kind, by=judge.model_id)
-        both = [pair for pair in zip(*verdicts[:2], strict=True) if None not in pair] if len(judges) > 1 else []
-        if both:
-            numbers = {"kappa": without_interval(cohens_kappa(*zip(*both, strict=True)), len(both))}
-            numbers["exact_agreement"] = accuracy([one == other for one, other in both])
-            rows += harvested.rows(scope, origin, numbers, kind=kind, by=judges[0].model_id)
+        verdicts = [[v if isinstance(v := by_text[t], bool) else None for t in texts] for by_text in judgements]
+        for judge, judge_verdicts in zip(judges, verdicts, strict=True):
+            usable = [verdict for verdict in judge_verdicts if verdict is not None]
+            novel_verdicts = [verdict for position in novel if (verdict := judge_verdicts[position]) is not None]
+            estimates = {"precision": accuracy(usable), "noisy_percent": accuracy([not v for v in usable])}
+            estimates |= {"precision_novel": accuracy(novel_verdicts)} if novel_verdicts else {}
+            rows += harvest.build_rows(scope, origin, estimates if usable else {}, kind=kind, by=judge.model_id)
+        both_judged = [pair for pair in zip(*verdicts[:2], strict=True) if None not in pair] if len(judges) > 1 else []
+        if both_judged:
+            estimates = {"kappa": without_interval(cohens_kappa(*zip(*both_judged, strict=True)), len(both_judged))}
+            estimates["exact_agreement"] = accuracy([one == other for one, other in both_judged])
+            rows += harvest.build_rows(scope, origin, estimates, kind=kind, by=judges[0].model_id)
         if likelihood is not None and kind == "relation":
-            before = " ".join(_verbalise_pairs(members[0], members[0].pairs))
-            numbers = {"likelihood": bootstrap(likelihood.score([(before, text) for text in texts]), resamples=1000)}
-            rows += harvested.rows(scope, origin, numbers, kind=kind, by=likelihood.model_id)
+            context = " ".join(_verbalise_pairs(members[0], members[0].pairs))
+            estimates = {"likelihood": bootstrap(likelihood.score([(context, text) for text in texts]), resamples=1000)}
+            rows += harvest.build_rows(scope, origin, estimates, kind=kind, by=likelihood.model_id)
     return rows
 
 
 def build_inspection_rows(
-    harvested: HarvestedRelations, judges: Sequence[Judge], likelihood: Likelihood | None
+    harvest: HarvestedRelations, judges: Sequence[Judge], likelihood: Likelihood | None
 ) -> list[Row]:
-    """What models say of the ten best tuples of ``UsedFor``, seeds left out, as scores of its collection.
+    """Judge the ten best tuples of ``UsedFor``, without seeds, as scores of its collection.
 
-    ``correct_of_10``: how many the first judge calls correct. ``bartscore_*``: mean, greatest and least likelihood of a
-    tuple's statement after that of one seed, over all tuples and seeds, the extremes with two decimals and with one;
-    ``pairs_with_higher_bartscore``: at how many ranks the mean over the seeds is above that of the other harvest.
+    ``correct_of_10``: number that the first judge calls correct. ``bartscore_*``: mean, maximum and minimum likelihood
+    of a tuple's statement after the statement of one seed, over all tuples and seeds; the extremes are rounded to two
+    decimals and to one. ``pairs_with_higher_bartscore``: number of ranks at which the mean over the seeds is higher
+    than in the other harvest.
     """
     rows: list[Row] = []
-    for relation in (one for one in harvested.relations if one.id == INSPECTED_RELATION):
-        rated: dict[str, npt.NDArray[np.floating]] = {}
-        for origin in harvested.names:
-            texts = _verbalise_pairs(relation, harvested.unseeded(origin, relation)[:INSPECTED_TUPLES])
+    for relation in (one for one in harvest.relations if one.id == INSPECTED_RELATION):
+        ratings: dict[str, npt.NDArray[np.floating]] = {}
+        for origin in harvest.selectors:
+            texts = _verbalise_pairs(relation, harvest.non_seed_pairs(origin, relation)[:INSPECTED_TUPLES])
             if texts and judges:
-                right = sum(verdict is True for verdict in judges[0].judge(texts))
-                numbers = {f"correct_of_{INSPECTED_TUPLES}:{INSPECTED_RELATION}": without_interval(right, len(texts))}
-                rows += harvested.rows(relation.collection, origin, numbers, by=judges[0].model_id)
+                n_correct = sum(verdict is True for verdict in judges[0].judge(texts))
+                estimates = {
+                    f"correct_of_{INSPECTED_TUPLES}:{INSPECTED_RELATION}": without_interval(n_correct, len(texts))
+                }
+                rows += harvest.build_rows(relation.collection, origin, estimates, by=judges[0].model_id)
             if texts and likelihood is not None:
-                asked = [(verbalise_triple(relation, *seed), text) for text in texts for seed in relation.pairs]
-                rated[origin] = own = likelihood.score(asked).reshape(len(texts), -1).astype(float)
-                values = {"mean": float(own.mean())}
-                for name, value in (("max", float(own.max())), ("min", float(own.min()))):
+                text_pairs = [(verbalise_triple(relation, *seed), text) for text in texts for seed in relation.pairs]
+                ratings[origin] = scores = likelihood.score(text_pairs).reshape(len(texts), -1).astype(float)
+                values = {"mean": float(scores.mean())}
+                for name, value in (("max", float(scores.max())), ("min", float(scores.min()))):
                     values |= {f"{name}:range": round(value, 2), f"{name}:rounded": round(value, 1)}
-                numbers = {f"bartscore_{name}": without_interval(value, len(texts)) for name, value in values.items()}
-                rows += harvested.rows(relation.collection, origin, numbers, by=likelihood.model_id)
-        if likelihood is not None and len(rated) == 2:
-            ours, theirs = (of.mean(axis=1) for of in rated.values())
-            count = min(len(ours), len(theirs))
-            numbers = {
-                "pairs_with_higher_bartscore": without_interval(int((ours[:count] > theirs[:count]).sum()), count)
+                estimates = {f"bartscore_{name}": without_interval(value, len(texts)) for name, value in values.items()}
+                rows += harvest.build_rows(relation.collection, origin, estimates, by=likelihood.model_id)
+        if likelihood is not None and len(ratings) == 2:
+            first_means, second_means = (scores_of_origin.mean(axis=1) for scores_of_origin in ratings.values())
+            count = min(len(first_means), len(second_means))
+            estimates = {
+                "pairs_with_higher_bartscore": without_interval(
+                    int((first_means[:count] > second_means[:count]).sum()), count
+                )
             }
-            rows += harvested.rows(relation.collection, next(iter(rated)), numbers, by=likelihood.model_id)
+            rows += harvest.build_rows(relation.collection, next(iter(ratings)), estimates, by=likelihood.model_id)
     return rows

@@ -1,6 +1,6 @@
-"""Reads seed files: one relation a file, the only input that K-Bloom takes from people.
+"""Reads seed files: one relation per file, with its prompt and seed pairs.
 
-A file looks like this; ``template`` and everything under it may be left out::
+Example; ``template`` and the keys below it are optional::
 
     id: capital_of
     collection: geography
@@ -32,7 +32,7 @@ from evidence_assets.text.prompt_text import find_slot_error
 from evidence_assets.text.spelling import closest_name
 
 PACKAGED_RELATIONS = Path(__file__).with_name("relations")
-"""Folders of seed files that come with the package, one a collection."""
+"""Folders of the packaged seed files, one per collection."""
 
 
 def _text(value: Any) -> str:
@@ -51,8 +51,8 @@ def _with_slots(text: str, info: ValidationInfo) -> str:
 
 
 def _distinct(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    if twice := [pair for place, pair in enumerate(pairs) if pair in pairs[:place]]:
-        raise ValueError(f"the seed {list(twice[0])} stands twice")
+    if duplicates := [pair for position, pair in enumerate(pairs) if pair in pairs[:position]]:
+        raise ValueError(f"the seed {list(duplicates[0])} appears twice. Remove one of the lines")
     return pairs
 
 
@@ -65,9 +65,9 @@ Prompt = Annotated[Text, AfterValidator(_with_slots)]
 class Relation:
     """A relation to harvest.
 
-    ``template`` verbalises a triple for readers (the prompt where the file gives none); ``head_kinds`` and
-    ``tail_kinds`` are the entity kinds allowed (empty: any); ``inverse`` is the id of the relation that says the same
-    from the tail's side; in a ``functional`` relation a head has one tail.
+    ``template`` verbalises a triple (default: the prompt); ``head_kinds`` and ``tail_kinds`` are the allowed kinds of
+    entities (empty: any); ``inverse`` is the id of the inverse relation; in a ``functional`` relation a head has one
+    tail.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -85,13 +85,13 @@ class Relation:
 
     @property
     def seed_hash(self) -> str:
-        """Changes exactly when something in the file changes that a result can depend on."""
+        """Hash of all fields: changes exactly when results can change."""
         return content_id("relation", *(getattr(self, name) for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
 class SeedFolder:
-    """The relations that could be read, by id, the file of each, and what was wrong with the other files."""
+    """Relations of the valid seed files by id, with their files, and the errors of the other files."""
 
     relations: tuple[Relation, ...]
     errors: tuple[BadInput, ...]
@@ -100,9 +100,11 @@ class SeedFolder:
 
 def collection_folder(name: str) -> Path:
     """The folder of a packaged collection of relations."""
-    known = sorted(path.name for path in PACKAGED_RELATIONS.iterdir() if path.is_dir())
-    if name not in known:
-        raise BadInput(f"there is no collection of relations {name!r}; known: {', '.join(known)}", field="relations")
+    collections = sorted(path.name for path in PACKAGED_RELATIONS.iterdir() if path.is_dir())
+    if name not in collections:
+        raise BadInput(
+            f"there is no collection of relations {name!r}; choose one of {', '.join(collections)}", field="relations"
+        )
     return PACKAGED_RELATIONS / name
 
 
@@ -111,15 +113,15 @@ def list_seed_files(folder: Path) -> list[Path]:
 
 
 def read_seed_folder(*folders: Path) -> SeedFolder:
-    """Read every seed file of the folders; a malformed one does not stop the others.
+    """Read every seed file of the folders; a malformed file does not stop the others.
 
-    Of two files with one relation id the first by folder and file name is kept and the other is an error.
+    If two files have the same relation id, the first by folder and file name is valid and the other is an error.
     """
     for folder in folders:
         if not folder.is_dir():
-            raise BadInput("there is no such folder of seed files", file=folder)
+            raise BadInput("there is no such folder of seed files; create it or correct the path", file=folder)
     relations: dict[str, Relation] = {}
-    source: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     errors: list[BadInput] = []
     for path in (path for folder in folders for path in list_seed_files(folder)):
         try:
@@ -128,59 +130,59 @@ def read_seed_folder(*folders: Path) -> SeedFolder:
             errors.append(error)
             continue
         if relation.id in relations:
-            message = f"relation {relation.id!r} is already defined in {source[relation.id].name}; give one another id"
+            message = f"relation {relation.id!r} is already defined in {files[relation.id].name}; change one of the ids"
             errors.append(BadInput(message, file=path, line=_find_line(root, "id"), field="id"))
             continue
-        relations[relation.id], source[relation.id] = relation, path
-    return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors), source)
+        relations[relation.id], files[relation.id] = relation, path
+    return SeedFolder(tuple(relations[name] for name in sorted(relations)), tuple(errors), files)
 
 
 def locate_error(error: BadInput, text: str, relation: Relation, folders: Sequence[Path]) -> BadInput:
-    """The error with the file and the line of ``text`` in the field that it names.
+    """Add the seed file, and the line of ``text`` in the error's field, to an error.
 
-    As it came where no file says (any more) what the relation says.
+    Returns the error unchanged if no file has the relation's content (any more).
     """
     for path in (path for folder in folders if folder.is_dir() for path in list_seed_files(folder)):
         try:
-            read, root = _read_seed_file(path)
+            other, root = _read_seed_file(path)
         except BadInput:
-            continue  # reported by whoever reads the folder
-        if read.seed_hash == relation.seed_hash and error.field is not None:
+            continue  # read_seed_folder reports it
+        if other.seed_hash == relation.seed_hash and error.field is not None:
             line = _find_line(root, error.field)
-            written = path.read_text(encoding="utf-8").splitlines()
-            line = next((n for n in range(line, len(written) + 1) if text in written[n - 1]), line)
+            lines = path.read_text(encoding="utf-8").splitlines()
+            line = next((n for n in range(line, len(lines) + 1) if text in lines[n - 1]), line)
             return BadInput(error.message, file=path, line=line, field=error.field)
     return error
 
 
 def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
-    """A seed file's relation and its YAML nodes, which know their lines. All its values are texts: no and 1999, too."""
+    """The relation and the YAML nodes of a seed file; the nodes have lines, and all values are text (no, 1999)."""
     root = parse_yaml_file(path, lambda text: yaml.compose(text, yaml.BaseLoader))
     if not isinstance(root, yaml.MappingNode):
-        raise BadInput("must hold keys such as id, prompt and pairs", file=path, line=1)
+        raise BadInput("must be a mapping with keys such as id, prompt and pairs", file=path, line=1)
     keys = [key.value for key, _ in root.value]
-    if twice := [key for place, key in enumerate(keys) if key in keys[:place]]:
-        line = next(key.start_mark.line + 1 for key, _ in reversed(root.value) if key.value == twice[0])
-        raise BadInput("stands twice in the file", file=path, line=line, field=str(twice[0]))
-    stated = parse_yaml_file(path, lambda text: yaml.BaseLoader(text).get_single_data())
+    if duplicates := [key for position, key in enumerate(keys) if key in keys[:position]]:
+        line = next(key.start_mark.line + 1 for key, _ in reversed(root.value) if key.value == duplicates[0])
+        raise BadInput("appears twice in the file. Remove one of them", file=path, line=line, field=str(duplicates[0]))
+    fields = parse_yaml_file(path, lambda text: yaml.BaseLoader(text).get_single_data())
     try:
-        return TypeAdapter(Relation).validate_python({"template": stated.get("prompt"), **stated}), root
+        return TypeAdapter(Relation).validate_python({"template": fields.get("prompt"), **fields}), root
     except ValidationError as invalid:
         error = invalid.errors()[0]
         name, message = str(error["loc"][0]), error["msg"].removeprefix("Value error, ")
         if error["type"] == "unexpected_keyword_argument":
-            near = closest_name(name, list(Relation.__dataclass_fields__))
-            message = f"is not a key of a seed file; the nearest is {near!r}"
+            nearest_key = closest_name(name, list(Relation.__dataclass_fields__))
+            message = f"is not a key of a seed file; did you mean {nearest_key!r}?"
         elif error["type"] == "missing":
-            message = "is missing" if len(error["loc"]) == 1 else "a seed is [head, tail]"
+            message = "is missing; add it" if len(error["loc"]) == 1 else "write each seed as [head, tail]"
         raise BadInput(message, file=path, line=_find_line(root, *error["loc"]), field=name) from invalid
 
 
-def _find_line(node: yaml.Node, *place: str | int) -> int:
-    """The line of what is at a place in a YAML file, or of what it would be in."""
-    for part in place:
+def _find_line(node: yaml.Node, *path: str | int) -> int:
+    """The line of the value at this path of keys and positions, or of its nearest existing parent."""
+    for step in path:
         if isinstance(node, yaml.MappingNode):
-            node = next((value for key, value in node.value if key.value == part), node)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-            node = node.value[part]
+            node = next((value for key, value in node.value if key.value == step), node)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
     return int(node.start_mark.line) + 1

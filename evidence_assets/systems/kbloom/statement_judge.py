@@ -1,4 +1,4 @@
-"""What a language model is asked of a statement, a triple by its relation's template, and how its reply is read."""
+"""Tasks for language models: judge and reword statements, which are triples verbalised by their relation's template."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from evidence_assets.text.prompt_text import as_sentence, fill_prompt
 
 VERDICTS = {"correct": True, "wrong": False}
 REWORDINGS_PER_STATEMENT = 5
-"""Rewordings of a statement that are asked for at once."""
+"""Rewordings requested in one reply."""
 _PROMPT = Template.load(__package__, "judge", "statement")
 _REWORD = Template.load(__package__, "reword", "statement number")
 
 
 class Judge(Protocol):
-    """Says of statements, in order, whether they are correct."""
+    """Judges whether statements are correct; verdicts are in the order of the statements."""
 
     @property
     def model_id(self) -> str: ...
@@ -34,12 +34,12 @@ class Judge(Protocol):
 
 
 def judge_request(statement: str, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask a generator for a verdict."""
+    """Build the request for a verdict."""
     return prompts.of(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
 
 
 def parse_verdict(reply: str) -> bool:
-    """One of the two words, alone; see :func:`parse_label`.
+    """Parse a verdict: one of the two words and nothing else; see :func:`one_of`.
 
     >>> parse_verdict("Correct."), parse_verdict("wrong")
     (True, False)
@@ -51,7 +51,7 @@ JUDGE = PromptedTask("judge", (_PROMPT,), judge_request, lambda reply, _: parse_
 
 
 class PromptedJudge:
-    """Judges by a language model."""
+    """Judges statements with a language model."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model, self.model_id = model, model.model_id
@@ -61,7 +61,7 @@ class PromptedJudge:
 
 
 def parse_rewordings(reply: str) -> list[str]:
-    """One a line, without bullets and numbers.
+    """Parse rewordings: one per line, without bullets and numbers.
 
     >>> parse_rewordings("1. A saw serves to cut." + chr(10) + "- To cut, one takes a saw.")
     ['A saw serves to cut.', 'To cut, one takes a saw.']
@@ -73,7 +73,7 @@ def parse_rewordings(reply: str) -> list[str]:
 REWORD: PromptedTask[str, list[str]] = PromptedTask(
     "reword",
     (_REWORD,),
-    lambda statement, words: words.of(_REWORD).request(
+    lambda statement, prompts: prompts.of(_REWORD).request(
         40 * REWORDINGS_PER_STATEMENT,
         statement=json.dumps(statement, ensure_ascii=False),
         number=str(REWORDINGS_PER_STATEMENT),
@@ -83,12 +83,12 @@ REWORD: PromptedTask[str, list[str]] = PromptedTask(
 
 
 def reword_statements(model: LanguageModel, statements: Sequence[str]) -> list[list[str]]:
-    """Rewordings of each statement by a language model; a reply that cannot be read gives none."""
+    """Reword each statement with a language model; an unusable reply gives no rewordings."""
     return [replies if isinstance(replies, list) else [] for replies in REWORD.ask(model, statements)]
 
 
 class Likelihood(Protocol):
-    """Rates texts given the ones before them."""
+    """Scores texts by their likelihood given a context."""
 
     @property
     def model_id(self) -> str: ...
@@ -96,5 +96,5 @@ class Likelihood(Protocol):
 
 
 def verbalise_triple(relation: Relation, head: str, tail: str) -> str:
-    """A triple as a sentence, by its relation's template."""
+    """Write a triple as a sentence with its relation's template."""
     return as_sentence(fill_prompt(relation.template, head, tail))

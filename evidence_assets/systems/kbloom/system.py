@@ -1,7 +1,7 @@
-"""K-Bloom's stages: triples harvested from a masked language model by relation, merged by collection, scored.
+"""The stages of K-Bloom: harvest triples by relation, merge them by collection, score them.
 
-The harvest holds the triples of K-Bloom and, under their own origin, those of the baseline that searches with the same
-prompts; a collection holds K-Bloom's only.
+The harvest has the triples of K-Bloom and those of the BertNet baseline, with different origins; a collection has
+K-Bloom's only.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ from evidence_assets.systems.kbloom.statement_judge import (
 )
 
 SEED_ASSET, SEED_FOLDER_ASSET = "knowledge/seeds", "raw/seeds"
-"""The seeds of each relation, and the folder of their files."""
+"""Assets of the seeds of each relation and of the folder of seed files."""
 ALL_SEEDS = StageInput(SEED_ASSET, "every")
 
 
 @dataclass(frozen=True)
 class HarvestSettings(KBloomSettings):
-    """A harvest and what is made of it.
+    """Settings of a harvest, its collections and its scores.
 
-    ``collections``: Collections of relations that are merged, each into an asset of its own.
-    ``baseline``: Whether the baseline is run beside it.
-    ``kinds``: Asset of ``triples`` whose types of heads and tails say of what kind an entity is, for seed files that
-        name some.
-    ``truth``: ``sample`` scores it against the facts that the sample corpus states.
+    ``collections``: Collections of relations, each merged into an asset.
+    ``baseline``: Whether to run the baseline as well.
+    ``kinds``: Asset of ``triples`` whose head and tail types give the kinds of entities. Required by seed files that
+        restrict them.
+    ``truth``: ``sample`` scores the harvest against the facts that the sample corpus states.
     """
 
     collections: tuple[str, ...] = ()
@@ -70,27 +70,27 @@ class HarvestSettings(KBloomSettings):
 
     @property
     def references(self) -> list[Reference]:
-        """What the collections are compared with outside the sample."""
+        """Reference tuples for the collections."""
         return [one for one in load_references().values() if one.collection in self.collections]
 
     @property
     def harvests(self) -> list[KBloomSettings]:
-        """The harvest itself, and the baseline beside it."""
-        own = KBloomSettings(**{f.name: getattr(self, f.name) for f in fields(KBloomSettings)})
-        return [own, replace(own, variant="bertnet")] if self.baseline else [own]
+        """Settings of K-Bloom's harvest and, if enabled, of the baseline's."""
+        kbloom = KBloomSettings(**{f.name: getattr(self, f.name) for f in fields(KBloomSettings)})
+        return [kbloom, replace(kbloom, variant="bertnet")] if self.baseline else [kbloom]
 
 
 def _defaults(profile: Profile) -> Mapping[str, Any]:
-    stated = profile.harvesting
-    # The sample's model is small and its word vectors say little: chosen on one half of the sample's relations.
-    small = profile.masked_model.name == SAMPLE_MASKED_LM
+    harvesting = profile.harvesting
+    # The word vectors of the sample's small model carry little meaning: chosen on one half of the sample's relations.
+    is_sample_model = profile.masked_model.name == SAMPLE_MASKED_LM
     return {
-        "n": stated.n,
-        "max_prompts": stated.prompts,
-        "collections": stated.collections,
-        "truth": stated.truth,
-        "fluency": stated.fluency or ("probability" if small else "corrected"),
-        "final": stated.final or ("fluency" if small else "printed"),
+        "n": harvesting.n,
+        "max_prompts": harvesting.prompts,
+        "collections": harvesting.collections,
+        "truth": harvesting.truth,
+        "fluency": harvesting.fluency or ("probability" if is_sample_model else "corrected"),
+        "final": harvesting.final or ("fluency" if is_sample_model else "printed"),
     }
 
 
@@ -102,58 +102,52 @@ class _Stages:
     settings: HarvestSettings
 
     @property
-    def harvest(self) -> str:
-        """Asset of the harvest itself."""
+    def harvest_asset(self) -> str:
         return f"{self.variant.key}/harvest"
 
     @property
-    def names(self) -> dict[str, str]:
-        """Under which name the triples of each origin are scored."""
-        own, *others = (one.variant for one in self.settings.harvests)
-        return {
-            own: self.variant.with_models(self.variant.name, by="@"),
-            **{o: self.variant.with_models(o, by="@") for o in others},
-        }
+    def selectors(self) -> dict[str, str]:
+        """The selector that the scores of each origin name."""
+        first, *others = (one.variant for one in self.settings.harvests)
+        names = {first: self.variant.name} | {other: other for other in others}
+        return {origin: self.variant.with_models(name, by="@") for origin, name in names.items()}
 
-    def all(self) -> list[Stage]:
+    def build(self) -> list[Stage]:
         settings, version = self.settings, f"{VERSION}:{self.variant.published}"
         reads = [StageInput(SEED_ASSET), StageInput(self.variant.with_models(MASKED_LM_ASSET, ["masked_model"]))]
         reads += [StageInput(settings.kinds)] if settings.kinds else []
-        about = "Triples of one relation, with the prompts and candidates that led to them."
-        code, kinds = f"{VERSION}:{settings.harvests}:{self._written_by}", ("parquet", "pytorch")
-        where: dict[str, Any] = {"partitions": "relations", "kinds": kinds, "pool": "gpu"}
-        stages = [Stage(self.harvest, "triples", self._harvested, about, reads, code, **where)]
+        about = "Triples of one relation, with their prompts and candidate tuples."
+        code, tags = f"{VERSION}:{settings.harvests}:{self._prompt_models}", ("parquet", "pytorch")
+        options: dict[str, Any] = {"partitions": "relations", "kinds": tags, "pool": "gpu"}
+        stages = [Stage(self.harvest_asset, "triples", self._make_harvest, about, reads, code, **options)]
         for collection in settings.collections:
-            about = f"Harvested triples of all relations of {collection}, flagged by what their reverse says."
-            reads = [StageInput(self.harvest, "every"), ALL_SEEDS, StageInput(SEED_FOLDER_ASSET)]
-            key, merge = f"{self.variant.key}/{collection}", partial(self._merged, collection)
+            about = f"Harvested triples of all relations of {collection}, flagged by their reverse."
+            reads = [StageInput(self.harvest_asset, "every"), ALL_SEEDS, StageInput(SEED_FOLDER_ASSET)]
+            key, merge = f"{self.variant.key}/{collection}", partial(self._merge_collection, collection)
             stages.append(Stage(key, "triples", merge, about, reads, VERSION, partitions=""))
+        reads = [StageInput(SEED_FOLDER_ASSET)]
         if settings.truth:
-            about = "What the harvest reaches against the facts that the sample corpus states, seeds left out."
-            stages.append(
-                self._scored(
-                    "", self._on_the_sample, about, [StageInput(SEED_FOLDER_ASSET), StageInput("raw/sample")], VERSION
-                )
-            )
+            about = "Scores of the harvest against the facts that the sample corpus states, without the seeds."
+            stages.append(self._stage("", self._score_on_sample, about, [*reads, StageInput("raw/sample")], VERSION))
         else:
-            about = "How much each collection yields, and how varied it is."
-            stages.append(self._scored("", self._sizes, about, [StageInput(SEED_FOLDER_ASSET)], version))
+            about = "Size and diversity of the harvest of each collection."
+            stages.append(self._stage("", self._score_size, about, reads, version))
         for reference in settings.references:
-            compare = partial(self._compared, reference)
+            compare = partial(self._score_on_reference, reference)
             about = f"The harvest of {reference.collection} compared with {reference.name}."
             stages.append(
-                self._scored(f"_on_{reference.name}", compare, about, [StageInput(reference.key)], version, "gpu")
+                self._stage(f"_on_{reference.name}", compare, about, [StageInput(reference.key)], version, "gpu")
             )
-        judges, rated = _judge_settings(), self.variant.profile.harvesting.likelihood
-        if judges or rated is not None:
-            asked = [prompts_version(one, JUDGE, prompts=self.variant.words) for one in judges]
-            asked += [f"{rated.name}@{rated.revision}"] if rated else []
+        judges, likelihood = _judge_settings(), self.variant.profile.harvesting.likelihood
+        if judges or likelihood is not None:
+            models = [prompts_version(one, JUDGE, prompts=self.variant.words) for one in judges]
+            models += [f"{likelihood.name}@{likelihood.revision}"] if likelihood else []
             pool = find_pool(judges[0]) if judges else "gpu"
-            about = "What language models say of the harvest: precision, agreement of two judges, likelihood."
-            stages.append(self._scored("_judged", self._judged, about, [], f"{version}:2:{asked}", pool))
+            about = "Judgements of the harvest by language models: precision, agreement of two judges, likelihood."
+            stages.append(self._stage("_judged", self._score_by_models, about, [], f"{version}:2:{models}", pool))
         return stages
 
-    def _scored(
+    def _stage(
         self,
         suffix: str,
         make: Callable[[StageContext], StageOutput],
@@ -162,108 +156,121 @@ class _Stages:
         version: str,
         pool: str | None = None,
     ) -> Stage:
-        kinds = ("parquet", "pytorch") if pool == "gpu" else ("parquet",)
-        reads = [StageInput(self.harvest, "every"), ALL_SEEDS, *reads]
+        """A stage that scores the harvest."""
+        tags = ("parquet", "pytorch") if pool == "gpu" else ("parquet",)
+        reads = [StageInput(self.harvest_asset, "every"), ALL_SEEDS, *reads]
         key = f"scores/{self.variant.key}{suffix}"
-        return Stage(key, "scores", make, about, reads, version, partitions="", kinds=kinds, pool=pool)
+        return Stage(key, "scores", make, about, reads, version, partitions="", kinds=tags, pool=pool)
 
     @property
-    def _written_by(self) -> list[str]:
-        """The models that prompts are written with besides the masked one, as far as they are known unloaded."""
-        stated = self.variant.profile.harvesting
-        named = [f"{one.name}@{one.revision}" for one in (stated.writer, stated.substitution) if one is not None]
-        if self.settings.baseline and stated.paraphraser == "generator":
-            named.append(prompts_version(self.variant.profile.generator, REWORD, prompts=self.variant.words))
-        return named if self.settings.prompts != "initial" else []
+    def _prompt_models(self) -> list[str]:
+        """Models other than the masked one that write prompts, as far as they are known without loading them."""
+        harvesting = self.variant.profile.harvesting
+        writers = [model for model in (harvesting.writer, harvesting.substitution) if model is not None]
+        models = [f"{model.name}@{model.revision}" for model in writers]
+        if self.settings.baseline and harvesting.paraphraser == "generator":
+            models.append(prompts_version(self.variant.profile.generator, REWORD, prompts=self.variant.words))
+        return models if self.settings.prompts != "initial" else []
 
-    def _models(self, step: StageContext) -> tuple[MiningModels, list[str]]:
-        """The models that prompts are mined with, and the names of those besides the masked one and the encoder."""
-        from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # with torch, as below
+    def _models(self, context: StageContext) -> tuple[MiningModels, list[str]]:
+        """The models for prompt mining, and the names of those other than the masked one and the encoder."""
+        from evidence_assets.models.sequence_models import PermutedLM, SentenceWriter  # imports torch
 
-        stated = step.profile.harvesting
-        models = MiningModels(get_masked_lm(step.lake, step.profile.masked_model), get_encoder(step.profile.encoder))
+        harvesting = context.profile.harvesting
+        models = MiningModels(
+            get_masked_lm(context.lake, context.profile.masked_model), get_encoder(context.profile.encoder)
+        )
         if self.settings.prompts == "initial":
             return models, []
-        writer = get_sequence_model(SentenceWriter, stated.writer) if stated.writer else None
-        proposer = get_sequence_model(PermutedLM, stated.substitution) if stated.substitution else None
-        rewords = self.settings.baseline and stated.paraphraser == "generator"
-        rewording = partial(reword_statements, open_language_model(step, step.profile.generator)) if rewords else None
+        writer = get_sequence_model(SentenceWriter, harvesting.writer) if harvesting.writer else None
+        proposer = get_sequence_model(PermutedLM, harvesting.substitution) if harvesting.substitution else None
+        paraphrase = None
+        if self.settings.baseline and harvesting.paraphraser == "generator":
+            paraphrase = partial(reword_statements, open_language_model(context, context.profile.generator))
         names = [model_key(model) for model in (writer, proposer) if model is not None]
         write = writer.write if writer else None
-        return replace(models, write=write, propose=proposer, paraphrase=rewording), [*names, *self._written_by]
+        return replace(models, write=write, propose=proposer, paraphrase=paraphrase), [*names, *self._prompt_models]
 
-    def _read(self, step: StageContext, collection: str = "") -> scores.HarvestedRelations:
-        """The harvest to be scored, of one collection or all."""
-        relations = rows.build_relations(step.read("relation_seeds", SEED_ASSET))
-        chosen = [one for one in relations if collection in ("", one.collection)]
-        return scores.HarvestedRelations(chosen, step.read("triples", self.harvest), self.names)
+    def _read_harvest(self, context: StageContext, collection: str = "") -> scores.HarvestedRelations:
+        """The harvest of one collection, or of all."""
+        relations = rows.build_relations(context.read("relation_seeds", SEED_ASSET))
+        selected = [one for one in relations if collection in ("", one.collection)]
+        return scores.HarvestedRelations(selected, context.read("triples", self.harvest_asset), self.selectors)
 
-    def _beside(self, scored: list[dict[str, Any]]) -> StageOutput:
-        """The rows of each harvest beside the figures that are printed for its system."""
-        made = []
-        for origin, variant in self.names.items():
-            names = [name for name in self.variant.published if name.system == origin]
-            made += add_published_figures([row for row in scored if row["selector"] == variant], names)
-        return StageOutput(made)
+    def _with_published(self, score_rows: list[dict[str, Any]]) -> StageOutput:
+        """The rows of each harvest, with the published figures of its system."""
+        output_rows = []
+        for origin, selector in self.selectors.items():
+            published = [name for name in self.variant.published if name.system == origin]
+            output_rows += add_published_figures([row for row in score_rows if row["selector"] == selector], published)
+        return StageOutput(output_rows)
 
-    def _harvested(self, step: StageContext) -> StageOutput:
-        relation, settings = (
-            rows.build_relation(step.read_partition("relation_seeds", SEED_ASSET)),
-            self.settings.harvests,
-        )
+    def _make_harvest(self, context: StageContext) -> StageOutput:
+        relation = rows.build_relation(context.read_partition("relation_seeds", SEED_ASSET))
+        settings = self.settings.harvests
         if relation.collection not in self.settings.collections:
-            known = ", ".join(self.settings.collections)
-            step.warn(f"collection {relation.collection!r} is merged nowhere; known: {known}")
-        kinds = rows.read_entity_kinds(step.read("triples", self.settings.kinds)) if self.settings.kinds else None
-        models, others = self._models(step)
-        model = model_key(models.masked)
-        key = rows.hash_harvest_inputs(relation, model, model_key(models.encoder), settings, kinds, others)
-        before = step.read_partition("prompts", step.asset)
-        whole = step.lake.is_complete(step.table, step.asset, step.partition)
-        if whole and before.height and set(before["input_hash"]) == {key}:
-            triples, lineage, _ = step.previous_output
-            beside = {"prompts": before, "candidate_tuples": step.read_partition("candidate_tuples", step.asset)}
-            return StageOutput(triples, lineage.to_arrow(), {}, triples.height, beside)
-        check_seeds(relation, models.masked, [step.lake.raw_path("seeds")])
+            collections = ", ".join(self.settings.collections)
+            context.warn(
+                f"no asset merges collection {relation.collection!r}. Set the relation's collection to one of "
+                f"{collections}, or add it to `collections` of the variant"
+            )
+        kinds = rows.read_entity_kinds(context.read("triples", self.settings.kinds)) if self.settings.kinds else None
+        models, other_models = self._models(context)
+        model_id, encoder_id = model_key(models.masked), model_key(models.encoder)
+        input_hash = rows.hash_harvest_inputs(relation, model_id, encoder_id, settings, kinds, other_models)
+        prompts = context.read_partition("prompts", context.asset)
+        is_complete = context.lake.is_complete(context.table, context.asset, context.partition)
+        if is_complete and prompts.height and set(prompts["input_hash"]) == {input_hash}:
+            triples, lineage, _ = context.previous_output
+            candidates = context.read_partition("candidate_tuples", context.asset)
+            side_tables = {"prompts": prompts, "candidate_tuples": candidates}
+            return StageOutput(triples, lineage.to_arrow(), {}, triples.height, side_tables)
+        check_seeds(relation, models.masked, [context.lake.raw_path("seeds")])
         check_kinds(relation, kinds)
-        prompts = mine_relation_prompts(relation, models, settings[0])
-        mined = [prompts, *(mine_relation_prompts(relation, models, one, prompts) for one in settings[1:])]
+        first = mine_relation_prompts(relation, models, settings[0])
+        mined = [first, *(mine_relation_prompts(relation, models, one, first) for one in settings[1:])]
         harvests = [
-            harvest_relation(relation, models.masked, own, one, kinds) for one, own in zip(settings, mined, strict=True)
+            harvest_relation(relation, models.masked, mined_prompts, one, kinds)
+            for one, mined_prompts in zip(settings, mined, strict=True)
         ]
-        return rows.build_harvest_rows(relation, harvests, model=model, source=self.harvest, input_hash=key)
+        source = self.harvest_asset
+        return rows.build_harvest_rows(relation, harvests, model=model_id, source=source, input_hash=input_hash)
 
-    def _merged(self, collection: str, step: StageContext) -> StageOutput:
-        seeds = step.read("relation_seeds", SEED_ASSET)
-        triples = rows.select_collection(step.read("triples", self.harvest), seeds, collection, "kbloom")
+    def _merge_collection(self, collection: str, context: StageContext) -> StageOutput:
+        seeds = context.read("relation_seeds", SEED_ASSET)
+        triples = rows.select_collection(context.read("triples", self.harvest_asset), seeds, collection, "kbloom")
         return StageOutput(triples, metadata={"relations": triples["relation_id"].n_unique()})
 
-    def _on_the_sample(self, step: StageContext) -> StageOutput:
-        folder = step.lake.raw_path("sample")
-        known = read_entity_names([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")])
+    def _score_on_sample(self, context: StageContext) -> StageOutput:
+        folder = context.lake.raw_path("sample")
+        names = read_entity_names([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")])
         stated, held_out = (read_facts(folder / f"{facts}.tsv") for facts in ("stated", "held_out"))
-        return StageOutput(build_sample_rows(self._read(step), stated=stated, held_out=held_out, known=known))
+        harvest = self._read_harvest(context)
+        return StageOutput(build_sample_rows(harvest, stated=stated, held_out=held_out, known_entities=names))
 
-    def _sizes(self, step: StageContext) -> StageOutput:
-        return self._beside(scores.build_size_rows(self._read(step)))
+    def _score_size(self, context: StageContext) -> StageOutput:
+        return self._with_published(scores.build_size_rows(self._read_harvest(context)))
 
-    def _compared(self, reference: Reference, step: StageContext) -> StageOutput:
-        stated = reference.pairs(step.lake.fetch_raw(*reference.paths))
-        encode, harvested = get_encoder(step.profile.encoder).encode_sentences, self._read(step, reference.collection)
-        return self._beside(scores.build_reference_rows(harvested, reference.name, stated, encode))
+    def _score_on_reference(self, reference: Reference, context: StageContext) -> StageOutput:
+        pairs = reference.read_pairs(context.lake.fetch_raw(*reference.paths))
+        encode, harvest = (
+            get_encoder(context.profile.encoder).encode_sentences,
+            self._read_harvest(context, reference.collection),
+        )
+        return self._with_published(scores.build_reference_rows(harvest, reference.name, pairs, encode))
 
-    def _judged(self, step: StageContext) -> StageOutput:
-        from evidence_assets.models.sequence_models import TextLikelihood  # with torch, which a plan need not wait for
+    def _score_by_models(self, context: StageContext) -> StageOutput:
+        from evidence_assets.models.sequence_models import TextLikelihood  # imports torch, which planning does not need
 
-        rated, harvested = step.profile.harvesting.likelihood, self._read(step)
-        judges = [PromptedJudge(open_language_model(step, settings)) for settings in _judge_settings()]
-        likelihood = None if rated is None else get_sequence_model(TextLikelihood, rated)
-        scored = scores.build_judgement_rows(harvested, judges, likelihood)
-        return self._beside([*scored, *scores.build_inspection_rows(harvested, judges, likelihood)])
+        settings, harvest = context.profile.harvesting.likelihood, self._read_harvest(context)
+        judges = [PromptedJudge(open_language_model(context, generator)) for generator in _judge_settings()]
+        likelihood = None if settings is None else get_sequence_model(TextLikelihood, settings)
+        judgements = scores.build_judgement_rows(harvest, judges, likelihood)
+        return self._with_published([*judgements, *scores.build_inspection_rows(harvest, judges, likelihood)])
 
 
 def _judge_settings() -> list[GeneratorSettings]:
-    """The generators that judge: those that the profile names for it, else its language model, if it has one."""
+    """The generators that judge: the profile's ``judges``, else its language model if there is one."""
     profile = profiles.load()
     names = [profile.check_name("generator", name) for name in profile.harvesting.judges] or profile.model_names(
         "generator"
@@ -271,34 +278,35 @@ def _judge_settings() -> list[GeneratorSettings]:
     return [profile.generators[name] for name in names if profile.generators[name].backend != "extractive"]
 
 
-def judge_first_triple(variant: Variant, settings: HarvestSettings, step: StageContext) -> None:
+def judge_first_triple(variant: Variant, settings: HarvestSettings, context: StageContext) -> None:
     """Ask a judge about the first harvested triple."""
-    harvest = f"{variant.key}/harvest"
-    triples = step.read("triples", harvest).sort("relation_id", "origin", "rank")
+    harvest_asset = f"{variant.key}/harvest"
+    triples = context.read("triples", harvest_asset).sort("relation_id", "origin", "rank")
     if triples.is_empty():
-        raise BadInput(f"there is no triple to ask about: materialize {harvest} first")
+        raise BadInput(f"{harvest_asset} has no triples to judge. Materialize it first")
     first = triples.row(0, named=True)
-    by_id = {relation.id: relation for relation in rows.build_relations(step.read("relation_seeds", SEED_ASSET))}
-    said = verbalise_triple(by_id[first["relation_id"]], first["head"], first["tail"])
-    PromptedJudge(open_language_model(step, step.profile.generator)).judge([said])
+    by_id = {relation.id: relation for relation in rows.build_relations(context.read("relation_seeds", SEED_ASSET))}
+    statement = verbalise_triple(by_id[first["relation_id"]], first["head"], first["tail"])
+    PromptedJudge(open_language_model(context, context.profile.generator)).judge([statement])
 
 
 def list_scopes(settings: HarvestSettings) -> list[ScoreTarget]:
-    """The collections that harvests are scored for, and the references that they are compared with."""
-    judged = {"kappa", "exact_agreement"} if len(_judge_settings()) > 1 else set[str]()
+    """The collections with scores of a harvest, and the references that they are compared with."""
+    by_models = {"kappa", "exact_agreement"} if len(_judge_settings()) > 1 else set[str]()
     if _judge_settings():
-        judged |= {"precision", "noisy_percent", f"correct_of_{scores.INSPECTED_TUPLES}:{scores.INSPECTED_RELATION}"}
+        n_correct = f"correct_of_{scores.INSPECTED_TUPLES}:{scores.INSPECTED_RELATION}"
+        by_models |= {"precision", "noisy_percent", n_correct}
     if profiles.load().harvesting.likelihood is not None:
-        extremes = {f"bartscore_{end}:{said}" for end in ("max", "min") for said in ("range", "rounded")}
-        judged |= {"bartscore_mean", *extremes} | ({"pairs_with_higher_bartscore"} if settings.baseline else set())
-    sizes = frozenset({"tuples", "fact_count", "diversity", "agreement"} | judged)
-    of_two = ["novel_only_precision"] if settings.baseline else []
-    compared = frozenset({"fact_count", "diversity", "novelty", "accuracy", "accuracy_maximum", *of_two})
+        extremes = {f"bartscore_{end}:{rounding}" for end in ("max", "min") for rounding in ("range", "rounded")}
+        by_models |= {"bartscore_mean", *extremes} | ({"pairs_with_higher_bartscore"} if settings.baseline else set())
+    of_collection = frozenset({"tuples", "fact_count", "diversity", "agreement"} | by_models)
+    novel_only = ["novel_only_precision"] if settings.baseline else []
+    of_reference = frozenset({"fact_count", "diversity", "novelty", "accuracy", "accuracy_maximum", *novel_only})
     collections = () if settings.truth else settings.collections
-    files = "the seed files of {} (systems/kbloom/relations, or your own)"
+    seed_note = "the seed files of {} (systems/kbloom/relations, or your own)"
     return [
-        *(ScoreTarget(name, sizes, files.format(name)) for name in collections),
-        *(ScoreTarget(one.name, compared, one.holds) for one in settings.references),
+        *(ScoreTarget(name, of_collection, seed_note.format(name)) for name in collections),
+        *(ScoreTarget(one.name, of_reference, one.holds) for one in settings.references),
     ]
 
 
@@ -308,7 +316,7 @@ SYSTEM = System(
     {
         "kbloom": CustomStages(
             settings=HarvestSettings,
-            stages=lambda variant, settings: _Stages(variant, settings).all(),
+            stages=lambda variant, settings: _Stages(variant, settings).build(),
             defaults=_defaults,
             model_kinds=("masked_model",),
             score_targets=list_scopes,

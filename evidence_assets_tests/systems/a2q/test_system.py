@@ -20,7 +20,7 @@ from evidence_assets.systems.a2q.selection import (
     grade_scores,
 )
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
-from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
+from evidence_assets_tests.systems.small_models import SharedWordReranker, WordEncoder
 
 NAMES = ["pizzeria", "food court", "shopping mall", "street", "city", "oven", "hot oven fire", "chicago"]
 RELATIONS = ["AtLocation", "PartOf", "UsedFor"]
@@ -37,7 +37,7 @@ GRAPH = graph_over(EDGES)
 
 
 def a2q(settings: A2QSettings = SETTINGS, graph: KnowledgeGraph = GRAPH, **more: object) -> A2Q:
-    reranker = more.pop("reranker", SharedWords())
+    reranker = more.pop("reranker", SharedWordReranker())
     return A2Q(graph, ENCODER, reranker, settings, **more)  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def test_a_grade_is_of_its_triple_alone() -> None:
     assert grade_scores(scores) == pytest.approx((1 + 9 * expit(scores)).tolist())
     assert grade_scores(scores[1:2]) == pytest.approx([5.5]) and grade_scores(scores[:0]) == []
     picks = a2q().select([asked("Where is a pizzeria?")])[0]
-    shared = SharedWords().score([("Where is a pizzeria?", pick.text) for pick in picks])
+    shared = SharedWordReranker().score([("Where is a pizzeria?", pick.text) for pick in picks])
     grades = [json.loads(pick.why or "")["grade"] for pick in picks]
     assert grades == pytest.approx((1 + 9 * expit(shared)).tolist(), abs=1e-6)
 

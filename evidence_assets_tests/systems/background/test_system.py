@@ -30,7 +30,7 @@ from evidence_assets.systems.background.recall import (
 from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
 from evidence_assets_tests.graphs.small_graph import graph_of
 from evidence_assets_tests.lake_rows import question, stored
-from evidence_assets_tests.systems.small_models import Kept, Scripted, WordEncoder
+from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, WordEncoder
 
 NAMES = ["Switzerland", "Swiss franc", "Bern", "Alps", "Europe"]
 RELATIONS = ["currency", "capital", "located in"]
@@ -49,10 +49,10 @@ def reply(request: Request) -> str:
     return "(Switzerland, money called, franc)\n(Switzerland, currency, Swiss franc)"
 
 
-def recalled(*questions: Question, by: Callable[[Request], str] = reply) -> tuple[pl.DataFrame, Scripted]:
+def recalled(*questions: Question, by: Callable[[Request], str] = reply) -> tuple[pl.DataFrame, ScriptedGenerator]:
     """Rows of what a scripted model recalls."""
-    generator = Scripted(by)
-    source = PromptedBackground(LanguageModel(generator, Kept()))
+    generator = ScriptedGenerator(by)
+    source = PromptedBackground(LanguageModel(generator, CompletionStore()))
     rows = build_recall_rows(source, "background", questions or (QUESTION,)).rows
     frame = stored("chains", rows)
     return frame, generator
@@ -116,8 +116,8 @@ def prose(request: Request) -> str:
 
 
 def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
-    generator = Scripted(prose)
-    source = PromptedBackground(LanguageModel(generator, Kept()))
+    generator = ScriptedGenerator(prose)
+    source = PromptedBackground(LanguageModel(generator, CompletionStore()))
     first = build_recall_rows(source, "background", [QUESTION, BAD])
     before = PreviousOutput(stored("chains", first.rows), stored("lineage_edges", first.lineage))
     asked = len(generator.requests)

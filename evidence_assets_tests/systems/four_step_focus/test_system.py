@@ -29,7 +29,7 @@ from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourS
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
 from evidence_assets_tests.graphs.small_graph import graph_of, with_vectors
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
-from evidence_assets_tests.systems.small_models import Scripted, SharedWords, WordEncoder
+from evidence_assets_tests.systems.small_models import ScriptedGenerator, SharedWordReranker, WordEncoder
 
 DRUG, GENE, DISEASE = 0, 1, 2
 TREATS, TARGETS, INTERACTS = 0, 1, 2
@@ -136,7 +136,7 @@ def test_what_a_grader_reads_is_the_row_of_evidence_to_the_character() -> None:
     long = 'Says "no".\n' + "It thins blood – slowly. " * 200
     settings = FocusSettings(triplets="corrected", card_relations=3)
     system = focus(PARSER, settings, base_of(documents=[long, *DOCUMENTS[1:]]))
-    model = Scripted(lambda request: "0.5")
+    model = ScriptedGenerator(lambda request: "0.5")
     system._grader = PromptedGrader(LanguageModel(model))
     asked = Question("q", "b", "skb_search", "Name a remedy for fever.")
     made = evidence_rows("focus", system, [asked])
@@ -157,19 +157,19 @@ def test_what_a_grader_reads_is_the_row_of_evidence_to_the_character() -> None:
 def test_an_unusable_grade_fails_its_question_alone() -> None:
     system = focus(PARSER)
     system._grader = PromptedGrader(
-        LanguageModel(Scripted(lambda r: "so so" if "ibuprofen" in r.user and "gout." in r.user else "0.5"))
+        LanguageModel(ScriptedGenerator(lambda r: "so so" if "ibuprofen" in r.user and "gout." in r.user else "0.5"))
     )
     first, second = ask(system, "Name a remedy for gout.", "Name a remedy for fever.")
     assert (first.status, first.nodes) == ("failed", ())
     assert "no number from 0 to 1" in first.error
     assert second.status == "answered"
-    system._grader = RerankerGrader(SharedWords(), WordEncoder().count_tokens)
+    system._grader = RerankerGrader(SharedWordReranker(), WordEncoder().count_tokens)
     assert ask(system, "Name a remedy for gout.")[0].status == "answered"
 
 
 def prompted(triplets: list[tuple[str, str, str]], **variables: str) -> TripletReader:
     reply = reply_of("?d", variables, *triplets)
-    return PromptedTriplets(LanguageModel(Scripted(lambda _: reply)), build_schema(BASE))
+    return PromptedTriplets(LanguageModel(ScriptedGenerator(lambda _: reply)), build_schema(BASE))
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,9 @@ def test_triplets_that_say_too_little_or_too_much(
 
 
 def test_replies_that_cannot_be_used_fail_or_leave_vector_search() -> None:
-    reader = PromptedTriplets(LanguageModel(Scripted(lambda _: "Aspirin would be my choice.")), build_schema(BASE))
+    reader = PromptedTriplets(
+        LanguageModel(ScriptedGenerator(lambda _: "Aspirin would be my choice.")), build_schema(BASE)
+    )
     failed = ask(focus(reader), "What helps with gout?")[0]
     assert (failed.status, failed.nodes, failed.picks) == ("failed", (), ())
     assert "not valid JSON" in failed.error
@@ -254,7 +256,7 @@ def test_a_cut_document_says_so() -> None:
 
 
 def test_a_reranker_that_reads_little_gets_passages_and_the_best_one_counts() -> None:
-    class Short(SharedWords):
+    class Short(SharedWordReranker):
         def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
             assert all(count([text])[0] <= 12 for _, text in pairs)
             assert all(text.startswith("aspirin (drug)") for _, text in pairs)

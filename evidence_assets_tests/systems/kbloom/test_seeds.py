@@ -1,4 +1,4 @@
-"""Seed files, good and bad; every fault names file, line and field."""
+"""Valid and invalid seed files; every error names file, line and field."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def write(folder: Path, text: str, name: str = "capital.yaml") -> Path:
 
 
 def read_seed_file(path: Path) -> Relation:
-    found = read_seed_folder(path.parent)
-    for error in found.errors:
+    folder = read_seed_folder(path.parent)
+    for error in folder.errors:
         raise error
-    (relation,) = found.relations
+    (relation,) = folder.relations
     return relation
 
 
@@ -55,13 +55,13 @@ def test_a_good_file(tmp_path: Path) -> None:
         (("prompt: <HEAD> is the capital of <TAIL>", "prompt: <HEAD> is a capital"), 3, "prompt", "no <TAIL>"),
         (("city of <TAIL>.", "city of <TAIL> and <TAIL>."), 8, "template", "the template has <TAIL> 2 times"),
         (("[Paris, France]", "[Paris, '  ']"), 5, "pairs", "is empty"),
-        (("[Paris, France]", "[Paris]"), 5, "pairs", "a seed is [head, tail]"),
+        (("[Paris, France]", "[Paris]"), 5, "pairs", "write each seed as [head, tail]"),
         (("  - [Paris, France]\n", "".join(f"  - [a{n}, b]\n" for n in range(6))), 5, "pairs", "at most 5 items"),
-        (("[Paris, France]", "[New Delhi, India]"), 5, "pairs", "stands twice"),
-        (("functional: true", "functionel: true"), 12, "functionel", "the nearest is 'functional'"),
+        (("[Paris, France]", "[New Delhi, India]"), 5, "pairs", "appears twice"),
+        (("functional: true", "functionel: true"), 12, "functionel", "did you mean 'functional'?"),
         (("id: capital_of", "id: capital of/x"), 1, "id", "should match pattern"),
         (("id: capital_of\n", ""), 1, "id", "is missing"),
-        (("inverse: has_capital", "id: again"), 11, "id", "stands twice"),
+        (("inverse: has_capital", "id: again"), 11, "id", "appears twice"),
         (("collection: geography", "collection: [a"), 3, "", "not valid YAML"),
     ],
 )

@@ -36,7 +36,7 @@ from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_pa
 from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
 from evidence_assets_tests.lake_rows import stored
-from evidence_assets_tests.systems.small_models import minilm
+from evidence_assets_tests.systems.small_models import load_minilm
 
 TRIPLES = [
     ("urethral obstruction", "may_cause", "hydronephrosis"),
@@ -268,7 +268,7 @@ def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(grap
     question = Question("q", "b", "mcqa", text, options, negated=True)
     selector = PathSelector(graph, expand_questions([question], graph, WIDE), load_vocabulary(), SETTINGS)
     evidence = stored("evidence", evidence_rows("ugat", selector, [question]).rows)
-    solver = ExtractiveSolver(minilm())
+    solver = ExtractiveSolver(load_minilm())
     chains = stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)
     made = prediction_rows(OptionAnswerer(solver, [question], evidence, chains), "ugat", [question])
     row = stored("predictions", made.rows).to_dicts()[0]

@@ -28,7 +28,7 @@ from evidence_assets.transport.divergence import jensen_shannon
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.retrieval import plain_bm25
 from evidence_assets_tests.retrieval.written import written_corpus
-from evidence_assets_tests.systems.small_models import SharedWords, WordEncoder
+from evidence_assets_tests.systems.small_models import SharedWordReranker, WordEncoder
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 from evidence_assets_tests.transport.random_texts import distance
 
@@ -139,7 +139,7 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
     corpus: Passages, cost: Any, tokens: str, weights: str
 ) -> None:
     ground, words = get_ground_cost(cost), tokens == "words"
-    listed = [naive_tokens(text, words)[0] for text in PAGES.values()]
+    listed = [naive_tokens(text, words)[0] for text in PAGES.corpus_weights()]
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
         masses = plain_bm25.token_weights(names, listed)
@@ -150,7 +150,7 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
     chosen = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=5, k=3)
     for question, picks in zip(QUESTIONS, chosen.select(QUESTIONS), strict=True):
         queries = {label: f"{question.text} {option}" for label, option in question.hypotheses}
-        pool = np.unique(corpus.corpus.index.search(ENCODER.encode_sentences(list(queries.values())), 5)[1])
+        pool = np.unique(corpus.corpus.index.search(ENCODER.encode_sentences(list(queries.corpus_weights())), 5)[1])
         for label, asked in queries.items():
             distances = {}
             for name in corpus.corpus.ids(pool):
@@ -245,7 +245,7 @@ def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_p
     assert list(again.select(QUESTIONS)) == list(stored.select(QUESTIONS)) and again.version == stored.version
     asked = len(ENCODER.asked)
     assert list(selector(on_demand, cost=cost, triples=graph(), k=1).select(QUESTIONS))
-    assert set(ENCODER.asked[asked:]).isdisjoint(PAGES.values()), "what one variant encoded serves the next"
+    assert set(ENCODER.asked[asked:]).isdisjoint(PAGES.corpus_weights()), "what one variant encoded serves the next"
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -307,9 +307,9 @@ def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -
 
 def test_a_cross_encoder_orders_text_and_triples_alike(corpus: Passages) -> None:
     settings = UscrakeSettings("fusion", 4, 2, 3, judge=1)
-    uscrake = UscrakeSelector(settings, corpus, ENCODER, ENCODER, PairJudge(SharedWords()), graph())
+    uscrake = UscrakeSelector(settings, corpus, ENCODER, ENCODER, PairJudge(SharedWordReranker()), graph())
     picks = [p for p in list(uscrake.select(QUESTIONS))[1] if p.option == "A"]
-    expected = SharedWords().score([("Where do fish live? sea", p.text) for p in picks])
+    expected = SharedWordReranker().score([("Where do fish live? sea", p.text) for p in picks])
     assert [p.score for p in picks] == expected.tolist() == sorted(expected.tolist(), reverse=True)
 
 
