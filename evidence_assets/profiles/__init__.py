@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -113,7 +114,7 @@ class Harvesting(_Strict):
         "",
         description="Fluency of triples; default: probability with the sample's own model, corrected with others.",
     )
-    final: Literal["printed", "fluency", ""] = Field(
+    final: Literal["printed", "rank_normalised", "fluency", ""] = Field(
         "",
         description="What triples are ranked by; default: fluency with the sample's own model, printed with others.",
     )
@@ -255,9 +256,28 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+REMOVED_KEYS = {
+    ("calls_a_day",): "`automation: true` alone lets changed inputs call language models; set budgets at the server",
+    ("harvesting", "seed_folders"): "copy the seed files to raw/seeds of the lake",
+}
+"""Keys of earlier releases, each with what replaces it."""
+
+
+def _drop_removed_keys(fields: dict[str, Any], path: Path) -> None:
+    for (*parents, key), replacement in REMOVED_KEYS.items():
+        section: Any = fields
+        for parent in parents:
+            section = section.get(parent) if isinstance(section, dict) else None
+        if isinstance(section, dict) and key in section:
+            del section[key]
+            name = ".".join([*parents, key])
+            warnings.warn(f"{path}: {name} is ignored: {replacement}. Remove the key.", FutureWarning, stacklevel=2)
+
+
 def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
     """A profile's settings over those that it extends, with all models below the plural of their kind."""
     stated = read_yaml_mapping(path)
+    _drop_removed_keys(stated, path)
     if isinstance(stated.get("prompts"), str):
         stated["prompts"] = str((path.parent / stated["prompts"]).resolve())
     below = _extended(str(stated.pop("extends")), path, extended_by) if "extends" in stated else {}
