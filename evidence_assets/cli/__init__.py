@@ -1,6 +1,6 @@
-"""The door people enter by: ``evidence demo | query | scoreboard | compare | trace | impact | diff | card | …``.
+"""The command line: ``evidence demo | query | scoreboard | compare | trace | impact | diff | card | …``.
 
-A query or a trace starts in under a second: Dagster and torch are loaded only by the commands that run assets.
+A query or a trace starts in under a second: only commands that run assets load Dagster and torch.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from evidence_assets.lake.store import Lake
 warnings.filterwarnings("ignore", message=".*is currently in (beta|preview)")
 
 
-FAMILIES = ("materialize", "ask", "explore", "experiments", "reproduce", "get")
-"""Modules of commands; what a query or a trace takes stands here, so that it starts without them."""
+COMMAND_MODULES = ("materialize", "ask", "explore", "experiments", "reproduce", "get")
+"""Modules with more commands; this module has those that must start fast."""
 
 
-class _Commands(typer.core.TyperGroup):
-    """The commands, whose modules are imported when one of theirs is asked for."""
+class _LazyCommands(typer.core.TyperGroup):
+    """Imports the command modules only when one of their commands is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        for family in FAMILIES:
+        for family in COMMAND_MODULES:
             self.commands.update(typer.main.get_group(import_module(f"{__name__}.{family}").commands).commands)
         return super().list_commands(ctx)
 
@@ -58,35 +58,35 @@ class _Commands(typer.core.TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Commands,
+    cls=_LazyCommands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Evidence-based reasoning as data assets: make answers, then ask what they rest on.",
+    help="Evidence-based reasoning as data assets: answer questions and trace the evidence.",
 )
 
 
 @app.command()
 def query(
     sql: Annotated[str, typer.Argument(help="Such as \"SELECT * FROM scores WHERE metric = 'accuracy'\".")],
-    format: Annotated[Literal["table", "csv", "json"], typer.Option(help="How the rows are printed.")] = "table",
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long the query may take.")] = 60,
+    format: Annotated[Literal["table", "csv", "json"], typer.Option(help="Output format.")] = "table",
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time limit of the query.")] = 60,
     unsafe: Annotated[
         bool,
         typer.Option(
             "--unsafe",
-            help="DuckDB whole, without limits: the SQL may read and write every file that you may, load "
-            "extensions and "
-            "change settings. Only for SQL that you wrote or read.",
+            help="Run without restrictions: the SQL can read and write any of your files, load extensions and "
+            "change settings. Use it only for SQL that you trust.",
         ),
     ] = False,
     lake: LakeOption = None,
 ) -> None:
-    """Ask the lake with SQL. Every table is a view; "SHOW TABLES" lists them, "DESCRIBE predictions" its columns.
+    """Query the lake with SQL.
 
-    It only reads, and only the lake's tables: one SELECT, DESCRIBE, SUMMARIZE or SHOW, at most 2 GB of memory and a
-    million rows. COPY, ATTACH, SET, EXPLAIN and the rest of DuckDB need --unsafe.
+    Every table is a view: "SHOW TABLES" lists them, "DESCRIBE predictions" lists columns. Queries are read-only and
+    see only the lake: one SELECT, DESCRIBE, SUMMARIZE or SHOW, with at most 2 GB of memory and a million rows. COPY,
+    ATTACH, SET, EXPLAIN and all other statements need --unsafe.
     """
     with report_errors(), connect(lake, unsafe=unsafe) as connection:
         if unsafe:
@@ -119,79 +119,89 @@ def _line(node: Any) -> Any:
     return line
 
 
-def _tree(root: Any, most: int) -> Tree:
+def _tree(root: Any, max_children: int) -> Tree:
     tree = Tree(_line(root))
     stack = [(root, tree)]
-    shown: set[int] = set()
+    visited: set[int] = set()
     while stack:
         node, branch = stack.pop()
-        if id(node.next) in shown:
+        if id(node.next) in visited:
             continue
-        shown.add(id(node.next))
-        for child in node.next[:most]:
+        visited.add(id(node.next))
+        for child in node.next[:max_children]:
             stack.append((child, branch.add(_line(child))))
-        if len(node.next) > most:
-            branch.add(f"… and {len(node.next) - most} more (--most shows more, --json all)")
+        if len(node.next) > max_children:
+            branch.add(f"… and {len(node.next) - max_children} more (use --most or --json)")
     return tree
 
 
-IdArgument = Annotated[str, typer.Argument(help="Id of a row, or its beginning, such as a prediction_id.")]
-MostOption = Annotated[int, typer.Option(help="Rows shown below each row.")]
+IdArgument = Annotated[str, typer.Argument(help="Id of a row or its first characters, such as a prediction_id.")]
+MostOption = Annotated[int, typer.Option("--most", help="Maximum rows to show below each row.")]
 
 
-def _walk(direction: str, identifier: str, as_json: bool, most: int, lake: Path | None) -> None:
+def _walk(direction: str, identifier: str, as_json: bool, max_children: int, lake: Path | None) -> None:
     with report_errors():
         with connect(lake, lazy=True) as connection:
             root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
         if print_if_json(as_json, root.as_dict()):
             return
-        out.print(_tree(root, most))
+        out.print(_tree(root, max_children))
         counts = {kind: len(ids) for kind, ids in lineage.distinct_ids(root).items()}
-        word = "rests on" if direction == "trace" else "touches"
-        out.print(f"{word}: " + (", ".join(f"{n:,} {kind}" for kind, n in counts.items()) or "nothing"))
+        label = "upstream" if direction == "trace" else "downstream"
+        out.print(f"{label}: " + (", ".join(f"{n:,} {kind}" for kind, n in counts.items()) or "nothing"))
 
 
 @app.command()
-def trace(identifier: IdArgument, as_json: JsonOption = False, most: MostOption = 5, lake: LakeOption = None) -> None:
-    """What a row rests on: from a prediction to its chains, evidence, and the documents, cells or seeds below."""
-    _walk("trace", identifier, as_json, most, lake)
+def trace(
+    identifier: IdArgument, as_json: JsonOption = False, max_children: MostOption = 5, lake: LakeOption = None
+) -> None:
+    """Trace a row back to its evidence and sources.
+
+    For example from a prediction to its chains, evidence, and documents, cells or seeds.
+    """
+    _walk("trace", identifier, as_json, max_children, lake)
 
 
 @app.command()
-def impact(identifier: IdArgument, as_json: JsonOption = False, most: MostOption = 20, lake: LakeOption = None) -> None:
-    """What a row touches: from a seed, a chunk or a triple to every prediction that used it."""
-    _walk("impact", identifier, as_json, most, lake)
+def impact(
+    identifier: IdArgument, as_json: JsonOption = False, max_children: MostOption = 20, lake: LakeOption = None
+) -> None:
+    """List the rows and predictions that depend on a row.
+
+    For example on a seed, a chunk or a triple.
+    """
+    _walk("impact", identifier, as_json, max_children, lake)
 
 
 @app.command()
 def diff(
-    run_a: Annotated[str, typer.Argument(help="Id of a run, or its beginning; evidence query lists them in history.")],
+    run_a: Annotated[str, typer.Argument(help="Id of a run or its first characters; the table history has all ids.")],
     run_b: Annotated[str, typer.Argument(help="Id of the later run.")],
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Which rows two runs made differently."""
+    """List the rows that differ between two runs."""
     with report_errors(), connect(lake, lazy=True) as connection:
         rows = lineage.diff_runs(connection, run_a, run_b)
     if print_if_json(as_json, rows):
         return
-    told = []
+    lines = []
     for row in rows:
         before, after = (
-            " ".join(str(v) for v in (row[f"answer_{when}"], row[f"status_{when}"]) if v)
-            for when in ("before", "after")
+            " ".join(str(v) for v in (row[f"answer_{moment}"], row[f"status_{moment}"]) if v)
+            for moment in ("before", "after")
         )
-        told.append((row["asset"], row["partition"], row["row_id"][:12], row["change"], before, after))
-    print_table(("asset", "partition", "row", "change", "before", "after"), told)
+        lines.append((row["asset"], row["partition"], row["row_id"][:12], row["change"], before, after))
+    print_table(("asset", "partition", "row", "change", "before", "after"), lines)
     out.print(f"{len(rows):,} rows differ")
 
 
 @app.command()
 def gc(
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only say what would be deleted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only list.")] = False,
     lake: LakeOption = None,
 ) -> None:
-    """Folders that no asset makes any more, and what killed runs left behind."""
+    """List or delete data of removed assets and killed runs."""
     with report_errors():
         import dagster as dg
 
@@ -203,35 +213,37 @@ def gc(
         with dg.DagsterInstance.get() as instance:
             if ended := fail_killed_runs(instance, home):
                 out.print(f"{ended} runs of killed processes marked as failed")
-        opened = Lake(lake or find_lake())
-        found = find_orphans(opened, [*lake_assets(), *find_ad_hoc_assets(opened)])
-        for path, size in found:
-            out.print(f"{size:>14,} bytes  {path.relative_to(opened.root)}", markup=False)
-        total = sum(size for _, size in found)
-        if not found:
+        opened_lake = Lake(lake or find_lake())
+        orphaned = find_orphans(opened_lake, [*lake_assets(), *find_ad_hoc_assets(opened_lake)])
+        for path, size in orphaned:
+            out.print(f"{size:>14,} bytes  {path.relative_to(opened_lake.root)}", markup=False)
+        total = sum(size for _, size in orphaned)
+        if not orphaned:
             out.print("nothing to delete")
         elif yes:
-            delete_orphans(found)
-            out.print(f"deleted {len(found)} folders and files, {total:,} bytes")
+            delete_orphans(orphaned)
+            out.print(f"deleted {len(orphaned)} folders and files, {total:,} bytes")
         else:
-            out.print(f"{len(found)} folders and files, {total:,} bytes; `evidence gc --yes` deletes them")
+            out.print(f"{len(orphaned)} folders and files, {total:,} bytes; `evidence gc --yes` deletes them")
 
 
 @app.command()
 def doctor(
-    profile: Annotated[str | None, typer.Option(help="Profile to check; the one in use otherwise.")] = None,
+    profile: Annotated[str | None, typer.Option(help="Profile to check. Default: the current profile.")] = None,
 ) -> None:
-    """What is installed, which models and devices are usable, and what a profile still lacks."""
+    """Check the packages, models and devices that a profile needs."""
     with report_errors():
         from evidence_assets import profiles
         from evidence_assets.models.diagnosis import diagnose
 
         findings = diagnose(profiles.load(profile))
-    shown = Table("", "what", "found", "what to do", show_header=False)
+    findings_table = Table("", "what", "found", "what to do", show_header=False)
     for finding in findings:
-        sign = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[finding.is_ok]
-        shown.add_row(sign, format_cell(finding.requirement), format_cell(finding.status), format_cell(finding.remedy))
-    out.print(shown)
+        status = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[finding.is_ok]
+        findings_table.add_row(
+            status, format_cell(finding.requirement), format_cell(finding.status), format_cell(finding.remedy)
+        )
+    out.print(findings_table)
     if any(finding.is_ok is False for finding in findings):
         raise typer.Exit(1)
 
@@ -241,6 +253,6 @@ def main() -> None:
     try:
         app()
     except BrokenPipeError:
-        # The reader of our output went away, as `| head` does.
+        # The reader closed the pipe, as `| head` does.
         sys.stderr.close()
         raise SystemExit(0) from None

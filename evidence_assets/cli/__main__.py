@@ -1,4 +1,4 @@
-"""``python -m evidence_assets.cli``: the same door as the command ``evidence``."""
+"""``python -m evidence_assets.cli``: the command ``evidence``."""
 
 from evidence_assets.cli import main
 

@@ -1,4 +1,4 @@
-"""A user's own benchmark: everything is checked before anything is written; all of it is written or nothing."""
+"""Adds a user's benchmark: validates everything first, then writes all files or none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BASE_FILES = ("nodes.jsonl", "edges.tsv")
 
 @dataclass
 class BenchmarkPlan:
-    """What will be written: files to copy by their place in the benchmark's raw folder, and what they hold."""
+    """What will be written: files by their path in the benchmark's raw folder, and their counts."""
 
     name: str
     family: Family
@@ -44,30 +44,30 @@ class BenchmarkPlan:
     split: str
     corpus: str = ""
     graph: str = ""
-    """``triples`` or ``base``, where it brings a graph or a knowledge base."""
+    """``triples`` or ``base`` if it includes a graph or a knowledge base."""
     copies: dict[str, Path] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    """Files written anew, such as tables that were converted."""
+    """New files to write, such as converted tables."""
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:
-        """Place below the lake's ``raw``."""
+        """Path below the lake's ``raw``."""
         return f"benchmarks/{self.name}"
 
     def copy(self, name: str, source: Path) -> None:
-        """Have ``source`` copied as ``name``; a packed file keeps its ``.gz``, by which the readers know it."""
+        """Plan to copy ``source`` as ``name``; a compressed file keeps its suffix ``.gz``."""
         self.copies[f"{name}.gz" if source.suffix == ".gz" else name] = source
 
-    def place(self, name: str) -> str:
-        """Where the file ``name`` will be below the lake's ``raw``, packed or not."""
+    def target(self, name: str) -> str:
+        """Path of ``name`` below the lake's ``raw``, with ``.gz`` if compressed."""
         return f"{self.folder}/{name}.gz" if f"{name}.gz" in self.copies else f"{self.folder}/{name}"
 
     def components(self) -> list[tuple[str, dict[str, Any]]]:
-        """What is declared: the benchmark and, where it brings them, its corpus and its graph."""
-        benchmark = {"name": self.name, "task": self.task, "path": self.place("questions.jsonl")}
+        """The components to declare: the benchmark, and its corpus and graph if included."""
+        benchmark = {"name": self.name, "task": self.task, "path": self.target("questions.jsonl")}
         if "tables" in self.counts:
-            benchmark["tables"] = self.place("tables.jsonl")
+            benchmark["tables"] = self.target("tables.jsonl")
         if self.split != "test":
             benchmark["split"] = self.split
         benchmark |= {"corpus": self.corpus} if self.corpus else {}
@@ -76,7 +76,7 @@ class BenchmarkPlan:
         if "documents" in self.counts:
             components.append(("corpus.Corpus", {"name": self.name, "folder": f"{self.folder}/corpus"}))
         if self.graph == "triples":
-            files = [{"format": "tab_separated", "paths": [self.place("graph.tsv")], "licence": "the user's own"}]
+            files = [{"format": "tab_separated", "paths": [self.target("graph.tsv")], "licence": "the user's own"}]
             components.append(("graph.Graph", {"name": self.name, "files": files}))
             components.append(("graph.GraphPassages", {"graph": self.name}))
         if self.graph == "base":
@@ -94,12 +94,11 @@ def plan_benchmark(
     split: str | None = None,
     folder: Path | None = None,
 ) -> BenchmarkPlan:
-    """Read everything and decide what will be written; nothing is.
+    """Read and validate all inputs and plan what to write, without writing.
 
-    ``graph`` is a file of triples, for ``skb_search`` a folder with ``nodes.jsonl`` and ``edges.tsv``; ``tables`` is a
-    file in the format of ``benchmarks.user_benchmark``, one table, or a folder of tables, each named by its file.
-
-    Raises BadInput with file, line and field of the first thing that is wrong.
+    ``graph`` is a file of triples, or for ``skb_search`` a folder with ``nodes.jsonl`` and ``edges.tsv``. ``tables``
+    is a file in the format of ``benchmarks.user_benchmark``, one table file, or a folder of table files, whose names
+    are the table ids. Raises BadInput with file, line and field of the first error.
     """
     check_name(name, "benchmark")
     kinds = ("Corpus", "Graph", "KnowledgeBase")
@@ -107,7 +106,7 @@ def plan_benchmark(
         all_benchmarks(folder)
     ):
         raise BadInput(
-            f"there is a benchmark, corpus or graph {name!r} already: choose another name, or delete its YAML first"
+            f"a benchmark, corpus or graph {name!r} exists already: choose another name, or delete its YAML first"
         )
     numbered_questions = _read_questions(questions, name)
     task = numbered_questions[0][1].task
@@ -117,25 +116,28 @@ def plan_benchmark(
     if plan.family == "table":
         _add_tables(plan, numbered_questions, questions, tables)
     elif tables is not None:
-        raise BadInput(f"its questions are {task}; tables are for verification and table_qa", file=questions)
+        raise BadInput(
+            f"its questions are of task {task}, but --tables is only for verification and table_qa: remove --tables",
+            file=questions,
+        )
     if corpus is not None:
         _add_corpus(plan, corpus)
     elif plan.family == "mcqa" and graph is None:
         raise BadInput(
-            "multiple-choice questions are answered from documents or a graph: name a folder of documents by --corpus, "
-            "or a file of triples by --graph"
+            "multiple-choice questions need documents or a graph: add --corpus with a folder of documents, "
+            "or --graph with a file of triples"
         )
     if graph is not None and plan.family == "search":
         _add_base(plan, numbered_questions, questions, graph)
     elif graph is not None:
         _add_triples(plan, graph)
     elif plan.family in ("graph", "search"):
-        raise BadInput(f"{task} questions are answered from a graph: name it by --graph")
+        raise BadInput(f"{task} questions need a graph: add --graph")
     return plan
 
 
 def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
-    """Every question with its line; all of one task family."""
+    """Every question with its line; all must belong to one task family."""
     numbered_questions = list(
         zip((row.line or 0 for row in jsonl_rows(file)), user_benchmark.read_questions(file, name), strict=True)
     )
@@ -143,7 +145,7 @@ def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
     for line, question in numbered_questions:
         if FAMILY_OF_TASK[question.task] != FAMILY_OF_TASK[first]:
             raise BadInput(
-                f"is {question.task}, the questions before are {first}: make a benchmark of each",
+                f"is {question.task}, but earlier questions are {first}: split them into two benchmarks",
                 file=file,
                 line=line,
                 field="task",
@@ -155,10 +157,10 @@ def _split(numbered_questions: list[tuple[int, QuestionRecord]], file: Path, spl
     counts = Counter(question.split for _, question in numbered_questions)
     names = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items()))
     if split is None and "test" not in counts and len(counts) > 1:
-        raise BadInput(f"there are several splits, {names}: choose one by --split", file=file, field="split")
+        raise BadInput(f"there are several splits, {names}: choose one with --split", file=file, field="split")
     split = split or ("test" if "test" in counts else next(iter(counts)))
     if split not in counts:
-        raise BadInput(f"there is no split {split!r}; there are {names}", file=file, field="split")
+        raise BadInput(f"there is no split {split!r}: choose one of {names}", file=file, field="split")
     return split
 
 
@@ -172,71 +174,73 @@ def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:
 
 
 def _add_base(
-    plan: BenchmarkPlan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, place: Path
+    plan: BenchmarkPlan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, path: Path
 ) -> None:
-    if not place.is_dir():
+    if not path.is_dir():
         raise BadInput(
-            f"skb_search questions are answered from nodes with documents: name a folder with {', '.join(BASE_FILES)}",
-            file=place,
+            f"skb_search questions need a knowledge base: give --graph a folder with {', '.join(BASE_FILES)}",
+            file=path,
         )
-    reject_outside_links(place)
-    nodes = set(read_knowledge_base(place).nodes["node_id"])
+    reject_outside_links(path)
+    nodes = set(read_knowledge_base(path).nodes["node_id"])
     for line, question in numbered_questions:
         for gold in set(question.gold) - nodes:
-            raise BadInput(f"{gold!r} is no node of {place / BASE_FILES[0]}", file=questions, line=line, field="gold")
+            raise BadInput(f"{gold!r} is not a node in {path / BASE_FILES[0]}", file=questions, line=line, field="gold")
     plan.counts["nodes"], plan.graph = len(nodes), "base"
-    plan.copies |= {f"graph/{name}": place / name for name in BASE_FILES}
+    plan.copies |= {f"graph/{name}": path / name for name in BASE_FILES}
 
 
 def _add_triples(plan: BenchmarkPlan, file: Path) -> None:
     plan.counts["triples"], plan.graph = sum(1 for _ in read_tab_separated(file)), "triples"
     if not plan.counts["triples"]:
-        raise BadInput("holds no triple", file=file)
+        raise BadInput("has no triples: add at least one line", file=file)
     plan.copy("graph.tsv", file)
 
 
 def _add_tables(
-    plan: BenchmarkPlan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, place: Path | None
+    plan: BenchmarkPlan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, path: Path | None
 ) -> None:
-    if place is None:
-        raise BadInput("claims and questions about tables need them: name a file or folder by --tables", file=questions)
-    if place.is_dir() or place.suffix.lower() in TABLE_FILES:
-        tables = _table_files(place, plan.name)
+    if path is None:
+        raise BadInput("questions about tables need tables: add --tables with a file or folder", file=questions)
+    if path.is_dir() or path.suffix.lower() in TABLE_FILES:
+        tables = _table_files(path, plan.name)
         rows = ({name: getattr(table, name) for name in user_benchmark.TABLE_FIELDS} for table in tables)
         plan.texts["tables.jsonl"] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     else:
-        tables = list(user_benchmark.read_tables(place, plan.name))
-        plan.copy("tables.jsonl", place)
+        tables = list(user_benchmark.read_tables(path, plan.name))
+        plan.copy("tables.jsonl", path)
     ids = {table.table_id for table in tables}
     for line, question in numbered_questions:
         if question.table_id not in ids:
-            what = "names no table" if question.table_id is None else f"there is no table {question.table_id!r}"
-            raise BadInput(f"{what} in {place}", file=questions, line=line, field="table_id")
+            problem = (
+                "is missing: name a table" if question.table_id is None else f"there is no table {question.table_id!r}"
+            )
+            raise BadInput(f"{problem} in {path}", file=questions, line=line, field="table_id")
     plan.counts["tables"] = len(tables)
 
 
-def _table_files(place: Path, name: str) -> list[Table]:
-    if place.is_dir():
-        reject_outside_links(place)
-    files = sorted(p for p in place.iterdir() if p.suffix.lower() in TABLE_FILES) if place.is_dir() else [place]
+def _table_files(path: Path, name: str) -> list[Table]:
+    if path.is_dir():
+        reject_outside_links(path)
+    files = sorted(p for p in path.iterdir() if p.suffix.lower() in TABLE_FILES) if path.is_dir() else [path]
     if not files:
-        raise BadInput(f"holds no table; put {', '.join(TABLE_FILES)} files there", file=place)
+        raise BadInput(f"has no tables: put {', '.join(TABLE_FILES)} files there", file=path)
     return [user_benchmark.read_table_file(file, name) for file in files]
 
 
 def write_benchmark(
     plan: BenchmarkPlan, lake: Lake, check: Callable[[], Any] = lambda: None, folder: Path | None = None
 ) -> list[Path]:
-    """Copy the files into the lake, declare the benchmark, and ``check`` that it loads; all of it or nothing.
+    """Copy the files to the lake, declare the benchmark, and ``check`` that it loads; undo all on an error.
 
-    The YAML comes last and in one piece: a process killed before leaves files that a second try reuses.
+    Writes the YAML last and atomically: after a kill, a retry reuses the copied files.
     """
     raw, declaration = (
         lake.raw_path(plan.folder),
         (folder or lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks")) / plan.name,
     )
     if declaration.exists():
-        raise BadInput("is there already: choose another name, or delete it first", file=declaration)
+        raise BadInput("exists already: choose another name, or delete it first", file=declaration)
     new = [declaration] if file_hashes(raw) else [declaration, raw]
     try:
         with replacing_folder(raw) as temporary:
@@ -246,22 +250,22 @@ def write_benchmark(
             for name, text in plan.texts.items():
                 (temporary / name).write_text(text, encoding="utf-8")
             if file_hashes(raw) not in ({}, file_hashes(temporary)):
-                raise BadInput("is there already and holds other files: move it away, or choose another name", file=raw)
+                raise BadInput("exists already with other files: move it away, or choose another name", file=raw)
         write_declarations(declaration, *plan.components())
         clear_declaration_caches()
         check()
     except BaseException:
-        for place in new:
-            delete_path(place)
+        for path in new:
+            delete_path(path)
         clear_declaration_caches()
         raise
     finally:
         (raw.parent / f".{raw.name}.lock").unlink(missing_ok=True)
-    return sorted(path for place in (raw, declaration) for path in place.rglob("*") if path.is_file())
+    return sorted(path for path in (raw, declaration) for path in path.rglob("*") if path.is_file())
 
 
 def clear_declaration_caches() -> None:
-    """Read the declarations again when they are next asked for."""
+    """Clear the caches, so that the declarations are read again."""
     declarations.cache_clear()
     benchmarks.cache_clear()
     knowledge_bases.cache_clear()

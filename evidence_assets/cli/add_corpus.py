@@ -1,4 +1,4 @@
-"""A folder as a corpus of the lake: checked, cut, copied below ``raw``, declared, and brought up to date."""
+"""Adds a folder as a corpus: validates, chunks, copies below ``raw`` and declares it, or updates it."""
 
 from __future__ import annotations
 
@@ -25,69 +25,69 @@ from evidence_assets.lake.store import Lake
 
 @dataclass(frozen=True)
 class AddedCorpus:
-    """Where the documents of a corpus lie now, how many they are, and whether anything changed."""
+    """Result of adding a corpus: its folder below ``raw``, number of documents, and whether files changed."""
 
     raw: Path
     documents: int
     changed: bool
     tokens: TokenStorage
-    """Whether token vectors of all its chunks are kept."""
+    """Whether the token store holds token vectors of all chunks."""
 
 
 def corpus_name(folder: Path) -> str:
-    """The name of a corpus that a folder's name gives."""
+    """Corpus name derived from a folder's name."""
     name = re.sub(r"[^a-z0-9]+", "_", folder.resolve().name.casefold()).strip("_")
     if not name:
-        raise BadInput("gives no name for a corpus: add it with `evidence add corpus NAME FOLDER`", file=folder)
+        raise BadInput("the folder's name has no letters or digits: use `evidence add corpus NAME FOLDER`", file=folder)
     return name
 
 
-def add_corpus(lake: Lake, name: str, folder: Path, inform: LogFunction = discard_message) -> AddedCorpus:
-    """Cut all documents of a folder, copy changed files into the lake, and declare the corpus unless it is declared.
+def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_message) -> AddedCorpus:
+    """Chunk all documents of a folder, copy changed files to the lake, and declare a new corpus.
 
-    Nothing of the corpus changes before all its files are read and cut. Raises BadInput where a file cannot be read,
-    there is none, or the name belongs to a corpus of other files.
+    Changes nothing until all files are chunked. Raises BadInput if a file is unreadable, the folder has no
+    documents, or the name belongs to a corpus with other files.
     """
     _check(name, folder)
-    below, own = f"corpora/{name}", lake.root / DECLARATIONS_FOLDER
-    raw, declaration = lake.raw_path(below), own / "corpus" / name
-    kept: TokenStorage = "stored"
-    for other in [*declarations_of("Corpus", PACKAGE_DEFS), *declarations_of("Corpus", own)]:
+    raw_folder, declarations = f"corpora/{name}", lake.root / DECLARATIONS_FOLDER
+    raw, declaration = lake.raw_path(raw_folder), declarations / "corpus" / name
+    token_mode: TokenStorage = "stored"
+    for other in [*declarations_of("Corpus", PACKAGE_DEFS), *declarations_of("Corpus", declarations)]:
         if other.attributes.get("name") == name:
-            if other.attributes.get("folder") != below:
+            if other.attributes.get("folder") != raw_folder:
                 raise BadInput(
-                    f"there is a corpus {name!r} of other files already: choose another name", file=other.file
+                    f"a corpus {name!r} with other files exists already: choose another name", file=other.file
                 )
-            kept = other.attributes.get("tokens", kept)
+            token_mode = other.attributes.get("tokens", token_mode)
     files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
     changed = {below_folder: file_id(path) for below_folder, path in files.items()} != file_hashes(raw)
     parts = open_parts(lake, name)
     if changed or not parts.documents:
-        parts, _ = cut_into_chunks(lake, name, group_files(folder), inform)
+        parts, _ = cut_into_chunks(lake, name, group_files(folder), log)
     if changed:
         with replacing_folder(raw) as temporary:
             for below_folder, source in files.items():
                 (temporary / below_folder).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, temporary / below_folder)
     if not declaration.exists():
-        kept = choose_token_storage(parts)
-        attributes = {"name": name, "folder": below, **({} if kept == "stored" else {"tokens": kept})}
+        token_mode = choose_token_storage(parts)
+        attributes = {"name": name, "folder": raw_folder, **({} if token_mode == "stored" else {"tokens": token_mode})}
         write_declarations(declaration, ("corpus.Corpus", attributes))
-    return AddedCorpus(raw, parts.documents, changed, kept)
+    return AddedCorpus(raw, parts.documents, changed, token_mode)
 
 
 def file_hashes(folder: Path) -> dict[str, str]:
-    """The files of a folder with their hashes."""
+    """Hash of each file in a folder, by relative path."""
     return {path.relative_to(folder).as_posix(): file_id(path) for path in folder.rglob("*") if path.is_file()}
 
 
-def check_name(name: str, what: str) -> None:
+def check_name(name: str, kind: str) -> None:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", name):
-        raise BadInput(f"{name!r} is no name for a {what}: use small letters, digits and '_'")
+        raise BadInput(f"{name!r} is not a valid {kind} name: use lowercase letters, digits and '_'")
 
 
 def _check(name: str, folder: Path) -> None:
     check_name(name, "corpus")
     if not folder.is_dir():
-        raise BadInput("there is no such folder", file=folder)
+        raise BadInput("the folder does not exist", file=folder)
     reject_outside_links(folder)

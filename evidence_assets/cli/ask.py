@@ -1,4 +1,4 @@
-"""One question at a time: ``evidence ask`` and ``prompts``, with the stages of the assets but without Dagster."""
+"""``evidence ask`` and ``evidence prompts``: run the assets' stages for one question, without Dagster."""
 
 from __future__ import annotations
 
@@ -31,61 +31,64 @@ if TYPE_CHECKING:
 commands = typer.Typer(rich_markup_mode=None)
 DEFAULT_SYSTEMS = {"table": "ucret", "mcqa": "uscrake", "graph": "uscrake"}
 GRAPH_ONLY_SYSTEMS = {"mcqa": "ugat", "graph": "a2q_paths"}
-"""Who answers in a task family where no system is named: from a corpus, and from a graph alone."""
+"""Default variant by task family: with a corpus or a table, and with only a graph."""
 
 
 @commands.command()
 def ask(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without one, questions are read line by line."),
+        typer.Argument(metavar="[QUESTION] [OPTION]...", help="Without it, questions are read from standard input."),
     ] = None,
-    options: Annotated[list[str] | None, typer.Option(help="An answer to choose from; again for each.")] = None,
+    options: Annotated[list[str] | None, typer.Option(help="An answer option; repeat for each.")] = None,
     corpus: Annotated[
         str,
         typer.Option(
-            "--corpus", "--folder", help="Corpus of the lake, or folder of documents to add; the only one by default."
+            "--corpus", "--folder", help="Corpus name, or folder of documents to add. Default: the only corpus."
         ),
     ] = "",
-    graph: Annotated[str, typer.Option(help="Graph of the lake to answer from, alone or beside the corpus.")] = "",
-    table: Annotated[Path | None, typer.Option(help="Table file (CSV, TSV, Parquet) that is asked about.")] = None,
-    system: Annotated[
-        str, typer.Option(help="Variant that answers, such as bm25; bm25@MODEL or @MODEL names a model, too.")
-    ] = "",
+    graph: Annotated[str, typer.Option(help="Graph to answer from, alone or together with the corpus.")] = "",
+    table: Annotated[
+        Path | None, typer.Option(help="Table file (CSV, TSV, Parquet) that the question is about.")
+    ] = None,
+    system: Annotated[str, typer.Option(help="Variant, such as bm25; bm25@MODEL or @MODEL also selects a model.")] = "",
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Ask one question: the answer, what it rests on, and what would change it; or that the evidence does not say."""
+    """Answer a question from documents, a graph or a table.
+
+    Prints the answer with its evidence and what would change it, or that no answer was found with confidence.
+    """
     from evidence_assets.experiment import ad_hoc_questions
 
     with report_errors():
         folder = _folder(corpus)
-        opened = _open_lake(lake, making=folder is not None)
+        opened_lake = _open_lake(lake, create=folder is not None)
         if folder is not None:
-            corpus = add_folder(opened, folder)
+            corpus = add_folder(opened_lake, folder)
         cells = _table(table)
-        source = ad_hoc_questions.resolve_source(opened, corpus, graph, cells.table_id if cells else "")
+        source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, cells.table_id if cells else "")
         for text in (words or [])[:1] or _lines():
-            _ask(opened, text, [*(options or []), *(words or [])[1:]], source, cells, system, as_json)
+            _ask(opened_lake, text, [*(options or []), *(words or [])[1:]], source, cells, system, as_json)
 
 
 def _folder(corpus: str) -> Path | None:
-    """The folder that ``--corpus`` names, if it is a path or a folder and not just the name of a corpus."""
+    """The folder that ``--corpus`` names; None for the name of a corpus."""
     is_folder = "/" in corpus or corpus.startswith(".") or (corpus and Path(corpus).is_dir())
     return Path(corpus) if is_folder else None
 
 
-def _open_lake(lake: Path | None, *, making: bool) -> Lake:
+def _open_lake(lake: Path | None, *, create: bool) -> Lake:
     place, shards = lake or find_lake(), profiles.load().shards
-    if making or (place / "format.json").exists():
+    if create or (place / "format.json").exists():
         return Lake.create(place, question_shards=shards.questions, corpus_shards=shards.corpus)
     return Lake(place)
 
 
 def _lines() -> Any:
-    """Questions from standard input, one a line, until it ends."""
+    """Questions from standard input, one per line."""
     if sys.stdin.isatty():
-        err.print("One question a line; ctrl-D ends.", style="dim")
+        err.print("Enter one question per line; ctrl-D ends.", style="dim")
     return (line for line in sys.stdin if line.strip())
 
 
@@ -95,70 +98,75 @@ def _table(file: Path | None) -> Cells | None:
     from evidence_assets.experiment.ad_hoc_questions import with_content_id
 
     if not file.is_file():
-        raise BadInput("there is no such file; --table names a CSV, TSV or Parquet file", file=file)
+        raise BadInput("the file does not exist: give --table a CSV, TSV or Parquet file", file=file)
     return with_content_id(read_table_file(file))
 
 
 def add_folder(lake: Lake, folder: Path) -> str:
-    """The corpus named after this folder, added to the lake or brought up to date."""
+    """Add the folder as a corpus or update it; returns its name."""
     from evidence_assets.cli.add_corpus import add_corpus, corpus_name
 
     name = corpus_name(folder)
-    build_corpus(lake, name, add_corpus(lake, name, folder, inform=progress_printer(name)))
+    update_corpus(lake, name, add_corpus(lake, name, folder, log=progress_printer(name)))
     return name
 
 
 def progress_printer(name: str) -> Callable[[str], None]:
-    """Tells what is being made of a corpus, on standard error."""
-    return lambda said: err.print(f"{name}: {said}", style="dim")
+    """A callback that prints progress for a corpus to standard error."""
+    return lambda text: err.print(f"{name}: {text}", style="dim")
 
 
-def build_corpus(lake: Lake, name: str, added: AddedCorpus) -> None:
-    """Make the corpus of the files that were added, unless it is made of them already."""
+def update_corpus(lake: Lake, name: str, added: AddedCorpus) -> None:
+    """Build the corpus, unless its files are unchanged and it exists."""
     from evidence_assets.experiment.ad_hoc_questions import list_corpora
     from evidence_assets.experiment.corpus_building import build_corpus
 
     if not added.changed and name in list_corpora(lake):
         return
-    started = time.monotonic()
-    made = build_corpus(lake, name, group_files(added.raw), progress_printer(name), added.tokens)
+    start = time.monotonic()
+    counts = build_corpus(lake, name, group_files(added.raw), progress_printer(name), added.tokens)
     err.print(
-        f"{name}: {added.documents:,} documents, {made['chunks']:,} chunks, {made['reused']:,} of them as before, "
-        f"{time.monotonic() - started:.1f} s",
+        f"{name}: {added.documents:,} documents, {counts['chunks']:,} chunks, {counts['reused']:,} of them reused, "
+        f"{time.monotonic() - start:.1f} s",
         style="dim",
     )
 
 
 def select_variant(family: str, source: QuestionSource, system: str, model: str) -> Variant:
-    """The variant that answers, with the removal test wherever it explains.
+    """The variant for a question; adds the removal test if the variant explains its answers.
 
-    Raises BadInput where no variant of the family has this name, or the profile no such model.
+    Raises BadInput if the family has no such variant or the profile no such model.
     """
-    known = {v.name: v for v in variants() if v.family == family}
+    by_name = {v.name: v for v in variants() if v.family == family}
     name = system or (DEFAULT_SYSTEMS if source.corpus or source.table else GRAPH_ONLY_SYSTEMS)[family]
-    if name not in known:
-        what = {"mcqa": "questions with options", "graph": "questions without options", "table": "questions on tables"}
+    if name not in by_name:
+        question_kinds = {
+            "mcqa": "questions with options",
+            "graph": "questions without options",
+            "table": "questions on tables",
+        }
         raise BadInput(
-            f"no system {name!r} answers {what[family]}; did you mean {closest_name(name, known)!r}? There are: "
-            f"{', '.join(sorted(known))}"
+            f"no variant {name!r} answers {question_kinds[family]}; did you mean {closest_name(name, by_name)!r}? "
+            f"There are: {', '.join(sorted(by_name))}"
         )
     generator = profiles.load().generator.name
-    if model and f"{name}@{model}" in known:
+    if model and f"{name}@{model}" in by_name:
         name = f"{name}@{model}"
     elif model and model != generator:
         raise BadInput(
-            f"profile {profiles.load().name} has no model {model!r}, it reasons with {generator!r}: name the "
-            f"model under "
-            "`generator` in a profile and choose that by EVIDENCE_PROFILE; `evidence doctor` says what it needs"
+            f"profile {profiles.load().name} has no model {model!r}, only {generator!r}: add the model under "
+            "`generator` in a profile and select it with EVIDENCE_PROFILE; `evidence doctor` checks it"
         )
-    variant = known[name]
+    variant = by_name[name]
     return variant.model_copy(update={"counterfactual": variant.explain})
 
 
 def select_variants(family: str, source: QuestionSource, system: str, model: str) -> list[Variant]:
-    """The variants that are asked in turn, until the evidence of one decides: without options first the graph alone."""
+    """The variants to try in order until one answers; without options, the graph alone comes first."""
     if family == "graph" and source.graph and source.corpus and not system:
-        return [select_variant(family, place, "", model) for place in (replace(source, corpus=""), source)]
+        return [
+            select_variant(family, graph_or_both, "", model) for graph_or_both in (replace(source, corpus=""), source)
+        ]
     return [select_variant(family, source, system, model)]
 
 
@@ -172,13 +180,13 @@ def _ask(
     as_json: bool,
 ) -> None:
     """Answer one question and print the answer."""
-    started = time.monotonic()
+    start = time.monotonic()
     from evidence_assets.experiment import ad_hoc_questions
     from evidence_assets.experiment.stages import build_stages
 
     question = ad_hoc_questions.build_question(text, options, source, table)
     name, _, model = system.partition("@")
-    chosen = select_variants(FAMILY_OF_TASK[question.task], source, name, model)
+    selected = select_variants(FAMILY_OF_TASK[question.task], source, name, model)
     if source.corpus and not table:
         ad_hoc_questions.check_corpus(lake, source.corpus)
     ad_hoc_questions.store_question(lake, question, table)
@@ -189,29 +197,29 @@ def _ask(
             question.task,
             source,
             build_stages(systems.load(variant.system), variant),
-            lambda said: err.print(said, style="dim"),
+            lambda line: err.print(line, style="dim"),
         )
-        for variant in chosen
+        for variant in selected
     )
-    _print(lake, answered, time.monotonic() - started, as_json)
+    _print(lake, answered, time.monotonic() - start, as_json)
 
 
 def pick_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
-    """The first answer that the evidence decides; where none is, the first that leaves least open."""
-    left_open = []
+    """The first answer with status answered; else the first ambiguous one, else the first."""
+    undecided = []
     for answered in answers:
         if answered.prediction["status"] == "answered":
             return answered
-        left_open.append(answered)
-    return min(left_open, key=lambda answered: answered.prediction["status"] != "ambiguous")
+        undecided.append(answered)
+    return min(undecided, key=lambda answered: answered.prediction["status"] != "ambiguous")
 
 
 def _print(lake: Lake, answered: AdHocAnswer, seconds: float, as_json: bool) -> None:
     identifier = answered.prediction["prediction_id"]
     with connect(lake.root, lazy=True) as connection:
         view = view_answer(connection, identifier)
-    taken = {"seconds": round(seconds, 3), "seconds_by_part": dict(answered.seconds)}
-    if print_if_json(as_json, view.as_dict() | taken):
+    timings = {"seconds": round(seconds, 3), "seconds_by_part": dict(answered.seconds)}
+    if print_if_json(as_json, view.as_dict() | timings):
         return
     out.print(strip_controls(view.as_text()), end="", markup=False, soft_wrap=True)
     parts = ", ".join(f"{part} {spent:.1f}" for part, spent in answered.seconds.items() if spent >= 0.1)
@@ -220,45 +228,51 @@ def _print(lake: Lake, answered: AdHocAnswer, seconds: float, as_json: bool) -> 
 
 @commands.command()
 def prompts(
-    system: Annotated[str, typer.Argument(help="Such as ucret.")],
+    system: Annotated[str, typer.Argument(help="Name of a system, such as ucret.")],
     variant: Annotated[
-        str, typer.Option(help="Such as ucret_published, or table/ucret_published; all loaded ones otherwise.")
+        str, typer.Option(help="Such as ucret_published or table/ucret_published. Default: all loaded variants.")
     ] = "",
     question: Annotated[
-        str, typer.Option(help="Beginning of a question's id; the first with evidence otherwise.")
+        str, typer.Option(help="First characters of a question id. Default: the first with evidence.")
     ] = "",
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """What a language model will be sent for one question, word for word, without sending it."""
+    """Show a language model's prompts for one question, without sending."""
     with report_errors():
-        from evidence_assets.experiment.prompts import preview_prompts as shown
+        from evidence_assets.experiment.prompts import preview_prompts
 
         if system not in systems.list_systems():
             raise BadInput(
                 f"there is no system {system!r}; did you mean {closest_name(system, systems.list_systems())!r}?"
             )
-        known = variants_of(system)
-        chosen = [v for v in known if (variant in (v.name, v.key) if variant else v.is_loaded)]
-        if not chosen:
-            near = closest_name(variant, [v.name for v in known])
+        all_variants = variants_of(system)
+        selected = [v for v in all_variants if (variant in (v.name, v.key) if variant else v.is_loaded)]
+        if not selected:
+            near = closest_name(variant, [v.name for v in all_variants])
             raise BadInput(f"{system} has no variant {variant!r}; did you mean {near!r}?")
-        loaded, opened = systems.load(system), Lake(lake or find_lake())
-        found, silent = [], []
-        for one in chosen:
+        loaded_system, opened_lake = systems.load(system), Lake(lake or find_lake())
+        previews, errors = [], []
+        for selected_variant in selected:
             try:
-                found += shown(loaded, one, opened, question)
+                previews += preview_prompts(loaded_system, selected_variant, opened_lake, question)
             except BadInput as error:
-                silent.append(error)
-        if not found:
-            raise silent[0]
-    if print_if_json(as_json, [asdict(one) for one in found]):
+                errors.append(error)
+        if not previews:
+            raise errors[0]
+    if print_if_json(as_json, [asdict(preview) for preview in previews]):
         return
-    for number, each in enumerate(found, 1):
-        asked = each.request
-        shape = f"one of {', '.join(asked.choices)}" if asked.choices else "JSON" if asked.json_schema else "free text"
-        out.rule(f"{number}. {each.asset}", align="left")
-        for role, text in (("system", asked.system), ("user", asked.user)):
+    for number, preview in enumerate(previews, 1):
+        request = preview.request
+        shape = (
+            f"one of {', '.join(request.choices)}"
+            if request.choices
+            else "JSON"
+            if request.json_schema
+            else "free text"
+        )
+        out.rule(f"{number}. {preview.asset}", align="left")
+        for role, text in (("system", request.system), ("user", request.user)):
             out.print(f"{role}:", style="bold")
             out.print(text, markup=False, soft_wrap=True)
-        out.print(f"reply: {shape}, at most {asked.max_reply_tokens} tokens", style="dim", markup=False)
+        out.print(f"reply: {shape}, at most {request.max_reply_tokens} tokens", style="dim", markup=False)

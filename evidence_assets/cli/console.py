@@ -1,4 +1,4 @@
-"""What all commands share: where they print, options that several have, and errors as sentences."""
+"""Shared parts of the commands: consoles, common options, tables and error messages."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from evidence_assets.lake.lineage import UnknownId
 from evidence_assets.lake.mirror import local_root
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Characters that a terminal obeys, but for tabs and ends of lines."""
+"""Terminal control characters, except tabs and line feeds."""
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 err = Console(stderr=True, highlight=False)
-"""Where progress is told, so that what is asked for stands alone on standard output."""
+"""For progress, so that standard output has only results."""
 
 
-def _lake(place: str) -> Path:
+def _lake(address: str) -> Path:
     with report_errors():
-        return local_root(place)
+        return local_root(address)
 
 
 LakeOption = Annotated[
@@ -38,15 +38,15 @@ LakeOption = Annotated[
         "--lake",
         parser=_lake,
         metavar="PLACE",
-        help="Folder or address of the lake; EVIDENCE_LAKE or the nearest data_lake otherwise.",
+        help="Folder or address of the lake. Default: EVIDENCE_LAKE or the nearest data_lake.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Everything, as JSON.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print all results as JSON.")]
 
 
 @contextmanager
 def report_errors() -> Iterator[None]:
-    """Ends with the error's sentence and exit status 1, not with a stack of calls, where the user can mend it."""
+    """Print errors that a user can fix as one message, without a traceback, and exit with status 1."""
     try:
         yield
     except (
@@ -59,33 +59,33 @@ def report_errors() -> Iterator[None]:
         UnknownId,
         duckdb.Error,
     ) as error:
-        said = str(error.strerror if isinstance(error, DiskFull) else error)
-        err.print(f"evidence: {strip_controls(said)}", markup=False, style="red", soft_wrap=True)
+        message = str(error.strerror if isinstance(error, DiskFull) else error)
+        err.print(f"evidence: {strip_controls(message)}", markup=False, style="red", soft_wrap=True)
         raise typer.Exit(1) from error
 
 
 def print_if_json(as_json: bool, rows: Any) -> bool:
-    """Whether JSON is asked for: then it is printed, and nothing else should be."""
+    """Print the rows as JSON if requested; returns whether it did."""
     if as_json:
         print(json.dumps(rows, indent=1, default=str, ensure_ascii=False))
     return as_json
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options: Any) -> None:
-    """Print rows below their headers."""
-    shown = Table(*(Column(name, overflow="fold") for name in headers), **options)
+    """Print a table."""
+    lines = Table(*(Column(name, overflow="fold") for name in headers), **options)
     for row in rows:
-        shown.add_row(*map(format_cell, row))
-    out.print(shown)
+        lines.add_row(*map(format_cell, row))
+    out.print(lines)
 
 
 def strip_controls(text: str) -> str:
-    """Text that a terminal shows and does not obey."""
+    """The text with control characters replaced."""
     return _CONTROL.sub("\ufffd", text)
 
 
 def format_cell(value: Any) -> Any:
-    """A value as it stands in a table: text is never read as markup, nor by the terminal as a command."""
+    """A value for a table cell; markup and control characters have no effect."""
     if isinstance(value, float):
         value = f"{value:.4g}"
     return Text("" if value is None else strip_controls(str(value)))

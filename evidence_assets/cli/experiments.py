@@ -1,5 +1,4 @@
-"""Commands about experiments: variants compared, recorded answers scored, presets planned, answers and graphs to read,
-a benchmark of one's own."""
+"""Commands about experiments: ``compare``, ``presets``, ``plan``, ``card`` and ``add``."""
 
 from __future__ import annotations
 
@@ -37,51 +36,52 @@ if TYPE_CHECKING:
     from evidence_assets.assets.planning import PlanRow
 
 commands = typer.Typer(rich_markup_mode=None)
-adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Bring your own data into the lake.")
+adding = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Add your own data to the lake.")
 commands.add_typer(adding, name="add")
 
 
 @commands.command()
 def compare(
-    variant_a: Annotated[
-        str, typer.Argument(help="Such as bm25, mcqa/bm25 where several families have one, or bm25@model.")
-    ],
-    variants_b: Annotated[list[str], typer.Argument(help="The variant, or variants, that it is compared with.")],
-    benchmark: Annotated[str | None, typer.Option(help="Only on this benchmark.")] = None,
+    variant_a: Annotated[str, typer.Argument(help="Such as bm25, mcqa/bm25 or bm25@model.")],
+    variants_b: Annotated[list[str], typer.Argument(help="One or more variants to compare with.")],
+    benchmark: Annotated[str | None, typer.Option(help="Compare only on this benchmark.")] = None,
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Variants on the same questions: paired bootstrap interval of the difference and McNemar's exact test."""
+    """Compare variants on the same questions with paired tests.
+
+    Prints the paired bootstrap interval of the difference and McNemar's exact test.
+    """
     with report_errors(), connect(lake) as connection:
-        found = [(b, row) for b in variants_b for row in comparison.compare(connection, variant_a, b, benchmark)]
-    if print_if_json(as_json, [{"b": b, **row.as_dict()} for b, row in found]):
+        results = [(b, row) for b in variants_b for row in comparison.compare(connection, variant_a, b, benchmark)]
+    if print_if_json(as_json, [{"b": b, **row.as_dict()} for b, row in results]):
         return
     headers = ("B", "benchmark", "n", "A", "B", "A − B", "95 %", "only A right", "only B right", "McNemar p", "better")
     rows = []
-    for name, row in found:
+    for name, row in results:
         values = (row.n, f"{row.accuracy_a:.3f}", f"{row.accuracy_b:.3f}", f"{row.difference.value:+.3f}")
         interval = f"{row.difference.low:+.3f} – {row.difference.high:+.3f}"
         tests = (row.only_a, row.only_b, f"{row.p_value:.3g}", row.verdict)
         rows.append((name, row.benchmark, *values, interval, *tests))
     print_table(headers, rows, title=f"A = {variant_a}")
-    left_out = sum(row.left_out for _, row in found)
+    left_out = sum(row.left_out for _, row in results)
     if left_out:
-        out.print(f"{left_out:,} questions are left out: only one of the two has a prediction for them")
-    out.print("better: only where the 95 % interval excludes 0 and McNemar's test gives p < 0.05", style="dim")
+        out.print(f"{left_out:,} questions were ignored, because only one variant has a prediction for them")
+    out.print("better: the 95 % interval excludes 0 and McNemar's test gives p < 0.05", style="dim")
 
 
 @commands.command()
 def presets() -> None:
-    """The published tables as presets: which variants and benchmarks each stands for, and whether it is opted in."""
+    """List the presets of published tables with their variants."""
     with report_errors():
-        asked = declared_presets.enabled_presets()
+        opted_in = declared_presets.enabled_presets()
         rows = []
         for preset in declared_presets.presets().values():
             members = ", ".join(sorted({variant.key for variant in variants() if preset.name in variant.presets}))
             tables, benchmarks = ", ".join((*preset.tables, *preset.beside)), ", ".join(preset.benchmarks)
-            in_use = "yes" if preset.name in asked else ""
-            rows.append((preset.name, tables, preset.about, members or "none yet", benchmarks, in_use))
-    print_table(("preset", "table", "what it stands for", "variants", "benchmarks", "in use"), rows, show_lines=True)
+            in_use = "yes" if preset.name in opted_in else ""
+            rows.append((preset.name, tables, preset.about, members or "none", benchmarks, in_use))
+    print_table(("preset", "table", "description", "variants", "benchmarks", "in use"), rows, show_lines=True)
     out.print(
         f"Opt in with {declared_presets.PRESETS_VARIABLE}=name,name (or all), or `presets: [name]` in a profile; then "
         'materialize the assets tagged with it, in the Dagster UI: tag:"preset/name"',
@@ -91,22 +91,22 @@ def presets() -> None:
 
 @commands.command()
 def plan(
-    preset: Annotated[str, typer.Argument(help="A preset; `evidence presets` lists them.")],
-    model: Annotated[str, typer.Option(help="Only with this model of the profile.")] = "",
+    preset: Annotated[str, typer.Argument(help="Name of a preset; `evidence presets` lists all.")],
+    model: Annotated[str, typer.Option(help="Plan only for this model of the profile.")] = "",
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """What a preset asks for before anything runs: questions, model calls, and time where measured here."""
+    """Estimate the cost of a preset: questions, model calls and time."""
     with report_errors():
         from dagster import DagsterInstance
 
-        from evidence_assets.assets.planning import plan as planned
+        from evidence_assets.assets.planning import plan as plan_preset
         from evidence_assets.cli.runner import dagster_home
 
         place = lake or find_lake()
         dagster_home()
         with DagsterInstance.get() as instance:
-            rows = planned(preset, Lake(place) if (place / "format.json").exists() else None, instance, model)
+            rows = plan_preset(preset, Lake(place) if (place / "format.json").exists() else None, instance, model)
     if print_if_json(as_json, [asdict(row) for row in rows]):
         return
     show_plan(rows, preset)
@@ -116,32 +116,32 @@ def plan(
 
 
 def describe_corpus(name: str, lake: Path) -> str:
-    """How large a corpus is that questions are answered from, or how to learn it before it is made."""
-    stated = Lake(lake).index_folder(index_key(name)) / META if (lake / "format.json").exists() else None
-    if stated is None or not stated.exists():
+    """Size and index recall of a corpus, if the lake has it."""
+    meta_file = Lake(lake).index_folder(index_key(name)) / META if (lake / "format.json").exists() else None
+    if meta_file is None or not meta_file.exists():
         return f"corpus {name}: not in this lake"
-    index = open_json(stated)
+    index = open_json(meta_file)
     recall = ", ".join(f"{share:.3f} at {k}" for k, share in index["recall"].items()) or "exact"
     size = f"{index['bytes'] / 2**20:,.1f} MiB"
     return f"corpus {name}: {index['vectors']:,} chunks, index {index['kind']} of {size}, recall {recall}"
 
 
 def show_plan(rows: Sequence[PlanRow], name: str) -> None:
-    """Questions, model calls, tokens and time of each variant on each benchmark."""
+    """Print questions, model calls and time of each variant on each benchmark."""
     headers = ("variant", "benchmark", "questions", "model calls", "time")
-    told = []
+    lines = []
     for row in rows:
-        counted = (UNKNOWN if n is None else f"{n:,}" for n in (row.questions, row.calls))
-        told.append((row.variant, row.benchmark, *counted, _duration(row.seconds)))
-    print_table(headers, told, title=f"{name} with profile {profiles.load().name}")
+        numbers = (UNKNOWN_VALUE if n is None else f"{n:,}" for n in (row.questions, row.calls))
+        lines.append((row.variant, row.benchmark, *numbers, _duration(row.seconds)))
+    print_table(headers, lines, title=f"{name} with profile {profiles.load().name}")
     out.print(
-        f"time: at the pace of the variant's last steps here, evidence included; {UNKNOWN} where nothing here tells: "
-        "a benchmark that declares no size, calls whose number depends on what is retrieved",
+        f"time: from the latest runs of the variant's steps here, with evidence; {UNKNOWN_VALUE}: unknown, "
+        "because the benchmark declares no size or the number of calls depends on replies",
         style="dim",
     )
 
 
-UNKNOWN = "?"
+UNKNOWN_VALUE = "?"
 
 
 def _duration(seconds: float | None) -> str:
@@ -154,13 +154,13 @@ def _duration(seconds: float | None) -> str:
 
 @commands.command()
 def card(
-    prediction: Annotated[str, typer.Argument(help="Id of a prediction, or its beginning.")],
+    prediction: Annotated[str, typer.Argument(help="Id of a prediction or its first characters.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The HTML file to write; without one, the short form as text.")
+        Path | None, typer.Option("--output", "-o", help="HTML file to write. Default: print a short text.")
     ] = None,
     lake: LakeOption = None,
 ) -> None:
-    """One prediction to read: question, chains with checked citations, evidence with sources; as a page lineage too."""
+    """Show a prediction with its evidence, as text or an HTML page."""
     with report_errors(), connect(lake) as connection:
         if output is None:
             print(strip_controls(view_answer(connection, prediction).as_text()), end="")
@@ -172,66 +172,74 @@ def card(
 
 @adding.command("corpus")
 def add_corpus(
-    name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
+    name: Annotated[str, typer.Argument(help="Lowercase letters, digits and '_'.")],
     folder: Annotated[
         Path,
-        typer.Argument(help="Documents: Parquet, JSON lines, text, Markdown; HTML and PDF with the extra documents."),
+        typer.Argument(help="Documents: Parquet, JSON lines, text, Markdown; HTML and PDF need the extra `documents`."),
     ],
     lake: LakeOption = None,
 ) -> None:
-    """Add documents as a corpus, or bring it up to date; `evidence ask --corpus NAME` answers from it."""
+    """Add documents as a corpus, or update the corpus.
+
+    `evidence ask --corpus NAME` then answers from it.
+    """
     with report_errors():
         from evidence_assets.assets.resources import LakeResource
-        from evidence_assets.cli.add_corpus import add_corpus as added
-        from evidence_assets.cli.ask import build_corpus, progress_printer
+        from evidence_assets.cli.add_corpus import add_corpus as add_documents
+        from evidence_assets.cli.ask import progress_printer, update_corpus
 
-        opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
-        done = added(opened, name, folder, progress_printer(name))
-        build_corpus(opened, name, done)
+        opened_lake = _with_its_declarations(LakeResource(root=str(lake or "")).open())
+        added = add_documents(opened_lake, name, folder, progress_printer(name))
+        update_corpus(opened_lake, name, added)
     out.print(
-        f"{name}: {done.documents:,} documents; `evidence ask QUESTION --corpus {name}` asks them,", soft_wrap=True
+        f"{name}: {added.documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,",
+        soft_wrap=True,
     )
-    out.print("`evidence add benchmark` adds questions of your own, the Dagster UI shows the corpus after a reload.")
+    out.print("`evidence add benchmark` adds your own questions. Reload the Dagster UI to see the corpus.")
 
 
 @adding.command("benchmark")
 def add_benchmark(
-    name: Annotated[str, typer.Argument(help="Small letters, digits and '_'.")],
+    name: Annotated[str, typer.Argument(help="Lowercase letters, digits and '_'.")],
     questions: Annotated[
-        Path, typer.Option(help="JSON lines; the fields stand in evidence_assets/benchmarks/user_benchmark.py.")
+        Path, typer.Option(help="JSON lines; evidence_assets/benchmarks/user_benchmark.py lists the fields.")
     ],
-    corpus: Annotated[str | None, typer.Option(help="Folder of documents, or the name of a declared corpus.")] = None,
-    tables: Annotated[Path | None, typer.Option(help="JSON lines of tables, one table, or a folder of tables.")] = None,
-    graph: Annotated[
-        Path | None, typer.Option(help="Triples: head, relation, tail with tabs between; for skb_search a folder.")
+    corpus: Annotated[str | None, typer.Option(help="Folder of documents, or name of a corpus.")] = None,
+    tables: Annotated[
+        Path | None, typer.Option(help="JSON lines of tables, one table file, or a folder of table files.")
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split to answer; test where there is one.")] = None,
+    graph: Annotated[
+        Path | None, typer.Option(help="Tab-separated triples (head, relation, tail); for skb_search a folder.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split to answer. Default: test, if there is one.")] = None,
     lake: LakeOption = None,
 ) -> None:
-    """Check a benchmark of your own, copy its files into the lake and declare it: all of it, or nothing."""
+    """Validate your benchmark and add it to the lake.
+
+    On any error nothing is added.
+    """
     with report_errors():
         from evidence_assets.assets.resources import LakeResource
-        from evidence_assets.cli.add_benchmark import plan_benchmark as planned
-        from evidence_assets.cli.add_benchmark import write_benchmark
+        from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark
 
-        opened = _with_its_declarations(LakeResource(root=str(lake or "")).open())
-        made = planned(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
-        files = write_benchmark(made, opened, _loads)
-    counts = ", ".join(f"{n:,} {what}" for what, n in made.counts.items())
-    out.print(f"{name}: {counts}; task {made.task}, split {made.split}")
+        opened_lake = _with_its_declarations(LakeResource(root=str(lake or "")).open())
+        benchmark_plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
+        files = write_benchmark(benchmark_plan, opened_lake, _loads)
+    counts = ", ".join(f"{n:,} {kind}" for kind, n in benchmark_plan.counts.items())
+    out.print(f"{name}: {counts}; task {benchmark_plan.task}, split {benchmark_plan.split}")
     for file in files:
         out.print(f"  wrote {file}", markup=False, soft_wrap=True)
-    out.print(f"`evidence run {name}` makes all of it, down to scores; the Dagster UI shows it after a reload.")
+    out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 
 def _with_its_declarations(lake: Lake) -> Lake:
-    """The lake, as the one whose declarations this process reads beside the package's."""
+    """The lake, whose declarations this process now loads."""
     os.environ[LAKE_VARIABLE] = lake.address
     return lake
 
 
 def _loads() -> None:
-    """Load the asset graph with what was declared; raises what is wrong with it."""
+    """Load the asset graph, which raises if a declaration is invalid."""
     from evidence_assets.definitions import defs
 
     defs().resolve_asset_graph()

@@ -1,4 +1,4 @@
-"""``evidence explore``: the lake's answers and their evidence as pages to walk through."""
+"""``evidence explore``: the lake's answers and their evidence in a web browser."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ commands = typer.Typer(rich_markup_mode=None)
 
 @commands.command()
 def explore(
-    port: Annotated[int, typer.Option(help="Port on this machine; the first free one from 3001 on by default.")] = 0,
-    export_to: Annotated[
-        Path | None, typer.Option("--export", help="Write the pages as files into this folder instead.")
-    ] = None,
-    most: Annotated[int, typer.Option(min=1, help="Pages that are written at most.")] = 2_000,
+    port: Annotated[int, typer.Option(help="Port on this machine. Default: the first free port from 3001.")] = 0,
+    export_to: Annotated[Path | None, typer.Option("--export", help="Write the pages to this folder instead.")] = None,
+    max_pages: Annotated[int, typer.Option("--most", min=1, help="Maximum pages to write.")] = 2_000,
     lake: LakeOption = None,
 ) -> None:
-    """Walk through answers, evidence and sources in a browser: read-only, on this machine alone."""
+    """Browse answers, evidence and sources in a web browser.
+
+    The server is read-only and reachable only from this machine.
+    """
     with report_errors():
         root = Lake(lake or find_lake()).root
         if export_to is None:
@@ -33,9 +34,9 @@ def explore(
             return
         from evidence_assets.explorer.export import export_pages
 
-        done = export_pages(
-            root, export_to, most, lambda n: err.print(f"{n:,} pages", style="dim") if n % 100 == 0 else None
+        result = export_pages(
+            root, export_to, max_pages, lambda n: err.print(f"{n:,} pages", style="dim") if n % 100 == 0 else None
         )
-    out.print(f"{done.pages:,} pages in {export_to}; open {export_to / 'index.html'}", markup=False, soft_wrap=True)
-    if done.skipped:
-        out.print(f"{done.skipped:,} linked pages were left out: --most writes more", style="dim")
+    out.print(f"{result.pages:,} pages in {export_to}; open {export_to / 'index.html'}", markup=False, soft_wrap=True)
+    if result.skipped:
+        out.print(f"{result.skipped:,} linked pages were not written; use --most to write more", style="dim")

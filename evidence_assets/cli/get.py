@@ -1,4 +1,4 @@
-"""``evidence get``: official files from their public home."""
+"""``evidence get``: downloads official files from their publishers."""
 
 from __future__ import annotations
 
@@ -20,36 +20,34 @@ commands = typer.Typer(rich_markup_mode=None)
 
 @commands.command()
 def get(
-    name: Annotated[str, typer.Argument(help="A benchmark or graph; all that can be fetched are listed without.")] = "",
-    mirror: Annotated[
-        str, typer.Option(help="A server of the same layout to fetch from, such as http://host:8000.")
-    ] = "",
+    name: Annotated[str, typer.Argument(help="A benchmark or graph. Lists all downloads without it.")] = "",
+    mirror: Annotated[str, typer.Option(help="Mirror server with the same paths, such as http://host:8000.")] = "",
 ) -> None:
-    """Fetch the official files of a benchmark or graph into the lake.
+    """Download the official files of a benchmark or graph.
 
-    They are checked by count and hash. The network must be allowed by EVIDENCE_NETWORK=1.
+    Counts and hashes are checked. Downloads need EVIDENCE_NETWORK=1.
     """
     with report_errors():
         from evidence_assets.assets.resources import LakeResource
 
-        known = downloads.download_sources()
+        sources = downloads.download_sources()
         if not name:
             raw = fetch_folder(find_lake() / "raw")
             rows = []
-            for one, home in sorted(known.items()):
-                there = sum((raw / file.to).exists() for file in home.files)
-                rows.append((one, home.revision, home.url(home.files[0]), len(home.files), there))
+            for source_name, home in sorted(sources.items()):
+                present = sum((raw / file.to).exists() for file in home.files)
+                rows.append((source_name, home.revision, home.url(home.files[0]), len(home.files), present))
             print_table(("name", "revision", "home", "files", "there"), rows)
             return
-        whole = name.partition(".")[0]
-        if whole not in known:
-            said = data_sources(all_benchmarks()[whole])[whole] if whole in all_benchmarks() else ""
-            near = closest_name(whole, known)
+        benchmark = name.partition(".")[0]
+        if benchmark not in sources:
+            contents = data_sources(all_benchmarks()[benchmark])[benchmark] if benchmark in all_benchmarks() else ""
+            near = closest_name(benchmark, sources)
             raise BadInput(
-                f"no home of {whole} is known that it could be fetched from"
-                + (f"; put the files there yourself: {said}" if said else f"; did you mean {near!r}?")
+                f"there is no download for {benchmark}"
+                + (f"; put the files in the lake yourself: {contents}" if contents else f"; did you mean {near!r}?")
             )
         fetched = downloads.download_files(
-            whole, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)
+            benchmark, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)
         )
-    out.print(f"{whole}: {fetched} fetched, all {len(known[whole].files)} as they should be")
+    out.print(f"{benchmark}: {fetched} files downloaded, all {len(sources[benchmark].files)} are valid")

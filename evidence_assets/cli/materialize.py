@@ -1,6 +1,4 @@
-"""Commands that make assets and show what came of it: ``evidence demo``, ``run``, ``scoreboard``; and the ``limits``
-of a run.
-"""
+"""Commands that materialize assets and show results: ``evidence demo``, ``run``, ``scoreboard`` and ``limits``."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ commands = typer.Typer(rich_markup_mode=None)
 
 @commands.command()
 def demo() -> None:
-    """Materialize all assets of the profile in use, then show scores and three answers with their evidence."""
+    """Materialize all assets of the profile and show example answers."""
     with report_errors():
         from evidence_assets import profiles
         from evidence_assets.cli.runner import run_all
@@ -35,42 +33,44 @@ def demo() -> None:
     scoreboard()
     _examples()
     print_report(report, "evidence demo")
-    out.print("Open the Dagster UI with `make ui`; ask with `evidence ask`, look with `evidence explore`.")
+    out.print("Next: `make ui` for the Dagster UI, `evidence explore` to browse answers, `evidence ask` to ask.")
 
 
 @commands.command()
 def run(
-    benchmark: Annotated[str, typer.Argument(help="A declared benchmark; `evidence add benchmark` declares one.")],
-    chosen: Annotated[
+    benchmark: Annotated[str, typer.Argument(help="Name of a benchmark; `evidence add benchmark` adds your own.")],
+    variant_names: Annotated[
         str,
-        typer.Option("--variants", help="Such as bm25,bm25@model; all that are loaded by default."),
+        typer.Option("--variants", help="Such as bm25,bm25@model. Default: all loaded variants."),
     ] = "",
-    plan: Annotated[bool, typer.Option("--plan", help="Only say what would be made.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only print the plan.")] = False,
 ) -> None:
-    """Make all that the answers to one benchmark need, from its files to its scores; unchanged work is reused."""
+    """Materialize everything that one benchmark's scores need.
+
+    Rows whose inputs are unchanged are reused.
+    """
     with report_errors():
         from evidence_assets.cli.run_selection import find_benchmark, select_assets, select_variants
 
         declared = find_benchmark(benchmark)
-        variants = select_variants(declared, [name for name in chosen.replace(" ", "").split(",") if name])
+        variants = select_variants(declared, [name for name in variant_names.replace(" ", "").split(",") if name])
         from evidence_assets.cli.runner import run_all
         from evidence_assets.definitions import defs
 
-        wanted = select_assets(defs().resolve_asset_graph(), declared, variants)
+        selection = select_assets(defs().resolve_asset_graph(), declared, variants)
         if plan:
-            _plan(wanted, benchmark, variants)
+            _plan(selection, benchmark, variants)
             return
-        report = run_all(wanted)
+        report = run_all(selection)
     scoreboard(benchmark)
     print_report(report, f"evidence run {benchmark}")
     out.print(
-        f"Look at the answers with `evidence explore`, at the runs with `make ui`; ask {benchmark}'s corpus "
-        f"with `evidence ask`."
+        "Next: `evidence explore` to browse the answers, `make ui` for the runs, `evidence ask` to query the corpus."
     )
 
 
-def _plan(wanted: RunSelection, benchmark: str, variants: Sequence[Variant]) -> None:
-    """How many assets are looked at, and what is known of the time that it takes."""
+def _plan(selection: RunSelection, benchmark: str, variants: Sequence[Variant]) -> None:
+    """Print the cost of a run: assets, questions, model calls and time."""
     import dagster as dg
 
     from evidence_assets.assets.planning import plan_variants
@@ -82,11 +82,11 @@ def _plan(wanted: RunSelection, benchmark: str, variants: Sequence[Variant]) -> 
     with dg.DagsterInstance.get() as instance:
         planned = plan_variants(variants, [benchmark], LakeResource().open(), instance)
     show_plan(planned, benchmark)
-    out.print(f"{len(wanted.keys or ())} assets are made or reused on the way.")
+    out.print(f"{len(selection.keys or ())} assets will be materialized or reused.")
 
 
 def print_report(report: Report, command: str) -> None:
-    """What a materialization did, and what failed; ends with exit status 1 where anything did."""
+    """Print a report; exits with status 1 if anything failed."""
     memory = sum(report.peaks.values())
     out.print(
         f"\n{report.assets} assets, {report.materializations} materializations in {report.seconds:.0f} s; "
@@ -94,32 +94,35 @@ def print_report(report: Report, command: str) -> None:
     )
     if not report.failures:
         return
-    out.print("\nThese failed, and everything else was made:", style="red")
+    out.print("\nThese assets failed; all others were materialized:", style="red")
     for failure in report.failures:
-        where = f"{failure.name} [{failure.partition}]" if failure.partition else failure.name
-        out.print(strip_controls(f"  {where}: {failure.said}"), markup=False, soft_wrap=True)
-    if report.left_out:
-        left_out = ", ".join(report.left_out)
-        out.print(f"Left out or as before, because they read these: {left_out}", markup=False, soft_wrap=True)
+        label = f"{failure.name} [{failure.partition}]" if failure.partition else failure.name
+        out.print(strip_controls(f"  {label}: {failure.message}"), markup=False, soft_wrap=True)
+    if report.skipped:
+        skipped = ", ".join(report.skipped)
+        out.print(f"Skipped, because they depend on failed assets: {skipped}", markup=False, soft_wrap=True)
     out.print(f"Fix the errors above and run `{command}` again; finished work is reused.")
     raise typer.Exit(1)
 
 
 @commands.command()
 def scoreboard(
-    benchmark: Annotated[str | None, typer.Argument(help="Only this benchmark.")] = None, lake: LakeOption = None
+    benchmark: Annotated[str | None, typer.Argument(help="Show only this benchmark.")] = None, lake: LakeOption = None
 ) -> None:
-    """Accuracy of every variant on every benchmark, with 95 % intervals, beside the published figure."""
+    """Show the accuracy of every variant on every benchmark.
+
+    Each value has a 95 % interval, and the published figure if there is one.
+    """
     with report_errors(), connect(lake) as connection:
         rows = [row for row in query_rows(connection, SCORES_QUERY) if benchmark in (None, row["scope_id"])]
     headers = "benchmark/variant/reasoner/metric/value/95 %/n/supported/right of these/published/difference/printed in"
     print_table(headers.split("/"), map(format_score, rows), title="Scoreboard")
     out.print(
-        "value: the best option of every question counts; supported: share whose best option the evidence supports",
+        "accuracy counts every question's best option; supported is the share of answers that the evidence supports",
         style="dim",
     )
     if any(row["published"] is not None for row in rows):
-        out.print("difference: value − published; * where the interval leaves the published figure out", style="dim")
+        out.print("difference: value − published; *: the interval excludes the published figure", style="dim")
 
 
 EXAMPLE_ANSWERS = """
@@ -134,7 +137,7 @@ EXAMPLE_ANSWERS = """
 
 
 def _examples() -> None:
-    """Three answers with the evidence that they rest on."""
+    """Print three answers with their evidence."""
     from evidence_assets.explorer.answer_view import view_answer
     from evidence_assets.explorer.pages import shorten
 
@@ -144,15 +147,15 @@ def _examples() -> None:
             assert view.question is not None
             text, answer = escape(strip_controls(view.question["text"])), escape(strip_controls(view.answer_text))
             out.print(f"\n[bold]{text}[/bold]\n  answer: {answer}")
-            for one in [one for one in view.evidence if one.is_used][:3]:
-                said = f"“{shorten(one.text)}” in “{one.title}”: {one.location}"
-                out.print(f"  verified evidence: {escape(strip_controls(said))}", style="dim")
+            for evidence in [evidence for evidence in view.evidence if evidence.is_used][:3]:
+                citation = f"“{shorten(evidence.text)}” in “{evidence.title}”: {evidence.location}"
+                out.print(f"  verified evidence: {escape(strip_controls(citation))}", style="dim")
             out.print(f"  evidence trace {prediction_id[:12]}", style="dim")
 
 
 @commands.command()
 def limits() -> None:
-    """Set Dagster's pools to the limits of the profile, as `make ui` does at its start."""
+    """Set Dagster's pool limits from the profile (`make ui` runs this)."""
     with report_errors():
         from dagster import DagsterInstance
 
@@ -161,5 +164,5 @@ def limits() -> None:
 
         dagster_home()
         with DagsterInstance.get() as instance:
-            found = set_pool_limits(instance)
-    out.print(", ".join(f"{pool}: {limit}" for pool, limit in found.items()))
+            limits_by_pool = set_pool_limits(instance)
+    out.print(", ".join(f"{pool}: {limit}" for pool, limit in limits_by_pool.items()))

@@ -100,7 +100,7 @@ def _run_commands(cells: Iterable[Cell], from_records: bool = False) -> dict[str
 def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
     """Counts, reasons and requirements of a table."""
     sources = [source for cell in cells for source in cell.sources]
-    run, recorded = (
+    run, recorded_runs = (
         [f"evidence run {benchmark} --variants {labels}" for benchmark, labels in _run_commands(cells, kind).items()]
         for kind in (False, True)
     )
@@ -122,7 +122,7 @@ def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
         "presets": [preset.name for preset in presets().values() if printed_in in (*preset.tables, *preset.beside)],
         "data": printed.required_data(sources),
         "models": sorted({s.model_id for s in sources if s.variant.method != RECORDED_ANSWERS} - {""}),
-        "run": [*run, *harvest, *recorded],
+        "run": [*run, *harvest, *recorded_runs],
     }
 
 

@@ -22,7 +22,7 @@ from evidence_assets.text.spelling import closest_name
 
 @dataclass(frozen=True)
 class RunSelection:
-    """Assets to materialize (all without ``keys``), limited to one benchmark's partitions where it is given."""
+    """Assets to materialize (all without ``keys``), in all partitions or only those of one benchmark."""
 
     keys: frozenset[dg.AssetKey] | None = None
     benchmark: str = ""
@@ -46,22 +46,24 @@ def select_variants(benchmark: Benchmark, names: Sequence[str]) -> list[Variant]
     Raises BadInput if the family has no such variant.
     """
     family_variants = [v for v in variants() if v.family == benchmark.family and not v.asked]
-    loaded = {c.label: c for v in family_variants if v.is_loaded for c in model_combinations(systems.load(v.system), v)}
+    loaded_by_label = {
+        c.label: c for v in family_variants if v.is_loaded for c in model_combinations(systems.load(v.system), v)
+    }
     every = (
         c
         for v in family_variants
         for c in model_combinations(systems.load(v.system), v, enabled_presets().union(v.presets))
     )
-    by_label = {c.label: c for c in every} | loaded
+    by_label = {c.label: c for c in every} | loaded_by_label
     for name in names:
         if name not in by_label:
             raise BadInput(
                 f"no variant {name!r} answers {benchmark.family} questions; did you mean "
                 f"{closest_name(name, by_label)!r}? There are: {', '.join(sorted(by_label))}"
             )
-    selected = [by_label[name] for name in names] or list(loaded.values())
+    selected = [by_label[name] for name in names] or list(loaded_by_label.values())
     # A variant without a named model needs only one of its presets; with one, any preset may add the model.
-    presets = {p for v in selected if v.label not in loaded for p in (v.presets if v.using else v.presets[:1])}
+    presets = {p for v in selected if v.label not in loaded_by_label for p in (v.presets if v.using else v.presets[:1])}
     opt_in(presets)
     return selected
 
@@ -171,7 +173,7 @@ def partitions_of(
     return [name for name in names if selection.has_partition(name)]
 
 
-def is_missing_input(graph: Any, asset: AssetPartition, missing: set[AssetPartition]) -> bool:
+def is_missing_input(graph: Any, asset: AssetPartition, missing_assets: set[AssetPartition]) -> bool:
     """Whether an upstream asset that this partition needs is missing.
 
     An unpartitioned asset over several benchmarks or relations runs unless all are missing; one over a corpus needs
@@ -181,11 +183,13 @@ def is_missing_input(graph: Any, asset: AssetPartition, missing: set[AssetPartit
         if not graph.get(key).is_executable or not is_relevant(key, asset.partition):
             continue
         if not graph.get(key).is_partitioned:
-            if AssetPartition(key, None) in missing:
+            if AssetPartition(key, None) in missing_assets:
                 return True
             continue
         mapped = graph.get_parent_partition_keys_for_child(asset.partition, key, asset.key)
-        lacking = [AssetPartition(key, name) in missing for name in mapped.partitions_subset.get_partition_keys()]
+        lacking = [
+            AssetPartition(key, name) in missing_assets for name in mapped.partitions_subset.get_partition_keys()
+        ]
         tolerates_gaps = asset.partition is None and graph.get(key).partitions_def != corpus_partitions()
         if lacking and (all if tolerates_gaps else any)(lacking):
             return True

@@ -1,6 +1,6 @@
-"""Materializes the asset graph, run by run, with progress: what ``evidence demo`` and ``evidence run`` do.
+"""Materializes the asset graph run by run and reports progress, for ``evidence demo`` and ``evidence run``.
 
-In this process or in several, but not one for each run, because each would load torch again.
+Uses this process or a few child processes: a process per run would load torch each time.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ HOME_VARIABLE = "DAGSTER_HOME"
 
 
 def dagster_home() -> Path:
-    """Folder of the Dagster instance: DAGSTER_HOME, else ``.dagster`` beside ``dagster.yaml``; made where absent."""
-    named = os.environ.get(HOME_VARIABLE)
+    """Folder of the Dagster instance, created if absent: DAGSTER_HOME, else ``.dagster`` next to ``dagster.yaml``."""
+    configured = os.environ.get(HOME_VARIABLE)
     root = Path(__file__).resolve().parents[2]
-    home = Path(named) if named else root / ".dagster"
+    home = Path(configured) if configured else root / ".dagster"
     home.mkdir(parents=True, exist_ok=True)
     settings = home / "dagster.yaml"
     if not settings.exists() and (root / "dagster.yaml").exists():
@@ -66,18 +66,18 @@ def lake_assets() -> list[str]:
 
 @dataclass(frozen=True)
 class Failure:
-    """A step that failed, or a check that did not pass, and what it said."""
+    """A failed step or check, with its error message."""
 
     name: str
     partition: str | None
-    said: str
+    message: str
 
 
 @dataclass
 class Report:
-    """What a whole materialization did.
+    """Result of materializing a selection.
 
-    ``left_out`` are assets, or partitions of them, that were not made because what they read failed.
+    ``skipped`` are assets or partitions that were not materialized because an upstream asset failed.
     """
 
     assets: int = 0
@@ -86,12 +86,12 @@ class Report:
     rows_computed: int = 0
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
     peaks: dict[int, float] = field(default_factory=dict)
-    """Largest resident memory in GiB of each process that worked."""
+    """Peak resident memory in GiB, by process."""
 
     def add(self, other: Report) -> None:
-        """Count what another did."""
+        """Add the counts of another report."""
         self.materializations += other.materializations
         self.rows_reused += other.rows_reused
         self.rows_computed += other.rows_computed
@@ -100,40 +100,40 @@ class Report:
 
 
 class Unit(NamedTuple):
-    """What one run makes: assets in one of their partitions."""
+    """Assets that one run materializes, in one partition."""
 
     keys: tuple[dg.AssetKey, ...]
     partition: str | None
 
 
 class UnitResult(NamedTuple):
-    """What came of a unit: the assets that are there and right, and the materializations that were not told yet."""
+    """Result of a unit: its report, the valid assets, and progress lines that were not printed yet."""
 
     report: Report
     keys: set[dg.AssetKey]
-    told: list[str]
+    lines: list[str]
 
 
 ProgressCallback = Callable[[str], None]
-"""Called with each materialization in words."""
+"""Called with a line for each materialization."""
 RunUnit = Callable[[Unit], UnitResult]
 
 
-def materializer(tags: dict[str, str], tell: ProgressCallback | None = None) -> RunUnit:
-    """What makes units in this process; materializations are returned in words where nothing is told of them."""
+def materializer(tags: dict[str, str], on_materialization: ProgressCallback | None = None) -> RunUnit:
+    """A function that runs units in this process; without a callback, it returns the progress lines."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
     reduce_disk_syncs()
     job, instance = defs().resolve_implicit_global_asset_job_def(), dg.DagsterInstance.get()
 
     def materialize(unit: Unit) -> UnitResult:
-        told: list[str] = []
-        inform = tell or told.append
+        lines: list[str] = []
+        report_line = on_materialization or lines.append
 
         def on_event(entry: Any) -> None:
             event = entry.dagster_event
             if event is not None and event.is_step_materialization:
-                inform(_describe_materialization(event))
+                report_line(_describe_materialization(event))
 
         run_id = str(uuid.uuid4())
         instance.add_event_listener(run_id, on_event)
@@ -148,17 +148,17 @@ def materializer(tags: dict[str, str], tell: ProgressCallback | None = None) -> 
         )
         report, keys = _report(result, unit.partition)
         report.peaks[os.getpid()] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        return UnitResult(report, keys, told)
+        return UnitResult(report, keys, lines)
 
     return materialize
 
 
 _child_runners: list[RunUnit] = []
-"""What makes units in a child process."""
+"""The function that runs units in a child process."""
 
 
 def _start_child(tags: dict[str, str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all; the parent ends its children
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all processes; the parent ends its children
     Thread(target=_end_with_parent, daemon=True).start()
     _child_runners.append(materializer(tags))
 
@@ -176,7 +176,7 @@ def _run_in_child(unit: Unit) -> UnitResult:
 
 @contextmanager
 def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor]:
-    """Processes that make units; they end with this one, and at once where something fails here."""
+    """Child processes that run units; they end with this process, or at once if it fails."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(number, context, _start_child, (tags,))
     try:
@@ -186,132 +186,138 @@ def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor
             child.kill()
         if isinstance(error, BrokenProcessPool):
             raise ChildProcessError(
-                "a process ended early; where nothing above says why, memory was short: run it again, finished work is "
-                "reused"
+                "a child process ended early; without an error above, memory ran out: run the command again, finished "
+                "work is reused"
             ) from error
         raise
     finally:
         pool.shutdown()
 
 
-def run_all(wanted: RunSelection = EVERYTHING, processes: int = 1) -> Report:
-    """Materialize every wanted asset in every partition; rows whose inputs are unchanged are reused.
+def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
+    """Materialize every selected asset in every partition; rows whose inputs are unchanged are reused.
 
-    What fails is reported, with what reads it left out, and everything else goes on.
+    Failures are reported, assets downstream of them are skipped, and all others are materialized.
     """
-    started = time.monotonic()
+    start = time.monotonic()
     home = dagster_home()
     delete_abandoned_files(LakeResource().open())
     graph = defs().resolve_asset_graph()
-    planned = list(batches(graph, wanted))
+    planned_batches = list(batches(graph, selection))
     if processes > 1:
-        planned = [part for batch in planned for part in split_independent(graph, batch)]
+        planned_batches = [part for batch in planned_batches for part in split_independent(graph, batch)]
     with dg.DagsterInstance.get() as instance, liveness_lock(home) as tags:
         fail_killed_runs(instance, home)
-        making = _RunQueue(graph, planned, wanted, instance)
+        run_queue = _RunQueue(graph, planned_batches, selection, instance)
         if processes > 1:
             set_pool_limits(instance)
             with _children(processes, tags) as pool:
-                making.work(lambda unit: pool.submit(_run_in_child, unit), processes)
+                run_queue.work(lambda unit: pool.submit(_run_in_child, unit), processes)
         else:
-            materialize = materializer(tags, making.tell)
+            materialize = materializer(tags, run_queue.print_progress)
 
-            def make_here(unit: Unit) -> Future[UnitResult]:
-                done = Future[UnitResult]()
-                done.set_result(materialize(unit))
-                return done
+            def run_here(unit: Unit) -> Future[UnitResult]:
+                future = Future[UnitResult]()
+                future.set_result(materialize(unit))
+                return future
 
-            making.work(make_here, 1)
-    making.report.seconds = time.monotonic() - started
-    return making.report
+            run_queue.work(run_here, 1)
+    run_queue.report.seconds = time.monotonic() - start
+    return run_queue.report
 
 
 class _RunQueue:
-    """What is made in which order, and what came of it so far."""
+    """Runs units in topological order and collects their results."""
 
     def __init__(
-        self, graph: Any, planned: Sequence[list[dg.AssetKey]], wanted: RunSelection, instance: dg.DagsterInstance
+        self,
+        graph: Any,
+        planned_batches: Sequence[list[dg.AssetKey]],
+        selection: RunSelection,
+        instance: dg.DagsterInstance,
     ) -> None:
-        self._graph, self._planned, self._wanted, self._instance = graph, planned, wanted, instance
-        self._started, self._done = time.monotonic(), 0
-        self._unmade = set[AssetPartition]()
-        self.report = Report(assets=sum(map(wanted.has_asset, graph.materializable_asset_keys)))
-        place = {key: number for number, batch in enumerate(planned) for key in batch}
-        parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned]
-        needs = [{place[key] for key in keys if key in place} - {number} for number, keys in enumerate(parents)]
-        self._order = TopologicalSorter(dict(enumerate(needs)))
+        self._graph, self._batches, self._selection, self._instance = graph, planned_batches, selection, instance
+        self._start, self._n_done = time.monotonic(), 0
+        self._missing_assets = set[AssetPartition]()
+        self.report = Report(assets=sum(map(selection.has_asset, graph.materializable_asset_keys)))
+        batch_of = {key: number for number, batch in enumerate(planned_batches) for key in batch}
+        parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned_batches]
+        upstream_batches = [
+            {batch_of[key] for key in keys if key in batch_of} - {number} for number, keys in enumerate(parents)
+        ]
+        self._order = TopologicalSorter(dict(enumerate(upstream_batches)))
 
-    def work(self, submit: Callable[[Unit], Future[UnitResult]], at_once: int) -> None:
-        """Make unit after unit, so many at once, each after all batches that its own needs."""
+    def work(self, submit: Callable[[Unit], Future[UnitResult]], max_running: int) -> None:
+        """Run all units, at most ``max_running`` at once, each after the batches upstream of its own."""
         waiting: list[tuple[int, Unit]] = []
         running: dict[Future[UnitResult], tuple[int, Unit]] = {}
-        left = Counter[int]()
+        remaining = Counter[int]()
         self._order.prepare()
         while self._order.is_active():
             for number in self._order.get_ready():
                 units = self._units(number)
-                left[number] = len(units)
+                remaining[number] = len(units)
                 waiting += [(number, unit) for unit in units]
                 if not units:
                     self._order.done(number)
             waiting.sort(key=lambda entry: entry[0])
-            while waiting and len(running) < at_once:
+            while waiting and len(running) < max_running:
                 number, unit = waiting.pop(0)
                 running[submit(unit)] = number, unit
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 number, unit = running.pop(future)
                 self._add(unit, future.result())
-                left[number] -= 1
-                if not left[number]:
+                remaining[number] -= 1
+                if not remaining[number]:
                     self._order.done(number)
 
-    def _add(self, unit: Unit, made: UnitResult) -> None:
-        for text in made.told:
-            self.tell(text)
-        self.report.add(made.report)
-        lacking = [key for key in unit.keys if key not in made.keys]
-        self._unmade |= {AssetPartition(key, unit.partition) for key in lacking}
-        failed = {failure.name.partition(":")[0] for failure in made.report.failures}
-        names = ["/".join(key.path) for key in lacking]
-        self.report.left_out += [_asset_label(name, unit.partition) for name in names if name not in failed]
+    def _add(self, unit: Unit, result: UnitResult) -> None:
+        for text in result.lines:
+            self.print_progress(text)
+        self.report.add(result.report)
+        missing_keys = [key for key in unit.keys if key not in result.keys]
+        self._missing_assets |= {AssetPartition(key, unit.partition) for key in missing_keys}
+        failed = {failure.name.partition(":")[0] for failure in result.report.failures}
+        names = ["/".join(key.path) for key in missing_keys]
+        self.report.skipped += [_asset_label(name, unit.partition) for name in names if name not in failed]
 
     def _units(self, number: int) -> list[Unit]:
-        """What can be made of a batch, all that it reads being made; the rest is left out."""
-        found = []
+        """The runnable units of a batch; assets with a missing input are skipped."""
+        units = []
         for partition in self._partitions(number):
             keys = []
             with dg.partition_loading_context(dynamic_partitions_store=self._instance):
-                for key in self._planned[number]:
-                    if is_missing_input(self._graph, AssetPartition(key, partition), self._unmade):
-                        self._unmade.add(AssetPartition(key, partition))
-                        self.report.left_out.append(_asset_label("/".join(key.path), partition))
+                for key in self._batches[number]:
+                    if is_missing_input(self._graph, AssetPartition(key, partition), self._missing_assets):
+                        self._missing_assets.add(AssetPartition(key, partition))
+                        self.report.skipped.append(_asset_label("/".join(key.path), partition))
                     else:
                         keys.append(key)
             if keys:
-                found.append(Unit(tuple(keys), partition))
-        return found
+                units.append(Unit(tuple(keys), partition))
+        return units
 
     def _partitions(self, number: int) -> list[str | None]:
-        return partitions_of(self._graph, self._planned[number][0], self._instance, self._wanted)
+        return partitions_of(self._graph, self._batches[number][0], self._instance, self._selection)
 
-    def tell(self, text: str) -> None:
-        """Print a materialization with how much is left."""
-        self._done += 1
-        # counted each time: partitions of relations appear when the seed files are looked at
-        total = sum(len(batch) * len(self._partitions(number)) for number, batch in enumerate(self._planned))
-        elapsed = time.monotonic() - self._started
-        left = elapsed / self._done * (total - self._done)
-        so_far = f"{self._done:>4}/{total}  {elapsed:5.0f} s, about {left:3.0f} s left"
-        out.print(f"{so_far}  {text}", markup=False, soft_wrap=True)
+    def print_progress(self, text: str) -> None:
+        """Print a materialization with the progress and the estimated time left."""
+        self._n_done += 1
+        # recounted each time: reading the seed files adds partitions
+        total = sum(len(batch) * len(self._partitions(number)) for number, batch in enumerate(self._batches))
+        elapsed = time.monotonic() - self._start
+        seconds_left = elapsed / self._n_done * (total - self._n_done)
+        progress = f"{self._n_done:>4}/{total}  {elapsed:5.0f} s, about {seconds_left:3.0f} s left"
+        out.print(f"{progress}  {text}", markup=False, soft_wrap=True)
 
 
 def _metadata(event: Any) -> dict[str, Any]:
-    found = event.step_materialization_data.materialization.metadata
-    return {name: value.value for name, value in found.items() if hasattr(value, "value")}
+    values = event.step_materialization_data.materialization.metadata
+    return {name: value.value for name, value in values.items() if hasattr(value, "value")}
 
 
 def _describe_materialization(event: Any) -> str:
-    """A materialization in a line."""
+    """One line about a materialization."""
     materialization = event.step_materialization_data.materialization
     metadata = _metadata(event)
     parts = [_asset_label("/".join(materialization.asset_key.path), materialization.partition)]
@@ -329,34 +335,34 @@ def _asset_label(name: str, partition: str | None) -> str:
 
 
 def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[Report, set[dg.AssetKey]]:
-    """What a run did, and the assets that it made and that passed their blocking checks."""
-    report, made = Report(), set[dg.AssetKey]()
+    """Report of a run, and the materialized assets that passed their blocking checks."""
+    report, materialized = Report(), set[dg.AssetKey]()
     for event in result.all_events:
         if event.is_step_materialization:
             metadata = _metadata(event)
-            made.add(event.step_materialization_data.materialization.asset_key)
+            materialized.add(event.step_materialization_data.materialization.asset_key)
             report.materializations += 1
             rows = int(metadata.get("dagster/row_count", 0) or 0)
             report.rows_reused += int(metadata.get("rows_reused", 0))
             report.rows_computed += int(metadata.get("rows_computed", rows))
-    refused = set()
+    failed_checks = set()
     for evaluation in result.get_asset_check_evaluations():
         if not evaluation.passed:
             name = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
             wrong = evaluation.metadata.get("wrong")
-            report.failures.append(Failure(name, partition, str(wrong.value if wrong else "the check did not pass")))
+            report.failures.append(Failure(name, partition, str(wrong.value if wrong else "the check failed")))
             if evaluation.blocking:
-                refused.add(evaluation.asset_key)
+                failed_checks.add(evaluation.asset_key)
     for event in result.all_events:
         if event.is_step_failure and event.step_key is not None:
             error = event.step_failure_data.error
             if error is not None and error.cls_name == dg.DagsterExecutionInterruptedError.__name__:
-                raise KeyboardInterrupt  # of whoever waits; the step has not failed
+                raise KeyboardInterrupt  # the user interrupted the run; the step has not failed
             while error is not None and error.cls_name and error.cls_name.startswith("Dagster") and error.cause:
                 error = error.cause
             if error is not None and error.cls_name == "DagsterAssetCheckFailedError":
-                continue  # said by its evaluation
-            said = error.message.strip() if error is not None else event.message or ""
-            said = re.sub(r"^evidence_assets\.lake\.errors\.\w+: ", "", said)
-            report.failures.append(Failure(event.step_key.replace("__", "/"), partition, said))
-    return report, made - refused
+                continue  # reported with its evaluation
+            message = error.message.strip() if error is not None else event.message or ""
+            message = re.sub(r"^evidence_assets\.lake\.errors\.\w+: ", "", message)
+            report.failures.append(Failure(event.step_key.replace("__", "/"), partition, message))
+    return report, materialized - failed_checks

@@ -130,6 +130,6 @@ def test_the_command(home: tuple[str, Path], tmp_path: Path, monkeypatch: pytest
     done = runner.invoke(app, ["get", "scitab", "--mirror", mirror])
     assert done.exit_code == 0 and "1 fetched" in done.output, done.output
     assert "scitab" in runner.invoke(app, ["get"]).output
-    for name, said in (("scitap", "did you mean 'scitab'"), ("riddle", "put the files there yourself")):
+    for name, said in (("scitap", "did you mean 'scitab'"), ("riddle", "put the files in the lake yourself")):
         refused = runner.invoke(app, ["get", name])
         assert refused.exit_code == 1 and said in " ".join(refused.output.split()), refused.output

@@ -91,7 +91,7 @@ def test_a_changed_folder_is_brought_up_to_date_and_a_bad_file_changes_nothing(f
 
 
 def test_names_and_folders_that_cannot_be_added(folder: Path, tmp_path: Path, lake: Lake) -> None:
-    with pytest.raises(BadInput, match="there is no such folder"):
+    with pytest.raises(BadInput, match="the folder does not exist"):
         add_corpus(lake, "bees", tmp_path / "none")
     with pytest.raises(BadInput, match="no name for a corpus"):
         add_corpus(lake, "../x", folder)
@@ -100,7 +100,7 @@ def test_names_and_folders_that_cannot_be_added(folder: Path, tmp_path: Path, la
     [declared] = declarations(lake.root / "declarations")
     declared.file.write_text(declared.file.read_text().replace("corpora/bees", "other"))
     declarations.cache_clear()
-    with pytest.raises(BadInput, match="a corpus 'bees' of other files"):
+    with pytest.raises(BadInput, match="a corpus 'bees' with other files"):
         add_corpus(lake, "bees", folder)
 
 

@@ -108,7 +108,7 @@ def test_everything_else_was_made(failing_world: tuple[OwnWorld, str], made_worl
         scored = after.execute("SELECT count(*) FROM scores WHERE scope_id = 'good'").fetchone()
     assert {name for (name,) in harvested} == {"may_treat", "good_seed"}
     assert scored is not None and scored[0] > 0
-    left_out = output.partition("Left out")[2]
+    left_out = output.partition("Skipped")[2]
     for name in (
         "evidence/mcqa/bm25 [bad_document|0]",
         "predictions/mcqa/bm25 [bad_question|0]",

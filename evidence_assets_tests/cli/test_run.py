@@ -65,7 +65,7 @@ def test_what_a_killed_run_left_is_finished_with_the_bytes_of_an_undisturbed_one
 
 def test_a_plan_makes_nothing(world: World) -> None:
     planned = world.invoke(*COMMAND, "--plan")
-    assert planned.exit_code == 0 and "assets are made or reused" in planned.stdout, planned.output
+    assert planned.exit_code == 0 and "assets will be materialized or reused" in planned.stdout, planned.output
     assert not Lake(world.root / "data_lake").assets()
 
 
@@ -81,7 +81,7 @@ def test_what_fails_is_told_and_what_reads_it_left_out(world: World) -> None:
         profile.write(f"encoder: {{name: '{world.root}/no_such_model'}}\n")
     done = world.invoke("run", "sample_mcqa", "--variants", "cosine")
     assert done.exit_code == 1 and "Scoreboard" in done.stdout
-    failed, left_out = (done.stdout.partition(f"\n{words}")[2] for words in ("These failed", "Left out"))
+    failed, left_out = (done.stdout.partition(f"\n{words}")[2] for words in ("These assets failed", "Skipped"))
     assert "corpus/sample/chunks [0]: " in failed and "no_such_model" in failed
     assert "evidence/mcqa/cosine [sample_mcqa|0]" in left_out and "questions/mcqa" not in left_out
     assert "run `evidence run sample_mcqa` again" in done.stdout and "Traceback" not in done.output

@@ -169,8 +169,8 @@ def _materialize(world: World, moment: Moment) -> int:
     report = runner.run_all(Small())
     (world.root / "writes.txt").write_text(str(writes[0]))
     for failure in report.failures:
-        print(f"FAILED {failure.name} [{failure.partition}]: {failure.said}")
-    return int(bool(report.failures or report.left_out))
+        print(f"FAILED {failure.name} [{failure.partition}]: {failure.message}")
+    return int(bool(report.failures or report.skipped))
 
 
 def _watch(world: World, moment: Moment) -> list[int]:
