@@ -1,6 +1,6 @@
-"""One package a published system: its settings, its stages under the numbers of the paper, its variants.
+"""The published systems, one package each, with settings, stages and variants.
 
-Nothing here knows Dagster; what two systems share belongs in ``experiment`` or below.
+Systems do not import Dagster. Code shared by two systems belongs in ``experiment`` or below.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from evidence_assets.reasoning.templates import Template
 
 
 def list_systems() -> list[str]:
-    """The systems that there are: packages with a file of variants."""
+    """Names of all systems: packages with a file of variants."""
     return sorted(file.parent.name for file in SYSTEMS_FOLDER.glob(f"*/{VARIANTS_FILE}"))
 
 
 @cache
 def load(name: str) -> System:
-    """The system of this name: ``SYSTEM`` in its package's module ``system``."""
+    """Load a system by name: ``SYSTEM`` in the module ``system`` of its package."""
     system: System = import_module(f"{__name__}.{name}.system").SYSTEM
     return system
 
 
 def load_templates() -> list[Template]:
+    """Prompt templates of all systems."""
     for name in list_systems():
         load(name)
     return [REPAIR, *(template for task in PROMPTED_TASKS.values() for template in task.templates)]
 
 
-def load_settings(place: str) -> Any:
-    """The settings of the variant ``family/name`` in the profile in use."""
-    variant = next(variant for variant in variants() if variant.key == place)
+def load_settings(key: str) -> Any:
+    """Settings of the variant ``family/name`` in the current profile."""
+    variant = next(variant for variant in variants() if variant.key == key)
     return load(variant.system).method_of(variant).settings_of(variant)

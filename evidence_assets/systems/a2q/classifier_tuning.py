@@ -1,4 +1,4 @@
-"""The relevance classifier of Attention2Query, tuned: what it learns from."""
+"""Tunes the relevance classifier of Attention2Query on a benchmark."""
 
 from __future__ import annotations
 
@@ -28,8 +28,12 @@ from evidence_assets.systems.a2q.selection import A2Q, A2QSettings
 
 @dataclass(frozen=True)
 class ClassifierSettings:
-    """Tuned on ``triples`` triples, best by attention, of each of the first ``questions`` of a ``split`` that is
-    never the one reported; from the profile's reranker ``base`` where it names one so, else from its first."""
+    """Settings of the tuning.
+
+    The training set has the ``triples`` best triples by attention of each of the first ``questions`` of a ``split``,
+    which must not be the reported one. ``base`` names the profile's reranker to tune; if the profile has none of this
+    name, its first reranker is tuned.
+    """
 
     benchmark: str
     split: str = "dev"
@@ -41,30 +45,34 @@ class ClassifierSettings:
 
 
 def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[Stage]:
-    """``models/relevance_classifier``: the profile's reranker, tuned on triples of a benchmark.
+    """The stage ``models/relevance_classifier``: the profile's reranker, tuned on triples of a benchmark.
 
-    A triple of a question is relevant if a right answer is an end of it. Where the profile's reranker has no weights of
-    its own, the embedded encoder is tuned.
+    A triple is relevant if its head or tail is a correct answer. If the profile's reranker has no weights, the embedded
+    encoder is tuned.
     """
     source = all_benchmarks().get(settings.benchmark)
     if source is None or not source.graph:
-        raise BadInput(f"{settings.benchmark!r} is no declared benchmark with a graph: name one to tune on")
+        raise BadInput(f"{settings.benchmark!r} is not a declared benchmark with a graph. Choose one to tune on")
     if source.split == settings.split:
-        raise BadInput(f"the split {settings.split!r} of {source.name} is the one reported: tune on another")
+        raise BadInput(
+            f"the split {settings.split!r} of {source.name} is the reported split. Choose another one to tune on"
+        )
     if not source.is_in_profile():
         return []
 
     def make(context: StageContext) -> StageOutput:
-        asked = source.model_copy(update={"split": settings.split})
-        questions = [q for q in read_benchmark_questions(context.lake, asked) if q.split == settings.split][
+        tuning_benchmark = source.model_copy(update={"split": settings.split})
+        questions = [q for q in read_benchmark_questions(context.lake, tuning_benchmark) if q.split == settings.split][
             : settings.questions
         ]
         graph, attention_alone = open_graph(context.lake, source.graph), A2QSettings(top_n=settings.triples)
-        picker = A2Q(graph, get_encoder(context.profile.encoder), None, attention_alone)
-        picks = picker.select([Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
-        pairs = label_triples(questions, picks)
+        selector = A2Q(graph, get_encoder(context.profile.encoder), None, attention_alone)
+        evidence = selector.select([Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
+        pairs = label_triples(questions, evidence)
         if not pairs:
-            raise BadInput(f"no triple of the split {settings.split!r} of {source.name} holds an answer to tune on")
+            raise BadInput(
+                f"no triple of the split {settings.split!r} of {source.name} has an answer. Choose another split"
+            )
         name = context.profile.rerankers.get(settings.base, context.profile.reranker).name
         base = EMBEDDED_ENCODER if name == MAXSIM else name
         folder = context.lake.index_folder(RELEVANCE_CLASSIFIER_ASSET)
@@ -72,43 +80,44 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         row = build_model_row(folder, f"relevance-classifier-of-{base.replace('/', '-')}", report)
         return StageOutput([row], metadata={"tuned_from": base, **report})
 
-    about = "A cross-encoder tuned to tell triples that hold an answer from those that do not."
+    about = "A cross-encoder tuned to distinguish triples with a correct answer from those without."
     parts = (StageInput(f"knowledge/{source.graph}/{part}") for part in ("nodes", "edges", "passages"))
     reads, version = [StageInput(source.raw_asset), *parts], f"{VERSION}:{settings}"
     return [Stage(variant.key, "models", make, about, reads, version, partitions="", pool="gpu", kinds=("pytorch",))]
 
 
 def label_triples(
-    questions: Sequence[QuestionRecord], picks: Sequence[Sequence[SelectedEvidence]]
+    questions: Sequence[QuestionRecord], evidence: Sequence[Sequence[SelectedEvidence]]
 ) -> list[LabelledPair]:
-    """Each question with each of its triples; relevant are those that a right answer is an end of.
+    """Pairs of a question and a triple; a triple is relevant if its head or tail is a correct answer.
 
-    Questions of which no triple or every triple is relevant teach nothing about ranking and are left out.
+    Questions with only relevant or only irrelevant triples are skipped: they do not teach a ranking.
     """
     pairs = []
-    for question, own in zip(questions, picks, strict=True):
-        told = dict(zip(option_labels(question.task, question.options), question.options, strict=True))
-        forms = [*(told.get(g, g) for g in question.gold), *(form for forms in question.aliases for form in forms)]
-        wanted = {normalise_answer(form) for form in forms}
-        made = []
-        for pick in own:
-            head, _, tail = json.loads(pick.why or "{}")["triple"]
-            relevant = bool({normalise_answer(head), normalise_answer(tail)} & wanted)
-            made.append(LabelledPair(question.text, pick.text, relevant))
-        if len({pair.relevant for pair in made}) == 2:
-            pairs += made
+    for question, selected in zip(questions, evidence, strict=True):
+        option_texts = dict(zip(option_labels(question.task, question.options), question.options, strict=True))
+        answers = [option_texts.get(gold, gold) for gold in question.gold]
+        answers += [alias for aliases in question.aliases for alias in aliases]
+        answer_keys = {normalise_answer(answer) for answer in answers}
+        labelled = []
+        for item in selected:
+            head, _, tail = json.loads(item.why or "{}")["triple"]
+            relevant = bool({normalise_answer(head), normalise_answer(tail)} & answer_keys)
+            labelled.append(LabelledPair(question.text, item.text, relevant))
+        if len({pair.relevant for pair in labelled}) == 2:
+            pairs += labelled
     return pairs
 
 
 def tune_classifier(folder: Path, base: str, pairs: Sequence[LabelledPair], settings: TuningSettings) -> dict[str, Any]:
-    """Tune into ``folder``, unless what lies there was tuned on the same; returns what is to say of it."""
+    """Tune into ``folder``, or reuse its model if the inputs are unchanged; returns the training report."""
 
-    def into(temporary: Path) -> dict[str, Any]:
+    def train(temporary: Path) -> dict[str, Any]:
         losses = [round(loss, 4) for loss in tune_reranker(base, pairs, temporary, settings)]
         return {"pairs": len(pairs), "relevant": sum(pair.relevant for pair in pairs), "losses": losses}
 
-    wanted = content_id("tuned classifier", VERSION, base, [asdict(pair) for pair in pairs], asdict(settings))
-    return train_if_changed(folder, wanted, into)
+    input_hash = content_id("tuned classifier", VERSION, base, [asdict(pair) for pair in pairs], asdict(settings))
+    return train_if_changed(folder, input_hash, train)
 
 
 def build_model_row(folder: Path, name: str, report: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Triples on short paths from what a question names, ranked by the meaning of the path: this project's own ranking.
+"""Selects triples on short paths from a question's nodes, ranked by the meaning of the path (our own method).
 
-A triple two steps away shares few words with its question, and attention and grades, one triple at a time, sort it out.
-Here a path is ranked as a whole, and its triples come together. The published stages are in ``system``.
+A triple two hops away shares few words with the question, so attention and grades, which see one triple at a time,
+reject it. Here a path is ranked as a whole. The published stages are in ``system``.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from evidence_assets.systems.a2q.selection import link_text
 
 @dataclass(frozen=True)
 class PathSettings:
-    """``penalty`` is taken off for the second triple of a path (λ of Attention2Query); ``bridge`` is added to a path
-    that joins what the question names to what the option names.
+    """Settings of the path ranking.
 
-    ``fan`` first triples are followed further, and at most ``max_neighbours`` triples of a hub are looked at.
+    ``penalty`` is subtracted for the second triple of a path (λ of Attention2Query). ``bridge`` is added to a path that
+    connects a node of the question to a node of the option. The best ``fan`` first triples are extended to a second
+    one. ``max_neighbours`` caps the triples of a hub.
     """
 
     penalty: float = 0.05
@@ -44,11 +45,11 @@ class _Path:
 
 
 class LinkedPaths:
-    """Selects the triples of the best paths of one or two triples from the nodes that a question names.
+    """Selects the triples of the best paths of one or two triples from the nodes of a question.
 
-    A path p weighs cos(q, Σ v_e) − λ·(|p| − 1), with v_e the vector of a triple's sentence and q that of the question.
-    With options, q is the question followed by the option, and a path counts for an option if it touches a node that
-    the option names; one that touches a node of the question as well gets ``bridge`` more.
+    The score of a path p is cos(q, Σ v_e) − λ·(|p| − 1), with v_e the vector of a triple's sentence and q that of the
+    question. With options, q is the question followed by the option, and a path supports an option if it touches a
+    node of the option; a path that also touches a node of the question scores ``bridge`` more.
     """
 
     def __init__(self, graph: KnowledgeGraph, encoder: Encoder, settings: PathSettings | None = None) -> None:
@@ -58,72 +59,75 @@ class LinkedPaths:
         self.version = content_id("linked_paths", VERSION, asdict(self._settings), graph.version, *model)
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        """The triples of each question's best paths, best path first; none where nothing is linked."""
+        """The triples of each question's best paths, best path first; empty if no node is linked."""
         texts = dict.fromkeys(text for q in questions for text in (q.text, *(_query_text(q, o) for o in q.options)))
         vectors = dict(zip(texts, self._encoder.encode_sentences(list(texts)), strict=True)) if texts else {}
-        return [self._selected(question, vectors) for question in questions]
+        return [self._select_for(question, vectors) for question in questions]
 
-    def _selected(self, question: Question, vectors: Mapping[str, FloatArray]) -> list[SelectedEvidence]:
-        named = link_text(question.text, self._graph.linker)
+    def _select_for(self, question: Question, vectors: Mapping[str, FloatArray]) -> list[SelectedEvidence]:
+        nodes = link_text(question.text, self._graph.linker)
         paths = [
             path
             for option in question.options
-            for path in self._paths(named, option, vectors[_query_text(question, option)])
+            for path in self._find_paths(nodes, option, vectors[_query_text(question, option)])
         ]
-        return self._picks(paths or list(self._paths(named, "", vectors[question.text])))
+        return self._path_evidence(paths or list(self._find_paths(nodes, "", vectors[question.text])))
 
-    def _paths(self, own: IntArray, option: str, query: FloatArray) -> Iterator[_Path]:
-        """Paths from the question's nodes, or where there is an option those that touch it."""
-        settings, others = self._settings, link_text(option, self._graph.linker)
-        starts = np.union1d(own, others)
-        first = self._nearest(starts, query)
-        scores = self._vectors[first] @ query
-        of_own, of_other = self._touch(first, own), self._touch(first, others)
+    def _find_paths(self, question_nodes: IntArray, option: str, query: FloatArray) -> Iterator[_Path]:
+        """Paths from the question's nodes; with an option, only those that touch one of its nodes."""
+        settings, option_nodes = self._settings, link_text(option, self._graph.linker)
+        starts = np.union1d(question_nodes, option_nodes)
+        first = self._nearest_edges(starts, query)
+        first_scores = self._vectors[first] @ query
+        at_question, at_option = self._touches(first, question_nodes), self._touches(first, option_nodes)
 
-        def kept(scores: FloatArray, own: BoolArray, other: BoolArray) -> Iterator[tuple[int, float]]:
-            for place in np.flatnonzero(other if option else np.ones(len(scores), bool)).tolist():
-                yield place, float(scores[place]) + (settings.bridge if option and own[place] else 0.0)
+        def path_scores(
+            scores: FloatArray, at_question: BoolArray, at_option: BoolArray
+        ) -> Iterator[tuple[int, float]]:
+            for index in np.flatnonzero(at_option if option else np.ones(len(scores), bool)).tolist():
+                yield index, float(scores[index]) + (settings.bridge if option and at_question[index] else 0.0)
 
-        for place, score in kept(scores, of_own, of_other):
-            yield _Path(score, (int(first[place]),), option)
-        graph, known = self._graph.arrays, set(starts.tolist())
-        for one in np.lexsort((first, -np.round(scores, 9)))[: settings.fan].tolist():
-            edge = int(first[one])
+        for index, score in path_scores(first_scores, at_question, at_option):
+            yield _Path(score, (int(first[index]),), option)
+        graph, start_nodes = self._graph.arrays, set(starts.tolist())
+        for best in np.lexsort((first, -np.round(first_scores, 9)))[: settings.fan].tolist():
+            edge = int(first[best])
             ends = {int(graph.heads[edge]), int(graph.tails[edge])}
-            second = self._nearest(np.array(sorted(ends - known), dtype=np.int64), query)
-            # A step back to where the first one came from says nothing more; this drops the first edge itself as well.
-            second = second[~self._touch(second, np.array(sorted(ends & known)))]
-            pairs = self._vectors[second] + self._vectors[edge]
-            lengths = np.linalg.norm(pairs, axis=1)
-            joint = pairs @ query / np.where(lengths == 0, 1, lengths) - settings.penalty
-            touched = (self._touch(second, own) | of_own[one], self._touch(second, others) | of_other[one])
-            for place, score in kept(joint, *touched):
-                yield _Path(score, (edge, int(second[place])), option)
+            second = self._nearest_edges(np.array(sorted(ends - start_nodes), dtype=np.int64), query)
+            # A step back to the start adds nothing; this drops the first edge itself as well.
+            second = second[~self._touches(second, np.array(sorted(ends & start_nodes)))]
+            vectors = self._vectors[second] + self._vectors[edge]
+            lengths = np.linalg.norm(vectors, axis=1)
+            scores = vectors @ query / np.where(lengths == 0, 1, lengths) - settings.penalty
+            either_at_question = self._touches(second, question_nodes) | at_question[best]
+            either_at_option = self._touches(second, option_nodes) | at_option[best]
+            for index, score in path_scores(scores, either_at_question, either_at_option):
+                yield _Path(score, (edge, int(second[index])), option)
 
-    def _nearest(self, nodes: IntArray, query: FloatArray) -> IntArray:
-        """Edges at the nodes, at each hub those nearest to the query."""
-        graph, most = self._graph.arrays, self._settings.max_neighbours
-        kept = []
+    def _nearest_edges(self, nodes: IntArray, query: FloatArray) -> IntArray:
+        """Edges at the nodes; at a hub, the ``max_neighbours`` nearest to the query."""
+        graph, limit = self._graph.arrays, self._settings.max_neighbours
+        edges_by_node = []
         for node in nodes.tolist():
             edges = graph.edges_at(np.array([node]))
-            if len(edges) > most:
-                edges = edges[np.lexsort((edges, -np.round(self._vectors[edges] @ query, 9)))[:most]]
-            kept.append(edges)
-        return sorted_unique(np.concatenate(kept)) if kept else np.zeros(0, np.int64)
+            if len(edges) > limit:
+                edges = edges[np.lexsort((edges, -np.round(self._vectors[edges] @ query, 9)))[:limit]]
+            edges_by_node.append(edges)
+        return sorted_unique(np.concatenate(edges_by_node)) if edges_by_node else np.zeros(0, np.int64)
 
-    def _touch(self, edges: IntArray, nodes: IntArray) -> BoolArray:
-        """Which edges have an end among the nodes."""
+    def _touches(self, edges: IntArray, nodes: IntArray) -> BoolArray:
+        """Whether each edge has its head or tail among the nodes."""
         graph = self._graph.arrays
         return np.asarray(np.isin(graph.heads[edges], nodes) | np.isin(graph.tails[edges], nodes), dtype=bool)
 
-    def _picks(self, paths: Sequence[_Path]) -> list[SelectedEvidence]:
+    def _path_evidence(self, paths: Sequence[_Path]) -> list[SelectedEvidence]:
         def triples() -> Iterator[SelectedEvidence]:
             for path in sorted(paths, key=lambda p: (-round(p.score, 9), p.edges)):
-                why: dict[str, object] = {"path": [self._graph.sentence(edge) for edge in path.edges], "stage": "path"}
+                details: dict[str, object] = {"path": [self._graph.sentence(e) for e in path.edges], "stage": "path"}
                 if path.option:
-                    why["toward"] = path.option
+                    details["toward"] = path.option
                 for step, edge in enumerate(path.edges, 1):
-                    yield edge_evidence(self._graph, edge, round(path.score, 6), step=step, **why)
+                    yield edge_evidence(self._graph, edge, round(path.score, 6), step=step, **details)
 
         return distinct_by_text(triples(), self._settings.top_n)
 

@@ -1,7 +1,7 @@
-"""Attention2Query (Chaudhary et al.): triples of a graph for a question, by attention over neighbourhoods.
+"""Attention2Query (Chaudhary et al.): selects triples of a graph for a question by neighbourhood attention.
 
-Belongs here: the stages in their order, and the direct retrieval that the paper compares with. The attention itself
-is in ``graphs.expansion``.
+Contains the stages in their order and the direct retrieval that the paper compares with. ``graphs.expansion``
+implements the attention.
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class A2QSettings(ExpansionSettings):
-    """The paper leaves heads and numbers of nodes open, those are ours.
+    """Settings of Attention2Query. The paper does not give the heads and the numbers of nodes; these are ours.
 
-    A phrase that names no node starts from its nearest nodes, unless none is as near as ``least_similarity``: it then
-    links to nothing and brings nothing in.
-    ``paths`` and ``options`` switch the published ablations; without a ``classifier`` triples are ranked by attention
-    alone. ``taxonomy``: whether the benchmark's says what terms mean. ``embedding``: which vectors are compared, the
-    text encoder's or those of a user's file ``embeddings/<name>``.
+    A phrase without a node starts from its ``starts_per_phrase`` nearest nodes with at least ``least_similarity``; if
+    there is none, the phrase is ignored. ``paths`` and ``options`` switch the published ablations. Without a
+    ``classifier``, attention alone ranks the triples. ``taxonomy`` replaces terms by the definitions of the benchmark's
+    taxonomy. ``embedding`` selects the vectors: the text encoder's, or a user's file ``embeddings/<name>``.
     """
 
     kept_nodes: int = 30
@@ -55,12 +54,12 @@ class A2QSettings(ExpansionSettings):
 
 @dataclass(frozen=True)
 class TripleSettings:
-    """The ``top_n`` triples whose sentences are nearest to the question, of all (after DiFaR) or, with ``linked``, of
-    those around the nodes that it names.
+    """Settings of the retrieval of the ``top_n`` nearest triples.
 
-    With ``options`` the question is followed by its options, so that it says what Attention2Query reads. With
-    ``topics`` the nodes are those of the entities that the dataset itself states, with ``links`` those that the
-    linker of this name found, in a user's file (``experiment.evidence.sources.LINKS``).
+    Searches all triples (after DiFaR) or, with ``linked``, those at the nodes of the question. With ``topics`` the
+    nodes are those of the dataset's topic entities, with ``links`` those of the linker of this name, from a user's file
+    (``experiment.evidence.sources.EXTERNAL_LINKS``). ``options`` appends the options to the question, so that it has
+    the same input as Attention2Query.
     """
 
     top_n: int = 10
@@ -74,54 +73,53 @@ class TripleSettings:
 class _Phrase:
     text: str
     nodes: tuple[int, ...]
-    """Nodes that it names; none means that its nearest nodes stand in."""
+    """Linked nodes; if empty, the nearest nodes are used."""
 
 
 def extract_phrases(text: str, linker: EntityLinker) -> list[_Phrase]:
-    """Names of nodes in a text, longest first, and the words with content that are in none of them.
+    """Names of nodes in a text, longest first, and the content words outside these names.
 
-    A word outside of any name is linked by the linker's further rules; if these fail too it has no node.
+    A word outside a name is linked by the linker's other rules; if these fail, it has no node.
     """
     spans = linker.find_spans(text)
-    found = [(span.start, _Phrase(text[span.start : span.end], span.link.nodes)) for span in spans]
+    phrases = [(span.start, _Phrase(text[span.start : span.end], span.link.nodes)) for span in spans]
     for word, start, end in words_with_offsets(text):
         if is_filler([word]) or any(span.start < end and start < span.end for span in spans):
             continue
-        found.append((start, _Phrase(word, linker.link(word).nodes)))
-    return list(dict.fromkeys(phrase for _, phrase in sorted(found, key=lambda item: item[0])))
+        phrases.append((start, _Phrase(word, linker.link(word).nodes)))
+    return list(dict.fromkeys(phrase for _, phrase in sorted(phrases, key=lambda item: item[0])))
 
 
 def link_text(text: str, linker: EntityLinker) -> IntArray:
-    """The nodes of all phrases of a text, ascending, each once."""
+    """Distinct nodes of all phrases of a text, ascending."""
     return np.array(sorted({node for phrase in extract_phrases(text, linker) for node in phrase.nodes}), dtype=np.int64)
 
 
 def link_topic_entities(question: Question, linker: EntityLinker) -> IntArray:
-    """The nodes of the entities that the dataset states of a question, ascending, each once."""
-    found = {node for entity in question.topic_entities for node in linker.link(entity).nodes}
-    return np.array(sorted(found), dtype=np.int64)
+    """Distinct nodes of the dataset's topic entities of a question, ascending."""
+    nodes = {node for entity in question.topic_entities for node in linker.link(entity).nodes}
+    return np.array(sorted(nodes), dtype=np.int64)
 
 
-def define_nodes(graph: KnowledgeGraph, relation: str, most: int = 3) -> dict[str, str]:
-    """What each node is, by its first facts of a relation such as IsA: a taxonomy out of the graph itself."""
-    found: dict[str, list[str]] = {}
+def define_nodes(graph: KnowledgeGraph, relation: str, max_facts: int = 3) -> dict[str, str]:
+    """Definition of each node from its first facts of a relation such as IsA: a taxonomy from the graph itself."""
+    facts_by_name: dict[str, list[str]] = {}
     if relation in graph.relations:
         code, names = graph.relations.index(relation), graph.names
         for edge in np.flatnonzero(graph.arrays.relations == code).tolist():
-            said = found.setdefault(names[int(graph.arrays.heads[edge])], [])
-            if len(said) < most:
-                said.append(graph.sentence(edge))
-    return {name: "; ".join(said) for name, said in found.items()}
+            facts = facts_by_name.setdefault(names[int(graph.arrays.heads[edge])], [])
+            if len(facts) < max_facts:
+                facts.append(graph.sentence(edge))
+    return {name: "; ".join(facts) for name, facts in facts_by_name.items()}
 
 
 class A2Q:
     """Selects the top triples for a question.
 
-    ``graph``: With a passage, in the encoder's space, for each node.
-    ``reranker``: The relevance classifier, whose scores are graded from 1 to 10; None ranks by attention alone.
-    ``definitions``: Taxonomy: what a phrase means. Where it knows a phrase, the definition's vector takes the phrase's
-        place.
-    ``nodes``: Vectors of the nodes in the encoder's space, where they are not those of their passages.
+    ``graph``: Graph with a passage vector of the encoder for each node.
+    ``reranker``: The relevance classifier, whose scores become grades from 1 to 10; None ranks by attention alone.
+    ``definitions``: Taxonomy: definitions of phrases. The vector of the definition replaces that of the phrase.
+    ``nodes``: Vectors of the nodes in the encoder's space; default: the graph's passage vectors.
     """
 
     def __init__(
@@ -149,112 +147,117 @@ class A2Q:
         )
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        """The top triples of each question, best first; none where the graph is empty or no phrase has content."""
-        options = [q.options if self._settings.options else () for q in questions]
-        asked = [
-            (extract_phrases(q.text, self._graph.linker), [extract_phrases(o, self._graph.linker) for o in own])
-            for q, own in zip(questions, options, strict=True)
+        """The top triples of each question, best first; empty if the graph is empty or no phrase has content."""
+        linker, use_options = self._graph.linker, self._settings.options
+        phrases = [extract_phrases(question.text, linker) for question in questions]
+        option_phrases = [
+            [extract_phrases(option, linker) for option in question.options if use_options] for question in questions
         ]
-        texts = dict.fromkeys(
-            [q.text for q in questions]
-            + [self._wording(p) for own, other in asked for group in (own, *other) for p in group]
-        )
+        texts = dict.fromkeys(question.text for question in questions)
+        for own_phrases, of_options in zip(phrases, option_phrases, strict=True):
+            groups = (own_phrases, *of_options)
+            texts |= dict.fromkeys(self._text_to_encode(phrase) for group in groups for phrase in group)
         vectors = dict(zip(texts, self._encoder.encode_sentences(list(texts)), strict=True)) if texts else {}
         candidates = [
-            self._candidates(vectors[question.text], own, other, vectors)
-            for question, (own, other) in zip(questions, asked, strict=True)
+            self._collect_candidates(vectors[question.text], own_phrases, of_options, vectors)
+            for question, own_phrases, of_options in zip(questions, phrases, option_phrases, strict=True)
         ]
-        return self._ranked(questions, candidates)
+        return self._rank(questions, candidates)
 
-    def _wording(self, phrase: _Phrase) -> str:
+    def _text_to_encode(self, phrase: _Phrase) -> str:
         return self._definitions.get(phrase.text.casefold(), phrase.text)
 
-    def _starts(self, phrase: _Phrase, vector: Vectors) -> list[int]:
+    def _start_nodes(self, phrase: _Phrase, vector: Vectors) -> list[int]:
         count = self._settings.starts_per_phrase
         nodes = np.array(phrase.nodes or range(len(self._nodes)), dtype=np.int64)
         table = self._nodes[nodes] if phrase.nodes else self._nodes
-        found = nodes[graph_expansion.nearest_nodes(vector, table, count)]
+        nearest = nodes[graph_expansion.nearest_nodes(vector, table, count)]
         if not phrase.nodes:
-            found = found[self._nodes[found] @ vector >= self._settings.least_similarity]
-        return [int(n) for n in found]
+            nearest = nearest[self._nodes[nearest] @ vector >= self._settings.least_similarity]
+        return [int(n) for n in nearest]
 
     def _neighbourhoods(self, phrases: Sequence[_Phrase], vectors: Mapping[str, Vectors]) -> list[Neighbourhood]:
         neighbourhoods = []
         for phrase in phrases:
-            vector = vectors[self._wording(phrase)]
-            for start in self._starts(phrase, vector):
-                found = graph_expansion.expand(self._graph.arrays, start, vector, self._nodes, self._settings)
-                neighbourhoods.append(found)
+            vector = vectors[self._text_to_encode(phrase)]
+            for start in self._start_nodes(phrase, vector):
+                neighbourhood = graph_expansion.expand(self._graph.arrays, start, vector, self._nodes, self._settings)
+                neighbourhoods.append(neighbourhood)
         return neighbourhoods
 
-    def _candidates(
+    def _collect_candidates(
         self,
         question: Vectors,
-        own: Sequence[_Phrase],
+        phrases: Sequence[_Phrase],
         options: Sequence[Sequence[_Phrase]],
         vectors: Mapping[str, Vectors],
     ) -> dict[int, tuple[float, str]]:
-        """Edges with the attention on them and the stage that brought them in."""
+        """Candidate edges with their mean attention and the stage that added them."""
         settings, graph = self._settings, self._graph.arrays
-        around = self._neighbourhoods(own, vectors)
-        query = np.stack([question, *(vectors[self._wording(p)] for p in own)])
-        nodes = graph_expansion.union_nodes(around)
+        neighbourhoods = self._neighbourhoods(phrases, vectors)
+        query = np.stack([question, *(vectors[self._text_to_encode(phrase)] for phrase in phrases)])
+        nodes = graph_expansion.union_nodes(neighbourhoods)
         weights = graph_expansion.node_attention(query, nodes, self._nodes, heads=settings.heads)
-        kept = self._kept(nodes, weights, around)
+        kept_nodes = self._keep_nodes(nodes, weights, neighbourhoods)
         by_option = [self._neighbourhoods(option, vectors) for option in options]
         if any(by_option):
-            reached = [graph_expansion.union_nodes(option) for option in by_option]
-            nodes = sorted_unique(np.concatenate([kept, *reached]))
-            weights = graph_expansion.node_attention(query, nodes, self._nodes, options=reached, heads=settings.heads)
-            kept = self._kept(nodes, weights, [*around, *(n for option in by_option for n in option)])
-        attention = dict(zip(nodes.tolist(), (weights / weights.max(initial=1e-12)).tolist(), strict=True))
-        stages = dict.fromkeys(graph.edges_among(kept).tolist(), "subgraph")
-        if settings.paths and settings.bridge_length > 0:
-            for path in graph_expansion.find_bridges(graph, kept, max_length=settings.bridge_length):
-                stages |= {edge: "bridge" for edge in path if edge not in stages}
-        # A node that only a bridge brought in was never attended to; it counts as the least attended one.
-        least = min(attention.values(), default=0.0)
-        return {
-            edge: (
-                (attention.get(int(graph.heads[edge]), least) + attention.get(int(graph.tails[edge]), least)) / 2,
-                stage,
+            option_nodes = [graph_expansion.union_nodes(option) for option in by_option]
+            nodes = sorted_unique(np.concatenate([kept_nodes, *option_nodes]))
+            weights = graph_expansion.node_attention(
+                query, nodes, self._nodes, options=option_nodes, heads=settings.heads
             )
-            for edge, stage in stages.items()
-        }
+            neighbourhoods += [neighbourhood for option in by_option for neighbourhood in option]
+            kept_nodes = self._keep_nodes(nodes, weights, neighbourhoods)
+        shares = (weights / weights.max(initial=1e-12)).tolist()
+        attention: dict[int, float] = dict(zip(nodes.tolist(), shares, strict=True))
+        stages = dict.fromkeys(graph.edges_among(kept_nodes).tolist(), "subgraph")
+        if settings.paths and settings.bridge_length > 0:
+            for path in graph_expansion.find_bridges(graph, kept_nodes, max_length=settings.bridge_length):
+                stages |= {edge: "bridge" for edge in path if edge not in stages}
+        # A node from a bridge has no attention; it gets the minimum.
+        minimum = min(attention.values(), default=0.0)
 
-    def _kept(self, nodes: IntArray, weights: NDArray[np.float64], around: Sequence[Neighbourhood]) -> IntArray:
-        """The most attended nodes, and those that the phrases themselves name."""
-        starts = np.array([n.nodes[0] for n in around], dtype=np.int64)
+        def mean_attention(edge: int) -> float:
+            head, tail = int(graph.heads[edge]), int(graph.tails[edge])
+            return (attention.get(head, minimum) + attention.get(tail, minimum)) / 2
+
+        return {edge: (mean_attention(edge), stage) for edge, stage in stages.items()}
+
+    def _keep_nodes(
+        self, nodes: IntArray, weights: NDArray[np.float64], neighbourhoods: Sequence[Neighbourhood]
+    ) -> IntArray:
+        """The nodes with the highest attention, and the start nodes of the phrases."""
+        starts = np.array([n.nodes[0] for n in neighbourhoods], dtype=np.int64)
         return np.union1d(graph_expansion.top_nodes(nodes, weights, self._settings.kept_nodes), starts)
 
-    def _ranked(
+    def _rank(
         self, questions: Sequence[Question], candidates: Sequence[Mapping[int, tuple[float, str]]]
     ) -> list[list[SelectedEvidence]]:
         graph = self._graph
-        asked = zip(questions, candidates, strict=True)
-        pairs = [(question.text, graph.sentence(edge)) for question, found in asked for edge in found]
+        question_edges = zip(questions, candidates, strict=True)
+        pairs = [(question.text, graph.sentence(edge)) for question, edges in question_edges for edge in edges]
         grades = iter(grade_scores(self._reranker.score(pairs)) if self._reranker and pairs else [1.0] * len(pairs))
-        ranked = []
-        for found in candidates:
-            graded_edges = [(next(grades), edge, *why) for edge, why in found.items()]
+        evidence = []
+        for edges in candidates:
+            graded_edges = [(next(grades), edge, *attention_and_stage) for edge, attention_and_stage in edges.items()]
             graded_edges.sort(key=lambda row: (-round(row[0] * row[2], 9), row[1]))
-            picks = (
+            ranked = (
                 edge_evidence(
                     graph, edge, grade * attention, grade=round(grade, 6), attention=round(attention, 6), stage=stage
                 )
                 for grade, edge, attention, stage in graded_edges
             )
-            ranked.append(distinct_by_text(picks, self._settings.top_n))
-        return ranked
+            evidence.append(distinct_by_text(ranked, self._settings.top_n))
+        return evidence
 
 
 def grade_scores(scores: NDArray[np.float32]) -> list[float]:
-    """Each triple on the printed scale from 1 to 10: ``1 + 9 · σ(s)`` of the classifier's score."""
+    """Grades on the published scale from 1 to 10: ``1 + 9 · σ(s)`` of the classifier's scores."""
     return [1 + 9 / (1 + math.exp(-float(s))) for s in scores]
 
 
 class NearestTriples:
-    """Direct retrieval: the triples nearest to a question, of the whole graph or of the nodes that it names."""
+    """Direct retrieval: the triples nearest to a question, in the whole graph or at the nodes of the question."""
 
     def __init__(self, graph: KnowledgeGraph, encoder: Encoder, settings: TripleSettings | None = None) -> None:
         self._graph, self._encoder, self._settings = graph, encoder, settings or TripleSettings()
@@ -263,20 +266,20 @@ class NearestTriples:
         )
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        """The nearest triples of each question; none where only linked ones are wanted and nothing is linked."""
+        """The nearest triples of each question; empty if they must be linked and no node is."""
         graph, settings, vectors = self._graph, self._settings, self._graph.passage_vectors("edge")
         texts = [_with_options(q) if settings.options else q.text for q in questions]
         queries: Sequence[Vectors] = list(self._encoder.encode_sentences(texts)) if texts else []
-        made, every = [], np.arange(graph.arrays.n_edges)
+        evidence, all_edges = [], np.arange(graph.arrays.n_edges)
         for question, text, query in zip(questions, texts, queries, strict=True):
-            edges: IntArray = every
+            edges: IntArray = all_edges
             if settings.linked or settings.topics or settings.links:
-                named = (
+                nodes = (
                     link_text(text, graph.linker) if settings.linked else link_topic_entities(question, graph.linker)
                 )
-                edges = graph.arrays.edges_at(named)
-            made.append(_select_nearest(graph, query, edges, vectors, settings.top_n))
-        return made
+                edges = graph.arrays.edges_at(nodes)
+            evidence.append(_select_nearest(graph, query, edges, vectors, settings.top_n))
+        return evidence
 
 
 def _with_options(question: Question) -> str:
@@ -286,7 +289,7 @@ def _with_options(question: Question) -> str:
 def _select_nearest(
     graph: KnowledgeGraph, query: Vectors, edges: IntArray, vectors: Vectors, n: int
 ) -> list[SelectedEvidence]:
-    near = vectors if len(edges) == len(vectors) else vectors[edges]
-    scores = np.round(np.asarray(near, dtype=np.float64) @ query, 9)
+    edge_vectors = vectors if len(edges) == len(vectors) else vectors[edges]
+    scores = np.round(np.asarray(edge_vectors, dtype=np.float64) @ query, 9)
     order = np.lexsort((edges, -scores))
-    return distinct_by_text((edge_evidence(graph, int(edges[place]), scores[place]) for place in order), n)
+    return distinct_by_text((edge_evidence(graph, int(edges[index]), scores[index]) for index in order), n)

@@ -1,4 +1,4 @@
-"""Attention2Query, this project's ranking of paths, and the retrievals they are compared with: how each is opened."""
+"""Methods of Attention2Query: the published selector, this project's path ranking, and the retrieval baselines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evidence_assets.systems.a2q.selection import A2Q, A2QSettings, NearestTripl
 from evidence_assets.systems.a2q.word_vectors import TextVectors, WordVectors
 
 
-def _classifier(context: StageContext, settings: A2QSettings) -> Reranker | None:
+def _open_classifier(context: StageContext, settings: A2QSettings) -> Reranker | None:
     if settings.classifier == "none":
         return None
     if settings.classifier == "tuned":
@@ -30,23 +30,23 @@ def _classifier(context: StageContext, settings: A2QSettings) -> Reranker | None
     return get_reranker(context.profile.reranker, context.profile.token_encoder)
 
 
-def _more_reads(variant: Variant, settings: A2QSettings) -> Sequence[StageInput]:
+def _a2q_inputs(variant: Variant, settings: A2QSettings) -> Sequence[StageInput]:
     files = [StageInput(f"raw/embeddings/{settings.embedding}")] if settings.embedding != "text" else []
     return [*files, *([StageInput(RELEVANCE_CLASSIFIER_ASSET)] if settings.classifier == "tuned" else [])]
 
 
-def _tuned_on(profile: Profile) -> Mapping[str, Any]:
-    """What the classifier learns from: the train split of CSQA, else the sample's questions."""
+def _classifier_defaults(profile: Profile) -> Mapping[str, Any]:
+    """Settings of the classifier tuning: the train split of CSQA, or the sample's questions without CSQA."""
     if all_benchmarks()["csqa"].is_in_profile():
         return {"benchmark": "csqa", "split": "train"}
     return {"benchmark": "sample_kgqa", "epochs": 4, "rate": 5e-5}
 
 
-def _models(settings: A2QSettings) -> tuple[ModelKind, ...]:
+def _model_kinds(settings: A2QSettings) -> tuple[ModelKind, ...]:
     return ("encoder", "reranker") if settings.classifier == "reranker" else ("encoder",)
 
 
-def _a2q(context: StageContext, settings: A2QSettings) -> Selector:
+def _open_a2q(context: StageContext, settings: A2QSettings) -> Selector:
     taxonomy = context.benchmark.taxonomy if settings.taxonomy else ""
     graph, nodes = open_benchmark_graph(context), None
     definitions = extract_definitions(context.read("kg_nodes", f"knowledge/{taxonomy}/nodes")) if taxonomy else None
@@ -56,19 +56,19 @@ def _a2q(context: StageContext, settings: A2QSettings) -> Selector:
     if settings.embedding != "text":
         vectors = WordVectors(context.lake.raw_path(find_raw_files(f"embeddings/{settings.embedding}").paths[0]))
         nodes = vectors.encode_sentences(graph.names.to_list())
-    return A2Q(graph, vectors, _classifier(context, settings), settings, definitions, nodes)
+    return A2Q(graph, vectors, _open_classifier(context, settings), settings, definitions, nodes)
 
 
-def _nearest_triples(context: StageContext, settings: TripleSettings) -> Selector:
+def _open_nearest_triples(context: StageContext, settings: TripleSettings) -> Selector:
     nearest = NearestTriples(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
     return ExternallyLinkedSelector(nearest, context, settings.links) if settings.links else nearest
 
 
-def _links(variant: Variant, settings: TripleSettings) -> Sequence[StageInput]:
+def _link_inputs(variant: Variant, settings: TripleSettings) -> Sequence[StageInput]:
     return [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
 
 
-def _paths(context: StageContext, settings: PathSettings) -> Selector:
+def _open_linked_paths(context: StageContext, settings: PathSettings) -> Selector:
     return LinkedPaths(open_benchmark_graph(context), get_encoder(context.profile.encoder), settings)
 
 
@@ -78,21 +78,26 @@ SYSTEM = System(
     {
         "a2q": Method(
             settings=A2QSettings,
-            open_selector=_a2q,
+            open_selector=_open_a2q,
             sources=("graph", "graph_passages", "taxonomy"),
-            extra_inputs=_more_reads,
-            model_kinds=_models,
+            extra_inputs=_a2q_inputs,
+            model_kinds=_model_kinds,
         ),
         "nearest_triples": Method(
             settings=TripleSettings,
-            open_selector=_nearest_triples,
+            open_selector=_open_nearest_triples,
             sources=("graph", "graph_passages"),
-            extra_inputs=_links,
+            extra_inputs=_link_inputs,
             model_kinds=("encoder",),
         ),
         "linked_paths": Method(
-            settings=PathSettings, open_selector=_paths, sources=("graph", "graph_passages"), model_kinds=("encoder",)
+            settings=PathSettings,
+            open_selector=_open_linked_paths,
+            sources=("graph", "graph_passages"),
+            model_kinds=("encoder",),
         ),
-        "tuned_classifier": CustomStages(settings=ClassifierSettings, stages=classifier_stages, defaults=_tuned_on),
+        "tuned_classifier": CustomStages(
+            settings=ClassifierSettings, stages=classifier_stages, defaults=_classifier_defaults
+        ),
     },
 )

@@ -1,4 +1,4 @@
-"""Vectors of words from a user's file, which Attention2Query compares in place of a text encoder's."""
+"""Word vectors from a user's file, as an alternative to a text encoder for Attention2Query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evidence_assets.text.words import split_words
 
 
 class TextVectors(Protocol):
-    """What Attention2Query asks of an encoder."""
+    """The encoder interface that Attention2Query needs."""
 
     @property
     def model_id(self) -> str: ...
@@ -27,50 +27,54 @@ class TextVectors(Protocol):
 
 
 class WordVectors:
-    """Normalised vectors of words in a file; a text of which nothing is known is a zero, near to nothing.
+    """Encodes texts with normalised word vectors from a file; a text without known words gets a zero vector.
 
-    A text that the file knows as a whole, its words joined by underscores, has that vector (ConceptNet Numberbatch and
-    word2vec name phrases so), any other the mean of its words'.
+    A text that is a phrase of the file, with its words joined by underscores (as in ConceptNet Numberbatch and
+    word2vec), has the vector of the phrase, any other text the mean of its words' vectors.
 
-    ``file``: ``word number number …`` a line, perhaps after a line of two counts, or, where it is named ``.bin``,
-        word2vec's binary form; either may be packed (``.gz``).
+    ``file``: Text with a line ``word number number …`` per word, optionally after a header line with two counts, or
+        word2vec's binary format if the name ends in ``.bin``; either may be compressed (``.gz``).
     """
 
     def __init__(self, file: Path) -> None:
-        self._file, self._known = file, dict[str, FloatArray | None]()
+        self._file, self._vectors = file, dict[str, FloatArray | None]()
         self.model_id, self.revision = file.name.partition(".")[0], file_id(file)
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        spelt = [split_words(text) for text in texts]
-        forms = {form for words in spelt for form in (*words, "_".join(words))}
+        words_of_texts = [split_words(text) for text in texts]
+        forms = {form for words in words_of_texts for form in (*words, "_".join(words))}
         self._look_up(forms | {form.lower() for form in forms})
         rows = []
-        for words in spelt:
-            whole = self._vector("_".join(words)) if words else None
-            own = [vector for word in words if (vector := self._vector(word)) is not None]
-            rows.append(whole if whole is not None else np.mean(own, axis=0) if own else None)
-        width = next((len(vector) for vector in self._known.values() if vector is not None), 1)
-        filled = [np.zeros(width, np.float32) if row is None else row for row in rows]
-        return unit_rows(np.stack(filled)).astype(np.float32) if filled else np.zeros((0, width), np.float32)
+        for words in words_of_texts:
+            phrase_vector = self._vector("_".join(words)) if words else None
+            word_vectors = [vector for word in words if (vector := self._vector(word)) is not None]
+            rows.append(
+                phrase_vector if phrase_vector is not None else np.mean(word_vectors, axis=0) if word_vectors else None
+            )
+        width = next((len(vector) for vector in self._vectors.values() if vector is not None), 1)
+        vectors = [np.zeros(width, np.float32) if row is None else row for row in rows]
+        return unit_rows(np.stack(vectors)).astype(np.float32) if vectors else np.zeros((0, width), np.float32)
 
     def _vector(self, form: str) -> FloatArray | None:
-        found = self._known.get(form)
-        return found if found is not None else self._known.get(form.lower())
+        vector = self._vectors.get(form)
+        return vector if vector is not None else self._vectors.get(form.lower())
 
     def _look_up(self, forms: set[str]) -> None:
-        """Find those words in the file that were not looked for before, in one pass over it."""
-        new = forms - self._known.keys()
-        if not new:
+        """Find the new words in one pass over the file."""
+        new_forms = forms - self._vectors.keys()
+        if not new_forms:
             return
-        self._known |= dict.fromkeys(new)
-        packed = self._file.name.removesuffix(".gz")
+        self._vectors |= dict.fromkeys(new_forms)
+        name = self._file.name.removesuffix(".gz")
         for word, vector in (
-            _read_binary_vectors(self._file, new) if packed.endswith(".bin") else _read_text_vectors(self._file, new)
+            _read_binary_vectors(self._file, new_forms)
+            if name.endswith(".bin")
+            else _read_text_vectors(self._file, new_forms)
         ):
-            self._known[word] = vector
+            self._vectors[word] = vector
 
 
-def _read_text_vectors(file: Path, wanted: set[str]) -> Iterator[tuple[str, FloatArray]]:
+def _read_text_vectors(file: Path, words: set[str]) -> Iterator[tuple[str, FloatArray]]:
     width = 0
     for line, text in text_lines(file, "vectors as text"):
         word, *numbers = text.rstrip().split(" ")
@@ -78,28 +82,34 @@ def _read_text_vectors(file: Path, wanted: set[str]) -> Iterator[tuple[str, Floa
             continue
         width = width or len(numbers)
         if len(numbers) < width:
-            raise BadInput(f"{len(numbers)} numbers, expected {width}", file=file, line=line, field=word)
+            raise BadInput(
+                f"{len(numbers)} numbers, expected {width} as in the first line", file=file, line=line, field=word
+            )
         word = " ".join([word, *numbers[: len(numbers) - width]])  # GloVe has a few words with spaces
-        if word in wanted:
+        if word in words:
             try:
                 yield word, np.array(numbers[-width:], dtype=np.float32)
             except ValueError as error:
-                raise BadInput(f"holds no numbers ({error})", file=file, line=line, field=word) from error
+                raise BadInput(f"not a vector of numbers ({error})", file=file, line=line, field=word) from error
 
 
-def _read_binary_vectors(file: Path, wanted: set[str]) -> Iterator[tuple[str, FloatArray]]:
+def _read_binary_vectors(file: Path, words: set[str]) -> Iterator[tuple[str, FloatArray]]:
     with open_bytes(file) as stream:
-        head = stream.readline().split()
-        if len(head) != 2 or not all(number.isdigit() for number in head):
-            raise BadInput("does not begin with the counts of words and numbers", file=file, line=1)
-        count, width = map(int, head)
+        header = stream.readline().split()
+        if len(header) != 2 or not all(number.isdigit() for number in header):
+            raise BadInput(
+                "must begin with the number of words and their dimensions, as word2vec's binary files do",
+                file=file,
+                line=1,
+            )
+        count, width = map(int, header)
         for number in range(count):
             name = bytearray()
             while (letter := stream.read(1)) not in (b" ", b""):
                 name += letter
             content = stream.read(4 * width)
             if len(content) < 4 * width:
-                raise BadInput(f"ends within word {number + 1:,} of {count:,}", file=file)
+                raise BadInput(f"ends within word {number + 1:,} of {count:,}. Download the file again", file=file)
             word = name.decode("utf-8", "replace").strip()
-            if word in wanted:
+            if word in words:
                 yield word, np.frombuffer(content, dtype="<f4").astype(np.float32)

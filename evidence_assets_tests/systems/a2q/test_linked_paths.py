@@ -1,4 +1,4 @@
-"""Paths of one and two triples from a question's entities: against a slow version, with options, with none linked."""
+"""Paths of one and two triples from a question's nodes, compared with brute force, and with options."""
 
 from __future__ import annotations
 
@@ -28,65 +28,69 @@ GRAPH = graph_over(EDGES)
 VECTORS = ENCODER.encode_sentences([GRAPH.sentence(edge) for edge in range(len(EDGES))])
 
 
-def paths(settings: PathSettings | None = None, graph: KnowledgeGraph = GRAPH) -> LinkedPaths:
+def make_selector(settings: PathSettings | None = None, graph: KnowledgeGraph = GRAPH) -> LinkedPaths:
     return LinkedPaths(graph, ENCODER, settings)
 
 
-def asked(text: str, *options: str) -> Question:
+def make_question(text: str, *options: str) -> Question:
     return Question("q", "own", "mcqa" if options else "kgqa", text, options)
 
 
-def triples(picks: list[SelectedEvidence]) -> list[tuple[str, str, str]]:
-    return [tuple(json.loads(pick.why or "")["triple"]) for pick in picks]
+def evidence_triples(evidence: list[SelectedEvidence]) -> list[tuple[str, str, str]]:
+    return [tuple(json.loads(item.why or "")["triple"]) for item in evidence]
 
 
-def slow(question: str, starts: set[int], settings: PathSettings) -> list[tuple[str, str, str]]:
-    """All paths from the starts, each weighed by the formula, their triples in order."""
+def rank_by_brute_force(question: str, starts: set[int], settings: PathSettings) -> list[tuple[str, str, str]]:
+    """Triples of all paths from the start nodes, ranked by the formula."""
     query = ENCODER.encode_sentences([question])[0]
-    weighed = []
+    scored_paths = []
     for first in range(len(EDGES)):
         ends = {EDGES[first][0], EDGES[first][2]}
         if not ends & starts:
             continue
-        weighed.append((float(VECTORS[first] @ query), (first,)))
+        scored_paths.append((float(VECTORS[first] @ query), (first,)))
         for second in range(len(EDGES)):
-            others = {EDGES[second][0], EDGES[second][2]}
-            if (ends - starts) & others and not ends & starts & others:
-                joint = VECTORS[first] + VECTORS[second]
-                weighed.append((float(joint @ query / np.linalg.norm(joint)) - settings.penalty, (first, second)))
-    told: dict[str, int] = {}
-    for _, edges in sorted(weighed, key=lambda item: (-round(item[0], 9), item[1])):
+            second_ends = {EDGES[second][0], EDGES[second][2]}
+            if (ends - starts) & second_ends and not ends & starts & second_ends:
+                path_vector = VECTORS[first] + VECTORS[second]
+                scored_paths.append(
+                    (float(path_vector @ query / np.linalg.norm(path_vector)) - settings.penalty, (first, second))
+                )
+    distinct_edges: dict[str, int] = {}
+    for _, edges in sorted(scored_paths, key=lambda item: (-round(item[0], 9), item[1])):
         for edge in edges:
-            told.setdefault(GRAPH.sentence(edge), edge)
-    return [GRAPH.triple(edge) for edge in told.values()][: settings.top_n]
+            distinct_edges.setdefault(GRAPH.sentence(edge), edge)
+    return [GRAPH.triple(edge) for edge in distinct_edges.values()][: settings.top_n]
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.5])
-def test_equals_a_slow_version(penalty: float) -> None:
+def test_paths_equal_brute_force(penalty: float) -> None:
     settings = PathSettings(penalty=penalty)
     for question, starts in (
         ("What is the maker of a web skilled at?", {0}),
         ("Is a spider found at the attic?", {1, 3}),
     ):
-        assert triples(paths(settings).select([asked(question)])[0]) == slow(question, starts, settings)
+        assert evidence_triples(make_selector(settings).select([make_question(question)])[0]) == rank_by_brute_force(
+            question, starts, settings
+        )
 
 
-def test_the_two_triples_of_a_path_come_together_and_say_so() -> None:
-    picks = paths().select([asked("What is the one who made the web skilled at?")])[0]
-    found = triples(picks)
-    assert {("web", "made by", "spider"), ("spider", "skilled at", "spinning")} <= set(found[:3])
-    why = json.loads(next(p for p in picks if triples([p])[0][2] == "spinning").why or "")
-    assert (why["stage"], why["step"]) == ("path", 2)
-    assert why["path"] == ["web made by spider", "spider skilled at spinning"]
-    assert len({p.text for p in picks}) == len(picks), "parallel edges are told once"
-    assert [p.score for p in picks] == sorted((p.score for p in picks), reverse=True)
+def test_the_two_triples_of_a_path_are_adjacent_and_name_their_path() -> None:
+    evidence = make_selector().select([make_question("What is the one who made the web skilled at?")])[0]
+    triples = evidence_triples(evidence)
+    assert {("web", "made by", "spider"), ("spider", "skilled at", "spinning")} <= set(triples[:3])
+    details = json.loads(next(item for item in evidence if evidence_triples([item])[0][2] == "spinning").why or "")
+    assert (details["stage"], details["step"]) == ("path", 2)
+    assert details["path"] == ["web made by spider", "spider skilled at spinning"]
+    assert len({item.text for item in evidence}) == len(evidence), "parallel edges give one piece of evidence"
+    assert [item.score for item in evidence] == sorted((item.score for item in evidence), reverse=True)
 
 
-def test_paths_that_join_question_and_option_come_first() -> None:
-    question = asked("Where would you see a web?", "attic", "silk")
+def test_paths_between_question_and_option_rank_first() -> None:
+    question = make_question("Where would you see a web?", "attic", "silk")
     settings = PathSettings(bridge=1.0, top_n=3)
-    assert triples(paths(settings).select([question])[0])[0] == ("web", "found at", "attic")
-    for pick in paths(settings).select([question])[0]:
-        assert json.loads(pick.why or "")["toward"] in ("attic", "silk")
-    without = paths(replace(settings, bridge=0.0)).select([question])[0]
-    assert without[0].score <= 1.0 < paths(settings).select([question])[0][0].score
+    assert evidence_triples(make_selector(settings).select([question])[0])[0] == ("web", "found at", "attic")
+    for item in make_selector(settings).select([question])[0]:
+        assert json.loads(item.why or "")["toward"] in ("attic", "silk")
+    without_bridge = make_selector(replace(settings, bridge=0.0)).select([question])[0]
+    assert without_bridge[0].score <= 1.0 < make_selector(settings).select([question])[0][0].score

@@ -1,4 +1,4 @@
-"""Vectors of words from files: what a text gets, and what is wrong with a file."""
+"""Word vectors from files, and errors in such files."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from evidence_assets.systems.a2q.word_vectors import WordVectors
 LINES = {"ice_cream": (0, 0, 2), "ice": (1, 0, 0), "cold": (0, 3, 0), "Paris": (1, 1, 0)}
 
 
-def text(folder: Path, head: str = "4 3\n") -> Path:
+def write_text_vectors(folder: Path, header: str = "4 3\n") -> Path:
     path = folder / "vectors.txt.gz"
-    said = head + "".join(f"{word} {' '.join(map(str, numbers))}\n" for word, numbers in LINES.items())
-    path.write_bytes(gzip.compress(said.encode()))
+    content = header + "".join(f"{word} {' '.join(map(str, numbers))}\n" for word, numbers in LINES.items())
+    path.write_bytes(gzip.compress(content.encode()))
     return path
 
 
-def binary(folder: Path) -> Path:
+def write_binary_vectors(folder: Path) -> Path:
     path = folder / "vectors.bin"
     rows = (f"{word} ".encode() + np.array(numbers, "<f4").tobytes() + b"\n" for word, numbers in LINES.items())
     path.write_bytes(b"4 3\n" + b"".join(rows))
     return path
 
 
-@pytest.mark.parametrize("write", [text, binary])
+@pytest.mark.parametrize("write", [write_text_vectors, write_binary_vectors])
 def test_a_text_is_its_phrase_or_the_mean_of_its_words(tmp_path: Path, write: object) -> None:
     vectors = WordVectors(write(tmp_path))  # type: ignore[operator]
-    found = vectors.encode_sentences(["Ice cream", "ice, cold!", "Paris", "nothing known", "cold"])
+    encoded = vectors.encode_sentences(["Ice cream", "ice, cold!", "Paris", "nothing known", "cold"])
     expected = np.array([[0, 0, 1], [1, 3, 0], [1, 1, 0], [0, 0, 0], [0, 1, 0]], float)
     expected /= np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), 1e-9)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(encoded, expected, atol=1e-6)
     np.testing.assert_allclose(vectors.encode_sentences(["cold ice"])[0], expected[1], atol=1e-6)
     assert vectors.model_id == "vectors" and vectors.revision
-    assert WordVectors(text(tmp_path, head="")).encode_sentences(["ice"]).tolist() == [[1, 0, 0]]
+    assert WordVectors(write_text_vectors(tmp_path, header="")).encode_sentences(["ice"]).tolist() == [[1, 0, 0]]
 
 
 def test_a_short_line_and_a_cut_file_are_named(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_short_line_and_a_cut_file_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="2 numbers, expected 3") as caught:
         WordVectors(path).encode_sentences(["ice"])
     assert (caught.value.line, caught.value.field) == (2, "cold")
-    cut = binary(tmp_path)
+    cut = write_binary_vectors(tmp_path)
     cut.write_bytes(cut.read_bytes()[:-4])
     with pytest.raises(BadInput, match="ends within word 4 of 4"):
         WordVectors(cut).encode_sentences(["ice"])
