@@ -150,7 +150,7 @@ def mcq_line(name: str, rows: Sequence[Answered]) -> str:
     status = Counter(item.answer.status for item in rows)
     figures = [
         percent(sum(gold[1] in columns.indices for gold, columns in selected), len(selected)),
-        percent(sum(len(c.kept) for _, c in selected), sum(c.width for _, c in selected)),
+        percent(sum(len(c.kept_lines) for _, c in selected), sum(c.width for _, c in selected)),
         f"{percent(share.value, 1)} [{100 * share.low:.1f}, {100 * share.high:.1f}] {percent(sum(ties), len(rows))}",
         f"{percent(precise, len(cited))} {percent(precise_sound, len(sound))}",
         f"{status['ambiguous']:3d} {status['insufficient']:3d}",
@@ -221,7 +221,7 @@ def measure_sample(encoder: MiniLm) -> None:
                     solved(q, e, tables[e.question.table_id].caption)
                     for q, e in zip(questions, selections, strict=True)
                 ]
-                share = percent(sum(len(e.columns.kept) for e in selections), sum(e.columns.width for e in selections))
+                share = percent(sum(len(e.columns.kept_lines) for e in selections), sum(e.columns.width for e in selections))
                 halves = []
                 for split in ("dev", "test"):
                     part = [row for row in rows if row.question.split == split]

@@ -1,4 +1,4 @@
-"""UCRET and UCRET-JS: claims and questions answered from the columns of a table that bear on them."""
+"""UCRET and UCRET-JS: claims and questions answered from the relevant columns of a table."""
 
 VERSION = "6"
-"""Changes whenever equal input would give other evidence or answers."""
+"""Changes when equal input gives other evidence or answers."""

@@ -1,6 +1,6 @@
-"""What column filtering must not lose: columns and rows that hold the numbers, names and options a text speaks of.
+"""Columns and rows that filtering must not lose: those with the numbers, names and options of a text.
 
-Word for word and number for number, without any encoder; also which rows bear on an option.
+Texts and cells are compared by words and numbers, without an encoder.
 """
 
 from __future__ import annotations
@@ -20,26 +20,23 @@ from evidence_assets.reasoning.tables.cells import parse_cell, parse_values
 from evidence_assets.reasoning.tables.questions import rate_match
 from evidence_assets.systems.ucret.columns import KeptLine, Rule, Selection
 
-# A column is one of the options' if it matches them nearly as well as the best one does.
-_OPTION_SHARE = 0.9
-# And it is if it holds so many of them word for word, and half as many as any other column.
-_SEVERAL = 2
-# A name names rows if it stands in no more than these, or in a quarter of all.
-_MOST_ROWS_NAMED = 3
+# An option column matches the options at least this well relative to the best column, or it has at least so many of
+# them word for word and half as many as any other column.
+_MIN_RELATIVE_MATCH, _MIN_EXACT_OPTIONS = 0.9, 2
+# A text in more rows, and in more than a quarter of all, is not a row name.
+_MAX_NAMED_ROWS = 3
 
 
 @dataclass(frozen=True)
 class TableWords:
-    """The words and numbers of a table's columns, read once for all texts about it."""
+    """The words and numbers of a table's columns, shared by all texts about it."""
 
-    headers: tuple[frozenset[str], ...]  # content words of each header, without the unit behind it
+    headers: tuple[frozenset[str], ...]  # content words of each header, without its unit
     cells: tuple[tuple[frozenset[str], ...], ...]  # content words of each column's cells by row
-    alternatives: tuple[
-        tuple[tuple[frozenset[str], ...], ...], ...
-    ]  # by row all words of the cell, then of its alternatives
-    trigrams: tuple[frozenset[str], ...]  # runs of letters of each column's cells
-    numbers: tuple[frozenset[float], ...]  # all numbers of each column's cells
-    constant: tuple[bool, ...]  # whether a column says the same in every row, so that it tells no row from another
+    alternatives: tuple[tuple[tuple[frozenset[str], ...], ...], ...]  # by row: all words, then those of alternatives
+    trigrams: tuple[frozenset[str], ...]  # character trigrams of each column's cells
+    numbers: tuple[frozenset[float], ...]  # numbers in each column's cells
+    is_constant: tuple[bool, ...]  # whether a column has the same text in every row
 
     @classmethod
     def of(cls, header: Sequence[str], columns: Sequence[Sequence[str]]) -> TableWords:
@@ -50,146 +47,145 @@ class TableWords:
             tuple(
                 tuple(tuple(map(collect_words, split_alternatives(cell.plain))) for cell in column) for column in parsed
             ),
-            tuple(frozenset(run for cell in column for run in trigrams(cell.plain)) for column in parsed),
+            tuple(frozenset(trigram for cell in column for trigram in trigrams(cell.plain)) for column in parsed),
             tuple(frozenset(value.value for cell in column for value in cell.values) for column in parsed),
             tuple(len(column) > 1 and len({cell.plain for cell in column}) == 1 for column in parsed),
         )
 
     @property
     def distinguishing_columns(self) -> list[int]:
-        """Columns that tell rows apart."""
-        return [j for j, constant in enumerate(self.constant) if not constant]
+        """Columns that are not constant, so that they distinguish rows."""
+        return [j for j, is_constant in enumerate(self.is_constant) if not is_constant]
 
     def overlaps(self, option: frozenset[str]) -> list[float]:
-        """For each column the Dice overlap of an option with its best cell, or one of the cell's alternatives."""
+        """For each column the Dice overlap of an option with its best cell or alternative."""
         names = ([name for cell in column for name in cell if name] for column in self.alternatives)
         dice = ([2 * len(option & name) / (len(option) + len(name)) for name in column] for column in names)
         return [max(shares, default=0.0) for shares in dice]
 
 
 def find_named_cells(words: TableWords, text: str) -> dict[frozenset[str], dict[int, set[int]]]:
-    """Names of the table that the text says whole: the words of a cell, or of an alternative that it lists, and the
-    columns and rows where they stand."""
-    said = frozenset(stem_content_words(text))
+    """Cells, or alternatives in cells, whose words are all in the text: by words, the rows in each column."""
+    text_words = frozenset(stem_content_words(text))
     names: dict[frozenset[str], dict[int, set[int]]] = {}
     for j in words.distinguishing_columns:
         for i, cell in enumerate(words.cells[j]):
             for name in (cell, *words.alternatives[j][i][1:]):
-                if name and name <= said and any(not word[0].isdigit() for word in name):
+                if name and name <= text_words and any(not word[0].isdigit() for word in name):
                     names.setdefault(name, {}).setdefault(j, set()).add(i)
-    # "New York" hides "York": a name within a longer one that is said too is not meant.
-    return {name: places for name, places in names.items() if not any(name < other for other in names)}
+    # "New York" hides "York": ignore a name inside a longer one.
+    return {name: rows for name, rows in names.items() if not any(name < other for other in names)}
 
 
 def score_option_columns(words: TableWords, options: Sequence[str]) -> dict[int, float]:
-    """Columns whose cells say what the options say, with the mean Dice overlap of the options' best cells."""
-    overlaps = [words.overlaps(wanted) for option in options if (wanted := collect_words(option))]
+    """Columns whose cells match the options, with the mean Dice overlap of the options' best cells."""
+    overlaps = [words.overlaps(option_words) for option in options if (option_words := collect_words(option))]
     scores = {j: sum(best) / len(overlaps) for j, best in enumerate(zip(*overlaps, strict=True))}
-    held = {j: sum(best[j] == 1.0 for best in overlaps) for j in scores}
-    top = max(scores.values(), default=0.0)
-    several = max(_SEVERAL, max(held.values(), default=0) / 2)
-    return {
-        j: score for j, score in scores.items() if score > 0 and (score >= _OPTION_SHARE * top or held[j] >= several)
-    }
+    n_exact = {j: sum(best[j] == 1.0 for best in overlaps) for j in scores}
+    min_score = _MIN_RELATIVE_MATCH * max(scores.values(), default=0.0)
+    min_exact = max(_MIN_EXACT_OPTIONS, max(n_exact.values(), default=0) / 2)
+    return {j: score for j, score in scores.items() if score > 0 and (score >= min_score or n_exact[j] >= min_exact)}
 
 
-def _telling(places: dict[int, set[int]], height: int) -> dict[int, set[int]]:
-    """Of the columns that hold a name those where it names rows: what many rows hold names none of them."""
-    return {j: rows for j, rows in places.items() if len(rows) <= max(_MOST_ROWS_NAMED, height // 4)}
+def _select_name_columns(rows: dict[int, set[int]], height: int) -> dict[int, set[int]]:
+    """The columns in which a text names rows; a text in many rows names none of them."""
+    return {j: named_rows for j, named_rows in rows.items() if len(named_rows) <= max(_MAX_NAMED_ROWS, height // 4)}
 
 
-def _wishes(words: TableWords, text: str, options: Sequence[str]) -> Iterator[tuple[Rule, dict[int, float]]]:
-    """What a text speaks of, most needed first: the columns that hold it, one of which should be kept."""
-    # Twin columns (energy in, energy out) hold the same options: only the reasoner can tell them apart, so all stay.
+def _find_needs(words: TableWords, text: str, options: Sequence[str]) -> Iterator[tuple[Rule, dict[int, float]]]:
+    """The items of a text by importance, each with the columns that have it; one of them should be kept."""
+    # Columns with the same options (energy in, energy out) are all kept: only the solver can choose between them.
     yield from (("option", {j: score}) for j, score in score_option_columns(words, options).items())
     for option in filter(None, map(collect_words, options)):
         scores = words.overlaps(option)
         yield "option", {j: score for j, score in enumerate(scores) if score == max(scores) > 0}
-    said = frozenset(stem_content_words(text))
-    yield from (("header", {j: 1.0}) for j, head in enumerate(words.headers) if head and head <= said)
-    for places in find_named_cells(words, text).values():
-        yield "entity", dict.fromkeys(_telling(places, len(words.cells[0])), 1.0)
+    text_words = frozenset(stem_content_words(text))
+    yield from (("header", {j: 1.0}) for j, header in enumerate(words.headers) if header and header <= text_words)
+    for rows in find_named_cells(words, text).values():
+        yield "entity", dict.fromkeys(_select_name_columns(rows, len(words.cells[0])), 1.0)
     for value in parse_values(strip_markup(text)):
         yield "number", {j: 1.0 for j, numbers in enumerate(words.numbers) if value.value in numbers}
-    for word in sorted(said) if options else ():
-        # Which row an option stands in, the question may say in words of several columns.
+    for word in sorted(text_words) if options else ():
+        # The words that identify an option's row may be in several columns.
         yield "entity", {j: 1.0 for j in words.distinguishing_columns if any(word in cell for cell in words.cells[j])}
 
 
 def restore_columns(
     selection: Selection, words: TableWords, text: str, options: Sequence[str] = (), row_headers: Sequence[int] = ()
 ) -> Selection:
-    """Put back the columns without which something that the text speaks of is gone.
+    """Put back columns with items of the text that no kept column has.
 
-    The columns that name the rows are put back first, as a value without the name of its row proves nothing; then
-    those of options, headers, names and numbers, each only while no kept column covers it. With options, a column that
-    tells their rows apart is put back too. Columns of the fallback stay only if nothing else does.
+    Row headers come first, as a value without its row name proves nothing; then columns of options, headers, names and
+    numbers. With options, a column that distinguishes their rows is kept too. Fallback columns stay only if nothing
+    else is kept.
     """
-    # A column that says the same in every row cannot tell options apart.
-    kept = {
+    # A constant column cannot distinguish options.
+    kept_lines = {
         item.line: item
-        for item in selection.kept
-        if item.rule != "fallback" and not (options and words.constant[item.line])
+        for item in selection.kept_lines
+        if item.rule != "fallback" and not (options and words.is_constant[item.line])
     }
-    kept = {j: KeptLine(j, "row_header", 1.0) for j in row_headers} | kept
-    wishes = [(rule, holders) for rule, holders in _wishes(words, text, options) if holders]
-    demand = {j: sum(j in holders for _, holders in wishes) for j in range(selection.width)}
-    for rule, holders in wishes:
-        if not holders.keys() & kept.keys():
-            best = max(holders, key=lambda j: (holders[j], demand[j], -j))
-            kept[best] = KeptLine(best, rule, holders[best])
+    kept_lines = {j: KeptLine(j, "row_header", 1.0) for j in row_headers} | kept_lines
+    needs = [(rule, scores) for rule, scores in _find_needs(words, text, options) if scores]
+    n_needs = {j: sum(j in scores for _, scores in needs) for j in range(selection.width)}
+    for rule, scores in needs:
+        if not scores.keys() & kept_lines.keys():
+            best = max(scores, key=lambda j: (scores[j], n_needs[j], -j))
+            kept_lines[best] = KeptLine(best, rule, scores[best])
     if options:
-        # It takes one column to say which row is meant and another to say what it holds.
-        letters, of_options = trigrams(text), score_option_columns(words, options)
-        alike = {
-            j: len(words.trigrams[j] & letters) / max(1, len(letters))
-            for j in words.distinguishing_columns
-            if j not in kept
-        }
-        for j in sorted(alike, key=lambda j: (-alike[j], j)):
-            if not kept.keys() <= of_options.keys() and len(kept.keys() & set(words.distinguishing_columns)) > 1:
+        # One column identifies the row, another one has the answer.
+        text_trigrams, option_scores = trigrams(text), score_option_columns(words, options)
+        candidates = [j for j in words.distinguishing_columns if j not in kept_lines]
+        similarities = {j: len(words.trigrams[j] & text_trigrams) / max(1, len(text_trigrams)) for j in candidates}
+        for j in sorted(similarities, key=lambda j: (-similarities[j], j)):
+            n_distinguishing = len(kept_lines.keys() & set(words.distinguishing_columns))
+            if not kept_lines.keys() <= option_scores.keys() and n_distinguishing > 1:
                 break
-            kept[j] = KeptLine(j, "entity", alike[j])
-    # What was kept only because nothing else was is needed only if still nothing but names of rows is.
-    if kept.keys() <= set(row_headers):
-        kept |= {item.line: item for item in selection.kept if item.rule == "fallback" and item.line not in kept}
-    return Selection(tuple(sorted(kept.values())), selection.width)
+            kept_lines[j] = KeptLine(j, "entity", similarities[j])
+    if kept_lines.keys() <= set(row_headers):
+        fallback = (item for item in selection.kept_lines if item.rule == "fallback")
+        kept_lines |= {item.line: item for item in fallback if item.line not in kept_lines}
+    return Selection(tuple(sorted(kept_lines.values())), selection.width)
 
 
 def restore_rows(selection: Selection, words: TableWords, text: str) -> Selection:
-    """Put back every row that holds a name which the text says whole; what many rows hold names none of them."""
-    kept = {item.line: item for item in selection.kept}
-    for places in find_named_cells(words, text).values():
-        rows = dict.fromkeys(places, set().union(*places.values()))
-        kept = {
-            i: KeptLine(i, "entity", 1.0) for named in _telling(rows, selection.width).values() for i in named
-        } | kept
-    return Selection(tuple(sorted(kept.values())), selection.width)
+    """Put back every row with a name that is in the text."""
+    kept_lines = {item.line: item for item in selection.kept_lines}
+    for columns in find_named_cells(words, text).values():
+        all_rows = dict.fromkeys(columns, set().union(*columns.values()))
+        named_rows = {i for rows in _select_name_columns(all_rows, selection.width).values() for i in rows}
+        kept_lines = {i: KeptLine(i, "entity", 1.0) for i in named_rows} | kept_lines
+    return Selection(tuple(sorted(kept_lines.values())), selection.width)
 
 
 def find_relevant_rows(
-    words: TableWords, columns: Sequence[Sequence[str]], kept: Collection[int], text: str, options: Sequence[str]
+    words: TableWords,
+    columns: Sequence[Sequence[str]],
+    column_indices: Collection[int],
+    text: str,
+    options: Sequence[str],
 ) -> dict[int, Rule]:
-    """The rows that bear on an option, and those that the question names.
+    """The rows that are relevant to an option, and those that the question names.
 
-    In the kept columns that tell rows apart, let m(i) be how far a cell of row i is the option (``option_match``, by
-    which the reader weighs cells), and h(i) how many of the question's words the row holds. Row i bears on the option
-    if m(i) > 0 and no row is at least as good in both and better in one: of the many rows that hold "carnivore" those
-    about the animal that is asked for.
+    In the kept columns that distinguish rows, let m(i) be the best match of the option with a cell of row i
+    (``rate_match``, as in the solver), and h(i) the number of question words in the row. Row i is relevant if m(i) > 0
+    and no row is at least as good in both and better in one: of many rows with "carnivore", those about the animal in
+    the question.
     """
-    telling = [j for j in kept if not words.constant[j]]
-    said, height = frozenset(stem_content_words(text)), len(words.cells[0]) if words.cells else 0
-    held = [len(said & frozenset().union(*(words.cells[j][i] for j in telling))) for i in range(height)]
-    bearing: dict[int, Rule] = {}
-    for places in find_named_cells(words, text).values():
-        for j, rows in _telling(places, height).items():
-            bearing |= dict.fromkeys(rows if j in telling else (), "entity")
+    distinguishing = [j for j in column_indices if not words.is_constant[j]]
+    text_words, height = frozenset(stem_content_words(text)), len(words.cells[0]) if words.cells else 0
+    row_words = [frozenset().union(*(words.cells[j][i] for j in distinguishing)) for i in range(height)]
+    n_shared = [len(text_words & row) for row in row_words]
+    relevant: dict[int, Rule] = {}
+    for named_rows in find_named_cells(words, text).values():
+        for j, rows in _select_name_columns(named_rows, height).items():
+            relevant |= dict.fromkeys(rows if j in distinguishing else (), "entity")
     for option in options:
-        matches = [max((rate_match(option, columns[j][i]) for j in telling), default=0.0) for i in range(height)]
-        most = -1
+        matches = [max((rate_match(option, columns[j][i]) for j in distinguishing), default=0.0) for i in range(height)]
+        highest = -1
         for match in sorted({match for match in matches if match}, reverse=True):
-            level = {i: held[i] for i in range(height) if matches[i] == match}
-            if max(level.values()) > most:
-                most = max(level.values())
-                bearing |= {i: "option" for i, count in level.items() if count == most}
-    return bearing
+            counts = {i: n_shared[i] for i in range(height) if matches[i] == match}
+            if max(counts.values()) > highest:
+                highest = max(counts.values())
+                relevant |= {i: "option" for i, count in counts.items() if count == highest}
+    return relevant

@@ -1,15 +1,15 @@
-"""Column filtering of UCRET and UCRET-JS, on many table–text pairs at once.
+"""Column filtering of UCRET and UCRET-JS for many table–text pairs.
 
-With ``T`` the tokens of the claim or question, ``T_j`` those of a column's header and cells, ``x_j`` and ``u`` the
+Let ``T`` be the tokens of the claim or question, ``T_j`` those of a column's header and cells, ``x_j`` and ``u`` the
 vectors of column and text:
 
-1. keep ``j`` if ``|T ∩ T_j| / |T ∪ T_j| >= tau``; if that keeps every column, stop;
-2. cluster the other columns into ``min(k, their number)`` groups and keep the group whose centre is nearest to ``u``,
-   provided that it is near enough: ``<mu, u> >= theta`` (cosine), or ``JSD(mu, u) <= eta`` (UCRET-JS);
-3. if nothing was kept, keep the two columns nearest to ``u``.
+1. Keep ``j`` if ``|T ∩ T_j| / |T ∪ T_j| >= tau``. Stop if this keeps every column.
+2. Cluster the other columns into ``min(k, n)`` groups. Keep the group with the centroid nearest to ``u`` if
+   ``<mu, u> >= theta`` (cosine) or ``JSD(mu, u) <= eta`` (UCRET-JS).
+3. If no column is kept, keep the two nearest to ``u``.
 
-UCRET-JS turns every vector into ``softmax(v / temperature)`` first. ``eta`` bounds the divergence itself, in nats, as
-the printed score is the divergence; its root would be the metric. At temperature 1 either passes every column.
+UCRET-JS replaces every vector by ``softmax(v / temperature)``. ``eta`` bounds the divergence in nats, as in the paper,
+not its square root (the metric). At temperature 1 every column passes either bound.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Rule = Literal["lexical", "cluster", "fallback", "all", "option", "entity", "num
 
 @dataclass(frozen=True)
 class ColumnSettings:
-    """A way to select columns."""
+    """Settings of a column selection."""
 
     measure: Measure
-    jaccard: float = 0.0  # tau, the least overlap of tokens
-    gate: float = 0.0  # theta, the least cosine, or eta, the largest divergence in nats, between text and cluster
+    jaccard: float = 0.0  # tau, minimum Jaccard index of tokens
+    gate: float = 0.0  # theta, minimum cosine of text and cluster, or eta, maximum divergence in nats
     clusters: int = 2
     temperature: float = 1.0
     fallback: int = 2
@@ -44,42 +44,42 @@ class ColumnSettings:
 
 
 _MEASURES = {"clusters": ("cosine", "jsd"), "theta": ("cosine",), "eta": ("jsd",), "temperature": ("jsd",)}
-"""Measures that a parameter means something for."""
+"""The measures that each parameter applies to."""
 _RANGES = {"clusters": (1, 1000), "tau": (0, 1), "theta": (-1, 1), "eta": (0, 1), "temperature": (1e-6, 1e6)}
 
 
 @dataclass(frozen=True)
 class UcretSettings:
-    """A way from a table to its evidence; the defaults are the printed setting of UCRET.
+    """Settings of the evidence from a table; the defaults are the published ones of UCRET.
 
-    ``measure``: ``cosine`` and ``jsd`` are the published ones; ``words`` leaves out the clusters and falls back to the
-        largest overlaps of words; ``all`` keeps every column.
+    ``measure``: ``cosine`` and ``jsd`` are published; ``words`` uses no clusters and falls back to the columns with the
+        greatest word overlap; ``all`` keeps every column.
     """
 
     measure: Measure = "cosine"
-    tau: float = 0.25  # least overlap of words between a column and the text
+    tau: float = 0.25  # minimum Jaccard index of the tokens of a column and the text
     clusters: int | None = None  # k, by default 2
-    theta: float | None = None  # least cosine between the text and its cluster of columns, by default 0.60
-    eta: float | None = None  # largest divergence between them in nats, by default 0.30
-    temperature: float | None = None  # of the distributions that the divergence compares, by default 1
-    column_text: Literal["header_and_cells", "header"] = "header_and_cells"  # what is encoded; cells without a header
-    with_options: bool = False  # whether options belong to the text that columns are compared with
-    repair: bool = False  # whether columns with the numbers, names and options of the text are put back
-    whole_claims: bool = False  # whether a claim keeps every column: any may speak against it
-    rows: bool = False  # whether rows are selected in the same way; rows that hold a name of the text always stay
+    theta: float | None = None  # minimum cosine of the text and its cluster of columns, by default 0.60
+    eta: float | None = None  # maximum divergence of both in nats, by default 0.30
+    temperature: float | None = None  # of the softmax before the divergence, by default 1
+    column_text: Literal["header_and_cells", "header"] = "header_and_cells"  # encoded; cells without a header
+    with_options: bool = False  # whether columns are compared with the options too
+    repair: bool = False  # whether columns with numbers, names and options of the text are put back
+    whole_claims: bool = False  # whether a claim keeps every column, as any may contradict it
+    rows: bool = False  # whether rows are selected too; rows with a name in the text are always kept
 
     def __post_init__(self) -> None:
         for name, measures in _MEASURES.items():
             if getattr(self, name) is not None and self.measure not in measures:
-                raise ValueError(f"{name} means nothing where columns are selected by {self.measure}")
+                raise ValueError(f"{name} has no effect with measure {self.measure}: remove it")
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
-                raise ValueError(f"{name} is {value}; it should be a number from {low:g} to {high:g}")
+                raise ValueError(f"{name} is {value}: give a number from {low:g} to {high:g}")
 
     @property
     def columns(self) -> ColumnSettings:
-        """How columns are selected."""
+        """Settings of the column selection."""
         gate = (0.60 if self.theta is None else self.theta) if self.measure == "cosine" else 0.0
         if self.measure == "jsd":
             gate = 0.30 if self.eta is None else self.eta
@@ -89,19 +89,19 @@ class UcretSettings:
 
     @property
     def lines(self) -> ColumnSettings | None:
-        """How rows are selected; None keeps all."""
+        """Settings of the row selection; None keeps all rows."""
         return ColumnSettings("cosine", self.tau, 0.70, fallback=5) if self.rows else None
 
 
 @dataclass(frozen=True)
 class BridgeSettings(UcretSettings):
-    """The same with ``passages`` from outside the table."""
+    """Settings of the cells, and the number of passages from outside the table."""
 
     passages: int = 3
 
 
 class KeptLine(NamedTuple):
-    """A kept column (or row), the rule that kept it and the score that the rule looked at."""
+    """A kept column or row, the rule that kept it, and the score of the rule."""
 
     line: int
     rule: Rule
@@ -110,61 +110,59 @@ class KeptLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """Kept columns in table order, out of ``width``."""
+    """Kept columns or rows in table order, out of ``width``."""
 
-    kept: tuple[KeptLine, ...]
+    kept_lines: tuple[KeptLine, ...]
     width: int
 
     @property
     def indices(self) -> tuple[int, ...]:
-        return tuple(item.line for item in self.kept)
+        return tuple(item.line for item in self.kept_lines)
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The columns (or rows) of one table as selection sees them: token sets and vectors ``(n, d)``, in one order."""
+    """Token sets and vectors ``(n, d)`` of the columns or rows of a table, in the same order."""
 
     tokens: tuple[frozenset[str], ...]
     vectors: Floats
 
 
 def tokenize_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tuple[frozenset[str], ...]:
-    """Token set of each column: its header and its cells that are not empty."""
+    """Token set of each column, from its header and cells."""
     return tuple(collect_tokens([name, *cells]) for name, cells in zip(header, columns, strict=True))
 
 
 def split_column_text(header: str, cells: Sequence[str], limit: int) -> list[str]:
-    """Text of a column for an encoder: header, then its distinct cells, in as few pieces of ``limit`` signs as can be.
+    """Text of a column for an encoder: the header and the distinct cells, in pieces of at most ``limit`` characters.
 
-    A column that an encoder could not read whole gives several pieces, each led by the header; the vector of the
-    column is the mean of theirs. Nothing is cut away: a cell longer than a piece goes on in the next.
+    Each piece begins with the header. A long cell continues in the next piece, so no text is truncated.
     """
-    lead = f"{header[: limit // 2]}: " if header else ""
-    room = limit - len(lead)
+    prefix = f"{header[: limit // 2]}: " if header else ""
+    max_length = limit - len(prefix)
     pieces: list[str] = []
     current = ""
     for cell in dict.fromkeys(cell for cell in cells if cell):
-        for start in range(0, len(cell), room):
-            part = cell[start : start + room]
-            joined = f"{current}; {part}" if current else part
-            if len(joined) > room:
-                pieces.append(lead + current)
-                joined = part
-            current = joined
+        for start in range(0, len(cell), max_length):
+            part = cell[start : start + max_length]
+            extended = f"{current}; {part}" if current else part
+            if len(extended) > max_length:
+                pieces.append(prefix + current)
+                extended = part
+            current = extended
     if current or not pieces:
-        pieces.append((lead + current) or " ")
+        pieces.append((prefix + current) or " ")
     return pieces
 
 
-def jaccard(left: frozenset[str], right: frozenset[str]) -> float:
-    """``|A ∩ B| / |A ∪ B|``, 0 for two empty sets."""
-    shared = len(left & right)
-    union = len(left) + len(right) - shared
-    return shared / union if union else 0.0
+def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
+    """Jaccard index ``|A ∩ B| / |A ∪ B|``, 0 for two empty sets."""
+    union = len(a | b)
+    return len(a & b) / union if union else 0.0
 
 
 def keep_all_lines(width: int) -> Selection:
-    """All columns (or rows) of a table."""
+    """All columns or rows of a table."""
     return Selection(tuple(KeptLine(j, "all", 1.0) for j in range(width)), width)
 
 
@@ -175,9 +173,9 @@ def select_lines(
     tables: Sequence[Lines],
     settings: ColumnSettings,
 ) -> list[Selection]:
-    """Select columns for many texts, each with its tokens and vector, in the table at its place in ``tables``.
+    """Select columns or rows for many texts; ``table_of`` has the index of each text's table in ``tables``.
 
-    Clusters are found once for equal tables with equal columns left over.
+    Texts about the same table with the same columns to cluster share the clusters.
     """
     if settings.measure == "all":
         return [keep_all_lines(len(tables[t].tokens)) for t in table_of]
@@ -185,58 +183,57 @@ def select_lines(
         [jaccard(words, column) for column in tables[t].tokens] for words, t in zip(text_tokens, table_of, strict=True)
     ]
     if settings.measure == "words":
-        return [_by_words(scores, settings) for scores in overlaps]
-    texts = _space(text_vectors, settings)
-    spaces = [_space(table.vectors, settings) for table in tables]
-    left_over = [tuple(j for j, score in enumerate(scores) if score < settings.jaccard) for scores in overlaps]
-    keys = list(zip(table_of, left_over, strict=True))
-    groups = {key: _clusters(spaces[key[0]][list(key[1])], settings) for key in dict.fromkeys(keys) if key[1]}
-    result = []
+        return [_select_by_words(scores, settings) for scores in overlaps]
+    texts = _transform(text_vectors, settings)
+    points = [_transform(table.vectors, settings) for table in tables]
+    remainders = [tuple(j for j, score in enumerate(scores) if score < settings.jaccard) for scores in overlaps]
+    keys = list(zip(table_of, remainders, strict=True))
+    clusters = {key: _cluster_points(points[key[0]][list(key[1])], settings) for key in dict.fromkeys(keys) if key[1]}
+    selections = []
     for i, key in enumerate(keys):
         scores, (table, remaining) = overlaps[i], key
-        kept = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
+        kept_lines = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
         if remaining:
-            labels, centres = groups[key]
-            nearness = _nearness(texts[i], centres, settings)
+            labels, centroids = clusters[key]
+            nearness = _nearness(texts[i], centroids, settings)
             best = int(nearness.argmax())
             near = float(nearness[best])
             if -near <= settings.gate if settings.measure == "jsd" else near >= settings.gate:
-                kept += [
+                kept_lines += [
                     KeptLine(j, "cluster", abs(float(nearness[best])))
                     for j, label in zip(remaining, labels, strict=True)
                     if label == best
                 ]
-        if not kept and scores:
-            nearness = _nearness(texts[i], spaces[table], settings)
+        if not kept_lines and scores:
+            nearness = _nearness(texts[i], points[table], settings)
             order = np.argsort(-nearness, kind="stable")[: settings.fallback]
-            kept = [KeptLine(int(j), "fallback", abs(float(nearness[j]))) for j in order]
-        result.append(Selection(tuple(sorted(kept)), len(scores)))
-    return result
+            kept_lines = [KeptLine(int(j), "fallback", abs(float(nearness[j]))) for j in order]
+        selections.append(Selection(tuple(sorted(kept_lines)), len(scores)))
+    return selections
 
 
-def _by_words(scores: list[float], settings: ColumnSettings) -> Selection:
-    kept = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
-    if not kept:
+def _select_by_words(scores: list[float], settings: ColumnSettings) -> Selection:
+    kept_lines = [KeptLine(j, "lexical", score) for j, score in enumerate(scores) if score >= settings.jaccard]
+    if not kept_lines:
         order = sorted(range(len(scores)), key=lambda j: (-scores[j], j))[: settings.fallback]
-        kept = [KeptLine(j, "fallback", scores[j]) for j in order]
-    return Selection(tuple(sorted(kept)), len(scores))
+        kept_lines = [KeptLine(j, "fallback", scores[j]) for j in order]
+    return Selection(tuple(sorted(kept_lines)), len(scores))
 
 
-def _space(vectors: Floats, settings: ColumnSettings) -> Floats:
+def _transform(vectors: Floats, settings: ColumnSettings) -> Floats:
     unit = unit_rows(np.asarray(vectors, dtype=np.float64))
     return softmax(unit, settings.temperature) if settings.measure == "jsd" else unit
 
 
 def _nearness(text: Floats, points: Floats, settings: ColumnSettings) -> Floats:
-    """Cosine, or the divergence with its sign turned, so that larger is nearer for both; ties do not hang on bits."""
+    """Cosine, or the negative divergence, rounded so that ties do not depend on the last bits."""
     raw: Floats = -jensen_shannon(text[None], points) if settings.measure == "jsd" else points @ text
     return raw.round(12)
 
 
-def _clusters(points: Floats, settings: ColumnSettings) -> tuple[NDArray[np.int64], Floats]:
-    """Labels and centroids of the clusters of some columns; an empty cluster (of equal columns only) cannot be
-    chosen."""
+def _cluster_points(points: Floats, settings: ColumnSettings) -> tuple[NDArray[np.int64], Floats]:
+    """Labels and centroids of the non-empty clusters; clusters may be empty if columns are equal."""
     geometry: Literal["cosine", "jsd"] = "jsd" if settings.measure == "jsd" else "cosine"
     assignment, centroids = cluster(points, settings.clusters, geometry=geometry, seed=settings.seed)
-    used, labels = np.unique(assignment, return_inverse=True)
-    return labels, centroids[used]
+    indices, labels = np.unique(assignment, return_inverse=True)
+    return labels, centroids[indices]

@@ -1,10 +1,10 @@
-"""k-means for directions and for distributions, seeded: the clusters of the columns of one table.
+"""Seeded k-means on unit vectors and on distributions, for the columns of a table.
 
 * ``cosine``: points on the unit sphere, distance ``1 - <x, mu>``, centroid ``sum(x) / ||sum(x)||``. As
   ``||x - y||^2 = 2 (1 - <x, y>)`` on the sphere, each assignment equals the Euclidean one, and seeding with weights
   ``1 - <x, mu>`` is k-means++ itself.
-* ``jsd``: points on the simplex, distance ``JSD(p, m)`` in nats, centroid the arithmetic mean. The mean is not the
-  exact minimizer of summed divergences, so that the objective may rise by a hair; a bound on the steps ends the loop.
+* ``jsd``: points on the simplex, distance ``JSD(p, m)`` in nats, centroid the arithmetic mean. The mean does not
+  exactly minimize the summed divergences, so the objective may rise slightly; the number of steps is bounded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evidence_assets.transport.divergence import jensen_shannon
 
 Floats = NDArray[np.float64]
 Geometry = Literal["cosine", "jsd"]
-# Equal columns give equal distances only up to the last bits of a matrix product; ties must not depend on those.
+# Distances of equal columns may differ in the last bits of a matrix product; ties must not depend on them.
 _TIE_DECIMALS = 12
 _MAX_STEPS = 100
 
@@ -34,7 +34,7 @@ def _distances(points: Floats, centroids: Floats, geometry: Geometry) -> Floats:
 
 
 def _draw(weights: Floats, uniform: float) -> int:
-    """Index drawn in proportion to the weights by one uniform number; the first if all are zero."""
+    """Index drawn with probability proportional to the weights; the first if all are zero."""
     cumulative = np.cumsum(weights)
     if cumulative[-1] <= 0:
         return 0
@@ -44,9 +44,9 @@ def _draw(weights: Floats, uniform: float) -> int:
 def cluster(
     points: Floats, k: int, *, geometry: Geometry = "cosine", seed: int = 0
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Cluster points into ``min(k, n)`` clusters; gives the cluster of each point and the centroids ``(k, d)``.
+    """Cluster points into ``min(k, n)`` clusters; returns the cluster of each point and the centroids ``(k, d)``.
 
-    A cluster without a point (possible only among equal points) keeps the point that it was seeded with.
+    A cluster without points, possible only if points are equal, is seeded again.
 
     ``points``: ``(n, d)``, n at least 1: unit vectors for ``cosine``, distributions for ``jsd``.
     """
@@ -54,7 +54,7 @@ def cluster(
         raise ValueError(f"k must be at least 1, not {k}")
     n = len(points)
     generator = np.random.default_rng(seed)
-    # k-means++: the first centroid uniformly, each next with probability proportional to its distance from the nearest.
+    # k-means++: draw the first centroid uniformly, the others in proportion to the distance from the nearest centroid.
     centroids = points[[int(generator.random() * n)]]
     for _ in range(1, min(k, n)):
         nearest = _distances(points, centroids, geometry).min(axis=1)

@@ -21,7 +21,7 @@ NONE = Selection((), 4)
 
 
 def _rules(selection: Selection) -> dict[int, str]:
-    return {item.line: item.rule for item in selection.kept}
+    return {item.line: item.rule for item in selection.kept_lines}
 
 
 def test_a_number_of_the_claim_brings_its_column_back() -> None:

@@ -46,7 +46,7 @@ def test_equals_the_plain_loops(chosen: ColumnSettings) -> None:
     pairs = [_pair(seed) for seed in range(150)]
     rules = set()
     for (tokens, vector, lines), selection in zip(pairs, _selected(pairs, chosen), strict=True):
-        kept = [(item.line, item.rule) for item in selection.kept]
+        kept = [(item.line, item.rule) for item in selection.kept_lines]
         assert kept == naive_select(tokens, vector.tolist(), lines.tokens, lines.vectors.tolist(), chosen)
         rules |= {rule for _, rule in kept}
     if chosen in (LOOSE, SHARP_JS):
@@ -69,13 +69,13 @@ def test_published_settings_are_as_printed() -> None:
 def test_all_lexical_stops_before_clustering() -> None:
     same = frozenset({"a"})
     found = select_lines([same], np.ones((1, 2)), [0], [Lines((same, same), np.eye(2))], PUBLISHED)[0]
-    assert {item.rule for item in found.kept} == {"lexical"}
+    assert {item.rule for item in found.kept_lines} == {"lexical"}
 
 
 def test_at_temperature_one_the_gate_lets_everything_pass() -> None:
     pairs = [_pair(seed) for seed in range(40)]
     found = _selected(pairs, PUBLISHED_JS)
-    assert not any(item.rule == "fallback" for selection in found for item in selection.kept)
+    assert not any(item.rule == "fallback" for selection in found for item in selection.kept_lines)
 
 
 def test_keep_all_and_jaccard_only() -> None:
@@ -83,9 +83,9 @@ def test_keep_all_and_jaccard_only() -> None:
     lines = Lines(tokens, np.zeros((3, 1)))
     assert select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], KEEP_ALL)[0].indices == (0, 1, 2)
     lexical = select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
-    assert [(k.line, k.rule) for k in lexical.kept] == [(0, "lexical")]
+    assert [(k.line, k.rule) for k in lexical.kept_lines] == [(0, "lexical")]
     neither = select_lines([frozenset({"z"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
-    assert [(k.line, k.rule) for k in neither.kept] == [(0, "fallback"), (1, "fallback")]
+    assert [(k.line, k.rule) for k in neither.kept_lines] == [(0, "fallback"), (1, "fallback")]
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=60), max_size=6), st.integers(20, 60))

@@ -20,7 +20,7 @@ from evidence_assets.reasoning.tables.solver import TableSolver, build_view
 from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.systems import load_settings
 from evidence_assets.systems.ucret.column_repair import TableWords, find_relevant_rows
-from evidence_assets.systems.ucret.system import CollapsedTable, TableQuestion, collapse_tables
+from evidence_assets.systems.ucret.system import CollapsedTableSelector, TableQuestion, collapse_tables
 from evidence_assets_tests.systems.ucret.test_system import HashedWords
 
 CELLS = ["fox", "red fox", "meat", "plants; meat", "5 kg", "900", "eats", "", "the arctic fox"]
@@ -32,7 +32,7 @@ def _items(picks: Sequence[SelectedEvidence]) -> tuple[EvidenceItem, ...]:
 
 
 def _picks(question: Question, table: Table, variant: str = "keep_all") -> list[SelectedEvidence]:
-    selector = CollapsedTable({table.table_id: (table, "1")}, load_settings(f"table/{variant}"), HashedWords())
+    selector = CollapsedTableSelector({table.table_id: (table, "1")}, load_settings(f"table/{variant}"), HashedWords())
     return next(iter(selector.select([question])))
 
 
@@ -51,7 +51,7 @@ def test_each_cell_stands_in_one_row_of_evidence_and_the_table_is_whole(
                 [TableQuestion("q", text, "t", own)], {"t": table}, load_settings("table/keep_all"), HashedWords()
             )
         )
-        assert {place: view.text_at(place) for place in ids} == {cell.place: cell.text for cell in whole.cells}
+        assert {place: view.text_at(place) for place in ids} == {cell.location: cell.text for cell in whole.cells}
         assert sum(len(p.text.split("\n")) - p.text.split("\n").count("") for p in picks) == len(whole.cells)
         assert len([p for p in picks if p.kind == "column"]) <= 3
 
@@ -103,7 +103,7 @@ def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data:
     asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
     settings, rows, cells, missed = load_settings("table/ucret"), 0, 0, 0
     wholes = collapse_tables(asked, tables, settings, HashedWords())
-    selector = CollapsedTable({k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
+    selector = CollapsedTableSelector({k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
     found = selector.select(
         [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id or "") for q in questions]
     )

@@ -27,7 +27,7 @@ from evidence_assets.systems.ucret import VERSION
 from evidence_assets.systems.ucret.columns import UcretSettings
 from evidence_assets.systems.ucret.system import (
     SYSTEM,
-    CollapsedTable,
+    CollapsedTableSelector,
     TableEvidence,
     TableQuestion,
     collapse_tables,
@@ -41,7 +41,7 @@ VARIANTS: dict[str, UcretSettings] = {name: load_settings(f"table/{name}") for n
 
 def answer(evidence: TableEvidence, labels: Sequence[str]) -> Told:
     """What the solver answers from the cells that were kept."""
-    question, cells = evidence.question, {cell.place: cell.text for cell in evidence.cells}
+    question, cells = evidence.question, {cell.location: cell.text for cell in evidence.cells}
     view = TableView.from_cells(question.table_id, cells)
     if question.options:
         return answer_choice(view, question.text, labels, question.options)
@@ -97,10 +97,10 @@ def test_every_variant_gives_cells_that_stand_in_the_table(name: str) -> None:
     for found, table in zip(evidence, (DIET, SCORES), strict=True):
         grid = [table.header, *table.rows]
         for cell in found.cells:
-            assert cell.text == grid[cell.place[0]][cell.place[1]].removeprefix("[BOLD] ")
-            assert cell.place[1] in found.columns.indices
-            assert cell.locator == f"r{cell.place[0]}c{cell.place[1]}"
-        assert all(item.rule for item in found.columns.kept)
+            assert cell.text == grid[cell.location[0]][cell.location[1]].removeprefix("[BOLD] ")
+            assert cell.location[1] in found.columns.indices
+            assert cell.locator == f"r{cell.location[0]}c{cell.location[1]}"
+        assert all(item.rule for item in found.columns.kept_lines)
 
 
 def test_repaired_variants_keep_what_decides() -> None:
@@ -113,7 +113,7 @@ def test_repaired_variants_keep_what_decides() -> None:
         assert verdict.answer == "SUPPORTS"
         cited = {place for step in verdict.chain("SUPPORTS").steps for place in step.cells}
         assert (2, 1) in cited
-        assert cited <= {cell.place for cell in claim.cells}
+        assert cited <= {cell.location for cell in claim.cells}
 
 
 def test_answers_use_nothing_but_the_evidence() -> None:
@@ -129,8 +129,8 @@ def test_bidirectional_keeps_rows_with_names_and_leaves_others() -> None:
     found = next(collapse_tables([ASKED], {"diet": many}, VARIANTS["bidirectional"], HashedWords()))
     assert found.rows is not None
     assert 2 in found.rows.indices
-    assert len(found.rows.kept) < len(many.rows)
-    assert {cell.place[0] for cell in found.cells} == {0, *(i + 1 for i in found.rows.indices)}
+    assert len(found.rows.kept_lines) < len(many.rows)
+    assert {cell.location[0] for cell in found.cells} == {0, *(i + 1 for i in found.rows.indices)}
     assert answer(found, ("A", "B", "C")).answer == "C"
 
 
@@ -139,20 +139,20 @@ def test_our_variants_keep_every_column_for_a_claim_and_what_bears_on_a_question
         both = list(collapse_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
         alone = [next(collapse_tables([one], TABLES, VARIANTS[name], HashedWords())) for one in (ASKED, CLAIM)]
         assert both == alone
-        assert both[1].columns.indices == (0, 1, 2) and {kept.rule for kept in both[1].columns.kept} == {"all"}
-        assert len(both[0].columns.kept) < 5
+        assert both[1].columns.indices == (0, 1, 2) and {kept.rule for kept in both[1].columns.kept_lines} == {"all"}
+        assert len(both[0].columns.kept_lines) < 5
     encoder = HashedWords()
     list(collapse_tables([CLAIM], TABLES, VARIANTS["ucret"], encoder))
     assert not encoder.encoded, "where nothing is left out nothing is compared"
     published = next(collapse_tables([CLAIM], TABLES, VARIANTS["ucret_published"], HashedWords()))
-    assert len(published.columns.kept) < 3
+    assert len(published.columns.kept_lines) < 3
 
 
 def test_a_caption_is_evidence_behind_the_cells() -> None:
     tables = {"diet": (replace(DIET, caption=" Diets of mammals "), "1"), "scores": (SCORES, "1")}
     asked = [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id) for q in (ASKED, CLAIM)]
     for name in NAMED:
-        first, second = CollapsedTable(tables, VARIANTS[name], HashedWords()).select(asked)
+        first, second = CollapsedTableSelector(tables, VARIANTS[name], HashedWords()).select(asked)
         assert [(p.kind, p.locator, p.text) for p in first if p.kind == "caption"] == [
             ("caption", "caption", "Diets of mammals")
         ]
@@ -197,9 +197,9 @@ def test_settings_reach_the_selection_under_their_printed_names() -> None:
     ("parameters", "said"),
     [
         ({"measure": "cosin"}, "Input should be 'cosine'"),
-        ({"eta": 0.3}, "eta means nothing where columns are selected by cosine"),
-        ({"measure": "jsd", "theta": 0.3}, "theta means nothing"),
-        ({"tau": 1.5}, "tau is 1.5; it should be a number from 0 to 1"),
+        ({"eta": 0.3}, "eta has no effect with measure cosine"),
+        ({"measure": "jsd", "theta": 0.3}, "theta has no effect"),
+        ({"tau": 1.5}, "tau is 1.5: give a number from 0 to 1"),
         ({"tau": "high"}, "valid number"),
         ({"clusters": 0}, "clusters is 0"),
         ({"clusters": 2.5}, "valid integer"),
