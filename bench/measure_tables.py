@@ -1,10 +1,9 @@
-"""Results on real tables: what selection keeps, what the extractive solver answers from it, and what it cites.
+"""Measure UCRET and the extractive solver on real tables: kept columns, answers and citations.
 
     EVIDENCE_DEV_DATA=<folder> python -m bench.measure_tables [tabmcq sample temperature errors]
 
-Without a word all parts are printed. Cells are selected with MiniLM and answered by the solver that the assets use.
-Weights of questions were set on the first half of TabMCQ; claims of SCITAB and TabFact are in
-`bench.fit_claim_weights`.
+Without arguments all parts are printed. MiniLM selects cells; the solver of the assets answers. The weights for
+questions were tuned on the first half of TabMCQ. `bench.fit_claim_weights` measures claims of SCITAB and TabFact.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,37 +39,37 @@ SOLVER = TableSolver()
 
 
 @dataclass(frozen=True)
-class Answered:
-    """One question with its evidence, and the answer and the chains made from it."""
+class Result:
+    """A question with its evidence, choice and chains."""
 
     question: QuestionRecord
     evidence: TableEvidence | None
-    answer: Choice
+    choice: Choice
     chains: tuple[Chain, ...] = ()
 
     @property
-    def right(self) -> bool:
-        return self.answer.answer in self.question.gold
+    def is_right(self) -> bool:
+        return self.choice.answer in self.question.gold
 
     @property
-    def cited(self) -> list[tuple[int, int]]:
-        """Cells cited on the way to the answer; the last one is the answer cell."""
+    def cited_cells(self) -> list[tuple[int, int]]:
+        """Cells that the chain of the answer cites; the last one is the answer cell."""
         return [parse_locator(cell) for step in self.chain for cell in step.cited]
 
     @property
     def chain(self) -> tuple[ChainStep, ...]:
-        """The steps to the answer."""
-        return next((chain.steps for chain in self.chains if chain.hypothesis == self.answer.answer), ())
+        """The chain of the answer."""
+        return next((chain.steps for chain in self.chains if chain.hypothesis == self.choice.answer), ())
 
     @property
     def margin(self) -> float:
-        """How much more strongly the answer is held than the next best."""
-        first, second = sorted(self.answer.weights.values(), reverse=True)[:2]
+        """Difference of the two highest weights."""
+        first, second = sorted(self.choice.weights.values(), reverse=True)[:2]
         return first - second
 
 
-def solved(question: QuestionRecord, evidence: TableEvidence, caption: str) -> Answered:
-    """A question answered from its cells as the assets have it answered: explained option by option, then chosen."""
+def answer_question(question: QuestionRecord, evidence: TableEvidence, caption: str) -> Result:
+    """Answer a question from its cells as the assets do: explain each option, then choose."""
     cells = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text, c.score) for c in evidence.cells)
     if caption:
         cells += (EvidenceItem(CAPTION, CAPTION, evidence.question.table_id, CAPTION, caption),)
@@ -78,26 +77,25 @@ def solved(question: QuestionRecord, evidence: TableEvidence, caption: str) -> A
     pairs = list(zip(question.labels, options, strict=True))
     chains = SOLVER.explain([ExplainOption(question.text, *pair, cells, question.task) for pair in pairs])
     explanations = tuple(chain for chain in chains if isinstance(chain, Chain))
-    given = dict.fromkeys(question.labels, cells)
+    label_evidence = dict.fromkeys(question.labels, cells)
     choice = SOLVER.choose(
-        [ChooseAnswer(question.text, question.labels, tuple(options), explanations, given, question.task)]
+        [ChooseAnswer(question.text, question.labels, tuple(options), explanations, label_evidence, question.task)]
     )[0]
     if not isinstance(choice, Choice):
         raise ValueError(f"{question.question_id} was not answered: {choice.reason}")
-    return Answered(question, evidence, choice, explanations)
+    return Result(question, evidence, choice, explanations)
 
 
-def percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:5.1f}" if whole else "    –"
+def format_percent(part: float, total: float) -> str:
+    return f"{100 * part / total:5.1f}" if total else "    –"
 
 
-def gold_cell(question: QuestionRecord) -> tuple[int, int]:
+def locate_gold_cell(question: QuestionRecord) -> tuple[int, int]:
     return parse_locator(question.gold_evidence[0].locator)
 
 
-def says_gold(question: QuestionRecord) -> bool:
-    """Whether the cell named as gold holds a word of the gold option; in some rows of the file it holds another
-    cell."""
+def is_gold_consistent(question: QuestionRecord) -> bool:
+    """Whether the gold cell has a word of the gold option; some rows of the file give a wrong cell."""
     option = question.options[question.labels.index(question.gold[0])]
     return bool(collect_words(question.gold_evidence[0].text) & collect_words(option))
 
@@ -105,88 +103,102 @@ def says_gold(question: QuestionRecord) -> bool:
 Grid = tuple[tuple[frozenset[str], ...], list[list[frozenset[str]]]]
 
 
-def _content(texts: Iterable[str]) -> frozenset[str]:
+def _content_tokens(texts: Iterable[str]) -> frozenset[str]:
     return collect_tokens(texts) - STOP_WORDS
 
 
-def overlap_grid(table: Table) -> Grid:
-    """Header and rows of a table as sets of words, as read: nothing of the reasoner is used."""
-    return tuple(_content([name]) for name in table.header), [[_content([cell]) for cell in row] for row in table.rows]
+def tokenize_table(table: Table) -> Grid:
+    """Header and rows of a table as sets of tokens, without the solver's parsing."""
+    header = tuple(_content_tokens([name]) for name in table.header)
+    return header, [[_content_tokens([cell]) for cell in row] for row in table.rows]
 
 
-def overlap_answer(grid: Grid, question: QuestionRecord) -> Answered:
-    """The floor: Dice of option and cell, plus twice the share of the question in the rest of the row and the header.
+def answer_by_overlap(grid: Grid, question: QuestionRecord) -> Result:
+    """Baseline: Dice of option and cell, plus twice the share of the question's tokens in the row and header.
 
-    The cell with the highest sum is the answer; the one met first where several have it. Of the ways tried to count
-    overlap it is the one that comes nearest to what is stated for all 9,092 questions.
+    The first cell with the highest sum is the answer. Of several overlap measures this one is nearest to the
+    accuracy on all 9,092 questions.
     """
-    question_words = _content([question.text])
-    options = [_content([option]) for option in question.options]
+    question_words = _content_tokens([question.text])
+    options = [_content_tokens([option]) for option in question.options]
     best: tuple[float, int, tuple[int, int]] = (0.0, 0, (0, 0))
     header, rows = grid
     for i, words in enumerate(rows, 1):
         for j, cell in enumerate(words):
             rest = frozenset().union(*(w for k, w in enumerate(words) if k != j), *header[j : j + 1])
-            around = 2 * len(question_words & rest) / max(1, len(question_words))
+            context = 2 * len(question_words & rest) / max(1, len(question_words))
             for o, option in enumerate(options):
                 match = 2 * len(option & cell) / (len(option) + len(cell)) if option & cell else 0.0
-                if match and match + around > best[0]:
-                    best = (match + around, o, (i, j))
+                if match and match + context > best[0]:
+                    best = (match + context, o, (i, j))
     if not best[0]:
-        return Answered(question, None, Choice(None, (), "insufficient", 0.0))
+        return Result(question, None, Choice(None, (), "insufficient", 0.0))
     label = question.labels[best[1]]
     steps = (ChainStep("", (f"r{best[2][0]}c{best[2][1]}",)),)
-    return Answered(question, None, Choice(label, (label,), "answered", 0.0), (Chain(label, steps),))
+    return Result(question, None, Choice(label, (label,), "answered", 0.0), (Chain(label, steps),))
 
 
-def mcq_line(name: str, rows: Sequence[Answered]) -> str:
-    """The figures that `MCQ_HEAD` names."""
-    selected = [(gold_cell(item.question), item.evidence.columns) for item in rows if item.evidence is not None]
-    cited = [item for item in rows if item.cited]
-    sound = [item for item in cited if says_gold(item.question)]
-    share = accuracy([item.right for item in rows])
-    ties = [1 / len(item.answer.supported) for item in rows if item.question.gold[0] in item.answer.supported]
-    precise, precise_sound = (sum(i.cited[-1] == gold_cell(i.question) for i in part) for part in (cited, sound))
-    status = Counter(item.answer.status for item in rows)
+def format_mcq_line(name: str, results: Sequence[Result]) -> str:
+    """The figures of `MCQ_HEADER`."""
+    selections = [(locate_gold_cell(r.question), r.evidence.columns) for r in results if r.evidence is not None]
+    cited_results = [r for r in results if r.cited_cells]
+    consistent_results = [r for r in cited_results if is_gold_consistent(r.question)]
+    share = accuracy([r.is_right for r in results])
+    ties = [1 / len(r.choice.supported) for r in results if r.question.gold[0] in r.choice.supported]
+    n_precise, n_precise_consistent = (
+        sum(r.cited_cells[-1] == locate_gold_cell(r.question) for r in part)
+        for part in (cited_results, consistent_results)
+    )
+    status = Counter(r.choice.status for r in results)
     figures = [
-        percent(sum(gold[1] in columns.indices for gold, columns in selected), len(selected)),
-        percent(sum(len(c.kept_lines) for _, c in selected), sum(c.width for _, c in selected)),
-        f"{percent(share.value, 1)} [{100 * share.low:.1f}, {100 * share.high:.1f}] {percent(sum(ties), len(rows))}",
-        f"{percent(precise, len(cited))} {percent(precise_sound, len(sound))}",
+        format_percent(sum(gold[1] in columns.indices for gold, columns in selections), len(selections)),
+        format_percent(sum(len(c.kept_lines) for _, c in selections), sum(c.width for _, c in selections)),
+        f"{format_percent(share.value, 1)} [{100 * share.low:.1f}, {100 * share.high:.1f}] "
+        f"{format_percent(sum(ties), len(results))}",
+        f"{format_percent(n_precise, len(cited_results))} "
+        f"{format_percent(n_precise_consistent, len(consistent_results))}",
         f"{status['ambiguous']:3d} {status['insufficient']:3d}",
     ]
     return f"  {name:22s} " + " | ".join(figures)
 
 
-MCQ_HEAD = (
-    "  recall of the gold column | share of columns kept | accuracy [95 %], gold supported with a tie by its share |\n"
-    "  citation precision, the same where the gold cell holds a word of the gold option | questions ambiguous, open"
+MCQ_HEADER = (
+    "  recall of the gold column | share of columns kept | accuracy [95 %], share of gold among supported options |\n"
+    "  citation precision, the same for gold cells with a word of the gold option | questions ambiguous, insufficient"
 )
 
 
-Named = Mapping[str, UcretSettings]
-NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
-VARIANTS: dict[str, UcretSettings] = {name: load_settings(f"table/{name}") for name in NAMED}
-ERRORS_OF = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
+VARIANT_NAMES = (
+    "ucret_published",
+    "ucret_js_published",
+    "ucret",
+    "ucret_js",
+    "keep_all",
+    "jaccard_only",
+    "bidirectional",
+)
+VARIANTS: dict[str, UcretSettings] = {name: load_settings(f"table/{name}") for name in VARIANT_NAMES}
+ERROR_VARIANTS = {name: VARIANTS[name] for name in ("ucret", "keep_all")}
 
 
-def tabmcq_results(folder: Path, encoder: MiniLm, variants: Named) -> dict[str, list[Answered]]:
-    """Answers of each variant, and those of plain word overlap."""
+def measure_tabmcq(folder: Path, encoder: MiniLm, variants: Mapping[str, UcretSettings]) -> dict[str, list[Result]]:
+    """Results of each variant and of the word overlap baseline."""
     tables = {table.table_id: table for table in read_tabmcq_tables(folder)}
     questions = list(read_questions("tabmcq", folder, "all"))
     table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
-    results: dict[str, list[Answered]] = {}
+    results: dict[str, list[Result]] = {}
     for name, variant in variants.items():
         selections = list(collapse_tables(table_questions, tables, variant, encoder))
         results[name] = [
-            solved(q, e, tables[e.question.table_id].caption) for q, e in zip(questions, selections, strict=True)
+            answer_question(q, e, tables[e.question.table_id].caption)
+            for q, e in zip(questions, selections, strict=True)
         ]
-    grids = {key: overlap_grid(table) for key, table in tables.items()}
-    results["plain word overlap"] = [overlap_answer(grids[q.table_id or ""], q) for q in questions]
+    grids = {key: tokenize_table(table) for key, table in tables.items()}
+    results["plain word overlap"] = [answer_by_overlap(grids[q.table_id or ""], q) for q in questions]
     return results
 
 
-def print_tabmcq(results: dict[str, list[Answered]]) -> None:
+def print_tabmcq(results: dict[str, list[Result]]) -> None:
     questions = results["keep_all"]
     half = len(questions) // 2
     print(f"\nTabMCQ, {len(questions)} questions; {TABMCQ_FLOOR}")
@@ -195,13 +207,13 @@ def print_tabmcq(results: dict[str, list[Answered]]) -> None:
         ("second half", slice(half, None)),
         ("all", slice(None)),
     ):
-        print(f" {title}\n{MCQ_HEAD}")
+        print(f" {title}\n{MCQ_HEADER}")
         for name, rows in results.items():
-            print(mcq_line(name, rows[part]))
+            print(format_mcq_line(name, rows[part]))
 
 
 def measure_sample(encoder: MiniLm) -> None:
-    """The sample's own questions and claims: ``dev`` is what was tuned on, ``test`` holds the same turns of phrase."""
+    """Measure the sample's questions and claims; ``dev`` was tuned on, ``test`` has the same phrases."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         render(folder)
@@ -218,20 +230,21 @@ def measure_sample(encoder: MiniLm) -> None:
             for variant in ("ucret_published", "ucret", "keep_all"):
                 selections = list(collapse_tables(table_questions, tables, VARIANTS[variant], encoder))
                 rows = [
-                    solved(q, e, tables[e.question.table_id].caption)
+                    answer_question(q, e, tables[e.question.table_id].caption)
                     for q, e in zip(questions, selections, strict=True)
                 ]
-                share = percent(sum(len(e.columns.kept_lines) for e in selections), sum(e.columns.width for e in selections))
+                n_columns = sum(e.columns.width for e in selections)
+                share = format_percent(sum(len(e.columns.kept_lines) for e in selections), n_columns)
                 halves = []
                 for split in ("dev", "test"):
                     part = [row for row in rows if row.question.split == split]
-                    answered = sum(row.answer.status != "insufficient" for row in part)
-                    halves.append(f"{sum(row.right for row in part):3d} {answered:3d} of {len(part)}")
+                    n_answered = sum(row.choice.status != "insufficient" for row in part)
+                    halves.append(f"{sum(row.is_right for row in part):3d} {n_answered:3d} of {len(part)}")
                 print(f"  {variant:22s} {share} | " + " | ".join(halves))
 
 
-def temperature_table(name: str, pairs: Sequence[tuple[str, Table]], encoder: MiniLm) -> None:
-    """What the temperature does to the divergences between texts and columns, and to the gate of 0.30."""
+def print_temperature_table(name: str, pairs: Sequence[tuple[str, Table]], encoder: MiniLm) -> None:
+    """Print the divergences of texts and columns by temperature, and the share that passes the bound of 0.30."""
     texts, pieces = [], []
     for text, table in pairs:
         width = max([len(table.header), *map(len, table.rows)])
@@ -239,11 +252,12 @@ def temperature_table(name: str, pairs: Sequence[tuple[str, Table]], encoder: Mi
             cells = [row[j] for row in table.rows if j < len(row)]
             texts.append(text)
             pieces.append(split_column_text(table.header[j] if j < len(table.header) else "", cells, 240)[0])
-    left, right = unit_rows(encode_unique(encoder, texts)), unit_rows(encode_unique(encoder, pieces))
+    text_vectors = unit_rows(encode_unique(encoder, texts))
+    column_vectors = unit_rows(encode_unique(encoder, pieces))
     print(f"\nJSD gate on {name}: {len(texts)} text–column pairs (first piece of each column), eta = 0.30")
     print("  temperature   median      95th      max | share passing: divergence <= 0.30, root <= 0.30")
     for temperature in (1.0, 0.5, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01):
-        divergences = jensen_shannon(softmax(left, temperature), softmax(right, temperature))
+        divergences = jensen_shannon(softmax(text_vectors, temperature), softmax(column_vectors, temperature))
         median, high = np.quantile(divergences, (0.5, 0.95))
         direct, root = 100 * (divergences <= 0.3).mean(), 100 * (np.sqrt(divergences) <= 0.3).mean()
         print(
@@ -251,28 +265,28 @@ def temperature_table(name: str, pairs: Sequence[tuple[str, Table]], encoder: Mi
         )
 
 
-def mcq_error(item: Answered) -> str:
-    row, column = gold_cell(item.question)
-    if item.answer.status == "insufficient":
-        return "open: nothing ties an option's cell to the question"
-    if item.question.gold[0] in item.answer.supported:
-        return "tie: the table supports the gold option and others alike"
-    if item.evidence is not None and column not in item.evidence.columns.indices:
+def classify_error(result: Result) -> str:
+    row, column = locate_gold_cell(result.question)
+    if result.choice.status == "insufficient":
+        return "insufficient: no option's cell is related to the question"
+    if result.question.gold[0] in result.choice.supported:
+        return "tie: the table supports the gold option and others equally"
+    if result.evidence is not None and column not in result.evidence.columns.indices:
         return "selection: the answer column was dropped"
-    if not item.cited:
-        return "open: no cell"
-    reached = item.cited[-1]
-    if reached == (row, column):
+    if not result.cited_cells:
+        return "insufficient: no cell"
+    answer_cell = result.cited_cells[-1]
+    if answer_cell == (row, column):
         return "match: right cell, wrong option"
-    if reached[0] == row:
+    if answer_cell[0] == row:
         return "column: right row, wrong cell"
-    return "row: another row fits the question's words better" if reached[1] == column else "row and column both wrong"
+    return "row: another row matches the question better" if answer_cell[1] == column else "row and column: both wrong"
 
 
-def print_errors(title: str, rows: Sequence[Answered], name: Callable[[Answered], str]) -> None:
-    wrong = Counter(name(item) for item in rows if not item.right)
-    print(f"\nWhat goes wrong, {title}: {sum(wrong.values())} of {len(rows)}")
-    for reason, count in wrong.most_common():
+def print_errors(title: str, results: Sequence[Result]) -> None:
+    errors = Counter(classify_error(result) for result in results if not result.is_right)
+    print(f"\nErrors, {title}: {sum(errors.values())} of {len(results)}")
+    for reason, count in errors.most_common():
         print(f"  {count:3d}  {reason}")
 
 
@@ -282,19 +296,19 @@ PARTS = ("tabmcq", "sample", "temperature", "errors")
 def print_temperatures(folder: Path, encoder: MiniLm) -> None:
     tables = {table.table_id: table for table in read_tabmcq_tables(folder / "tabmcq")}
     texts_and_tables = [(q.text, tables[q.table_id or ""]) for q in read_questions("tabmcq", folder / "tabmcq", "all")]
-    temperature_table(
+    print_temperature_table(
         "SCITAB", [(q.text, t) for q, t in read_pairs("scitab", [folder / "scitab" / "sci_tab.json"], "all")], encoder
     )
-    temperature_table("TabMCQ", texts_and_tables, encoder)
+    print_temperature_table("TabMCQ", texts_and_tables, encoder)
 
 
 def main() -> None:
-    reader = argparse.ArgumentParser(description="Results on real tables.")
-    reader.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all without any")
-    parts = set(reader.parse_args().parts) or set(PARTS)
+    parser = argparse.ArgumentParser(description="Measure UCRET and the extractive solver on real tables.")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="parts to print; all by default")
+    parts = set(parser.parse_args().parts) or set(PARTS)
     folder, encoder = Path(os.environ["EVIDENCE_DEV_DATA"]), MiniLm()
     if parts & {"tabmcq", "errors"}:
-        results = tabmcq_results(folder / "tabmcq", encoder, VARIANTS if "tabmcq" in parts else ERRORS_OF)
+        results = measure_tabmcq(folder / "tabmcq", encoder, VARIANTS if "tabmcq" in parts else ERROR_VARIANTS)
     if "tabmcq" in parts:
         print_tabmcq(results)
     if "sample" in parts:
@@ -302,8 +316,8 @@ def main() -> None:
     if "temperature" in parts:
         print_temperatures(folder, encoder)
     if "errors" in parts:
-        for name in ERRORS_OF:
-            print_errors(f"TabMCQ, {name}", results[name], mcq_error)
+        for name in ERROR_VARIANTS:
+            print_errors(f"TabMCQ, {name}", results[name])
 
 
 if __name__ == "__main__":
