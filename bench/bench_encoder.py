@@ -49,7 +49,7 @@ def raw_pass(encoder: TransformerEncoder, texts: list[str], dtype: str) -> Calla
     """The forward passes of the network alone, as transformers loads it, on batches made beforehand."""
     network = AutoModel.from_pretrained(find_minilm_folder(), dtype=getattr(torch, dtype)).eval()
     buckets: dict[int, list[list[int]]] = {}
-    for encoding in encoder._read(texts):
+    for encoding in encoder._encode(texts):
         buckets.setdefault(len(encoding.ids), []).append(encoding.ids)
     batches = []
     for length, rows in sorted(buckets.items(), reverse=True):

@@ -1,4 +1,4 @@
-"""What a harvest is worth: numbers about sets and rankings of entity pairs."""
+"""Metrics of a harvest: sets and rankings of entity pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evidence_assets.harvest.prompt_mining import EntityPair
 from evidence_assets.models.vectors import unit_rows
 
 MatchRule = Literal["share", "maximum"]
-_ALIKE, _REQUIRED, _ROUNDS, _DRAWN = 0.75, 0.5, 200, 100
+_MIN_COSINE, _MIN_SHARE, _ROUNDS, _SAMPLE_SIZE = 0.75, 0.5, 200, 100
 
 
 @dataclass(frozen=True)
@@ -35,63 +35,63 @@ def diversity(pairs: Iterable[EntityPair]) -> int:
 
 
 def count_extracted_entities(pairs: Sequence[EntityPair]) -> int:
-    """Entities extracted, each occurrence counted: twice the number of tuples."""
+    """Number of extracted entities, counting each occurrence: twice the number of tuples."""
     return 2 * len(pairs)
 
 
 def novelty(pairs: Iterable[EntityPair], reference: Collection[str]) -> float:
-    """100 × share of the distinct entities that are no entity of the reference (exact string); NaN for no entity."""
-    found = list_entities(pairs)
-    return 100 * len(found - set(reference)) / len(found) if found else float("nan")
+    """Percentage of distinct entities that are not in the reference (exact string); NaN without entities."""
+    distinct = list_entities(pairs)
+    return 100 * len(distinct - set(reference)) / len(distinct) if distinct else float("nan")
 
 
 def reference_accuracy(
     generated: npt.NDArray[np.floating], reference: npt.NDArray[np.floating], rule: MatchRule = "share"
 ) -> Spread:
-    """Percentage of generated tuples that are like the reference's tuples of the relation.
+    """Percentage of generated tuples that are similar to the reference's tuples of the relation.
 
-    Each of 200 rounds draws 100 reference tuples without replacement (all where there are fewer). A tuple is right
-    when its cosine with at least half of them exceeds 0.75 (``share``), or with any (``maximum``, the rule printed
-    for tuples that the baseline did not find). Mean and standard deviation over the rounds.
+    Each of 200 rounds samples 100 reference tuples without replacement (all if there are fewer). A tuple is correct if
+    its cosine exceeds 0.75 with at least half of them (``share``) or with any (``maximum``, the rule printed for tuples
+    that the baseline did not find). The result is the mean and standard deviation over the rounds.
 
-    ``generated``, ``reference``: One vector a tuple, n × d; scaled to unit length here.
+    ``generated``, ``reference``: One vector per tuple, n × d, of any length.
     """
-    ours, theirs = (unit_rows(np.asarray(vectors, dtype=np.float64)) for vectors in (generated, reference))
-    alike = ours @ theirs.T > _ALIKE
+    rows, reference_rows = (unit_rows(np.asarray(vectors, dtype=np.float64)) for vectors in (generated, reference))
+    is_similar = rows @ reference_rows.T > _MIN_COSINE
     random = np.random.default_rng(0)
-    drawn = min(_DRAWN, alike.shape[1])
+    sample_size = min(_SAMPLE_SIZE, is_similar.shape[1])
     values = np.empty(_ROUNDS)
     for number in range(_ROUNDS):
-        hits = alike[:, random.choice(alike.shape[1], size=drawn, replace=False)].mean(axis=1)
-        values[number] = 100 * np.mean(hits >= _REQUIRED if rule == "share" else hits > 0)
+        hits = is_similar[:, random.choice(is_similar.shape[1], size=sample_size, replace=False)].mean(axis=1)
+        values[number] = 100 * np.mean(hits >= _MIN_SHARE if rule == "share" else hits > 0)
     return Spread(float(values.mean()), float(values.std()))
 
 
 def find_novel_pairs(pairs: Sequence[EntityPair], baseline: Iterable[EntityPair]) -> list[int]:
     """Positions of the tuples that the baseline did not find."""
-    known = set(baseline)
-    return [position for position, pair in enumerate(pairs) if pair not in known]
+    baseline_pairs = set(baseline)
+    return [position for position, pair in enumerate(pairs) if pair not in baseline_pairs]
 
 
 def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float:
-    """(p_o − p_e) / (1 − p_e): agreement of two judges beyond chance; NaN where chance alone explains everything.
+    """(p_o − p_e) / (1 − p_e): agreement of two judges beyond chance; NaN if p_e = 1.
 
     >>> cohens_kappa([1, 1, 0, 0], [1, 0, 0, 0])
     0.5
     """
     observed = sum(one == other for one, other in zip(first, second, strict=True)) / len(first)
-    ours, theirs = Counter(first), Counter(second)
-    expected = sum(count * theirs[label] for label, count in ours.items()) / len(first) ** 2
+    first_counts, second_counts = Counter(first), Counter(second)
+    expected = sum(count * second_counts[label] for label, count in first_counts.items()) / len(first) ** 2
     return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
 
 
 def find_supporting_prompts(
     log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable]
 ) -> list[tuple[int, ...]]:
-    """Which prompts would find each candidate by themselves.
+    """For each candidate, the prompts that find it without the others.
 
-    A prompt finds a candidate that is in the likelier half of its shape under that prompt alone; likelihoods of
-    different shapes cannot be compared. ``log_likelihoods``: candidates × prompts.
+    A prompt finds the more probable half of the candidates of each shape; likelihoods of different shapes are not
+    comparable. ``log_likelihoods``: candidates × prompts.
     """
     values = np.asarray(log_likelihoods)
     finds = np.zeros(values.shape, dtype=bool)
@@ -99,14 +99,14 @@ def find_supporting_prompts(
     for row, shape in enumerate(shapes):
         groups[shape].append(row)
     for rows in groups.values():
-        cut = max(1, round(len(rows) / 2))
-        lowest = np.sort(values[rows], axis=0)[len(rows) - cut]
+        half = max(1, round(len(rows) / 2))
+        lowest = np.sort(values[rows], axis=0)[len(rows) - half]
         finds[rows] = values[rows] >= lowest
     return [tuple(int(prompt) for prompt in np.flatnonzero(row)) for row in finds]
 
 
 def flag_contradictions(pairs: Sequence[EntityPair]) -> list[bool]:
-    """For a functional relation: whether the pair's head was given more than one tail (case ignored)."""
+    """For a functional relation: whether the pair's head has more than one tail (case ignored)."""
     tails: defaultdict[str, set[str]] = defaultdict(set)
     for head, tail in pairs:
         tails[head.casefold()].add(tail.casefold())
@@ -115,7 +115,7 @@ def flag_contradictions(pairs: Sequence[EntityPair]) -> list[bool]:
 
 @dataclass(frozen=True)
 class Direction:
-    """How a relation relates to its own reverse: symmetric, or the inverse of another relation."""
+    """Whether a relation is symmetric, and its inverse relation if there is one."""
 
     symmetric: bool = False
     inverse: str | None = None
@@ -125,10 +125,12 @@ Triple = tuple[str, str, str]
 """Head, relation, tail."""
 
 
-def canonical_triple(fact: Triple, directions: Mapping[str, Direction]) -> Triple:
-    """One form for a fact that can be said in two: the sides of a symmetric relation in order, case ignored, and of a
-    relation and its inverse the one whose name comes first."""
-    head, relation, tail = fact[0].casefold(), fact[1], fact[2].casefold()
+def canonical_triple(triple: Triple, directions: Mapping[str, Direction]) -> Triple:
+    """Canonical form of a triple, case ignored.
+
+    Symmetric relations have sorted sides. Of a relation and its inverse, the alphabetically first one is used.
+    """
+    head, relation, tail = triple[0].casefold(), triple[1], triple[2].casefold()
     direction = directions.get(relation, Direction())
     inverse = direction.inverse or next((name for name, other in directions.items() if other.inverse == relation), None)
     if inverse is not None and inverse < relation:
@@ -140,25 +142,25 @@ def canonical_triple(fact: Triple, directions: Mapping[str, Direction]) -> Tripl
 
 
 def judge_relevance(
-    ranked: Sequence[Triple],
+    ranking: Sequence[Triple],
     truth: Iterable[Triple],
     *,
     exclude: Iterable[Triple] = (),
     directions: Mapping[str, Direction] | None = None,
 ) -> tuple[list[bool], int]:
-    """Which ranked facts are true, and how many truths there are to find.
+    """For each ranked triple whether it is true, and the number of true triples.
 
-    Excluded facts (the seeds) count neither way; a fact said twice, as in both directions of a symmetric relation,
-    counts once, at its best rank.
+    Excluded triples (the seeds) are ignored. A triple that occurs twice, such as in both directions of a symmetric
+    relation, counts once, at its best rank.
     """
-    known = directions or {}
-    left_out = {canonical_triple(fact, known) for fact in exclude}
-    true = {canonical_triple(fact, known) for fact in truth} - left_out
-    seen: set[Triple] = set()
+    directions = directions or {}
+    excluded = {canonical_triple(triple, directions) for triple in exclude}
+    true = {canonical_triple(triple, directions) for triple in truth} - excluded
+    previous: set[Triple] = set()
     hits = []
-    for fact in ranked:
-        form = canonical_triple(fact, known)
-        if form not in left_out and form not in seen:
-            seen.add(form)
+    for triple in ranking:
+        form = canonical_triple(triple, directions)
+        if form not in excluded and form not in previous:
+            previous.add(form)
             hits.append(form in true)
     return hits, len(true)

@@ -1,7 +1,7 @@
-"""Stage 3 of K-Bloom: how near a candidate's sentence is to the seeds' sentences, and how fluent it is.
+"""Stage 3 of K-Bloom: the distance of a candidate's sentence to the seeds' sentences, and its fluency.
 
-Orientation, kept by everything here: ``semantic`` is a **distance**, smaller is nearer; ``fluency`` and the final score
-are larger for better triples, so ``nearness`` turns the distance round before the two are combined.
+``semantic`` is a **distance**: smaller is closer. ``fluency`` and the final score are larger for better triples, so
+``nearness`` inverts the distance before the two are combined.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class ScoredSentence:
 def fit_sentence_idf(sentences: Iterable[Sequence[str]]) -> IdfFunction:
     """max(0, ln((N − n(w) + 0.5) / (n(w) + 0.5))) of a word, case ignored.
 
-    A word that most sentences hold must not count against one; one that none holds is as rare as the rarest.
+    Words of most sentences have weight 0, unknown words the weight of the rarest word.
     """
     words = [{word.casefold() for word in sentence} for sentence in sentences]
-    holding = Counter(chain.from_iterable(words))
-    table = {word: math.log((len(words) - n + 0.5) / (n + 0.5)) for word, n in holding.items()}
+    document_frequency = Counter(chain.from_iterable(words))
+    table = {word: math.log((len(words) - n + 0.5) / (n + 0.5)) for word, n in document_frequency.items()}
     rarest = max(table.values(), default=1.0)
     return lambda word: max(0.0, table.get(word.casefold(), rarest))
 
@@ -47,23 +47,23 @@ def fit_sentence_idf(sentences: Iterable[Sequence[str]]) -> IdfFunction:
 def semantic_distances(
     candidates: Sequence[ScoredSentence], seeds: Sequence[ScoredSentence], *, ground: GroundDistance = "cosine"
 ) -> Array:
-    """Σ over the seeds of the transport cost between each candidate's sentence and the seed's.
+    """Sum over the seeds of the transport cost between each candidate's sentence and the seed's.
 
     The cost of moving a word is 1 − cosine of the two vectors (scaling a vector by its positive BM25 weight does not
     change it), or, as the ablation, the Euclidean distance of the weighted vectors. The masses are the BM25 weights,
-    normalised; a sentence without any weight has uniform masses. Exact: costs between sentences with one or two
-    weighted words each are closed forms, all others are solved by ``ot.emd2``.
+    normalised; a sentence without weights has uniform masses. Costs are exact: in closed form for sentences with one or
+    two weighted words, otherwise by ``ot.emd2``.
     """
-    left = [_support(sentence, ground) for sentence in candidates]
-    right = [_support(sentence, ground) for sentence in seeds]
-    distances = np.zeros(len(left))
+    supports = [_support(sentence, ground) for sentence in candidates]
+    seed_supports = [_support(sentence, ground) for sentence in seeds]
+    distances = np.zeros(len(supports))
     by_size: dict[int, list[int]] = {}
-    for number, (masses, _) in enumerate(left):
+    for number, (masses, _) in enumerate(supports):
         by_size.setdefault(len(masses), []).append(number)
     for members in by_size.values():
-        masses = np.stack([left[number][0] for number in members])
-        vectors = np.stack([left[number][1] for number in members])
-        for seed_masses, seed_vectors in right:
+        masses = np.stack([supports[number][0] for number in members])
+        vectors = np.stack([supports[number][1] for number in members])
+        for seed_masses, seed_vectors in seed_supports:
             costs = _ground_costs(vectors, seed_vectors, ground)
             distances[members] += transport_costs(masses, seed_masses, costs)
     return distances
@@ -75,13 +75,13 @@ def transport_costs(masses: Array, other: Array, costs: Array) -> Array:
         result: Array = np.einsum("kn,m,knm->k", masses, other, costs)
         return result
     if masses.shape[1] == 2 and len(other) == 2:
-        # one free entry t of the plan; the cost is linear in it, so that the best is at one end of its range
+        # the plan has one free entry; the cost is linear in it, so the optimum is at an end of its range
         first, second = masses[:, 0], float(other[0])
         ends = np.stack([np.maximum(0.0, first + second - 1), np.minimum(first, second)])
         plans = np.stack([ends, first - ends, second - ends, 1 - first - second + ends], axis=-1)
         closed: Array = np.einsum("ekp,kp->ek", np.maximum(plans, 0.0), costs.reshape(-1, 4)).min(axis=0)
         return closed
-    import ot  # with scipy's statistics half a second, which who only loads definitions need not wait for
+    import ot  # takes half a second, which loading definitions must not
 
     return np.asarray([float(ot.emd2(row, other, cost)) for row, cost in zip(masses, costs, strict=True)])
 
@@ -92,9 +92,9 @@ def fluency(
     """Σ idf over the perplexity of the sentence.
 
     ``corrected``: Σ idf / exp(−mean log p), with log p of each word given all others (pseudo-perplexity). ``printed``:
-    Σ idf / exp(+mean log p), without the minus sign and with log p given the words on the left: it rewards improbable
+    Σ idf / exp(+mean log p), without the minus sign and with log p given the words on the left; it rewards improbable
     text. ``probability``: exp(mean log p), the inverse of the pseudo-perplexity alone, which does not favour pairs of
-    more words. Which log-probabilities come in is the caller's choice.
+    more words. The caller selects the log-probabilities.
     """
     if not len(log_probs):
         return 0.0
@@ -105,10 +105,10 @@ def fluency(
 
 
 def nearness(distances: Array, seeds: int, ground: GroundDistance = "cosine") -> Array:
-    """The semantic distance turned round, so that larger is nearer.
+    """Semantic nearness: larger is closer.
 
-    For the cosine cost Σ over seeds of (1 − cost): above −1.28, where x·σ(x) still grows with x, unless words point
-    away from each other. For the Euclidean cost seeds² / (seeds + distance).
+    For the cosine cost, Σ over seeds of (1 − cost). It is above −1.28, where x·σ(x) grows with x, unless vectors are
+    opposed. For the Euclidean cost, seeds² / (seeds + distance).
     """
     values = np.asarray(distances, dtype=np.float64)
     return seeds - values if ground == "cosine" else seeds * seeds / (seeds + values)
@@ -117,32 +117,31 @@ def nearness(distances: Array, seeds: int, ground: GroundDistance = "cosine") ->
 def final_scores(near: Array, fluent: Array, form: FinalForm = "printed", distance: Array | None = None) -> Array:
     """Combine nearness and fluency; larger is better.
 
-    ``printed``: σ(s)·s + σ(f)·f with the nearness s, so that larger is better; ``distance``: with the distance in its
-    place, to the letter of equation 5.20, which prefers far pairs. ``rank_normalised``: the mean of the two rank
-    shares, so that neither unit outweighs the other. ``fluency``: the fluency alone, for a model whose word vectors
-    say little.
+    ``printed``: σ(s)·s + σ(f)·f with the nearness s. ``distance``: the same with the distance, exactly as in equation
+    5.20, which prefers distant pairs. ``rank_normalised``: the mean of the two relative ranks, independent of their
+    units. ``fluency``: the fluency alone, for models with poor word vectors.
     """
     if form == "fluency":
         return fluent
     if form == "rank_normalised":
-        from scipy.stats import rankdata  # as slow to import as torch
+        from scipy.stats import rankdata  # slow to import
 
         return np.asarray((rankdata(near) + rankdata(fluent)) / (2 * max(1, len(near))))
     if form == "distance":
         if distance is None:
-            raise ValueError("the form `distance` needs the distances")
+            raise ValueError("the form `distance` requires the argument `distance`")
         near = distance
     return np.asarray(_swish(near) + _swish(fluent))
 
 
 def _support(sentence: ScoredSentence, ground: GroundDistance) -> tuple[Array, Array]:
-    """The words that carry mass: normalised masses and the vectors that the ground cost reads."""
+    """Normalised masses and vectors of the words with mass."""
     weights = np.asarray(sentence.weights, dtype=np.float64)
     vectors = np.asarray(sentence.vectors, dtype=np.float64)
     if weights.sum() <= 0:
         weights = np.ones(len(vectors))
-    carried = weights > 0
-    weights, vectors = weights[carried], vectors[carried]
+    has_mass = weights > 0
+    weights, vectors = weights[has_mass], vectors[has_mass]
     if ground == "euclidean":
         return weights / weights.sum(), vectors * weights[:, None]
     return weights / weights.sum(), unit_rows(vectors)

@@ -1,4 +1,4 @@
-"""Search for the entity pairs that a masked model finds likeliest in a relation's prompts.
+"""Searches the most probable entity pairs of a relation's prompts under a masked language model.
 
 A pair has the words w_1 … w_k, the head's first, filled left to right. Under prompts with weights λ_p (their sum is 1)
 the log-probability of word i is ℓ_i = Σ_p λ_p · log P_p(w_i | w_1 … w_{i−1}), and a pair's score is
@@ -6,10 +6,10 @@ the log-probability of word i is ℓ_i = Σ_p λ_p · log P_p(w_i | w_1 … w_{i
 * ``kbloom``: Σ_i ℓ_i, the prompt-weighted log-likelihood; one heap for each of the shapes 1-1, 1-2, 2-1, 2-2;
 * ``bertnet``: (mean_i ℓ_i + mean over the two entities of their mean ℓ_i + min_i ℓ_i) / 3; one heap for all shapes.
 
-Both only fall when a word is added and the missing words are counted as certain (ℓ = 0), so that this bound on a partly
-filled pair is never under the score of a pair that it can become. Nodes are opened best bound first, a batch at a time
-over prompts and shapes; a node whose bound is under the n-th best score of its heap is never opened. What comes out is
-therefore the same for every batch size, and the same as scoring every pair.
+Counting missing words as certain (ℓ = 0) gives an upper bound on the score of every completion of a partial pair.
+Nodes are expanded in the order of their bounds, in batches over prompts and shapes. A node whose bound is below the
+n-th best score of its heap is never expanded. The result is the same for every batch size, and the same as scoring all
+pairs.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ Shape = tuple[int, int]
 ScoreForm = Literal["kbloom", "bertnet"]
 SHAPES: tuple[Shape, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 
-_CHILDREN_KEPT = 4096
-"""Children of a node held in memory at a time; it is opened again should the search need more."""
+_CHILDREN_PER_EXPANSION = 4096
+"""Children of a node in memory at a time; the node is expanded again if the search needs more."""
 
 
 @dataclass(frozen=True)
 class FillQuery:
-    """One question to the model: which word comes next in this partly filled prompt?
+    """Asks for the next word of a partly filled prompt.
 
-    ``filled`` are positions in the vocabulary, the head's words first; the word asked is number ``len(filled)``.
+    ``filled`` are positions in the vocabulary, the head's words first; the next word has number ``len(filled)``.
     """
 
     prompt: int
@@ -45,7 +45,7 @@ class FillQuery:
 
 
 LogProbModel = Callable[[Sequence[FillQuery]], npt.NDArray[np.floating]]
-"""Answers queries with one row of log-probabilities over the vocabulary each."""
+"""Returns one row of log-probabilities over the vocabulary for each query."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _Node:
 
 @dataclass
 class _Siblings:
-    """Children of one node, best bound first. They leave the frontier one at a time."""
+    """Children of one node, best bound first."""
 
     parent: _Node
     words: npt.NDArray[np.intp]
@@ -86,7 +86,7 @@ class _Siblings:
 
 @dataclass
 class _Heap:
-    """The pairs of some shapes: those found, the best ``capacity`` scores, and the nodes not opened yet."""
+    """Search state for some shapes: complete pairs, the best ``capacity`` scores, and the unexpanded nodes."""
 
     capacity: int
     frontier: list[tuple[float, int, _Siblings | _Node, int]] = field(default_factory=list)
@@ -95,11 +95,11 @@ class _Heap:
 
     @property
     def threshold(self) -> float:
-        """Score that a pair must reach to be among the best ``capacity`` found so far."""
+        """Minimum score of the best ``capacity`` pairs so far."""
         return float(self.best.min()) if len(self.best) >= self.capacity else -np.inf
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether every pair at or above the threshold has been found."""
         return not self.frontier or -self.frontier[0][0] < self.threshold
 
@@ -127,16 +127,16 @@ def search_tuples(
     variant: ScoreForm = "kbloom",
     batch_size: int = 64,
 ) -> list[ScoredPair]:
-    """The best ``n`` pairs of each heap, all together by descending score, ties by text.
+    """The best ``n`` pairs of each heap, sorted by descending score, ties by text.
 
-    Pairs of an entity with itself and entities that repeat a word are never formed.
+    Pairs of an entity with itself and entities that repeat a word are excluded.
 
-    ``log_probs``: Answers queries; word i of its rows is ``vocabulary[i]``.
-    ``weights``: One for each prompt; they are normalised to sum to 1.
-    ``max_occurrences``: How often one entity may stand in the result, as head or tail. Applied over all shapes together
-        in the order of the result, so that it does not depend on the order of the search; heaps widen until ``n`` of
-        each survive or there are no more pairs.
-    ``batch_size``: Nodes opened at a time; each asks one query a prompt.
+    ``log_probs``: Answers queries; column i of its rows is the word ``vocabulary[i]``.
+    ``weights``: One per prompt, normalised to sum to 1.
+    ``max_occurrences``: Maximum pairs of an entity, as head or tail. Applied to all shapes together in the order of the
+        result, so it does not depend on the order of the search. Heaps widen until ``n`` pairs of each remain or there
+        are no more pairs.
+    ``batch_size``: Nodes expanded at a time, with one query per prompt.
     """
     share = np.asarray(weights, dtype=np.float64)
     search = _Search(log_probs, vocabulary, share / share.sum(), variant)
@@ -144,10 +144,10 @@ def search_tuples(
     heaps = [search.heap(group, n) for group in groups]
     while True:
         search.finish(heaps, batch_size)
-        kept, blocked = _greedy(heaps, search.pairs, n, max_occurrences)
-        if not blocked:
-            return kept
-        for heap in blocked:
+        pairs, incomplete = _select_pairs(heaps, search.pairs, n, max_occurrences)
+        if not incomplete:
+            return pairs
+        for heap in incomplete:
             heap.widen()
 
 
@@ -165,49 +165,51 @@ class _Search:
         return heap
 
     def finish(self, heaps: Sequence[_Heap], batch_size: int) -> None:
-        """Open nodes until each heap knows every pair at or above its threshold."""
-        while open_heaps := [heap for heap in heaps if not heap.finished]:
+        """Expand nodes until each heap has every pair at or above its threshold."""
+        while open_heaps := [heap for heap in heaps if not heap.is_finished]:
             quota = max(1, batch_size // len(open_heaps))
-            batch = [(heap, *opened) for heap in open_heaps for opened in self._next(heap, quota)]
+            batch = [(heap, *node) for heap in open_heaps for node in self._pop_nodes(heap, quota)]
             self._expand(batch)
 
     def pairs(self, heap: _Heap) -> list[ScoredPair]:
         """The pairs of a finished heap at or above its threshold."""
-        found = []
+        pairs = []
         threshold = heap.threshold
         for leaf in heap.leaves:
             for index in range(int(np.searchsorted(-leaf.bounds, -threshold, side="right"))):
                 node, size = leaf.node(index), leaf.parent.shape[0]
                 words = [self._vocabulary[word] for word in node.filled]
                 head, tail = " ".join(words[:size]), " ".join(words[size:])
-                found.append(ScoredPair(head, tail, node.shape, float(leaf.bounds[index]), node.log_probs))
-        return found
+                pairs.append(ScoredPair(head, tail, node.shape, float(leaf.bounds[index]), node.log_probs))
+        return pairs
 
     def _push(self, heap: _Heap, bound: float, item: _Siblings | _Node, index: int) -> None:
         heapq.heappush(heap.frontier, (-bound, next(self._order), item, index))
 
-    def _next(self, heap: _Heap, count: int) -> list[tuple[_Node, int]]:
-        """Take up to ``count`` nodes off the frontier, each with the rank of its first child that is not known yet."""
-        taken: list[tuple[_Node, int]] = []
-        while len(taken) < count and not heap.finished:
+    def _pop_nodes(self, heap: _Heap, count: int) -> list[tuple[_Node, int]]:
+        """Pop up to ``count`` nodes of the frontier, each with the rank of its first unexpanded child."""
+        nodes: list[tuple[_Node, int]] = []
+        while len(nodes) < count and not heap.is_finished:
             _, _, item, index = heapq.heappop(heap.frontier)
             if isinstance(item, _Node):
-                taken.append((item, index))
+                nodes.append((item, index))
                 continue
-            taken.append((item.node(index), 0))
+            nodes.append((item.node(index), 0))
             if index + 1 < len(item.words):
                 self._push(heap, float(item.bounds[index + 1]), item, index + 1)
-        return taken
+        return nodes
 
     def _expand(self, batch: Sequence[tuple[_Heap, _Node, int]]) -> None:
         prompts = range(len(self._weights))
         queries = [FillQuery(prompt, node.shape, node.filled) for _, node, _ in batch for prompt in prompts]
         answers = np.asarray(self._ask(queries))
         if np.isnan(answers).any():
-            raise ValueError("the model answered NaN as a log-probability")
+            raise ValueError("the model returned NaN log-probabilities; fetch its weights again")
         rows = answers.reshape(len(batch), len(prompts), -1)
         values = np.zeros((len(batch), len(self._vocabulary)))
-        for prompt, weight in enumerate(self._weights):  # one after the other: the same sum for every batch size
+        for prompt, weight in enumerate(
+            self._weights
+        ):  # in a fixed order, so that sums do not depend on the batch size
             if weight > 0:
                 values += weight * rows[:, prompt]
         np.minimum(values, 0.0, out=values)
@@ -216,15 +218,18 @@ class _Search:
 
     def _add_children(self, heap: _Heap, node: _Node, skip: int, row: npt.NDArray[np.float64]) -> None:
         bounds = _bound(node, row, self._variant)
-        bounds[_banned(node)] = -np.inf
+        bounds[_excluded_words(node)] = -np.inf
         ranking = np.argsort(-bounds, kind="stable")
         ranking = ranking[: int(np.isfinite(bounds).sum())]
-        chosen, left = ranking[skip : skip + _CHILDREN_KEPT], ranking[skip + _CHILDREN_KEPT :]
-        if len(left):
-            self._push(heap, float(bounds[left[0]]), node, skip + _CHILDREN_KEPT)
-        if not len(chosen):
+        children_words, later = (
+            ranking[skip : skip + _CHILDREN_PER_EXPANSION],
+            ranking[skip + _CHILDREN_PER_EXPANSION :],
+        )
+        if len(later):
+            self._push(heap, float(bounds[later[0]]), node, skip + _CHILDREN_PER_EXPANSION)
+        if not len(children_words):
             return
-        children = _Siblings(node, chosen, row[chosen], bounds[chosen])
+        children = _Siblings(node, children_words, row[children_words], bounds[children_words])
         if len(node.filled) + 1 == sum(node.shape):
             heap.leaves.append(children)
             heap.add(children.bounds)
@@ -243,7 +248,7 @@ def bertnet_score(head: Sequence[float], tail: Sequence[float]) -> float:
 
 
 def _bound(node: _Node, row: npt.NDArray[np.float64], variant: ScoreForm) -> npt.NDArray[np.float64]:
-    """Best score that each child of ``node`` can reach: words still missing count as certain."""
+    """Upper bound on the score of each child of ``node``: missing words count as certain."""
     total: npt.NDArray[np.float64] = sum(node.log_probs) + row
     if variant == "kbloom":
         return total
@@ -256,38 +261,39 @@ def _bound(node: _Node, row: npt.NDArray[np.float64], variant: ScoreForm) -> npt
     return (total / (head_length + tail_length) + entities / 2 + lowest) / 3
 
 
-def _banned(node: _Node) -> list[int]:
+def _excluded_words(node: _Node) -> list[int]:
     """Words that would repeat within an entity, or make the tail equal to the head."""
     head_length, tail_length = node.shape
     head, tail = node.filled[:head_length], node.filled[head_length:]
     if len(node.filled) < head_length:
         return list(head)
-    banned = list(tail)
+    excluded = list(tail)
     if len(tail) + 1 == tail_length == head_length and tail == head[: len(tail)]:
-        banned.append(head[-1])
-    return banned
+        excluded.append(head[-1])
+    return excluded
 
 
-def _greedy(
+def _select_pairs(
     heaps: Sequence[_Heap], pairs: Callable[[_Heap], list[ScoredPair]], n: int, max_occurrences: int | None
 ) -> tuple[list[ScoredPair], list[_Heap]]:
-    """Take pairs of all heaps in order, ``n`` of each at most, while their entities may still occur.
+    """Select pairs of all heaps in order, at most ``n`` of each, up to the maximum occurrences of their entities.
 
-    The second result names the heaps that lack pairs although there are more under their threshold: they must be
-    widened, and everything taken again.
+    Also returns the heaps that lack pairs but have more below their threshold. They must be widened before another
+    selection.
     """
-    known = [(pair, number) for number, heap in enumerate(heaps) for pair in pairs(heap)]
-    known.sort(key=lambda item: (-item[0].score, item[0].head, item[0].tail))
-    lacking = dict.fromkeys(range(len(heaps)), n)
+    ranking = [(pair, number) for number, heap in enumerate(heaps) for pair in pairs(heap)]
+    ranking.sort(key=lambda item: (-item[0].score, item[0].head, item[0].tail))
+    missing_counts = dict.fromkeys(range(len(heaps)), n)
     occurrences: Counter[str] = Counter()
-    kept: list[ScoredPair] = []
-    for pair, number in known:
-        if not lacking[number]:
+    selected: list[ScoredPair] = []
+    for pair, number in ranking:
+        if not missing_counts[number]:
             continue
         if max_occurrences is not None:
             if max(occurrences[pair.head], occurrences[pair.tail]) >= max_occurrences:
                 continue
             occurrences.update((pair.head, pair.tail))
-        kept.append(pair)
-        lacking[number] -= 1
-    return kept, [heaps[number] for number, missing in lacking.items() if missing and heaps[number].threshold > -np.inf]
+        selected.append(pair)
+        missing_counts[number] -= 1
+    incomplete = [heaps[number] for number, count in missing_counts.items() if count]
+    return selected, [heap for heap in incomplete if heap.threshold > -np.inf]

@@ -1,8 +1,7 @@
-"""Completions that are kept: the cache of what a generative model replied, and recordings that stand in for a model.
+"""A cache of completions, and recorded completions that replace a model.
 
-The cache is keyed by the hash of model, parameters and prompt, so that nothing is paid for twice: one SQLite file, safe
-to share between processes and to kill. Of a lake that is kept elsewhere it is this machine's part; there each
-completion is an object, ``cache/completions/<key>.json``.
+The cache is one SQLite file that processes may share. Its key is a hash of model, parameters and prompt, so no request
+is paid twice. A remote lake also stores each completion as an object, ``cache/completions/<key>.json``.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class CompletionCache:
         self._lock = threading.Lock()
         self._db = sqlite3.connect(folder / "completions.sqlite", timeout=60, check_same_thread=False)
         self._db.execute("PRAGMA journal_mode = WAL")
-        # No wait for the disk at every reply: a killed process loses none, a power cut at most the last few.
+        # Do not wait for the disk at every reply: a killed process loses no reply, a power cut the last few.
         self._db.execute("PRAGMA synchronous = NORMAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS completions (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
         self._db.commit()
@@ -40,7 +39,7 @@ class CompletionCache:
             row = self._db.execute("SELECT value FROM completions WHERE key = ?", (key,)).fetchone()
         if row is None and self._shared is not None and (path := fetch_path(self._shared / f"{key}.json")).exists():
             row = (path.read_text(encoding="utf-8"),)
-            self._keep(key, row[0])
+            self._insert(key, row[0])
         return None if row is None else Completion(**json.loads(row[0]))
 
     def put(self, key: str, completion: Completion) -> None:
@@ -48,9 +47,9 @@ class CompletionCache:
         if self._shared is not None:
             with replacing_file(self._shared / f"{key}.json") as temporary:
                 temporary.write_text(value, encoding="utf-8")
-        self._keep(key, value)
+        self._insert(key, value)
 
-    def _keep(self, key: str, value: str) -> None:
+    def _insert(self, key: str, value: str) -> None:
         with self._lock, self._db:
             self._db.execute("INSERT OR REPLACE INTO completions VALUES (?, ?)", (key, value))
 
@@ -60,15 +59,16 @@ class CompletionCache:
 
 
 class ReplayGenerator:
-    """Replies what the ``*.jsonl`` files of a folder hold for the same request, one object a line: the fields of
-    :class:`Request` and of :class:`Completion`.
+    """Replays completions recorded in the ``*.jsonl`` files of a folder.
+
+    Each line is an object with the fields of :class:`Request` and of :class:`Completion`.
     """
 
     def __init__(self, folder: str | Path, *, model_id: str = "replay") -> None:
         self._folder = Path(folder)
         files = sorted(self._folder.glob("*.jsonl"))
         if not files:
-            raise ModelUnavailable(f"there is no recording in {self._folder}; put its *.jsonl files there")
+            raise ModelUnavailable(f"no recording in {self._folder}. Put its *.jsonl files there")
         self.model_id = model_id
         self.revision = content_id([(path.name, file_id(path)) for path in files])[:12]
         self.parameters: dict[str, object] = {}
@@ -77,25 +77,25 @@ class ReplayGenerator:
             with path.open(encoding="utf-8") as stream:
                 for number, line in enumerate(stream, start=1):
                     if line.strip():
-                        self._read(path, number, line)
+                        self._add_line(path, number, line)
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """The recorded completions, in the order asked."""
-        missing = [request for request in requests if request not in self._replies]
-        if missing:
+        """The recorded completions, in the order of the requests."""
+        missing_requests = [request for request in requests if request not in self._replies]
+        if missing_requests:
             raise ModelUnavailable(
-                f"the recording in {self._folder} has no answer to {len(missing)} of {len(requests)} requests, first "
-                f"to the one that begins {missing[0].user[:60]!r}; record them with a model, or use the prompts and "
-                f"the data of the recording"
+                f"the recording in {self._folder} has no answer to {len(missing_requests)} of {len(requests)} "
+                f"requests, first to the one that begins {missing_requests[0].user[:60]!r}. Record them with a model, "
+                f"or use the prompts and the data of the recording"
             )
         return [self._replies[request] for request in requests]
 
-    def _read(self, path: Path, number: int, line: str) -> None:
+    def _add_line(self, path: Path, number: int, line: str) -> None:
         try:
             row = json.loads(line)
             row["choices"] = tuple(row.get("choices", ()))
             request = Request(**{field.name: row[field.name] for field in fields(Request) if field.name in row})
             completion = Completion(**{field.name: row[field.name] for field in fields(Completion)})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise BadInput(f"no recorded exchange ({error})", file=path, line=number) from error
+            raise BadInput(f"not a recorded request and completion ({error})", file=path, line=number) from error
         self._replies[request] = completion

@@ -1,4 +1,4 @@
-"""What a profile needs of this machine, and whether it is there."""
+"""Checks whether this machine has what a profile requires."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from evidence_assets.models.registry import SAMPLE_MASKED_LM
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
 
 MASKED_MODEL = "masked model"
-"""What the model that triples are harvested from is called here."""
+"""Requirement name of the model that triples are harvested from."""
 _OTHER_FORMATS = " ".join(f"--exclude '{files}'" for files in ("*.h5", "*.msgpack", "*.ot", "onnx/*", "openvino/*"))
-"""Copies of the same weights that nothing here reads, several times as large as what is read."""
+"""Unused copies of the weights, several times as large as the files in use."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One thing looked at: ``fine`` is None where it is neither needed nor harmful."""
+    """Result of one check; ``is_ok`` is None for notes."""
 
     requirement: str
     status: str
@@ -33,14 +33,14 @@ class CheckResult:
     remedy: str = ""
 
 
-def _package(name: str, remedy: str = "") -> CheckResult:
+def _check_package(name: str, remedy: str = "") -> CheckResult:
     try:
         return CheckResult(name, version(name))
     except PackageNotFoundError:
         return CheckResult(name, "not installed", False, remedy or f"pip install {name}")
 
 
-def _device() -> CheckResult:
+def _check_device() -> CheckResult:
     import torch
 
     if torch.cuda.is_available():
@@ -48,31 +48,31 @@ def _device() -> CheckResult:
     return CheckResult("device", f"CPU, {os.cpu_count()} cores", None, "CUDA is used when torch sees a GPU")
 
 
-def _weights(what: str, settings: ModelSettings | GeneratorSettings) -> CheckResult:
+def _check_weights(requirement: str, settings: ModelSettings | GeneratorSettings) -> CheckResult:
     name = settings.name
     if name == "embedded-minilm":
         try:
             find_minilm_folder()
         except ModelUnavailable as error:
-            return CheckResult(what, name, False, str(error))
-        return CheckResult(what, f"{name}, checksum right")
+            return CheckResult(requirement, name, False, str(error))
+        return CheckResult(requirement, f"{name}, checksum correct")
     if name == "maxsim":
-        return CheckResult(what, "late interaction over the token encoder")
+        return CheckResult(requirement, "late interaction over the token encoder")
     if Path(name).is_dir():
-        return CheckResult(what, f"folder {name}")
-    lacking = _lacking(name, settings.revision)
-    if not lacking:
-        return CheckResult(what, f"{name}, in the local cache")
+        return CheckResult(requirement, f"folder {name}")
+    problem = _find_cache_problem(name, settings.revision)
+    if not problem:
+        return CheckResult(requirement, f"{name}, in the local cache")
     size = f", {settings.megabytes:,} MB to download" if settings.megabytes else ""
     revision = f" --revision {settings.revision}" if settings.revision else ""
-    # A size is stated of safetensors; of other models pickled weights may be the only ones.
-    excluded = _OTHER_FORMATS + (" --exclude '*.bin'" if settings.megabytes else "")
-    remedy = f"download it once, where there is a network: hf download {name}{revision} {excluded}"
-    return CheckResult(what, f"{name}, {lacking}{size}", False, remedy)
+    # Sizes are given for safetensors. Other models may have pickled weights only.
+    exclusions = _OTHER_FORMATS + (" --exclude '*.bin'" if settings.megabytes else "")
+    remedy = f"download it once with network access: hf download {name}{revision} {exclusions}"
+    return CheckResult(requirement, f"{name}, {problem}{size}", False, remedy)
 
 
-def _lacking(name: str, revision: str | None) -> str:
-    """What the hub's local cache lacks of a model; nothing where it is whole."""
+def _find_cache_problem(name: str, revision: str | None) -> str:
+    """Why the local cache of the hub cannot load a model; empty if it can."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
@@ -81,75 +81,81 @@ def _lacking(name: str, revision: str | None) -> str:
     except (HFValidationError, LocalEntryNotFoundError):
         return "not in the local cache"
     except ModelUnavailable as error:
-        return f"in the local cache in part ({error})"
+        return f"incomplete in the local cache ({error})"
     return ""
 
 
-def _trained(folder: Path) -> CheckResult:
-    """The masked model that a lake trained on the sample."""
-    again = "materialize models/masked_lm: in the UI, or by make demo"
+def _check_trained_model(folder: Path) -> CheckResult:
+    """Check the masked model that a lake trained on the sample."""
+    remedy = "materialize models/masked_lm: in the UI, or by make demo"
     if not (folder / TRAINING_REPORT).is_file():
         return CheckResult(
-            MASKED_MODEL, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"before a harvest {again}"
+            MASKED_MODEL, f"{SAMPLE_MASKED_LM}, not trained in this lake yet", None, f"before a harvest, {remedy}"
         )
     report = json.loads((folder / TRAINING_REPORT).read_text(encoding="utf-8"))
     weights = folder / "model.safetensors"
     if not weights.is_file() or file_id(weights) != report["weights"]:
         return CheckResult(
-            MASKED_MODEL, f"{SAMPLE_MASKED_LM}: its weights are not those that were trained", False, again
+            MASKED_MODEL, f"{SAMPLE_MASKED_LM}: its weights have changed since the training", False, remedy
         )
     return CheckResult(MASKED_MODEL, SAMPLE_MASKED_LM)
 
 
-def _server(what: str, model: GeneratorSettings | EncoderSettings) -> CheckResult:
+def _check_server(requirement: str, model: GeneratorSettings | EncoderSettings) -> CheckResult:
     from evidence_assets.models.served_models import OpenAIServer
 
-    stated = model.model_dump(include={"base_url", "api_key_env"})
-    server = OpenAIServer(model.name, **stated, timeout_seconds=3, attempts=1)
+    options = model.model_dump(include={"base_url", "api_key_env"})
+    server = OpenAIServer(model.name, **options, timeout_seconds=3, attempts=1)
     try:
-        return CheckResult(what, f"{server.base_url}/models serves {server.listed['id']}")
+        return CheckResult(requirement, f"{server.base_url}/models serves {server.model_entry['id']}")
     except ModelUnavailable as error:
-        return CheckResult(what, str(error), False, f"start one, such as: vllm serve {model.name} --host 127.0.0.1")
+        return CheckResult(
+            requirement, str(error), False, f"start one, for example: vllm serve {model.name} --host 127.0.0.1"
+        )
 
 
 def diagnose(profile: Profile) -> list[CheckResult]:
-    """Everything that ``profile`` needs, with what to do about what is missing."""
+    """Check all requirements of ``profile``."""
     encoders = {settings: ["encoder"] for settings in profile.encoders.values()}
     encoders.setdefault(profile.token_encoder, []).append("token encoder")
-    findings = [
+    results = [
         CheckResult("profile", f"{profile.name}: {profile.description}", None),
-        *map(_package, ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
-        _device(),
+        *map(_check_package, ("dagster", "duckdb", "polars", "pyarrow", "torch", "POT", "transformers")),
+        _check_device(),
         *(
-            _server("encoder server", settings) if settings.base_url else _weights(" and ".join(uses), settings)
+            _check_server("encoder server", settings)
+            if settings.base_url
+            else _check_weights(" and ".join(uses), settings)
             for settings, uses in encoders.items()
         ),
-        *(_weights("reranker", settings) for settings in profile.rerankers.values()),
+        *(_check_weights("reranker", settings) for settings in profile.rerankers.values()),
         *(
-            _trained(fetch_path(find_lake() / "indexes" / asset_folder("models/masked_lm")))
+            _check_trained_model(fetch_path(find_lake() / "indexes" / asset_folder("models/masked_lm")))
             if settings.name == SAMPLE_MASKED_LM
-            else _weights(MASKED_MODEL, settings)
+            else _check_weights(MASKED_MODEL, settings)
             for settings in profile.masked_models.values()
         ),
     ]
     harvesting = profile.harvesting
-    named = {"writer": harvesting.writer, "substitution": harvesting.substitution, "likelihood": harvesting.likelihood}
-    findings += [_weights(f"harvesting: {what}", settings) for what, settings in named.items() if settings is not None]
-    return findings + [found for settings in profile.generators.values() for found in _generator(settings)]
+    models = {"writer": harvesting.writer, "substitution": harvesting.substitution, "likelihood": harvesting.likelihood}
+    results += [_check_weights(f"harvesting: {use}", settings) for use, settings in models.items() if settings]
+    return results + [r for settings in profile.generators.values() for r in _check_generator(settings)]
 
 
-def _generator(generator: GeneratorSettings) -> list[CheckResult]:
-    """What a language model needs."""
+def _check_generator(generator: GeneratorSettings) -> list[CheckResult]:
+    """Check the requirements of a language model."""
     match generator.backend:
         case "extractive":
             return [CheckResult("reasoner", "extractive: no language model needed")]
         case "openai":
-            return [_server("language model server", generator)]
+            return [_check_server("language model server", generator)]
         case "vllm":
-            return [_package("vllm", "pip install 'evidence-assets[gpu]'")]
+            return [_check_package("vllm", "pip install 'evidence-assets[gpu]'")]
         case "transformers":
-            four_bit = [_package("bitsandbytes", "pip install 'evidence-assets[gpu]'")] if generator.four_bit else []
-            return [_weights("language model", generator), *four_bit]
+            four_bit = (
+                [_check_package("bitsandbytes", "pip install 'evidence-assets[gpu]'")] if generator.four_bit else []
+            )
+            return [_check_weights("language model", generator), *four_bit]
         case "replay":
-            there = Path(generator.folder).is_dir()
-            return [CheckResult("recorded answers", generator.folder or "no folder named", there, "name a folder")]
+            is_folder = Path(generator.folder).is_dir()
+            return [CheckResult("recorded answers", generator.folder or "no folder given", is_folder, "set a folder")]

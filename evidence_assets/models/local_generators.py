@@ -1,5 +1,6 @@
-"""Causal language models with local weights: by the transformers library, or many requests at once in vLLM's offline
-engine. The libraries are imported when a generator is made, not before.
+"""Causal language models with local weights, run by transformers or by vLLM's offline engine.
+
+The libraries are imported when a generator is created.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from evidence_assets.models.protocols import REFUSED_PREFIX, Completion, Request
 
 
 class TransformersGenerator:
-    """Answers one request at a time, so that a completion never depends on the others of its call.
+    """Answers one request at a time, so that a completion never depends on other requests.
 
-    ``model_id``: A model folder, which is named by its content, or a Hugging Face name.
-    ``four_bit``: Load the weights in 4 bit, which needs bitsandbytes and CUDA.
-    ``constrained``: Hold replies to the choices of a request.
+    ``model_id``: A model folder (revision: its content hash) or a Hugging Face name.
+    ``four_bit``: Load the weights in 4 bit (requires bitsandbytes and CUDA).
+    ``constrained``: Constrain replies to the choices of a request.
     """
 
     def __init__(
@@ -45,18 +46,18 @@ class TransformersGenerator:
         from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig
 
         self._device = resolve_device(device)
-        how: dict[str, Any] = {}
+        quantization: dict[str, Any] = {}
         if four_bit:
             if importlib.util.find_spec("bitsandbytes") is None or not self._device.startswith("cuda"):
                 raise ModelUnavailable(
                     "weights in 4 bit need a CUDA device and bitsandbytes: pip install 'evidence-assets[gpu]', or set "
                     "four_bit to false"
                 )
-            quantized = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
-            how = {"quantization_config": quantized, "device_map": {"": self._device}}
+            config = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
+            quantization = {"quantization_config": config, "device_map": {"": self._device}}
         with explain_load_errors(f"the language model {model_id!r}"):
             self._tokenizer = AutoTokenizer.from_pretrained(model_id, **options)
-            self._model = AutoModelForCausalLM.from_pretrained(model_id, dtype="auto", **how, **options).eval()
+            self._model = AutoModelForCausalLM.from_pretrained(model_id, dtype="auto", **quantization, **options).eval()
         if not four_bit:
             self._model.to(self._device)
         self.model_id = model_id
@@ -69,7 +70,7 @@ class TransformersGenerator:
         }
         self._constrained = constrained
         self._ends = self._end_tokens()
-        self._longest = int(getattr(self._model.config, "max_position_embeddings", 2048))
+        self._max_tokens = int(getattr(self._model.config, "max_position_embeddings", 2048))
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         return [completion for _, completion in self.generate_each(requests)]
@@ -78,7 +79,7 @@ class TransformersGenerator:
         return enumerate(map(self._complete, requests))
 
     def prompt(self, request: Request) -> list[int]:
-        """Token ids of a request: by the model's chat template, or as plain text where it has none."""
+        """Token ids of a request, by the model's chat template or, without one, as plain text."""
         if self._tokenizer.chat_template:
             text = self._tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, tokenize=False)
             return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -86,29 +87,29 @@ class TransformersGenerator:
         return list(self._tokenizer(text)["input_ids"])
 
     def _end_tokens(self) -> list[int]:
-        stated = self._model.generation_config.eos_token_id
-        ends = [*(stated if isinstance(stated, list) else [stated]), self._tokenizer.eos_token_id]
-        if not (known := [end for end in dict.fromkeys(ends) if end is not None]):
-            raise ModelUnavailable(f"{self.model_id!r} has no end-of-text token; it cannot be used to answer")
-        return known
+        configured = self._model.generation_config.eos_token_id
+        ends = [*(configured if isinstance(configured, list) else [configured]), self._tokenizer.eos_token_id]
+        if not (end_tokens := [end for end in dict.fromkeys(ends) if end is not None]):
+            raise ModelUnavailable(f"{self.model_id!r} has no end-of-text token. Choose another model")
+        return end_tokens
 
     def _complete(self, request: Request) -> Completion:
         import torch
 
         ids = self.prompt(request)
-        started = time.perf_counter()
-        if len(ids) + request.max_reply_tokens > self._longest:
-            return _too_long(len(ids), request, f"the {self._longest} that {self.model_id} reads")
+        start = time.perf_counter()
+        if len(ids) + request.max_reply_tokens > self._max_tokens:
+            return _refuse_length(len(ids), request, f"the {self._max_tokens} that {self.model_id} reads")
         constraint: dict[str, Any] = {}
         if request.choices and self._constrained:
             trie = self._trie(request.choices)
-            constraint["prefix_allowed_tokens_fn"] = lambda _, tokens: _next(trie, tokens[len(ids) :].tolist())
-        given = torch.tensor([ids], device=self._device)
+            constraint["prefix_allowed_tokens_fn"] = lambda _, tokens: _next_tokens(trie, tokens[len(ids) :].tolist())
+        inputs = torch.tensor([ids], device=self._device)
         with torch.inference_mode(), torch.random.fork_rng():
             torch.manual_seed(0)
             output = self._model.generate(
-                given,
-                attention_mask=torch.ones_like(given),
+                inputs,
+                attention_mask=torch.ones_like(inputs),
                 max_new_tokens=request.max_reply_tokens,
                 do_sample=bool(request.temperature),
                 temperature=request.temperature or None,
@@ -121,13 +122,13 @@ class TransformersGenerator:
                 **constraint,
             )[0].tolist()
         reply = output[len(ids) :]
-        ended = bool(reply) and reply[-1] in self._ends
-        text = self._tokenizer.decode(reply[:-1] if ended else reply, skip_special_tokens=True)
-        seconds = time.perf_counter() - started
-        return Completion(text, len(ids), len(reply), seconds, "stop" if ended else "length")
+        is_complete = bool(reply) and reply[-1] in self._ends
+        text = self._tokenizer.decode(reply[:-1] if is_complete else reply, skip_special_tokens=True)
+        seconds = time.perf_counter() - start
+        return Completion(text, len(ids), len(reply), seconds, "stop" if is_complete else "length")
 
     def _trie(self, choices: Sequence[str]) -> dict[int, Any]:
-        """Nested mapping from token to what may follow it; after a whole choice only the end may."""
+        """Nested mapping from each token to the tokens that may follow; only an end token follows a choice."""
         trie: dict[int, Any] = {}
         for choice in choices:
             node = trie
@@ -140,31 +141,31 @@ class TransformersGenerator:
         if scores.isnan().any():
             raise ModelUnavailable(
                 f"{self.model_id} computes values that are not numbers: its weights are damaged or overflow in "
-                f"{self.parameters['dtype']}; fetch the weights again, and if that changes nothing, name another"
+                f"{self.parameters['dtype']}. Fetch the weights again; if that does not help, choose another model"
             )
         return scores
 
 
-def _next(trie: dict[int, Any], so_far: list[int]) -> list[int]:
-    for token in so_far:
+def _next_tokens(trie: dict[int, Any], prefix: list[int]) -> list[int]:
+    for token in prefix:
         trie = trie[token]
     return list(trie)
 
 
-def _too_long(prompt: int, request: Request, most: str) -> Completion:
-    reason = f"a prompt of {prompt} tokens and a reply of {request.max_reply_tokens} exceed {most}"
+def _refuse_length(prompt: int, request: Request, limit: str) -> Completion:
+    reason = f"a prompt of {prompt} tokens and a reply of {request.max_reply_tokens} exceed {limit}"
     return Completion("", prompt, 0, 0.0, f"{REFUSED_PREFIX}: {reason}")
 
 
 MAX_MODEL_TOKENS = 16384
-"""Tokens of the longest prompt and reply together; longer ones are refused."""
+"""Maximum tokens of prompt and reply together; longer requests are refused."""
 
 
 class VLLMGenerator:
-    """Answers all requests of a call in one batch of the engine, with prefix caching and constrained choices.
+    """Answers all requests of a call in one batch, with prefix caching and constrained decoding.
 
-    ``four_bit``: Quantize the weights to 4 bit while loading, by bitsandbytes; models stored in 4 bit need no setting.
-    ``constrained``: Hold replies to the choices or the JSON schema of a request.
+    ``four_bit``: Quantize the weights to 4 bit with bitsandbytes while loading; not needed for models stored in 4 bit.
+    ``constrained``: Constrain replies to the choices or the JSON schema of a request.
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class VLLMGenerator:
             from vllm.sampling_params import StructuredOutputsParams
         except ImportError as error:
             raise ModelUnavailable(
-                f"the offline engine needs vLLM 0.11 or newer and a CUDA device ({error}); pip install "
+                f"the offline engine needs vLLM 0.11 or newer and a CUDA device ({error}). Run pip install "
                 f"'evidence-assets[gpu]', or choose another backend: openai for a served model, transformers for a "
                 f"small one"
             ) from error
@@ -189,7 +190,7 @@ class VLLMGenerator:
             "max_model_len": MAX_MODEL_TOKENS,
             "tensor_parallel": 1,
             "constrained": constrained,
-            # with it set, the engine gives the same reply whatever else is in its batch
+            # if set, replies do not depend on the batch
             "batch_invariant": os.environ.get("VLLM_BATCH_INVARIANT", "0") == "1",
         }
         self._constrained = constrained
@@ -209,25 +210,25 @@ class VLLMGenerator:
         )
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Completions in the order asked; ``seconds`` is the batch's time shared evenly."""
-        found: dict[int, Completion] = {}
-        fits: dict[int, list[int]] = {}
+        """Completions in the order of the requests; ``seconds`` is an equal share of the batch's time."""
+        completions: dict[int, Completion] = {}
+        accepted: dict[int, list[int]] = {}
         for number, request in enumerate(requests):
             ids = self.prompt(request)
             if len(ids) + request.max_reply_tokens <= MAX_MODEL_TOKENS:
-                fits[number] = ids
+                accepted[number] = ids
             else:
-                found[number] = _too_long(len(ids), request, f"max_model_len {MAX_MODEL_TOKENS}")
-        started = time.perf_counter()
-        prompts = [{"prompt_token_ids": ids} for ids in fits.values()]
-        samplings = [self.sampling(requests[number]) for number in fits]
-        outputs = self._engine.generate(prompts, samplings, use_tqdm=False) if fits else []
-        seconds = (time.perf_counter() - started) / max(1, len(fits))
-        for (number, ids), output in zip(fits.items(), outputs, strict=True):
+                completions[number] = _refuse_length(len(ids), request, f"max_model_len {MAX_MODEL_TOKENS}")
+        start = time.perf_counter()
+        prompts = [{"prompt_token_ids": ids} for ids in accepted.values()]
+        samplings = [self.sampling(requests[number]) for number in accepted]
+        outputs = self._engine.generate(prompts, samplings, use_tqdm=False) if accepted else []
+        seconds = (time.perf_counter() - start) / max(1, len(accepted))
+        for (number, ids), output in zip(accepted.items(), outputs, strict=True):
             best = output.outputs[0]
             finish = str(best.finish_reason or "unknown")
-            found[number] = Completion(best.text, len(ids), len(best.token_ids), seconds, finish)
-        return [found[number] for number in range(len(requests))]
+            completions[number] = Completion(best.text, len(ids), len(best.token_ids), seconds, finish)
+        return [completions[number] for number in range(len(requests))]
 
     def prompt(self, request: Request) -> list[int]:
         """Token ids of a request by the model's chat template."""
@@ -236,12 +237,12 @@ class VLLMGenerator:
         return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def sampling(self, request: Request) -> Any:
-        """How the engine is to decode a request: at its temperature, and to one of its choices or to its schema."""
+        """Sampling parameters of a request: temperature, and constraint to its choices or schema."""
         structured = None
         if self._constrained and request.choices:
             structured = self._structured(choice=list(request.choices))
         elif self._constrained and request.json_schema:
-            # without blanks, as a weak model writes nothing else until it is cut off
+            # without whitespace, because weak models write nothing else until they are truncated
             structured = self._structured(json=json.loads(request.json_schema), disable_any_whitespace=True)
         return self._sampling(
             temperature=request.temperature, seed=0, max_tokens=request.max_reply_tokens, structured_outputs=structured

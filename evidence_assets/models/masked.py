@@ -1,4 +1,4 @@
-"""Masked language models of Hugging Face, which answer what ``models.protocols.MaskedLM`` asks."""
+"""Masked language models of Hugging Face that implement ``models.protocols.MaskedLM``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from evidence_assets.models.protocols import FloatArray, WordContext, WordLogPro
 from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets.text.words import is_word
 
-_LEAST_ROWS = 8
-"""Rows that a forward pass has at least: matrix products of fewer take other kernels, whose last digits differ."""
+_MIN_ROWS = 8
+"""Minimum rows of a forward pass: smaller matrix products use other kernels, whose last digits differ."""
 
 
 class UnusableModel(ValueError):
-    """A model or tokenizer that cannot do what a masked model must."""
+    """A model or tokenizer lacks a required capability."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class _Encoded:
 class HFMaskedLM:
     """A Hugging Face masked language model with WordPiece, whole-word, byte-level BPE or SentencePiece tokens.
 
-    Texts of equal token count run together, unpadded. With a tokenizer that marks spaces every text is read with a
-    leading space, so that the first word of a sentence is the same piece as elsewhere.
+    Texts of equal token count form batches without padding. Tokenizers that mark spaces read every text with a leading
+    space, so that the first word of a sentence has the same token as elsewhere.
 
-    ``batch_size``: Texts that one forward pass takes at most.
+    ``batch_size``: Maximum texts of a forward pass.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class HFMaskedLM:
         self._tokenizer = tokenizer
         self._device = torch.device(device)
         self._batch_size = batch_size
-        self._asked = threading.local()
-        self._model.base_model.register_forward_hook(self._only_asked)
+        self._selection = threading.local()
+        self._model.base_model.register_forward_hook(self._select_positions)
         self._max_tokens = int(getattr(model.config, "max_position_embeddings", 512))
         if getattr(model.config, "model_type", "") in {"roberta", "xlm-roberta", "camembert"}:
             self._max_tokens -= 2  # these reserve two positions for padding
@@ -74,7 +74,7 @@ class HFMaskedLM:
         self._prefix = " " if marker else ""
         self.vocabulary, self._pieces = list_whole_words(tokenizer, marker)
         if not self.vocabulary:
-            raise UnusableModel(f"{model_id}: no piece of the vocabulary is a whole word")
+            raise UnusableModel(f"{model_id}: no token of the vocabulary is a whole word; choose another model")
         [probe] = self.word_vectors([f"{self.vocabulary[0]} {self.vocabulary[-1]}"])
         self.revision = f"{revision}-{kernel_fingerprint(probe.vectors, self._device.type)}"
 
@@ -82,13 +82,13 @@ class HFMaskedLM:
     def load(
         cls, name: str | Path, *, model_id: str | None = None, revision: str | None = None, device: str = "auto"
     ) -> HFMaskedLM:
-        """Load from a folder, whose revision is the hash of its weights, or a hub name; only safetensors are read."""
+        """Load from a folder (revision: the hash of its weights) or a hub name; reads only safetensors."""
         from transformers import AutoModelForMaskedLM, AutoTokenizer
 
         folder = Path(name)
-        known_as = model_id or (folder.name if folder.is_dir() else str(name))
+        model_name = model_id or (folder.name if folder.is_dir() else str(name))
         tokenizer = AutoTokenizer.from_pretrained(str(name), revision=revision)
-        require_mask(tokenizer, known_as)
+        require_mask(tokenizer, model_name)
         model = AutoModelForMaskedLM.from_pretrained(
             str(name), revision=revision, use_safetensors=True, dtype=torch.float32
         )
@@ -97,7 +97,7 @@ class HFMaskedLM:
             revision = file_id(weights)
         elif not folder.is_dir():
             revision = find_hub_revision(str(name), revision) or revision
-        return cls(model, tokenizer, model_id=known_as, revision=revision or "", device=resolve_device(device))
+        return cls(model, tokenizer, model_id=model_name, revision=revision or "", device=resolve_device(device))
 
     def slot_log_probs(
         self, texts: Sequence[str], slots: Sequence[int], words: npt.NDArray[np.intp] | None = None
@@ -108,41 +108,42 @@ class HFMaskedLM:
         rows: list[list[int]] = []
         positions: list[int] = []
         for text, slot, (_, encoding) in zip(texts, slots, self._tokenize(texts), strict=True):
-            masked = [position for position, piece in enumerate(encoding.ids) if piece == mask_id]
-            if not 0 <= slot < len(masked):
-                raise ValueError(f"slot {slot} asked of a text with {len(masked)} masked slots: {text!r}")
+            masks = [position for position, piece in enumerate(encoding.ids) if piece == mask_id]
+            if not 0 <= slot < len(masks):
+                raise ValueError(f"slot {slot} is not in a text with {len(masks)} masked slots: {text!r}")
             rows.append(encoding.ids)
-            positions.append(masked[slot])
+            positions.append(masks[slot])
         out = np.empty((len(texts), len(pieces)), dtype=np.float32)
-        return self._ask(rows, positions, lambda _, log_probs: log_probs.index_select(1, columns), out)
+        return self._map_log_probs(rows, positions, lambda _, log_probs: log_probs.index_select(1, columns), out)
 
     def fill_log_probs(
         self, texts: Sequence[str], words: Sequence[Sequence[str]], slots: Sequence[Sequence[int]]
     ) -> list[FloatArray]:
         mask_id = self._tokenizer.mask_token_id
         rows: list[list[int]] = []
-        asked: list[tuple[int, int, int, int]] = []  # position in the row, piece, text, word
+        targets: list[tuple[int, int, int, int]] = []  # position in the row, token, text, word
         for index, (_, encoding) in enumerate(self._tokenize(texts)):
             order = {slot: number for number, slot in enumerate(slots[index])}
             pieces = [
                 self._tokenizer(f"{self._prefix}{word}", add_special_tokens=False)["input_ids"] for word in words[index]
             ]
             ids: list[int] = []
-            places: list[tuple[int, int, int]] = []  # word, position, piece
+            fillings: list[tuple[int, int, int]] = []  # word, position, token
             for piece in encoding.ids:
-                word = order[len({number for number, _, _ in places})] if piece == mask_id else -1
-                own = pieces[word] if word >= 0 else [piece]
-                places += [(word, len(ids) + i, part) for i, part in enumerate(own) if word >= 0]
-                ids += [mask_id] * len(own) if word >= 0 else own
-            for word, position, piece in sorted(places):
+                word = order[len({number for number, _, _ in fillings})] if piece == mask_id else -1
+                word_pieces = pieces[word] if word >= 0 else [piece]
+                fillings += [(word, len(ids) + i, part) for i, part in enumerate(word_pieces) if word >= 0]
+                ids += [mask_id] * len(word_pieces) if word >= 0 else word_pieces
+            for word, position, piece in sorted(fillings):
                 rows.append(list(ids))
-                asked.append((position, piece, index, word))
+                targets.append((position, piece, index, word))
                 ids[position] = piece
         if longest := max((len(row) for row in rows if len(row) > self._max_tokens), default=0):
-            raise ValueError(f"{self.model_id} reads {self._max_tokens} tokens, a filled text has {longest}")
-        sums = [np.zeros(len(own), dtype=np.float32) for own in words]
-        values = self._of_pieces(rows, [place for place, *_ in asked], [piece for _, piece, *_ in asked])
-        for value, (_, _, index, word) in zip(values, asked, strict=True):
+            raise ValueError(f"{self.model_id} reads {self._max_tokens} tokens, but a filled text has {longest}")
+        sums = [np.zeros(len(text_words), dtype=np.float32) for text_words in words]
+        positions = [position for position, *_ in targets]
+        values = self._piece_log_probs(rows, positions, [piece for _, piece, *_ in targets])
+        for value, (_, _, index, word) in zip(values, targets, strict=True):
             sums[index][word] += value
         return sums
 
@@ -150,11 +151,11 @@ class HFMaskedLM:
         encoded = self._encode(texts)
         results: dict[int, WordVectors] = {}
 
-        def ask(group: list[int]) -> FloatArray:
+        def run(group: list[int]) -> FloatArray:
             hidden: FloatArray = self._hidden([encoded[i].ids for i in group]).float().cpu().numpy()
             return hidden
 
-        for group, hidden in self._each(ask, [item.ids for item in encoded]):
+        for group, hidden in self._map_groups(run, [item.ids for item in encoded]):
             results |= {i: _pool_words(encoded[i], hidden[row]) for row, i in enumerate(group)}
         return [results[i] for i in range(len(texts))]
 
@@ -162,7 +163,7 @@ class HFMaskedLM:
         encoded = self._encode(texts)
         mask_id = self._tokenizer.mask_token_id
         rows: list[list[int]] = []
-        asked: list[tuple[int, int, int]] = []  # position in the row, text, word
+        targets: list[tuple[int, int, int]] = []  # position in the row, text, word
         for index, item in enumerate(encoded):
             special = [word is None for word in item.word_of]
             for position, word in enumerate(item.word_of):
@@ -173,10 +174,11 @@ class HFMaskedLM:
                     if not special[later] and (context == "left" or item.word_of[later] == word):
                         ids[later] = mask_id
                 rows.append(ids)
-                asked.append((position, index, word))
-        scores = self._of_pieces(rows, [place for place, *_ in asked], [encoded[i].ids[p] for p, i, _ in asked])
+                targets.append((position, index, word))
+        pieces = [encoded[i].ids[position] for position, i, _ in targets]
+        scores = self._piece_log_probs(rows, [position for position, *_ in targets], pieces)
         sums: list[dict[int, float]] = [{} for _ in texts]
-        for (_, index, word), score in zip(asked, scores, strict=True):
+        for (_, index, word), score in zip(targets, scores, strict=True):
             sums[index][word] = sums[index].get(word, 0.0) + float(score)
         return [
             WordLogProbs(tuple(item.words[word] for word in total), np.asarray(list(total.values()), dtype=np.float32))
@@ -184,110 +186,114 @@ class HFMaskedLM:
         ]
 
     def find_unknown_words(self, text: str) -> tuple[str, ...]:
-        unknown = self._tokenizer.unk_token_id
-        [read] = self._encode([text])
-        words = {word for piece, word in zip(read.ids, read.word_of, strict=True) if piece == unknown}
-        return tuple(sorted(read.words[word] for word in words if word is not None and read.words[word]))
+        unknown_id = self._tokenizer.unk_token_id
+        [encoded] = self._encode([text])
+        words = {word for piece, word in zip(encoded.ids, encoded.word_of, strict=True) if piece == unknown_id}
+        return tuple(sorted(encoded.words[word] for word in words if word is not None and encoded.words[word]))
 
     def _encode(self, texts: Sequence[str]) -> list[_Encoded]:
-        return [_read_words(shown, encoding) for shown, encoding in self._tokenize(texts)]
+        return [_group_words(text, encoding) for text, encoding in self._tokenize(texts)]
 
     def _tokenize(self, texts: Sequence[str]) -> list[tuple[str, Any]]:
-        """Each text as the tokenizer saw it, and its encoding."""
+        """Each text as given to the tokenizer, and its encoding."""
         if not texts:
             return []
         mask = self._tokenizer.mask_token
-        read = [self._prefix + text.replace(MASK_SLOT, mask) for text in texts]
-        batch = self._tokenizer(read, add_special_tokens=True, return_offsets_mapping=True)
+        inputs = [self._prefix + text.replace(MASK_SLOT, mask) for text in texts]
+        batch = self._tokenizer(inputs, add_special_tokens=True, return_offsets_mapping=True)
         result = []
-        for text, shown, encoding in zip(texts, read, batch.encodings, strict=True):
+        for text, masked_text, encoding in zip(texts, inputs, batch.encodings, strict=True):
             ids = encoding.ids
             if len(ids) > self._max_tokens:
-                raise ValueError(f"{self.model_id} reads {self._max_tokens} tokens, this text has {len(ids)}: {text!r}")
+                raise ValueError(
+                    f"{self.model_id} reads {self._max_tokens} tokens, but this text has {len(ids)}: {text!r}"
+                )
             if ids.count(self._tokenizer.mask_token_id) != text.count(MASK_SLOT):
-                raise ValueError(f"the text already holds the model's mask token {mask!r}: {text!r}")
-            result.append((shown, encoding))
+                raise ValueError(f"the text contains the model's mask token {mask!r}: {text!r}. Remove it")
+            result.append((masked_text, encoding))
         return result
 
-    def _each(
-        self, ask: Callable[[list[int]], FloatArray], rows: Sequence[Sequence[int]]
+    def _map_groups(
+        self, run: Callable[[list[int]], FloatArray], rows: Sequence[Sequence[int]]
     ) -> Iterator[tuple[list[int], FloatArray]]:
-        """What ``ask`` gives for each group of equally long rows."""
+        """Yield (group, ``run(group)``) for groups of rows of equal length."""
         groups = list(equal_length_batches([len(row) for row in rows], lambda _: self._batch_size))
-        return zip(groups, map_single_threaded(ask, groups, self._device.type), strict=True)
+        return zip(groups, map_single_threaded(run, groups, self._device.type), strict=True)
 
-    def _ask(
+    def _map_log_probs(
         self,
         rows: Sequence[Sequence[int]],
         positions: Sequence[int],
-        choose: Callable[[list[int], torch.Tensor], torch.Tensor],
+        select: Callable[[list[int], torch.Tensor], torch.Tensor],
         out: FloatArray,
     ) -> FloatArray:
-        """Fill ``out`` with what is chosen, for each group of rows, of the log-probabilities at their positions."""
+        """Fill ``out`` with the selected log-probabilities at one position of each row."""
 
-        def ask(group: list[int]) -> FloatArray:
+        def run(group: list[int]) -> FloatArray:
             log_probs = self._log_probs([rows[i] for i in group], [positions[i] for i in group])
-            chosen: FloatArray = choose(group, log_probs).cpu().numpy()
-            return chosen
+            selected: FloatArray = select(group, log_probs).cpu().numpy()
+            return selected
 
-        for group, chosen in self._each(ask, rows):
-            out[group] = chosen
+        for group, selected in self._map_groups(run, rows):
+            out[group] = selected
         return out
 
-    def _of_pieces(self, rows: Sequence[Sequence[int]], positions: Sequence[int], pieces: Sequence[int]) -> FloatArray:
-        """Log-probability of one piece at one position of each row."""
+    def _piece_log_probs(
+        self, rows: Sequence[Sequence[int]], positions: Sequence[int], pieces: Sequence[int]
+    ) -> FloatArray:
+        """Log-probability of one token at one position of each row."""
 
-        def own(group: list[int], log_probs: torch.Tensor) -> torch.Tensor:
-            wanted = torch.as_tensor([pieces[i] for i in group], device=self._device)
-            return log_probs.gather(1, wanted[:, None])[:, 0]
+        def select(group: list[int], log_probs: torch.Tensor) -> torch.Tensor:
+            columns = torch.as_tensor([pieces[i] for i in group], device=self._device)
+            return log_probs.gather(1, columns[:, None])[:, 0]
 
-        return self._ask(rows, positions, own, np.zeros(len(rows), dtype=np.float32))
+        return self._map_log_probs(rows, positions, select, np.zeros(len(rows), dtype=np.float32))
 
     def _hidden(self, rows: Sequence[Sequence[int]]) -> torch.Tensor:
         with torch.inference_mode():
             hidden: torch.Tensor = self._model.base_model(**self._inputs(rows)).last_hidden_state[: len(rows)]
-        return self._numbers(hidden)
+        return self._check_nan(hidden)
 
     def _log_probs(self, rows: Sequence[Sequence[int]], positions: Sequence[int]) -> torch.Tensor:
-        """Log-probabilities of all pieces at one position of each row."""
-        missing = max(0, _LEAST_ROWS - len(rows))
-        self._asked.positions = torch.as_tensor([*positions, *[positions[0]] * missing], device=self._device)
+        """Log-probabilities of all tokens at one position of each row."""
+        padding = max(0, _MIN_ROWS - len(rows))
+        self._selection.positions = torch.as_tensor([*positions, *[positions[0]] * padding], device=self._device)
         try:
             with torch.inference_mode():
                 logits = self._model(**self._inputs(rows)).logits[: len(rows), 0].float()
-                return torch.log_softmax(self._numbers(logits), dim=-1)
+                return torch.log_softmax(self._check_nan(logits), dim=-1)
         finally:
-            del self._asked.positions
+            del self._selection.positions
 
-    def _only_asked(self, module: Any, given: Any, output: Any) -> Any:
-        """Hand the head the hidden states of the positions that were asked for, and no other."""
-        positions = getattr(self._asked, "positions", None)
+    def _select_positions(self, module: Any, inputs: Any, output: Any) -> Any:
+        """Forward hook: pass only the hidden states of the selected positions to the head."""
+        positions = getattr(self._selection, "positions", None)
         if positions is not None:
             hidden = output.last_hidden_state
             output.last_hidden_state = hidden[torch.arange(len(hidden), device=self._device), positions][:, None]
         return output
 
     def _inputs(self, rows: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
-        padded = [*rows, *[rows[0]] * (_LEAST_ROWS - len(rows))]
+        padded = [*rows, *[rows[0]] * (_MIN_ROWS - len(rows))]
         ids = torch.as_tensor(padded, dtype=torch.long, device=self._device)
         return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
-    def _numbers(self, values: torch.Tensor) -> torch.Tensor:
+    def _check_nan(self, values: torch.Tensor) -> torch.Tensor:
         if torch.isnan(values).any():
             raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
         return values
 
 
 def require_mask(tokenizer: Any, model_id: str) -> None:
-    """Refuse a tokenizer that a masked language model cannot be asked with."""
+    """Raise UnusableModel for a tokenizer without offsets or mask token."""
     if not getattr(tokenizer, "is_fast", False):
-        raise UnusableModel(f"{model_id}: the tokenizer gives no character offsets; load its fast version")
+        raise UnusableModel(f"{model_id}: the tokenizer has no character offsets; load its fast version")
     if tokenizer.mask_token_id is None:
         raise UnusableModel(f"{model_id} has no mask token; K-Bloom needs a masked language model such as BERT")
 
 
 def find_word_marker(tokenizer: Any) -> str:
-    """What a piece that starts a word begins with: nothing for WordPiece and whole words."""
+    """Prefix of tokens that start a word; empty for WordPiece and whole words."""
     kind = json.loads(tokenizer.backend_tokenizer.to_str())["model"]["type"]
     if kind in {"WordPiece", "WordLevel"}:
         return ""
@@ -308,13 +314,13 @@ def list_whole_words(tokenizer: Any, marker: str) -> tuple[tuple[str, ...], npt.
     return tuple(words), np.asarray(pieces, dtype=np.intp)
 
 
-def _read_words(text: str, encoding: Any) -> _Encoded:
-    """Which piece belongs to which word; words without a letter or digit are kept as empty strings."""
+def _group_words(text: str, encoding: Any) -> _Encoded:
+    """Assign tokens to words. Words without a letter or digit become empty strings."""
     spans: dict[int, tuple[int, int]] = {}
     for word, (start, end) in zip(encoding.word_ids, encoding.offsets, strict=True):
         if word is not None:
-            known = spans.get(word, (start, end))
-            spans[word] = (min(start, known[0]), max(end, known[1]))
+            span = spans.get(word, (start, end))
+            spans[word] = (min(start, span[0]), max(end, span[1]))
     words = [""] * (max(spans, default=-1) + 1)
     for word, (start, end) in spans.items():
         surface = text[start:end].strip()

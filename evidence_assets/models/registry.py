@@ -1,4 +1,4 @@
-"""The models that a profile names: by which backend each is loaded, once a process, and shared by every asset in it."""
+"""The models of a profile, each loaded once per process by its backend and shared by all assets."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from evidence_assets.models.protocols import Encoder, FloatArray, Generator, Nam
 from evidence_assets.models.rerankers import MAXSIM, CrossEncoderReranker, MaxSimReranker
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings
 
-if TYPE_CHECKING:  # these import torch, which takes seconds that reading a lake need not wait for
+if TYPE_CHECKING:  # these import torch, which takes seconds and is not needed to read a lake
     from evidence_assets.models.masked import HFMaskedLM
     from evidence_assets.models.sequence_models import SequenceModel
 
-    Writing = TypeVar("Writing", bound=SequenceModel)
+    Model = TypeVar("Model", bound=SequenceModel)
 
 SAMPLE_MASKED_LM = "sample-masked-lm"
-"""Name by which a profile asks for the model that its lake trained."""
+"""A profile's name for the masked language model trained in the lake."""
 MASKED_LM_ASSET = "models/masked_lm"
-"""The asset that trains or names the masked language model in use."""
+"""Asset of the masked language model in use."""
 RELEVANCE_CLASSIFIER_ASSET = "models/relevance_classifier"
-"""The asset that tunes a cross-encoder on triples; see ``TunedClassifier``."""
+"""Asset of the cross-encoder tuned on triples; see ``TunedClassifier``."""
 MAX_CACHED_VECTORS = 50_000
-"""Sentence vectors kept in memory: the variants of a system read the same sentences again and again."""
+"""Sentence vectors cached in memory, because the variants of a system read the same sentences."""
 
 
 class CachingEncoder:
-    """An encoder that keeps the vectors of the texts it met last; possible because no vector depends on its batch.
+    """Caches an encoder's sentence vectors, which do not depend on the batch.
 
-    What else the encoder may give of tokens is asked of ``inner``.
+    Optional methods for tokens are those of ``inner``.
     """
 
     def __init__(self, inner: Encoder) -> None:
         self.inner = inner
-        self._known: dict[str, FloatArray] = {}
+        self._cache: dict[str, FloatArray] = {}
         self.model_id, self.revision = inner.model_id, inner.revision
         self.dimensions, self.max_tokens = inner.dimensions, inner.max_tokens
 
@@ -51,86 +51,86 @@ class CachingEncoder:
         return self.inner.encode_tokens(texts)
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        found = dict(zip(new, self.inner.encode_sentences(new), strict=True)) if new else {}
-        made = np.zeros((len(texts), self.dimensions), np.float32)
+        new = [text for text in dict.fromkeys(texts) if text not in self._cache]
+        new_vectors = dict(zip(new, self.inner.encode_sentences(new), strict=True)) if new else {}
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
         for i, text in enumerate(texts):
-            made[i] = found[text] if text in found else self._known[text]
-        for text, vector in found.items():
-            self._known[text] = vector
-        for text in list(self._known)[: max(0, len(self._known) - MAX_CACHED_VECTORS)]:
-            del self._known[text]
-        return made
+            vectors[i] = new_vectors[text] if text in new_vectors else self._cache[text]
+        self._cache |= new_vectors
+        for text in list(self._cache)[: max(0, len(self._cache) - MAX_CACHED_VECTORS)]:
+            del self._cache[text]
+        return vectors
 
 
 @lru_cache
 def get_encoder(settings: EncoderSettings) -> CachingEncoder:
-    """The encoder that these settings name."""
+    """The encoder of these settings, with a cache."""
     if settings.base_url:
         from evidence_assets.models.served_models import ServedEncoder
 
-        stated = settings.model_dump(include=SERVER_SETTINGS | {"max_tokens"}, exclude_none=True)
-        return CachingEncoder(ServedEncoder(settings.name, **stated))
-    loaded = load_encoder(settings.name, revision=settings.revision, device=settings.device, dtype=settings.dtype)
-    return CachingEncoder(loaded)
+        options = settings.model_dump(include=SERVER_SETTINGS | {"max_tokens"}, exclude_none=True)
+        return CachingEncoder(ServedEncoder(settings.name, **options))
+    return CachingEncoder(
+        load_encoder(settings.name, revision=settings.revision, device=settings.device, dtype=settings.dtype)
+    )
 
 
 def model_key(model: NamedModel) -> str:
-    """Name and revision, as tables keep them."""
+    """Name and revision, as stored in tables."""
     return f"{model.model_id}@{model.revision}"
 
 
 def get_masked_lm(lake: Lake, settings: ModelSettings) -> HFMaskedLM:
-    """The masked language model that these settings name; ``sample-masked-lm`` is the one that this lake trained."""
+    """The masked language model of these settings; ``sample-masked-lm`` is the one trained in this lake."""
     if settings.name != SAMPLE_MASKED_LM:
-        return _masked_lm(settings, settings.name, 0)
-    return _masked_lm(settings, *_made_here(lake, MASKED_LM_ASSET))
+        return _load_masked_lm(settings, settings.name, 0)
+    return _load_masked_lm(settings, *_find_trained_model(lake, MASKED_LM_ASSET))
 
 
 def get_tuned_classifier(lake: Lake) -> Reranker:
-    return _tuned_classifier(*_made_here(lake, RELEVANCE_CLASSIFIER_ASSET))
+    return _load_tuned_classifier(*_find_trained_model(lake, RELEVANCE_CLASSIFIER_ASSET))
 
 
-def _made_here(lake: Lake, asset: str) -> tuple[str, int]:
-    """Folder of a model that the lake trained, and when its weights were written."""
+def _find_trained_model(lake: Lake, asset: str) -> tuple[str, int]:
+    """Folder of a model trained in the lake, and the modification time of its weights."""
     folder = lake.index_folder(asset)
     weights = folder / "model.safetensors"
     if not weights.exists():
-        raise ModelUnavailable(f"the model is not trained yet: materialize {asset}")
+        raise ModelUnavailable(f"the model is not trained yet. Materialize {asset}")
     return str(folder), weights.stat().st_mtime_ns
 
 
 @lru_cache(maxsize=2)
-def _masked_lm(settings: ModelSettings, place: str, stamp: int) -> HFMaskedLM:
+def _load_masked_lm(settings: ModelSettings, path: str, mtime: int) -> HFMaskedLM:
     from evidence_assets.models.masked import HFMaskedLM
 
     with explain_load_errors(f"the masked language model {settings.name!r}"):
-        return HFMaskedLM.load(place, model_id=settings.name, revision=settings.revision, device=settings.device)
+        return HFMaskedLM.load(path, model_id=settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache(maxsize=1)
-def _tuned_classifier(folder: str, stamp: int) -> Reranker:
-    made = CrossEncoderReranker(folder)
-    made.model_id = RELEVANCE_CLASSIFIER_ASSET  # where the lake lies is no part of what decides a score
-    return made
+def _load_tuned_classifier(folder: str, mtime: int) -> Reranker:
+    classifier = CrossEncoderReranker(folder)
+    classifier.model_id = RELEVANCE_CLASSIFIER_ASSET  # scores do not depend on the path of the lake
+    return classifier
 
 
-def get_sequence_model(kind: type[Writing], settings: ModelSettings) -> Writing:
-    """The model of these settings that rates texts, writes sentences, or proposes other words."""
-    model: Writing = _writing_model(cast(Any, kind), settings)
+def get_sequence_model(model_class: type[Model], settings: ModelSettings) -> Model:
+    """The model of these settings that rates texts, writes sentences or proposes words."""
+    model: Model = _load_sequence_model(cast(Any, model_class), settings)
     return model
 
 
 @lru_cache(maxsize=3)
-def _writing_model(kind: Any, settings: ModelSettings) -> Any:
-    return kind.load(settings.name, revision=settings.revision, device=settings.device)
+def _load_sequence_model(model_class: Any, settings: ModelSettings) -> Any:
+    return model_class.load(settings.name, revision=settings.revision, device=settings.device)
 
 
 @lru_cache
-def get_reranker(settings: ModelSettings, tokens: EncoderSettings) -> Reranker:
-    """The reranker that these settings name; ``tokens`` is the encoder whose token vectors ``maxsim`` compares."""
+def get_reranker(settings: ModelSettings, token_encoder: EncoderSettings) -> Reranker:
+    """The reranker of these settings; ``maxsim`` compares token vectors of the encoder ``token_encoder``."""
     if settings.name == MAXSIM:
-        return MaxSimReranker(get_encoder(tokens))
+        return MaxSimReranker(get_encoder(token_encoder))
     return CrossEncoderReranker(settings.name, revision=settings.revision, device=settings.device)
 
 
@@ -139,7 +139,7 @@ SERVER_SETTINGS = {"base_url", "revision", "api_key_env", "concurrency", "timeou
 
 
 def load_generator(settings: GeneratorSettings) -> Generator:
-    """Make the generator that a profile names; settings that its backend has no use for are ignored."""
+    """Load the generator of these settings; settings of other backends are ignored."""
     if settings.backend == "openai":
         from evidence_assets.models.served_models import OpenAIGenerator
 
@@ -157,4 +157,4 @@ def load_generator(settings: GeneratorSettings) -> Generator:
         from evidence_assets.models.local_generators import VLLMGenerator
 
         return VLLMGenerator(settings.name, **options)
-    raise BadInput(f"the backend {settings.backend} needs no language model")
+    raise BadInput(f"the backend {settings.backend} has no language model")

@@ -1,5 +1,6 @@
-"""Trains the small masked language model of the embedded default on the sample corpus: an ordinary Hugging Face folder
-(safetensors and a whole-word tokenizer) that ``masked.HFMaskedLM`` loads like any other model.
+"""Trains the small masked language model of the default profile on the sample corpus.
+
+The result is a Hugging Face folder (safetensors and a whole-word tokenizer) for ``masked.HFMaskedLM``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
 VERSION = "1"
-"""Raised whenever the same sentences and settings would give another model."""
+"""Increase if the same sentences and settings produce another model."""
 
 _ACCURACY_SENTENCES = 300
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -25,10 +26,10 @@ _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """The recipe. A larger model, or fewer wordings of a fact than four, learns next to nothing.
+    """Settings of the training. Larger models, or fewer than four wordings per fact, learn almost nothing.
 
-    In a masked mention of several words each word is masked with ``word_mask_share``, so that the model also learns to
-    finish a name.
+    In a masked mention of several words, each word is masked with ``word_mask_share``, so that the model also learns to
+    complete names.
     """
 
     steps: int = 5000
@@ -51,28 +52,29 @@ def train_sample_masked_lm(
     folder: Path,
     settings: TrainingSettings = TrainingSettings(),
 ) -> dict[str, float | None]:
-    """Train on ``sentences``, save to ``folder``, and say of how many and with what accuracy, seen and held out.
+    """Train on ``sentences``, save to ``folder``, return sentence count, accuracy and held-out accuracy.
 
-    ``entities`` are the names whose mentions are masked with ``entity_mask_share``. The number of steps is fixed, so
-    that equal input gives equal weights.
+    ``entities`` are names whose mentions are masked with ``entity_mask_share``. The number of steps is fixed, so that
+    equal input produces equal weights.
     """
     if not sentences:
-        raise ValueError("there is no sentence to train the sample masked model on")
+        raise ValueError("no sentences to train the sample masked model on; materialize the sample corpus first")
     unique = sorted(set(sentences))
     tokenizer = _whole_word_tokenizer(unique)
     rows = [encoding.ids for encoding in tokenizer(unique).encodings]
-    asked = sorted(set(entities))
-    names = {tuple(each.ids) for each in tokenizer(asked, add_special_tokens=False).encodings} if asked else set()
-    mentions = [_mentions(row, names) for row in rows]
+    entity_names = sorted(set(entities))
+    encodings = tokenizer(entity_names, add_special_tokens=False).encodings if entity_names else []
+    names = {tuple(encoding.ids) for encoding in encodings}
+    mentions = [_find_mentions(row, names) for row in rows]
     generator = torch.Generator().manual_seed(settings.seed)
     order = torch.randperm(len(rows), generator=generator).tolist()
-    held = sorted(order[: round(settings.held_out_share * len(rows))])
-    kept = sorted(order[len(held) :])
+    held_out = sorted(order[: round(settings.held_out_share * len(rows))])
+    train_rows = sorted(order[len(held_out) :])
     threads = torch.get_num_threads()
-    torch.set_num_threads(settings.threads)  # sums in another order would give other weights
+    torch.set_num_threads(settings.threads)  # the order of sums affects the weights
     try:
         torch.manual_seed(settings.seed)
-        from transformers import BertConfig, BertForMaskedLM  # 1.4 s, which who does not train need not wait for
+        from transformers import BertConfig, BertForMaskedLM  # takes 1.4 s
 
         model = BertForMaskedLM(
             BertConfig(
@@ -89,25 +91,25 @@ def train_sample_masked_lm(
             )
         )
         mask = tokenizer.mask_token_id
-        _train(model, _Data(rows, mentions, kept, mask, settings, generator), settings)
-        some = kept[:: max(1, len(kept) // _ACCURACY_SENTENCES)]
-        accuracy, held_out = (_accuracy(model, rows, mentions, chosen, mask) for chosen in (some, held))
+        _train(model, _MaskedBatches(rows, mentions, train_rows, mask, settings, generator), settings)
+        sample = train_rows[:: max(1, len(train_rows) // _ACCURACY_SENTENCES)]
+        accuracy, held_out_accuracy = (_accuracy(model, rows, mentions, part, mask) for part in (sample, held_out))
     finally:
         torch.set_num_threads(threads)
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return {"sentences": len(kept), "accuracy": accuracy, "held_out_accuracy": held_out}
+    return {"sentences": len(train_rows), "accuracy": accuracy, "held_out_accuracy": held_out_accuracy}
 
 
 def _whole_word_tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:
-    """One piece a word, lower case, every word of the sentences known."""
+    """A lower-case tokenizer with one token for every word of the sentences."""
     normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     splitter = pre_tokenizers.BertPreTokenizer()
-    found = sorted(
+    words = sorted(
         {word for text in sentences for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))}
     )
-    vocabulary = {word: number for number, word in enumerate([*_SPECIAL, *found])}
+    vocabulary = {word: number for number, word in enumerate([*_SPECIAL, *words])}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = splitter
@@ -127,8 +129,8 @@ def _whole_word_tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:
     )
 
 
-def _mentions(row: Sequence[int], names: set[tuple[int, ...]]) -> list[tuple[int, int]]:
-    """Spans of entity mentions, longest first from the left."""
+def _find_mentions(row: Sequence[int], names: set[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """Spans of entity mentions, from the left, the longest match first."""
     longest = max(map(len, names), default=0)
     spans = []
     start = 1
@@ -143,55 +145,55 @@ def _mentions(row: Sequence[int], names: set[tuple[int, ...]]) -> list[tuple[int
     return spans
 
 
-class _Data:
-    """Batches of masked sentences of equal length, drawn in proportion to how many there are of each length."""
+class _MaskedBatches:
+    """Random batches of masked sentences of equal length; lengths are sampled by frequency."""
 
     def __init__(
         self,
         rows: Sequence[Sequence[int]],
         mentions: Sequence[Sequence[tuple[int, int]]],
-        kept: Sequence[int],
+        train_rows: Sequence[int],
         mask_id: int,
         settings: TrainingSettings,
         generator: torch.Generator,
     ) -> None:
         self._generator, self._mask_id, self._settings = generator, mask_id, settings
-        lengths = sorted({len(rows[i]) for i in kept})
+        lengths = sorted({len(rows[i]) for i in train_rows})
         self._ids: list[torch.Tensor] = []
         self._mention_of: list[torch.Tensor] = []
-        self._long: list[torch.Tensor] = []
+        self._is_multiword: list[torch.Tensor] = []
         for length in lengths:
-            members = [i for i in kept if len(rows[i]) == length]
+            members = [i for i in train_rows if len(rows[i]) == length]
             self._ids.append(torch.tensor([rows[i] for i in members]))
-            # which mention a position belongs to; 0 for none
+            # number of each position's mention; 0 for none
             number = torch.zeros(len(members), length, dtype=torch.long)
-            several = torch.zeros(len(members), length, dtype=torch.bool)
+            is_multiword = torch.zeros(len(members), length, dtype=torch.bool)
             for row, i in enumerate(members):
                 for mention, (start, stop) in enumerate(mentions[i], start=1):
                     number[row, start:stop] = mention
-                    several[row, start:stop] = stop - start > 1
+                    is_multiword[row, start:stop] = stop - start > 1
             self._mention_of.append(number)
-            self._long.append(several)
+            self._is_multiword.append(is_multiword)
         sizes = torch.tensor([len(ids) for ids in self._ids], dtype=torch.float64)
         self._shares = sizes / sizes.sum()
 
-    def batch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Masked ids and the positions that were masked (boolean), with the true ids where masked."""
+    def sample(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Masked ids, and the true ids at masked positions (−1 elsewhere)."""
         bucket = int(torch.multinomial(self._shares, 1, generator=self._generator))
-        ids, number, several = self._ids[bucket], self._mention_of[bucket], self._long[bucket]
-        chosen = torch.randint(len(ids), (self._settings.batch_size,), generator=self._generator)
-        ids, number, several = ids[chosen], number[chosen], several[chosen]
+        ids, number, is_multiword = self._ids[bucket], self._mention_of[bucket], self._is_multiword[bucket]
+        sample = torch.randint(len(ids), (self._settings.batch_size,), generator=self._generator)
+        ids, number, is_multiword = ids[sample], number[sample], is_multiword[sample]
         draws = torch.rand(len(ids), int(number.max()) + 1, generator=self._generator)
-        whole = draws.gather(1, number) < self._settings.entity_mask_share
-        alone = torch.rand(ids.shape, generator=self._generator)
-        whole &= ~several | (alone < self._settings.word_mask_share)
-        masked = torch.where(number > 0, whole, alone < self._settings.other_mask_share)
+        in_mention = draws.gather(1, number) < self._settings.entity_mask_share
+        word_draws = torch.rand(ids.shape, generator=self._generator)
+        in_mention &= ~is_multiword | (word_draws < self._settings.word_mask_share)
+        masked = torch.where(number > 0, in_mention, word_draws < self._settings.other_mask_share)
         masked[:, 0] = masked[:, -1] = False
         masked[~masked.any(dim=1), 1] = True
         return torch.where(masked, self._mask_id, ids), torch.where(masked, ids, -1)
 
 
-def _train(model: BertForMaskedLM, data: _Data, settings: TrainingSettings) -> None:
+def _train(model: BertForMaskedLM, batches: _MaskedBatches, settings: TrainingSettings) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=0.0, fused=True)
     warmup = max(1, settings.steps // 20)
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -199,11 +201,11 @@ def _train(model: BertForMaskedLM, data: _Data, settings: TrainingSettings) -> N
     )
     model.train()
     for _ in range(settings.steps):
-        ids, targets = data.batch()
+        ids, targets = batches.sample()
         hidden = model.base_model(input_ids=ids).last_hidden_state
-        wanted = targets >= 0
-        logits = model.cls(hidden[wanted])
-        loss = torch.nn.functional.cross_entropy(logits, targets[wanted])
+        is_masked = targets >= 0
+        logits = model.cls(hidden[is_masked])
+        loss = torch.nn.functional.cross_entropy(logits, targets[is_masked])
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -215,13 +217,13 @@ def _accuracy(
     model: BertForMaskedLM,
     rows: Sequence[Sequence[int]],
     mentions: Sequence[Sequence[tuple[int, int]]],
-    chosen: Sequence[int],
+    sample: Sequence[int],
     mask_id: int,
 ) -> float | None:
-    """Share of entity words guessed right, one mention masked at a time; None where there is none."""
+    """Share of entity words predicted correctly, with one mention masked at a time; None without mentions."""
     hits = total = 0
     with torch.inference_mode():
-        for i in chosen:
+        for i in sample:
             for start, stop in mentions[i]:
                 ids = torch.tensor([rows[i]])
                 truth = ids[0, start:stop].clone()

@@ -1,4 +1,4 @@
-"""Models that write: how likely a text is after another (BARTScore), what is written after it, or in its gaps."""
+"""Sequence models: text likelihood (BARTScore), sentences from keywords, and words for masked positions (XLNet)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAIRS_PER_BATCH = 64
 
 
 class SequenceModel:
-    """A model that writes text, with its tokenizer, on a device, under the name and revision it was loaded by."""
+    """A sequence model with its tokenizer, device, name and revision."""
 
     def __init__(self, model: Any, tokenizer: Any, *, model_id: str, revision: str = "", device: str = "cpu") -> None:
         self._model, self._tokenizer, self._device = model.to(device).eval(), tokenizer, torch.device(device)
@@ -33,126 +33,133 @@ class SequenceModel:
 
     @classmethod
     def load(cls, name: str | Path, *, revision: str | None = None, device: str = "auto") -> Self:
-        """Load from a folder or a hub name; reads only safetensors weights. ``auto`` takes CUDA if there is one."""
+        """Load from a folder or a hub name; reads only safetensors. ``auto`` selects CUDA if available."""
         from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-        options, known = pretrained_options(str(name), revision)
-        known_as = Path(name).name if options["local_files_only"] else str(name)
+        options, known_revision = pretrained_options(str(name), revision)
+        model_id = Path(name).name if options["local_files_only"] else str(name)
         with explain_load_errors(f"the language model {str(name)!r}"):
             config = AutoConfig.from_pretrained(str(name), **options)
-            if all(each.endswith("ForMaskedLM") for each in config.architectures or ()):
-                raise ValueError("it writes no text; name an encoder-decoder such as BART or a causal language model")
-            kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+            if all(architecture.endswith("ForMaskedLM") for architecture in config.architectures or ()):
+                raise ValueError(
+                    "it does not generate text; choose an encoder-decoder such as BART or a causal language model"
+                )
+            model_class = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
             tokenizer = AutoTokenizer.from_pretrained(str(name), **options)
-            model = kind.from_pretrained(str(name), use_safetensors=True, dtype=torch.float32, **options)
+            model = model_class.from_pretrained(str(name), use_safetensors=True, dtype=torch.float32, **options)
         if not options["local_files_only"]:
-            known = find_hub_revision(str(name), revision) or known
-        return cls(model, tokenizer, model_id=known_as, revision=known or "", device=resolve_device(device))
+            known_revision = find_hub_revision(str(name), revision) or known_revision
+        return cls(model, tokenizer, model_id=model_id, revision=known_revision or "", device=resolve_device(device))
 
 
 class TextLikelihood(SequenceModel):
-    """An encoder-decoder such as BART, or a causal language model such as GPT, that rates given texts.
+    """Likelihood of texts under an encoder-decoder such as BART or a causal language model such as GPT.
 
     ``score(x, y) = 1/m · Σ_t log p(y_t | y_<t, x)`` over the m tokens of y (Yuan et al. 2021, uniform weights). A
-    causal model reads x and y as one text. Pairs of equal token counts are run together, unpadded, so that no score
-    depends on the other pairs of the call but for the last digits.
+    causal model reads x and y as one text. Pairs of equal token counts form batches without padding, so that scores
+    depend on other pairs in the last digits at most.
     """
 
     @property
-    def _encodes(self) -> bool:
+    def _is_encoder_decoder(self) -> bool:
         return bool(self._model.config.is_encoder_decoder)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """Mean log-probability of the tokens of each pair's second text, given its first; at most 0."""
-        rows = [self._row(*pair) for pair in pairs]
+        rows = [self._encode_pair(*pair) for pair in pairs]
         lengths = [(len(source), len(target)) for source, target in rows]
         scores = np.zeros(len(rows), dtype=np.float32)
         for batch in equal_length_batches(lengths, lambda _: PAIRS_PER_BATCH):
-            scores[batch] = self._means([rows[i][0] for i in batch], [rows[i][1] for i in batch])
+            scores[batch] = self._mean_log_probs([rows[i][0] for i in batch], [rows[i][1] for i in batch])
         if np.isnan(scores).any():
             raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
         return scores
 
-    def _row(self, source: str, target: str) -> tuple[list[int], list[int]]:
-        before = list(self._tokenizer(source)["input_ids"])
-        after = list(self._tokenizer(target, add_special_tokens=self._encodes)["input_ids"])
-        if not before or not after:
-            raise ValueError(f"a likelihood needs two texts with a token each, not {source!r} and {target!r}")
+    def _encode_pair(self, source: str, target: str) -> tuple[list[int], list[int]]:
+        source_ids = list(self._tokenizer(source)["input_ids"])
+        target_ids = list(self._tokenizer(target, add_special_tokens=self._is_encoder_decoder)["input_ids"])
+        if not source_ids or not target_ids:
+            raise ValueError(
+                f"a likelihood needs two texts with at least one token each, not {source!r} and {target!r}"
+            )
         ends = {self._tokenizer.eos_token_id, self._tokenizer.sep_token_id} - {None}
-        if not self._encodes and len(before) > 1 and before[-1] in ends:
-            before.pop()  # the text goes on
-        longest = max(len(before), len(after)) if self._encodes else len(before) + len(after)
-        most = int(getattr(self._model.config, "max_position_embeddings", 0) or longest)
-        if longest > most:
-            raise ValueError(f"{self.model_id} reads {most} tokens, this text has {longest}: {target!r}")
-        return before, after
+        if not self._is_encoder_decoder and len(source_ids) > 1 and source_ids[-1] in ends:
+            source_ids.pop()  # the target continues the text
+        lengths = len(source_ids), len(target_ids)
+        longest = max(lengths) if self._is_encoder_decoder else sum(lengths)
+        max_tokens = int(getattr(self._model.config, "max_position_embeddings", 0) or longest)
+        if longest > max_tokens:
+            raise ValueError(f"{self.model_id} reads {max_tokens} tokens, but this text has {longest}: {target!r}")
+        return source_ids, target_ids
 
-    def _means(self, sources: list[list[int]], targets: list[list[int]]) -> FloatArray:
-        wanted = torch.tensor(targets, device=self._device)
-        given = torch.tensor(sources, device=self._device)
+    def _mean_log_probs(self, sources: list[list[int]], targets: list[list[int]]) -> FloatArray:
+        target_ids = torch.tensor(targets, device=self._device)
+        source_ids = torch.tensor(sources, device=self._device)
         with torch.inference_mode():
-            if self._encodes:
-                logits = self._model(input_ids=given, attention_mask=torch.ones_like(given), labels=wanted).logits
+            if self._is_encoder_decoder:
+                logits = self._model(
+                    input_ids=source_ids, attention_mask=torch.ones_like(source_ids), labels=target_ids
+                ).logits
             else:
-                whole = torch.cat([given, wanted], dim=1)
-                logits = self._model(input_ids=whole, attention_mask=torch.ones_like(whole)).logits
-                logits = logits[:, given.shape[1] - 1 : -1]
-            known = torch.log_softmax(logits.float(), dim=-1).gather(2, wanted[:, :, None])[:, :, 0]
-        means: FloatArray = known.mean(dim=1).cpu().numpy().astype(np.float32)
+                ids = torch.cat([source_ids, target_ids], dim=1)
+                logits = self._model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+                logits = logits[:, source_ids.shape[1] - 1 : -1]
+            log_probs = torch.log_softmax(logits.float(), dim=-1).gather(2, target_ids[:, :, None])[:, :, 0]
+        means: FloatArray = log_probs.mean(dim=1).cpu().numpy().astype(np.float32)
         return means
 
 
 class SentenceWriter(SequenceModel):
-    """An encoder-decoder such as T5 that writes sentences, by beam search: the same ones whenever it is asked."""
+    """An encoder-decoder such as T5 that writes sentences by deterministic beam search."""
 
     n_sentences = 3
-    """Beams, all of which are sentences that come back."""
+    """Number of beams and of returned sentences."""
     max_tokens = 48
-    """Tokens of a sentence at most."""
+    """Maximum tokens of a sentence."""
 
-    def __init__(self, model: Any, tokenizer: Any, **known: str) -> None:
-        super().__init__(model, tokenizer, **known)
+    def __init__(self, model: Any, tokenizer: Any, **options: str) -> None:
+        super().__init__(model, tokenizer, **options)
         if not model.config.is_encoder_decoder:
             raise UnusableModel(
-                f"{self.model_id} is no encoder-decoder; name one such as T5 to write sentences out of keywords"
+                f"{self.model_id} is not an encoder-decoder. Choose one such as T5 to write sentences from keywords"
             )
 
     def write(self, texts: Sequence[str]) -> list[list[str]]:
-        """The sentences written after each text, the likeliest first; texts of equal length run together, unpadded."""
+        """Sentences generated from each text, the most probable first; batches are not padded."""
         rows = [list(self._tokenizer(text)["input_ids"]) for text in texts]
-        made: list[list[str]] = [[] for _ in texts]
+        sentences: list[list[str]] = [[] for _ in texts]
         for batch in equal_length_batches([len(row) for row in rows], lambda _: 16):
-            given = torch.tensor([rows[i] for i in batch], device=self._device)
+            inputs = torch.tensor([rows[i] for i in batch], device=self._device)
             with torch.inference_mode():
-                written = self._model.generate(
-                    input_ids=given,
-                    attention_mask=torch.ones_like(given),
+                outputs = self._model.generate(
+                    input_ids=inputs,
+                    attention_mask=torch.ones_like(inputs),
                     num_beams=self.n_sentences,
                     do_sample=False,
                     num_return_sequences=self.n_sentences,
                     max_new_tokens=self.max_tokens,
                 )
-            said = self._tokenizer.batch_decode(written, skip_special_tokens=True)
-            for place, index in enumerate(batch):
-                own = said[place * self.n_sentences : (place + 1) * self.n_sentences]
-                made[index] = list(dict.fromkeys(text.strip() for text in own if text.strip()))
-        return made
+            decoded = self._tokenizer.batch_decode(outputs, skip_special_tokens=True)
+            for row, index in enumerate(batch):
+                beams = decoded[row * self.n_sentences : (row + 1) * self.n_sentences]
+                sentences[index] = list(dict.fromkeys(text.strip() for text in beams if text.strip()))
+        return sentences
 
 
 class PermutedLM(SequenceModel):
-    """An XLNet that says which words fit a place that it does not see, all others seen."""
+    """An XLNet that predicts the words of masked positions from all other positions."""
 
-    def __init__(self, model: Any, tokenizer: Any, **known: str) -> None:
-        super().__init__(model, tokenizer, **known)
+    def __init__(self, model: Any, tokenizer: Any, **options: str) -> None:
+        super().__init__(model, tokenizer, **options)
         require_mask(tokenizer, self.model_id)
         if getattr(model.config, "model_type", "") != "xlnet":
             raise UnusableModel(
-                f"{self.model_id} is no XLNet: name one to propose substitutes, or none for the masked model's"
+                f"{self.model_id} is not an XLNet. Choose one, or none to use the masked model's substitutes"
             )
         self.vocabulary, self._pieces = list_whole_words(tokenizer, find_word_marker(tokenizer))
 
     def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> FloatArray:
-        """Log-probabilities of the vocabulary's words at one slot of each text; other slots are not seen either."""
+        """Log-probabilities of the vocabulary at one slot of each text; all slots are hidden."""
         mask = self._tokenizer.mask_token_id
         rows = [
             list(self._tokenizer(text.replace(MASK_SLOT, self._tokenizer.mask_token))["input_ids"]) for text in texts
@@ -161,25 +168,25 @@ class PermutedLM(SequenceModel):
         for batch in equal_length_batches([len(row) for row in rows], lambda _: 32):
             ids = torch.tensor([rows[i] for i in batch], device=self._device)
             hidden = ids == mask
-            wanted = torch.zeros(len(batch), 1, ids.shape[1], device=self._device)
-            for place, index in enumerate(batch):
-                wanted[place, 0, hidden[place].nonzero()[slots[index]]] = 1
-            unseen = hidden[:, None, :].expand(-1, ids.shape[1], -1).float()
+            targets = torch.zeros(len(batch), 1, ids.shape[1], device=self._device)
+            for row, index in enumerate(batch):
+                targets[row, 0, hidden[row].nonzero()[slots[index]]] = 1
+            perm_mask = hidden[:, None, :].expand(-1, ids.shape[1], -1).float()
             with torch.inference_mode():
-                logits = self._model(input_ids=ids, perm_mask=unseen, target_mapping=wanted).logits[:, 0].float()
+                logits = self._model(input_ids=ids, perm_mask=perm_mask, target_mapping=targets).logits[:, 0].float()
             if torch.isnan(logits).any():
                 raise UnusableModel(f"{self.model_id} yields NaN; fetch its weights again")
             out[batch] = torch.log_softmax(logits, dim=-1)[:, self._pieces].cpu().numpy()
         return out
 
     def log_similarities(self, word: str) -> npt.NDArray[np.float64]:
-        """Log-softmax, over the vocabulary, of the inner products of input embeddings with that of a word.
+        """Log-softmax over the vocabulary of the inner products of input embeddings with that of a word.
 
-        A word of several pieces has their mean.
+        The embedding of a word of several tokens is their mean.
         """
         ids = self._tokenizer(word, add_special_tokens=False)["input_ids"]
         table = self._model.get_input_embeddings().weight
         with torch.inference_mode():
-            near = table[self._pieces].float() @ table[ids].float().mean(dim=0)
-            found: npt.NDArray[np.float64] = torch.log_softmax(near, dim=0).cpu().numpy().astype(np.float64)
-        return found
+            products = table[self._pieces].float() @ table[ids].float().mean(dim=0)
+            log_probs: npt.NDArray[np.float64] = torch.log_softmax(products, dim=0).cpu().numpy().astype(np.float64)
+        return log_probs

@@ -1,5 +1,6 @@
-"""Language models and encoders behind a server of the OpenAI protocol, such as vLLM or Ollama, through ``openai``. What
-goes wrong there is retried and then raises :class:`ModelUnavailable`; a refused request is one failed row.
+"""Language models and encoders on a server with the OpenAI protocol, such as vLLM or Ollama, called through ``openai``.
+
+Failed requests are retried, then raise :class:`ModelUnavailable`. A request that the server refuses fails one row only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -36,153 +37,154 @@ from evidence_assets.models.protocols import (
 from evidence_assets.models.vectors import unit_rows
 
 MAX_REPLY_BYTES = 8 << 20
-"""Bytes of a reply that are read; whatever sends more is no server of models."""
 TEXTS_PER_REQUEST = 64
-"""Texts of one request for vectors."""
 OPTIONAL_FIELDS = ("seed", "structured_outputs")
-"""Fields of a request that not every server takes; what a model at a server rejected is sent to it no more."""
-_REJECTED: dict[tuple[str, str], set[str]] = defaultdict(set)
-_UNSAID = "served"
-_ANOTHER_SHAPE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-_certificates = cache(httpx2.create_ssl_context)  # read once, as it takes 30 ms
+"""Request fields that some servers reject, as Gemini's does ``seed``."""
+_rejected_fields: dict[tuple[str, str], set[str]] = defaultdict(set)
+_UNKNOWN_REVISION = "served"
+_PARSE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
 
 
 @dataclass(eq=False)
 class OpenAIServer:
-    """A server of which one model is asked, ``concurrency`` requests at once."""
+    """One model on a server, with up to ``concurrency`` requests in flight."""
 
     model_id: str
     _: KW_ONLY
     base_url: str = "http://127.0.0.1:8000/v1"
-    revision: str = _UNSAID
-    """What tells this model's weights from others of the same name, where the server does not say."""
+    revision: str = _UNKNOWN_REVISION
+    """Distinguishes these weights from others of the same name if the server reports no revision."""
     api_key_env: str = "OPENAI_API_KEY"
     concurrency: int = 8
     timeout_seconds: float = 300.0
-    """Longest that one attempt may take, from connecting to the last byte of the reply."""
+    """Limit of one attempt, from connecting to the last byte of the reply."""
     attempts: int = 6
 
-    path, asked_for = "", "reply"
+    path, reply_kind = "", "reply"
 
     def __post_init__(self) -> None:
         self.base_url = self.base_url.rstrip("/")
         self._key = os.environ.get(self.api_key_env, "")
 
-    def read(self, reply: Any) -> object:
-        """What the JSON of a reply holds; a ``LookupError``, ``TypeError`` … where that is not what was asked for."""
+    def parse_reply(self, reply: Any) -> object:
+        """The content of a decoded reply; raises one of ``_PARSE_ERRORS`` if it has another structure."""
         raise NotImplementedError
 
     @cached_property
-    def listed(self) -> dict[str, Any]:
-        """What the server's list of models says of this one; refuses a server that does not serve it."""
+    def model_entry(self) -> dict[str, Any]:
+        """This model's entry in the server's list of models; raises ModelUnavailable if there is none."""
         try:
-            served = {str(row["id"]): row for row in asyncio.run(self._list_models())["data"]}
-        except (APIStatusError, *_ANOTHER_SHAPE) as error:
-            asked = f"GET {self.base_url}/models answers {getattr(error, 'status_code', 200)} without a list of models"
-            remedy = "set base_url to the root of the protocol, which usually ends in /v1"
-            raise self._unusable(f"is not an OpenAI-compatible one: {asked}; {remedy}") from None
-        if self.model_id not in served:
-            found = ", ".join([*served][:5]) or "none"
-            raise self._unusable(f"does not serve {self.model_id!r} but {found}; name one of these, or serve it")
-        return dict(served[self.model_id])
+            entries = {str(entry["id"]): entry for entry in asyncio.run(self._list_models())["data"]}
+        except (APIStatusError, *_PARSE_ERRORS) as error:
+            status = getattr(error, "status_code", 200)
+            problem = f"GET {self.base_url}/models returned {status} without a list of models"
+            remedy = "Set base_url to the root of the OpenAI-compatible API, which usually ends in /v1"
+            raise self._unavailable(f"is not OpenAI-compatible: {problem}. {remedy}") from None
+        if self.model_id not in entries:
+            names = ", ".join([*entries][:5]) or "no model"
+            raise self._unavailable(f"does not serve {self.model_id!r}. It serves {names}. Choose one, or serve it")
+        return dict(entries[self.model_id])
 
-    def listed_revision(self) -> str:
-        """What the list says of the model besides its name: a revision, or what is served under that name."""
-        root = str(self.listed.get("root") or "").rstrip("/")
-        served = "" if root == self.model_id else root.rpartition("/")[2]
-        return str(self.listed.get("revision") or self.listed.get("digest") or served)
+    def reported_revision(self) -> str:
+        """The revision in the list of models, else the name of the served weights; empty if neither is given."""
+        root = str(self.model_entry.get("root") or "").rstrip("/")
+        weights = "" if root == self.model_id else root.rpartition("/")[2]
+        return str(self.model_entry.get("revision") or self.model_entry.get("digest") or weights)
 
-    def ask_each(self, payloads: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any, float]]:
-        """(number, what the reply holds or as a text why it is refused, seconds) as the replies arrive.
+    def send_each(self, payloads: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any, float]]:
+        """Yield (number, parsed reply or reason of the refusal, seconds) as replies arrive.
 
-        If the server gives out, what is under way is waited for and yielded before the error is raised.
+        After a failure, requests in flight are awaited and yielded before the error is raised.
         """
         if not payloads:
             return
-        model = self.listed["id"]
+        model = self.model_entry["id"]
         failed: set[asyncio.Task[Any]] = set()
         with asyncio.Runner() as runner:
             client, loop = self._client(), runner.get_loop()
             bodies = enumerate({"model": model, **payload} for payload in payloads)
-            calls = (loop.create_task(self._ask(client, *each)) for each in bodies)
-            under_way = set(islice(calls, self.concurrency))
+            tasks = (loop.create_task(self._send(client, *numbered)) for numbered in bodies)
+            in_flight = set(islice(tasks, self.concurrency))
             try:
-                while under_way:
-                    done, under_way = runner.run(asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED))
-                    failed |= {call for call in done if call.exception()}
-                    yield from (call.result() for call in done - failed)
+                while in_flight:
+                    finished, in_flight = runner.run(asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED))
+                    failed |= {task for task in finished if task.exception()}
+                    yield from (task.result() for task in finished - failed)
                     if not failed:
-                        under_way |= set(islice(calls, len(done)))
+                        in_flight |= set(islice(tasks, len(finished)))
             finally:
-                for call in under_way:
-                    call.cancel()
+                for task in in_flight:
+                    task.cancel()
                 runner.run(client.close())
-        for call in failed:
-            call.result()  # raises what went wrong
+        for task in failed:
+            task.result()  # raises the error
 
     async def _list_models(self) -> Any:
         async with self._client() as client:
-            return await self._call(client.get("/models", cast_to=httpx2.Response))
+            return await self._json_reply(client.get("/models", cast_to=httpx2.Response))
 
-    async def _ask(self, client: AsyncOpenAI, number: int, payload: dict[str, Any]) -> tuple[int, Any, float]:
-        started = time.perf_counter()
-        rejected = _REJECTED[self.base_url, self.model_id]
-        body = {name: value for name, value in payload.items() if name not in rejected}
+    async def _send(self, client: AsyncOpenAI, number: int, payload: dict[str, Any]) -> tuple[int, Any, float]:
+        start = time.perf_counter()
+        dropped_fields = _rejected_fields[self.base_url, self.model_id]
+        body = {name: value for name, value in payload.items() if name not in dropped_fields}
         try:
-            reply = self.read(await self._call(client.post(self.path, cast_to=httpx2.Response, body=body)))
+            call = client.post(self.path, cast_to=httpx2.Response, body=body)
+            reply = self.parse_reply(await self._json_reply(call))
         except APIStatusError as error:
-            reply = f"({error.status_code}): {self._said(error)}"
-            if named := {name for name in OPTIONAL_FIELDS if name in body and name in reply}:
-                rejected |= named
-                return await self._ask(client, number, payload)
-        return number, reply, time.perf_counter() - started
+            reply = f"({error.status_code}): {self._error_message(error)}"
+            if newly_rejected := {name for name in OPTIONAL_FIELDS if name in body and name in reply}:
+                dropped_fields |= newly_rejected
+                return await self._send(client, number, payload)
+        return number, reply, time.perf_counter() - start
 
     def _client(self) -> AsyncOpenAI:
-        local = httpx2.URL(self.base_url).host in ("127.0.0.1", "localhost", "::1")  # no proxy can reach these
+        is_local = httpx2.URL(self.base_url).host in ("127.0.0.1", "localhost", "::1")  # bypass proxies
         return AsyncOpenAI(
-            api_key=self._key or "none",  # the package insists on one
+            api_key=self._key or "none",  # the package requires a key
             base_url=self.base_url,
             max_retries=self.attempts - 1,
             timeout=httpx2.Timeout(None, connect=10.0),
-            http_client=_WholeReplies(self, verify=_certificates(), trust_env=not local),
+            http_client=_BoundedClient(self, trust_env=not is_local),
         )
 
-    async def _call(self, calling: Coroutine[Any, Any, httpx2.Response]) -> Any:
-        """The JSON that a call of ``openai`` gives; its errors in our own words, but for a refused request."""
+    async def _json_reply(self, call: Coroutine[Any, Any, httpx2.Response]) -> Any:
+        """Await a call and decode its reply. Errors other than a refused request become ModelUnavailable."""
         try:
-            return (await calling).json()
+            return (await call).json()
         except APIStatusError as error:
-            status, failed = error.status_code, error.request
+            status, request = error.status_code, error.request
             if status in (401, 403):
-                remedy = f"set the environment variable {self.api_key_env} to a valid one"
-                raise self._unusable(f"refuses the key ({status}); {remedy}") from None
+                problem = (
+                    f"rejected the API key ({status}). Set the environment variable {self.api_key_env} to a valid one"
+                )
+                raise self._unavailable(problem) from None
             if status not in (408, 409, 429) and status < 500:
                 raise
-            reason = f"it answers {status}: {self._said(error)}"
-            if wait := error.response.headers.get("retry-after"):
-                reason += f" and asks to wait {wait} s"
+            reason = f"HTTP {status}: {self._error_message(error)}"
+            if delay := error.response.headers.get("retry-after"):
+                reason += f" (Retry-After: {delay} s)"
         except APIConnectionError as error:
-            failed, cause = error.request, error.__cause__
-            told = isinstance(cause, httpx2.DecodingError)
-            reason = str(cause) if told else f"the connection failed ({type(cause).__name__}: {cause})"
-        attempts = 1 + int(failed.headers["x-stainless-retry-count"])
+            request, cause = error.request, error.__cause__
+            is_bad_reply = isinstance(cause, httpx2.DecodingError)
+            reason = str(cause) if is_bad_reply else f"connection failed ({type(cause).__name__}: {cause})"
+        attempts = 1 + int(request.headers["x-stainless-retry-count"])
         raise TemporarilyUnavailable(
-            f"the server at {self.base_url} gives no {self.asked_for} after {attempts} attempt{'s' * (attempts > 1)}: "
-            f"{reason}; see that it runs, then retry: what is finished is kept"
+            f"the server at {self.base_url} returned no {self.reply_kind} after {attempts} "
+            f"attempt{'s' * (attempts > 1)}: {reason}. Check that it is running, then retry; finished work is kept"
         )
 
-    def _said(self, error: APIStatusError) -> str:
-        """What the server says of an error, without the key."""
-        said = error.body.get("message", error.body) if isinstance(error.body, dict) else error.body
-        said = str(said).replace(self._key, "[key]") if self._key else str(said)
-        return " ".join(said.split())[:300]
+    def _error_message(self, error: APIStatusError) -> str:
+        """The server's error message without the API key."""
+        message = error.body.get("message", error.body) if isinstance(error.body, dict) else error.body
+        message = str(message).replace(self._key, "[key]") if self._key else str(message)
+        return " ".join(message.split())[:300]
 
-    def _unusable(self, why: str) -> ModelUnavailable:
-        return ModelUnavailable(f"the server at {self.base_url} {why}")
+    def _unavailable(self, problem: str) -> ModelUnavailable:
+        return ModelUnavailable(f"the server at {self.base_url} {problem}")
 
 
-class _WholeReplies(DefaultAsyncHttpxClient):
-    """Reads a reply whole, within limits of time and size; a late or unreadable one is tried again like a cut one."""
+class _BoundedClient(DefaultAsyncHttpxClient):
+    """Limits the time and size of a whole reply. Late or unreadable replies are retried like a lost connection."""
 
     def __init__(self, server: OpenAIServer, **options: Any) -> None:
         super().__init__(**options)
@@ -196,18 +198,16 @@ class _WholeReplies(DefaultAsyncHttpxClient):
                 async for block in response.aiter_bytes():
                     body += block
                     if len(body) > MAX_REPLY_BYTES:
-                        most = f"{MAX_REPLY_BYTES >> 20} MiB"
-                        raise server._unusable(f"sends over {most} for one reply; it is no such server, check base_url")
+                        raise server._unavailable(f"sent more than {MAX_REPLY_BYTES >> 20} MiB. Check base_url")
         except TimeoutError:
-            late = f"no whole reply within {server.timeout_seconds:g} s"
-            raise httpx2.DecodingError(late, request=request) from None
+            raise httpx2.DecodingError(f"no complete reply in {server.timeout_seconds:g} s", request=request) from None
         try:
             if response.is_success and request.method == "POST":
-                server.read(json.loads(body))
-        except _ANOTHER_SHAPE as error:
-            lacking = "is not JSON" if isinstance(error, json.JSONDecodeError) else f"has no {server.asked_for} in it"
-            shown = body[:60].decode(errors="replace")
-            raise httpx2.DecodingError(f"its reply {lacking}: {shown!r}", request=request) from None
+                server.parse_reply(json.loads(body))
+        except _PARSE_ERRORS as error:
+            problem = "is not JSON" if isinstance(error, json.JSONDecodeError) else f"contains no {server.reply_kind}"
+            start = body[:60].decode(errors="replace")
+            raise httpx2.DecodingError(f"the reply {problem}: {start!r}", request=request) from None
         headers = {name: value for name, value in response.headers.items() if name != "content-encoding"}
         return httpx2.Response(response.status_code, headers=headers, content=bytes(body), request=request)
 
@@ -217,49 +217,47 @@ class OpenAIGenerator(OpenAIServer):
     """A served language model."""
 
     constrain: str = "json_schema"
-    """How the server is told the shape of a reply: ``json_schema`` by ``response_format``, ``structured_outputs`` by
-    vLLM's field of that name, which holds a reply to a bare label and JSON to no blanks, or ``none``."""
+    """How to constrain replies: ``json_schema`` uses ``response_format``; ``structured_outputs`` uses vLLM's field of
+    that name, which allows bare labels and JSON without whitespace; ``none`` does not constrain them."""
 
-    path, asked_for = "/chat/completions", "completion"
-    _settled = False
+    path, reply_kind = "/chat/completions", "completion"
+    _is_resolved = False
 
     @property
     def parameters(self) -> dict[str, object]:
         return {"temperature": 0, "seed": 0, "constrain": self.constrain}
 
-    def resolve_revision(self, kept: CompletionStore) -> None:
-        """Find out the revision, once: what the server's list of models says, else the pinned one. A server that cannot
-        be reached is taken at its last word.
-        """
-        if self._settled:
+    def resolve_revision(self, store: CompletionStore) -> None:
+        """Set the revision once: the server's, else the pinned one, else the last one stored."""
+        if self._is_resolved:
             return
-        pinned = None if self.revision == _UNSAID else self.revision
+        pinned = None if self.revision == _UNKNOWN_REVISION else self.revision
         key = content_id("revision", self.base_url, self.model_id, pinned)
-        last = kept.get(key)
-        known = last.text if last else pinned
+        last_reply = store.get(key)
+        last_known = last_reply.text if last_reply else pinned
         try:
-            self.revision = self.listed_revision() or pinned or known or _UNSAID
+            self.revision = self.reported_revision() or pinned or last_known or _UNKNOWN_REVISION
         except ModelUnavailable:
-            if known is None:
+            if last_known is None:
                 raise
-            self.revision = known
-        kept.put(key, Completion(self.revision, 0, 0, 0.0, "stop"))
-        self._settled = True
+            self.revision = last_known
+        store.put(key, Completion(self.revision, 0, 0, 0.0, "stop"))
+        self._is_resolved = True
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         completions = dict(self.generate_each(requests))
         return [completions[number] for number in range(len(requests))]
 
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
-        """(number of the request, completion) as they arrive, so that what is paid for can be kept at once."""
-        for number, reply, seconds in self.ask_each([self.payload(request) for request in requests]):
+        """Yield (number of the request, completion) as they arrive, so that each can be stored at once."""
+        for number, reply, seconds in self.send_each([self._payload(request) for request in requests]):
             if isinstance(reply, str):
                 reply = Completion("", 0, 0, 0.0, f"{REFUSED_PREFIX} by the server {reply}")
             elif requests[number].choices and self.constrain == "json_schema":
-                reply = replace(reply, text=_bare(reply.text))
+                reply = replace(reply, text=_unwrap_choice(reply.text))
             yield number, replace(reply, seconds=seconds)
 
-    def payload(self, request: Request) -> dict[str, Any]:
+    def _payload(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
             "messages": request.messages,
             "max_tokens": request.max_reply_tokens,
@@ -272,27 +270,27 @@ class OpenAIGenerator(OpenAIServer):
         elif self.constrain == "structured_outputs" and schema:
             body["structured_outputs"] = {"json": schema, "disable_any_whitespace": True}
         elif self.constrain == "json_schema" and (schema or request.choices):
-            # a bare label is no JSON document to most servers
+            # most servers accept only objects, not bare labels
             schema = schema or object_schema(**{ANSWER_FIELD: {"type": "string", "enum": list(request.choices)}})
-            held = {"name": "reply", "strict": True, "schema": schema}
-            body["response_format"] = {"type": "json_schema", "json_schema": held}
+            named_schema = {"name": "reply", "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named_schema}
         return body
 
-    def read(self, reply: Any) -> Completion:
+    def parse_reply(self, reply: Any) -> Completion:
         choice = reply["choices"][0]
         text, refusal = choice["message"].get("content") or "", choice["message"].get("refusal")
         if not isinstance(text, str):
-            raise TypeError("the content is no text")
-        reason = str(choice.get("finish_reason") or "unknown")
+            raise TypeError("the content is not text")
+        finish_reason = str(choice.get("finish_reason") or "unknown")
         if refusal and not text:
-            reason = f"{REFUSED_PREFIX} by the model: {' '.join(str(refusal).split())[:300]}"
+            finish_reason = f"{REFUSED_PREFIX} by the model: {' '.join(str(refusal).split())[:300]}"
         usage = reply.get("usage") or {}
         tokens_in, tokens_out = (int(usage.get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
-        return Completion(text, tokens_in, tokens_out, 0.0, reason)
+        return Completion(text, tokens_in, tokens_out, 0.0, finish_reason)
 
 
-def _bare(text: str) -> str:
-    """The choice in a JSON object; a text that is no such object as it is."""
+def _unwrap_choice(text: str) -> str:
+    """The choice in a JSON object with the answer field; any other text unchanged."""
     try:
         [(name, answer)] = json.loads(text).items()
     except (ValueError, AttributeError, RecursionError):
@@ -302,17 +300,17 @@ def _bare(text: str) -> str:
 
 @dataclass(eq=False)
 class ServedEncoder(OpenAIServer):
-    """A served encoder, which is sent :data:`TOGETHER` texts a request."""
+    """A served encoder of sentences."""
 
     max_tokens: int = 512
-    """Longest text that the model reads. Some servers cut in silence, so texts are counted here: by the embedded
-    encoder's tokenizer, and as at least a token for every four bytes."""
+    """Longest text that the model reads. Some servers truncate silently, so longer texts are refused before sending.
+    Tokens are counted by the embedded encoder's tokenizer, at least one for every four bytes."""
 
-    path, asked_for = "/embeddings", "vectors"
+    path, reply_kind = "/embeddings", "vectors"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.revision = self.listed_revision() or self.revision
+        self.revision = self.reported_revision() or self.revision
 
     @cached_property
     def dimensions(self) -> int:
@@ -326,39 +324,38 @@ class ServedEncoder(OpenAIServer):
         return tokenizer
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """About how many tokens each text has; see ``max_tokens``."""
-        read = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [max(len(pieces), math.ceil(len(text.encode()) / 4)) for pieces, text in zip(read, texts, strict=True)]
+        """Estimated tokens of each text; see ``max_tokens``."""
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [max(len(e), math.ceil(len(text.encode()) / 4)) for e, text in zip(encodings, texts, strict=True)]
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         """Vectors of unit length, n × d."""
         for text, count in zip(texts, self.count_tokens(texts), strict=True):
             if count > self.max_tokens:
                 raise BadInput(
-                    f"a text of {count} tokens is longer than the {self.max_tokens} that {self.model_id} reads; cut it "
-                    f"into chunks first (it begins {text[:60]!r})"
+                    f"a text of {count} tokens is longer than the {self.max_tokens} that {self.model_id} reads. Split "
+                    f"it into chunks (it begins {text[:60]!r})"
                 )
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
-        blocks = [list(texts[start : start + TEXTS_PER_REQUEST]) for start in range(0, len(texts), TEXTS_PER_REQUEST)]
-        vectors = [np.empty((0, 0))] * len(blocks)
-        payloads = [{"input": block, "encoding_format": "float"} for block in blocks]
-        for number, reply, _ in self.ask_each(payloads):
+        batches = [list(texts[start : start + TEXTS_PER_REQUEST]) for start in range(0, len(texts), TEXTS_PER_REQUEST)]
+        vectors = [np.empty((0, 0))] * len(batches)
+        for number, reply, _ in self.send_each([{"input": batch, "encoding_format": "float"} for batch in batches]):
             if isinstance(reply, str):
-                longest = max(blocks[number], key=len)
-                raise BadInput(f"the server at {self.base_url} refuses texts {reply}; one begins {longest[:60]!r}")
+                longest = max(batches[number], key=len)
+                raise BadInput(f"the server at {self.base_url} refused texts {reply}; one begins {longest[:60]!r}")
             vectors[number] = reply
-        if len({each.shape[1] for each in vectors}) > 1 or sum(map(len, vectors)) != len(texts):
-            raise self._unusable("gives vectors of several lengths, or not one a text: is it one model?")
+        if len({batch.shape[1] for batch in vectors}) > 1 or sum(map(len, vectors)) != len(texts):
+            raise self._unavailable("returned vectors of different lengths, or not one per text. Is it one model?")
         return np.asarray(unit_rows(np.concatenate(vectors)), dtype=np.float32)
 
     def encode_tokens(self, texts: Sequence[str]) -> NoReturn:
-        raise BadInput(f"{self.model_id} is served and gives no vectors of tokens: name another token_encoder")
+        raise BadInput(f"{self.model_id} is served and returns no token vectors. Choose another token_encoder")
 
-    def read(self, reply: Any) -> np.ndarray[Any, Any]:
+    def parse_reply(self, reply: Any) -> np.ndarray[Any, Any]:
         """The vectors of a reply, in the order of the texts."""
         rows = sorted(reply["data"], key=lambda row: int(row["index"]))
         vectors = np.array([row["embedding"] for row in rows], dtype=np.float64)
         if vectors.ndim != 2 or not np.isfinite(vectors).all() or not vectors.any(axis=1).all():
-            raise ValueError("its vectors are not numbers, or nothing but zeros")
+            raise ValueError("the vectors are zero or not finite numbers")
         return vectors

@@ -1,4 +1,4 @@
-"""Numerics of vectors that several subjects need: unit rows and softmax, on numpy arrays."""
+"""Unit rows and softmax of numpy arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Float = TypeVar("Float", bound=np.floating[Any])
 
 
 def unit_rows(vectors: npt.NDArray[Float]) -> npt.NDArray[Float]:
-    """Vectors divided by their lengths along the last axis, in their own precision; a zero vector stays zero.
+    """Vectors divided by their lengths along the last axis, in their own precision; zero vectors stay zero.
 
     >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [[0.6, 0.8], [0.0, 0.0]]

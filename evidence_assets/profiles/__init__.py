@@ -1,7 +1,7 @@
-"""Named sets of models and parameters: YAML of this package or a user's own, chosen by EVIDENCE_PROFILE.
+"""Profiles: named sets of models and parameters in YAML, packaged or a user's own, selected by EVIDENCE_PROFILE.
 
-Of each kind a profile names any number of models (``generators: {llama: …, qwen: …}``), of which the first is the
-default; ``generator: {…}`` is short for a single one."""
+A profile lists any number of models of each kind (``generators: {llama: …, qwen: …}``). The first one is the default;
+``generator: {…}`` is short for a single model."""
 
 from __future__ import annotations
 
@@ -21,165 +21,171 @@ from evidence_assets.text.spelling import closest_name
 
 PROFILE_VARIABLE = "EVIDENCE_PROFILE"
 ModelKind = Literal["generator", "encoder", "reranker", "masked_model"]
-"""A kind of model that a profile may name several of."""
+"""A kind of model of which a profile may list several."""
 MODEL_KINDS: dict[ModelKind, str] = {kind: f"{kind}s" for kind in get_args(ModelKind)}
-"""Kinds of models, each with the field of a profile that names those of its kind."""
+"""Kinds of models, each with the profile field that lists its models."""
 ModelName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]+$")]
-"""How a profile calls a model; it stands in asset keys, groups and tags."""
+"""A profile's name for a model, used in asset keys, groups and tags."""
 MEMORY_PATTERN = r"^\d+(\.\d+)? ?[MG]B$"
-_HERE = Path(__file__).parent
+_PROFILES_FOLDER = Path(__file__).parent
 
 
 def parse_bytes(memory: str) -> int:
-    """A size such as 500MB in bytes."""
+    """Convert a size such as 500MB to bytes."""
     return int(float(memory[:-2]) * {"M": 10**6, "G": 10**9}[memory[-2]])
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ModelSettings(_Strict):
-    """A model by name, with how it is loaded."""
+class ModelSettings(_StrictModel):
+    """A model's name and loading options."""
 
-    name: str = Field(description="Name on the hub, folder of weights, or the name of an embedded model.")
+    name: str = Field(description="Name on the hub, folder of weights, or name of an embedded model.")
     revision: str | None = Field(None, description="Commit or tag; part of every key.")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
 class EncoderSettings(ModelSettings):
-    """An encoder, loaded here or, with ``base_url``, asked of a server."""
+    """An encoder: local, or on a server if ``base_url`` is set."""
 
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field("auto", description="Of an encoder loaded here.")
-    base_url: str = Field("", description="OpenAI-compatible server of embeddings; empty to load the model here.")
-    api_key_env: str = Field("OPENAI_API_KEY", description="For a server: environment variable that holds the key.")
-    max_tokens: int = Field(512, ge=8, description="For a server: longest text that the model reads, in tokens.")
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="Data type of a local encoder."
+    )
+    base_url: str = Field("", description="OpenAI-compatible embeddings server; empty for a local model.")
+    api_key_env: str = Field("OPENAI_API_KEY", description="For a server: environment variable of the API key.")
+    max_tokens: int = Field(512, ge=8, description="For a server: longest input of the model, in tokens.")
 
 
-class GeneratorSettings(_Strict):
-    """The language model that reasons, and how it is reached."""
+class GeneratorSettings(_StrictModel):
+    """A language model for reasoning, and its backend."""
 
     backend: Literal["extractive", "openai", "transformers", "vllm", "replay"]
-    name: str = Field("extractive", description="Model name as the backend knows it.")
+    name: str = Field("extractive", description="The backend's name of the model.")
     revision: str | None = None
-    base_url: str = Field("http://127.0.0.1:8000/v1", description="For openai: where the server listens.")
-    api_key_env: str = Field("OPENAI_API_KEY", description="For openai: environment variable that holds the key.")
-    concurrency: int = Field(32, ge=1, le=1024, description="For openai: requests under way at once.")
-    timeout_seconds: float = Field(300, gt=0, description="For openai: longest that one reply may take as a whole.")
+    base_url: str = Field("http://127.0.0.1:8000/v1", description="For openai: URL of the server.")
+    api_key_env: str = Field("OPENAI_API_KEY", description="For openai: environment variable of the API key.")
+    concurrency: int = Field(32, ge=1, le=1024, description="For openai: maximum concurrent requests.")
+    timeout_seconds: float = Field(300, gt=0, description="For openai: time limit of a complete reply.")
     constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
         "json_schema",
-        description="How replies are constrained; for openai by response_format or by vLLM's own field.",
+        description="How to constrain replies; for openai by response_format or by vLLM's field.",
     )
     four_bit: bool = Field(False, description="For transformers: load weights in 4 bit (bitsandbytes).")
     folder: str = Field("", description="For replay: folder of recorded answers.")
     megabytes: int | None = Field(None, description="Size of the download, for `evidence doctor`.")
 
 
-class Shards(_Strict):
-    """Numbers of partitions; frozen into a lake when it is made."""
+class Shards(_StrictModel):
+    """Numbers of partitions; fixed when a lake is created."""
 
     questions: int = Field(ge=1, le=16)
     corpus: int = Field(ge=1, le=64, description="At most 64: Dagster stops tracking staleness at 100 upstream ones.")
 
 
-class Chunking(_Strict):
-    max_tokens: int = Field(ge=8, le=8192, description="Never more than 512 or what the encoder reads.")
-    passage_tokens: int | None = Field(None, ge=8, description="Of a knowledge base's passage; default: the encoder's.")
+class Chunking(_StrictModel):
+    max_tokens: int = Field(ge=8, le=8192, description="Limited to 512 and to the encoder's maximum input.")
+    passage_tokens: int | None = Field(
+        None, ge=8, description="Tokens of a knowledge base passage; default: the encoder's."
+    )
 
 
-class IndexSettings(_Strict):
-    kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto chooses by size and memory.")
-    memory: str = Field("8GB", pattern=MEMORY_PATTERN, description="What an index may take, such as 500MB.")
+class IndexSettings(_StrictModel):
+    kind: Literal["auto", "flat", "ivf"] = Field("auto", description="auto selects by size and memory.")
+    memory: str = Field("8GB", pattern=MEMORY_PATTERN, description="Memory limit of an index, such as 500MB.")
 
     @property
     def bytes(self) -> int:
         return parse_bytes(self.memory)
 
 
-class Retrieval(_Strict):
-    R: int = Field(ge=1, description="Pool: chunks that the index hands to the fine ranking, per question and option.")
+class Retrieval(_StrictModel):
+    R: int = Field(ge=1, description="Pool: chunks from the index for the fine ranking, per question and option.")
     k: int = Field(ge=1, description="Chunks kept per question and option.")
     s: int = Field(ge=0, description="Triples kept per question and option.")
-    token_cache_gb: float = Field(20.0, ge=0, description="Most gigabytes of token vectors kept of a corpus on demand.")
+    token_cache_gb: float = Field(20.0, ge=0, description="Size limit of a corpus's token vector cache, in GB.")
 
 
-class Harvesting(_Strict):
-    """How triples are harvested from a masked language model."""
+class Harvesting(_StrictModel):
+    """Settings for harvesting triples from a masked language model."""
 
-    training_steps: int = Field(4500, ge=1, description="For sample-masked-lm, which is trained on the sample corpus.")
+    training_steps: int = Field(4500, ge=1, description="Training steps of sample-masked-lm.")
     n: int = Field(1000, ge=1, description="Pairs of each heap, and triples kept of a relation.")
     prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
     fluency: Literal["printed", "corrected", "probability", ""] = Field(
         "",
-        description="Fluency of triples; default: probability with the sample's own model, corrected with others.",
+        description="Fluency of triples; default: probability with sample-masked-lm, corrected with other models.",
     )
     final: Literal["printed", "rank_normalised", "fluency", ""] = Field(
         "",
-        description="What triples are ranked by; default: fluency with the sample's own model, printed with others.",
+        description="Ranking of triples; default: fluency with sample-masked-lm, printed with other models.",
     )
-    sample_relations: tuple[str, ...] = Field((), description="Seed files of the sample that are put into raw/seeds.")
-    relations: tuple[str, ...] = Field((), description="Packaged seed files to use too: conceptnet, lama, umls.")
-    collections: tuple[str, ...] = Field(("biomedical", "commonsense"), description="What harvests are merged by.")
-    truth: Literal["sample", ""] = Field("sample", description="sample scores harvests against what the sample states.")
+    sample_relations: tuple[str, ...] = Field((), description="Sample seed files to copy into raw/seeds.")
+    relations: tuple[str, ...] = Field((), description="Additional packaged seed files: conceptnet, lama, umls.")
+    collections: tuple[str, ...] = Field(("biomedical", "commonsense"), description="Collections to merge harvests by.")
+    truth: Literal["sample", ""] = Field(
+        "sample", description="sample scores harvests against the facts of the sample."
+    )
     judges: tuple[str, ...] = Field((), description="Generators that judge harvested triples; default: the first.")
-    writer: ModelSettings | None = Field(None, description="Writes sentences of keywords; default: the masked model.")
+    writer: ModelSettings | None = Field(None, description="Writes sentences from keywords; default: the masked model.")
     substitution: ModelSettings | None = Field(
         None, description="XLNet that rewords prompts; default: the masked model."
     )
     paraphraser: Literal["infilling", "generator"] = Field(
-        "infilling", description="What rewords prompts for the baseline; generator is the first language model."
+        "infilling", description="Rewords prompts for the baseline; generator selects the first language model."
     )
     likelihood: ModelSettings | None = Field(None, description="Model that rates harvested triples, as BARTScore does.")
 
 
-class GraphPaths(_Strict):
-    """How far a graph selector looks around a question, and how long it trains its node scorer."""
+class GraphPaths(_StrictModel):
+    """Search limits of a graph selector, and training steps of its node scorer."""
 
-    D: int = Field(ge=1, le=6, description="Depth: most steps from the question's concepts.")
-    cap: int = Field(ge=1, description="Nodes that one node brings in at most.")
-    max_nodes: int = Field(ge=1, description="Nodes of a subgraph at most.")
-    most_nodes: int = Field(ge=1, description="Nodes of an uncapped subgraph at most, about 50 kB each.")
+    D: int = Field(ge=1, le=6, description="Depth: maximum steps from the question's concepts.")
+    cap: int = Field(ge=1, description="Maximum neighbours added per node.")
+    max_nodes: int = Field(ge=1, description="Maximum nodes of a subgraph.")
+    most_nodes: int = Field(ge=1, description="Maximum nodes of an uncapped subgraph, about 50 kB each.")
     steps: int = Field(ge=0, description="T: training steps of the node scorer.")
-    path_length: int = Field(ge=1, le=6, description="Edges of a path at most.")
+    path_length: int = Field(ge=1, le=6, description="Maximum edges of a path.")
     passages: int = Field(ge=1, description="Paths kept per option.")
 
 
-class Pools(_Strict):
-    """How many steps may run at once, over all runs; `evidence limits` gives them to Dagster."""
+class Pools(_StrictModel):
+    """Maximum concurrent steps over all runs; `evidence limits` sets them in Dagster."""
 
     gpu: int = Field(1, ge=1, description="Steps that load a model in their process.")
-    llm: int = Field(4, ge=1, description="Steps that ask a served language model.")
+    llm: int = Field(4, ge=1, description="Steps that call a served language model.")
 
 
-class StepResources(_Strict):
-    """What a step takes of a machine, where Ray chooses one for it."""
+class StepResources(_StrictModel):
+    """Resources of a step that Ray schedules."""
 
     cpus: float = Field(1, ge=0)
     gpus: float = Field(0, ge=0)
     memory: str = Field("2GB", pattern=MEMORY_PATTERN)
 
 
-class PoolResources(_Strict):
-    """What steps take of a machine by the pool that they wait for."""
+class PoolResources(_StrictModel):
+    """Resources of steps by concurrency pool."""
 
     gpu: StepResources = StepResources(memory="4GB")
     llm: StepResources = StepResources()
     other: StepResources = StepResources()
 
 
-class Calibration(_Strict):
-    """Temperatures that turn weights of options into probabilities, by task family; fitted on development data."""
+class Calibration(_StrictModel):
+    """Softmax temperatures of option weights by task family, fitted on development data."""
 
     mcqa: float = Field(1.0, gt=0)
     table: float = Field(1.0, gt=0)
 
 
-class Profile(_Strict):
-    """Everything that differs between a laptop and a GPU machine."""
+class Profile(_StrictModel):
+    """The models and parameters for one kind of machine."""
 
     name: str
-    extended: tuple[str, ...] = Field((), description="Profiles that it extends, nearest first; found out on reading.")
+    extended: tuple[str, ...] = Field((), description="Extended profiles, nearest first; set when the profile is read.")
     description: str
     shards: Shards
     generators: dict[ModelName, GeneratorSettings] = Field(min_length=1)
@@ -199,20 +205,20 @@ class Profile(_Strict):
         description="Whether changed inputs also re-materialize assets that call a language model.",
     )
     executor: Literal["processes", "ray"] = Field(
-        "processes", description="ray has steps work as jobs of the Ray cluster at RAY_ADDRESS."
+        "processes", description="ray runs steps as jobs of the Ray cluster at RAY_ADDRESS."
     )
-    needs: PoolResources = Field(default_factory=PoolResources, description="What Ray sets aside for a step.")
-    prompts: str = Field("", description="Folder with prompts in words of one's own, beside this file or absolute.")
-    presets: tuple[str, ...] = Field((), description="Presets whose variants are loaded besides the default ones.")
+    needs: PoolResources = Field(default_factory=PoolResources, description="Resources that Ray reserves for a step.")
+    prompts: str = Field("", description="Folder with custom prompts, absolute or relative to this file.")
+    presets: tuple[str, ...] = Field((), description="Presets with additional variants to load.")
     sample: Literal["full", "small"] = Field("full", description="Size of the sample world; small is for quick tests.")
 
     def is_any_of(self, names: Collection[str]) -> bool:
-        """Whether it is, or extends, one of these profiles; every profile is where none is named."""
+        """Whether the profile is, or extends, one of ``names``; True if ``names`` is empty."""
         return not names or not {self.name, *self.extended}.isdisjoint(names)
 
     @property
     def generator(self) -> GeneratorSettings:
-        """The language model in use; the extractive reasoner where the profile has none."""
+        """The language model in use; the extractive reasoner by default."""
         return next(iter(self.generators.values()))
 
     @property
@@ -228,11 +234,11 @@ class Profile(_Strict):
         return next(iter(self.masked_models.values()))
 
     def model_names(self, kind: ModelKind) -> list[str]:
-        """What the models of a kind are called, the one in use first."""
+        """Names of the models of a kind, the one in use first."""
         return list(getattr(self, MODEL_KINDS[kind]))
 
     def check_name(self, kind: ModelKind, name: str) -> str:
-        """The name, if a model of the kind is called so; raises BadInput with the nearest name otherwise."""
+        """Return ``name`` if it is a model of the kind; raise BadInput with the nearest name otherwise."""
         if name not in self.model_names(kind):
             near = closest_name(name, self.model_names(kind))
             raise BadInput(
@@ -241,19 +247,20 @@ class Profile(_Strict):
         return name
 
     def with_models(self, models: Mapping[ModelKind, str]) -> Profile:
-        """The same profile with these models, named by their kind, in use."""
+        """Copy of the profile that uses these models, given by kind."""
         update = {}
         for kind, name in models.items():
-            several = getattr(self, MODEL_KINDS[kind])
-            update[MODEL_KINDS[kind]] = {self.check_name(kind, name): several[name], **several}
+            models_of_kind = getattr(self, MODEL_KINDS[kind])
+            update[MODEL_KINDS[kind]] = {self.check_name(kind, name): models_of_kind[name], **models_of_kind}
         return self.model_copy(update=update) if update else self
 
 
-def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    made = dict(base)
-    for key, value in over.items():
-        made[key] = _merged(made[key], value) if isinstance(value, dict) and isinstance(made.get(key), dict) else value
-    return made
+def _merge(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in overrides.items():
+        is_nested = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if is_nested else value
+    return merged
 
 
 REMOVED_KEYS = {
@@ -274,56 +281,56 @@ def _drop_removed_keys(fields: dict[str, Any], path: Path) -> None:
             warnings.warn(f"{path}: {name} is ignored: {replacement}. Remove the key.", FutureWarning, stacklevel=2)
 
 
-def _read(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
-    """A profile's settings over those that it extends, with all models below the plural of their kind."""
-    stated = read_yaml_mapping(path)
-    _drop_removed_keys(stated, path)
-    if isinstance(stated.get("prompts"), str):
-        stated["prompts"] = str((path.parent / stated["prompts"]).resolve())
-    below = _extended(str(stated.pop("extends")), path, extended_by) if "extends" in stated else {}
-    for one, several in MODEL_KINDS.items():
-        if one in stated and several in stated:
-            raise BadInput(f"state {one} or {several}, not both", file=path, field=one)
-        if one in stated:
-            settings, models = stated.pop(one), below.get(several, {})
-            if isinstance(settings, dict) and (len(models) == 1 or not {"name", "backend"} & settings.keys()):
-                settings = next(iter(models.values()), {}) | settings
-            stated[several] = {_named(settings): settings}
-        if several in stated:
-            below.pop(several, None)  # the order of models, of which the first is in use, is stated in one place
-    return _merged(below, stated)
+def _read_settings(path: Path, extended_by: tuple[Path, ...] = ()) -> dict[str, Any]:
+    """Settings of a profile merged with those it extends; models are under the plural of their kind."""
+    settings = read_yaml_mapping(path)
+    _drop_removed_keys(settings, path)
+    if isinstance(settings.get("prompts"), str):
+        settings["prompts"] = str((path.parent / settings["prompts"]).resolve())
+    base = _read_extended(str(settings.pop("extends")), path, extended_by) if "extends" in settings else {}
+    for singular, plural in MODEL_KINDS.items():
+        if singular in settings and plural in settings:
+            raise BadInput(f"both {singular} and {plural} are set. Remove one", file=path, field=singular)
+        if singular in settings:
+            model, models = settings.pop(singular), base.get(plural, {})
+            if isinstance(model, dict) and (len(models) == 1 or not {"name", "backend"} & model.keys()):
+                model = next(iter(models.values()), {}) | model
+            settings[plural] = {_short_name(model): model}
+        if plural in settings:
+            base.pop(plural, None)  # merging would mix the order of models, and the first is the default
+    return _merge(base, settings)
 
 
-def _extended(name: str, path: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
+def _read_extended(name: str, path: Path, extended_by: tuple[Path, ...]) -> dict[str, Any]:
     try:
-        whole = _path_of(name, path.parent)
+        extended_path = _find_profile(name, path.parent)
     except BadInput as error:
         raise BadInput(error.message, file=path, field="extends") from error
     extended_by = (*extended_by, path.resolve())
-    if whole.resolve() in extended_by:
-        raise BadInput("a profile that it extends extends it in turn", file=path, field="extends")
-    below = _read(whole, extended_by)
-    return below | {"extended": [below.get("name", ""), *below.get("extended", [])]}
+    if extended_path.resolve() in extended_by:
+        raise BadInput("the profiles extend each other in a cycle. Remove one extends", file=path, field="extends")
+    base = _read_settings(extended_path, extended_by)
+    return base | {"extended": [base.get("name", ""), *base.get("extended", [])]}
 
 
-def _named(settings: Any) -> str:
-    """What the only model of its kind is called: the last part of its own name."""
-    own = str(settings.get("name") or settings.get("backend") or "") if isinstance(settings, dict) else ""
-    return re.sub(r"[^a-z0-9]+", "_", own.rstrip("/").rpartition("/")[2].lower()).strip("_") or "model"
+def _short_name(model: Any) -> str:
+    """Profile name of the only model of its kind: the last part of the model's name."""
+    name = str(model.get("name") or model.get("backend") or "") if isinstance(model, dict) else ""
+    return re.sub(r"[^a-z0-9]+", "_", name.rstrip("/").rpartition("/")[2].lower()).strip("_") or "model"
 
 
 def available() -> list[str]:
-    """Names of the profiles that come with the package."""
-    return sorted(path.stem for path in _HERE.glob("*.yaml"))
+    """Names of the packaged profiles."""
+    return sorted(path.stem for path in _PROFILES_FOLDER.glob("*.yaml"))
 
 
-def _path_of(name: str, beside: Path = Path()) -> Path:
-    packaged = _HERE / f"{name}.yaml"
-    path = packaged if is_file(packaged) else beside / name
+def _find_profile(name: str, folder: Path = Path()) -> Path:
+    packaged = _PROFILES_FOLDER / f"{name}.yaml"
+    path = packaged if is_file(packaged) else folder / name
     if not is_file(path):
         near = closest_name(name, available())
         raise BadInput(
-            f"there is no profile {name!r}; did you mean {near!r}? Known: {', '.join(available())}, or the path of a "
+            f"unknown profile {name!r}; did you mean {near!r}? Use one of {', '.join(available())}, or the path of a "
             "YAML file",
             file=path if path.suffix else None,
         )
@@ -331,15 +338,15 @@ def _path_of(name: str, beside: Path = Path()) -> Path:
 
 
 def load(name: str | None = None) -> Profile:
-    """The profile of this name or path; by default the one that EVIDENCE_PROFILE names, else ``embedded``."""
+    """Load the profile of this name or path; default: EVIDENCE_PROFILE, else ``embedded``."""
     return _load(name or os.environ.get(PROFILE_VARIABLE) or "embedded")
 
 
 @lru_cache
 def _load(name: str) -> Profile:
-    path = _path_of(name)
+    path = _find_profile(name)
     try:
-        return Profile.model_validate(_read(path))
+        return Profile.model_validate(_read_settings(path))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
@@ -348,5 +355,5 @@ def _load(name: str) -> Profile:
             parts = [schema, *schema["$defs"].values()]
             names = {*MODEL_KINDS, *(name for part in parts for name in part["properties"])}
             near = closest_name(str(first["loc"][-1]), sorted(names))
-            raise BadInput(f"there is no such setting; did you mean {near!r}?", file=path, field=field) from error
+            raise BadInput(f"unknown setting; did you mean {near!r}?", file=path, field=field) from error
         raise BadInput(str(first["msg"]), file=path, field=field) from error

@@ -151,7 +151,7 @@ def test_printed_certainty_lets_improbable_text_win_and_probable_drops_it() -> N
 
 def test_infilled_prompts_keep_all_items_in_order() -> None:
     orders = list(permutations((HEAD, "capital", TAIL)))
-    written = infill_prompts(orders, PAIRS, Knows(), keep=500)  # type: ignore[arg-type]
+    written = infill_prompts(orders, PAIRS, Knows(), limit=500)  # type: ignore[arg-type]
     assert "<HEAD> is the capital of <TAIL>" in written
     for text in written:
         assert not find_slot_error(text) and MASK_SLOT not in text and "capital" in text.split()

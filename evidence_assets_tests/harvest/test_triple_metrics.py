@@ -139,7 +139,7 @@ def test_to_the_letter_far_pairs_come_first(ground: GroundDistance) -> None:
     literal = final_scores(nearness(distances, 5, "cosine"), fluent, "distance", distances)
     assert (np.diff(literal) > 0).all()
     assert literal[3] == pytest.approx(distances[3] / (1 + math.exp(-distances[3])) + 1 / (1 + math.exp(-1)))
-    with pytest.raises(ValueError, match="needs the distances"):
+    with pytest.raises(ValueError, match="requires the argument"):
         final_scores(fluent, fluent, "distance")
 
 

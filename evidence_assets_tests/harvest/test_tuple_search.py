@@ -138,7 +138,7 @@ def test_occurrence_cap_is_greedy_over_everything(seed: int, n: int, cap: int, v
 
 
 def test_children_beyond_those_held_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuple_search, "_CHILDREN_KEPT", 2)
+    monkeypatch.setattr(tuple_search, "_CHILDREN_PER_EXPANSION", 2)
     model = TableModel(7, len(WORDS))
     everything = every_pair(model, WORDS, (1.0,), SHAPES, "kbloom")
     found = search_tuples(model, WORDS, (1.0,), n=15, max_occurrences=None)

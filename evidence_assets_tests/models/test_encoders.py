@@ -62,7 +62,7 @@ class EncoderContract:
         longest = " ".join(["a"] * encoder.max_tokens)
         assert encoder.count_tokens([longest, longest + " a"]) == [encoder.max_tokens, encoder.max_tokens + 1]
         assert np.isfinite(encoder.encode_sentences([longest])).all()
-        with pytest.raises(BadInput, match="cut it into chunks first"):
+        with pytest.raises(BadInput, match="Split it into chunks"):
             encoder.encode_sentences([longest + " a"])
 
 
@@ -119,7 +119,7 @@ def test_a_model_that_pools_its_first_token_does_so_here(tiny: Path, tmp_path: P
 
 def test_auto_dtype_follows_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     for native, dtype in ((True, "bfloat16"), (False, "float32")):
-        monkeypatch.setattr(encoders, "_native_bfloat16", lambda native=native: native)
+        monkeypatch.setattr(encoders, "_has_native_bfloat16", lambda native=native: native)
         assert f"-{dtype}-" in load_encoder(EMBEDDED_ENCODER, device="cpu").revision
 
 
@@ -172,5 +172,5 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = CachingEncoder(Counting())
     for text in "abcdefg":
         encoder.encode_sentences([text])
-    assert len(encoder._known) == 3
+    assert len(encoder._cache) == 3
     assert np.array_equal(encoder.encode_sentences(["a", "g"]), Counting().encode_sentences(["a", "g"]))

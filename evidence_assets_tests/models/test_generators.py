@@ -148,14 +148,14 @@ class TestReplay(GeneratorContract):
         return ReplayGenerator(folder, model_id="tiny")
 
     def test_what_was_not_recorded_is_said(self, generator: Generator) -> None:
-        with pytest.raises(ModelUnavailable, match=r"no answer to 1 of 2 requests.*'What else\?'.*record them"):
+        with pytest.raises(ModelUnavailable, match=r"no answer to 1 of 2 requests.*'What else\?'.*Record them"):
             generator.generate([PLAIN[0], Request("", "What else?")])
 
     def test_bad_recordings(self, tmp_path: Path) -> None:
         with pytest.raises(ModelUnavailable, match="no recording in"):
             ReplayGenerator(tmp_path)
         (tmp_path / "a.jsonl").write_text('\n{"system": "", "user": "x"}\n')
-        with pytest.raises(BadInput, match=r"a\.jsonl:2: no recorded exchange"):
+        with pytest.raises(BadInput, match=r"a\.jsonl:2: not a recorded request"):
             ReplayGenerator(tmp_path)
 
 
@@ -221,5 +221,5 @@ def test_backends_by_name(causal: Path, tmp_path: Path) -> None:
     assert isinstance(load_generator(local), TransformersGenerator)
     with pytest.raises(ModelUnavailable, match="no recording"):
         load_generator(GeneratorSettings(backend="replay", folder=str(tmp_path)))
-    with pytest.raises(BadInput, match="the backend extractive needs no language model"):
+    with pytest.raises(BadInput, match="the backend extractive has no language model"):
         load_generator(GeneratorSettings(backend="extractive"))

@@ -61,7 +61,7 @@ def test_half_a_download_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert said().endswith("in the local cache")
     index = held / "model.safetensors.index.json"
     index.write_text('{"weight_map": {"a": "model.safetensors", "b": "more.safetensors"}}')
-    assert "in part" in said() and "lacks more.safetensors" in said()
+    assert "incomplete" in said() and "lacks more.safetensors" in said()
 
 
 def masked(name: str) -> CheckResult:

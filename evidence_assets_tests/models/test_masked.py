@@ -131,9 +131,9 @@ def test_nan_is_refused() -> None:
 
 def test_texts_that_cannot_be_read_are_named() -> None:
     model = word_piece()
-    with pytest.raises(ValueError, match="slot 1 asked of a text with 1 masked"):
+    with pytest.raises(ValueError, match="slot 1 is not in a text with 1 masked"):
         model.slot_log_probs([f"the {MASK_SLOT}"], [1])
-    with pytest.raises(ValueError, match="already holds the model's mask token"):
+    with pytest.raises(ValueError, match="contains the model's mask token"):
         model.slot_log_probs([f"the {MASK_SLOT} and [MASK]"], [0])
     with pytest.raises(ValueError, match="reads 24 tokens"):
         model.word_vectors(["the sea " * 20])

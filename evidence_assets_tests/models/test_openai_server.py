@@ -101,7 +101,7 @@ def test_key_is_sent_and_never_shown(
     shown = str(error.value) + repr(error.value.__context__) + str(vars(generator).get("parameters")) + caplog.text
     assert "sk-secret" not in shown
     server.always = "401"
-    with pytest.raises(ModelUnavailable, match=r"refuses the key \(401\); set the environment variable SOME_KEY"):
+    with pytest.raises(ModelUnavailable, match=r"rejected the API key \(401\). Set the environment variable SOME_KEY"):
         generator.generate(ASKED[:1])
 
 
@@ -158,5 +158,5 @@ def test_the_revision_is_the_servers_word_else_the_pinned_one_else_the_last_know
 def test_a_server_that_is_gone_is_taken_at_its_last_word_and_one_never_met_is_refused() -> None:
     gone, cache = f"http://127.0.0.1:{closed_port()}/v1", CompletionStore()
     assert settled(gone, cache, revision="pinned") == "pinned"
-    with pytest.raises(ModelUnavailable, match="gives no completion after 1 attempt"):
+    with pytest.raises(ModelUnavailable, match="returned no completion after 1 attempt"):
         settled(gone, cache)

@@ -93,12 +93,12 @@ class TestCrossEncoder(RerankerContract):
         assert np.allclose(reranker.score(PAIRS), expected, atol=1e-5)
 
     def test_longer_pair_is_refused_not_cut(self, reranker: Reranker) -> None:
-        with pytest.raises(BadInput, match=r"longer than the 128 that .* reads; cut the text"):
+        with pytest.raises(BadInput, match=r"longer than the 128 that .* reads. Split the text"):
             reranker.score([("pain", "pain " * 140)])
 
 
 def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ModelUnavailable, match="it has 3 outputs and a reranker has one"):
+    with pytest.raises(ModelUnavailable, match="has 3 outputs, but a reranker has one"):
         CrossEncoderReranker(str(make_cross_encoder(tmp_path / "three", outputs=3)))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ModelUnavailable, match="cannot be loaded"):

@@ -91,7 +91,7 @@ def test_what_cannot_be_rated_is_said(tmp_path: Path) -> None:
     masked = word_piece()
     masked._model.save_pretrained(tmp_path / "tiny-bert")
     masked._tokenizer.save_pretrained(tmp_path / "tiny-bert")
-    with pytest.raises(ModelUnavailable, match="it writes no text"):
+    with pytest.raises(ModelUnavailable, match="it does not generate text"):
         TextLikelihood.load(tmp_path / "tiny-bert")
     model = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
     with pytest.raises(ValueError, match="reads 24 tokens"):

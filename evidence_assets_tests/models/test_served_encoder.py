@@ -42,7 +42,7 @@ def test_a_passing_fault_is_tried_again_and_a_lasting_one_fails_the_step(server:
     server.plan = [fault, fault]
     assert asking(server).encode_sentences(["cab"]).shape == (1, 11) and len(server.bodies) == 3
     server.always = fault
-    with pytest.raises(TemporarilyUnavailable, match="gives no vectors after 3 attempts"):
+    with pytest.raises(TemporarilyUnavailable, match="returned no vectors after 3 attempts"):
         asking(server).encode_sentences(["cab"])
 
 
