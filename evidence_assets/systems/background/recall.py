@@ -1,6 +1,6 @@
-"""What a language model recalls for a question: entities, relations, and triples made of both.
+"""Recalls background knowledge with a language model: entities, relations, then triples of both.
 
-What it says here is what the model knows or guesses; nothing in this module makes it evidence from a source.
+Recalled triples are the model's knowledge or guesses, not evidence from a source.
 """
 
 from __future__ import annotations
@@ -27,66 +27,66 @@ from evidence_assets.reasoning.templates import Template
 from evidence_assets.systems.background import VERSION
 
 Triple = tuple[str, str, str]
-"""Head, relation and tail, as a model states them."""
+"""Head, relation and tail as text."""
 MAX_ITEMS = 30
 MAX_WORDS = 12
-"""An item of a list is a name; longer lines are prose."""
+"""Maximum words of a name in a list; longer lines are prose."""
 MAX_CHARACTERS = 200
-"""Of a head, relation or tail; longer ones are prose."""
-_ABBREVIATED = 5
-"""A short name may end in a full stop: Martin Luther King Jr."""
-_NOTHING = "none"
+"""Maximum characters of a head, relation or tail; longer ones are prose."""
+_MAX_WORDS_WITH_FULL_STOP = 5
+"""A name of up to five words may end in a full stop: Martin Luther King Jr."""
+_EMPTY_LIST = "none"
 _BRACKETED = re.compile(r"\((.*)\)[.,;]?")
-_MARK = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
+_LIST_MARK = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _NAMES = {name: Template.load(__package__, name, "question") for name in ("entities", "relations")}
 _TRIPLES = Template.load(__package__, "triples", "question entities relations")
 
 
-def _quoted(text: str | tuple[str, ...]) -> str:
+def _quote(text: str | tuple[str, ...]) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
 def parse_list(reply: str) -> tuple[str, ...]:
-    """Names, one a line, with or without a list mark, each once; ``none`` is the empty list.
+    """Parse distinct names, one per line, with or without list marks; ``none`` is the empty list.
 
-    Prose (a line of more than twelve words, of more than five with a full stop, or one that ends in a colon) raises
-    :class:`UnusableReply`.
+    Raises UnusableReply for prose: a line of more than twelve words, of more than five with a full stop at the end, or
+    with a colon at the end.
     """
-    found = []
-    for number, line in _lines(reply):
+    names = []
+    for number, line in _split_lines(reply):
         words = len(line.split())
-        if words > MAX_WORDS or line.endswith(":") or (words > _ABBREVIATED and line.endswith(".")):
+        if words > MAX_WORDS or line.endswith(":") or (words > _MAX_WORDS_WITH_FULL_STOP and line.endswith(".")):
             raise UnusableReply(f"line {number} is no name but a sentence: {line[:60]!r}")
-        found.append(line)
-    return tuple(dict.fromkeys(found))
+        names.append(line)
+    return tuple(dict.fromkeys(names))
 
 
 def parse_triples(reply: str) -> tuple[Triple, ...]:
-    """Facts, one a line as ``(subject, relation, object)``, each once; ``none`` is the empty list.
+    """Parse distinct facts, one per line as ``(subject, relation, object)``; ``none`` is the empty list.
 
-    Bars between the parts are read, too: a name may hold a comma.
+    Bars can separate the parts instead of commas, because a name may contain a comma.
 
     >>> parse_triples("1. (Bern, capital of, Switzerland)")
     (('Bern', 'capital of', 'Switzerland'),)
     """
-    found: dict[Triple, None] = {}
-    for number, line in _lines(reply):
-        bracketed = _BRACKETED.fullmatch(line)
-        bare = bracketed[1] if bracketed else line
-        parts = [part.strip() for part in bare.split("|" if "|" in bare else ",")]
+    triples: dict[Triple, None] = {}
+    for number, line in _split_lines(reply):
+        match = _BRACKETED.fullmatch(line)
+        content = match[1] if match else line
+        parts = [part.strip() for part in content.split("|" if "|" in content else ",")]
         if len(parts) != 3 or not all(parts):
             raise UnusableReply(f"line {number} is not of the form (subject, relation, object): {line[:60]!r}")
         if max(map(len, parts)) > MAX_CHARACTERS:
             raise UnusableReply(f"line {number} is no fact but a text: {line[:60]!r}")
-        found[parts[0], parts[1], parts[2]] = None
-    return tuple(found)
+        triples[parts[0], parts[1], parts[2]] = None
+    return tuple(triples)
 
 
-def _lines(reply: str) -> list[tuple[int, str]]:
-    lines = [(n, _MARK.sub("", line).strip()) for n, line in enumerate(reply.splitlines(), 1) if line.strip()]
+def _split_lines(reply: str) -> list[tuple[int, str]]:
+    lines = [(n, _LIST_MARK.sub("", line).strip()) for n, line in enumerate(reply.splitlines(), 1) if line.strip()]
     if not lines:
         raise UnusableReply("the reply is empty")
-    if len(lines) == 1 and lines[0][1].casefold().rstrip(".") == _NOTHING:
+    if len(lines) == 1 and lines[0][1].casefold().rstrip(".") == _EMPTY_LIST:
         return []
     if len(lines) > MAX_ITEMS:
         raise UnusableReply(f"{len(lines)} lines are more than {MAX_ITEMS}")
@@ -95,15 +95,15 @@ def _lines(reply: str) -> list[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class NamesTask:
-    """A question whose entities, or the relations that it asks about, are to be named."""
+    """A question for which a model lists the entities or the relations."""
 
     question: str
-    what: Literal["entities", "relations"]
+    kind: Literal["entities", "relations"]
 
 
 @dataclass(frozen=True)
 class TriplesTask:
-    """A question with what a model named for it before."""
+    """A question with the entities and relations that a model listed."""
 
     question: str
     entities: tuple[str, ...]
@@ -113,20 +113,20 @@ class TriplesTask:
 RECALL_NAMES: PromptedTask[NamesTask, tuple[str, ...]] = PromptedTask(
     "recall_names",
     tuple(_NAMES.values()),
-    lambda task, words: words.of(_NAMES[task.what]).request(256, question=_quoted(task.question)),
+    lambda task, prompts: prompts.of(_NAMES[task.kind]).request(256, question=_quote(task.question)),
     lambda reply, _: parse_list(reply),
 )
 RECALL_TRIPLES: PromptedTask[TriplesTask, tuple[Triple, ...]] = PromptedTask(
     "recall_triples",
     (_TRIPLES,),
-    lambda task, words: words.of(_TRIPLES).request(
-        768, question=_quoted(task.question), entities=_quoted(task.entities), relations=_quoted(task.relations)
+    lambda task, prompts: prompts.of(_TRIPLES).request(
+        768, question=_quote(task.question), entities=_quote(task.entities), relations=_quote(task.relations)
     ),
     lambda reply, _: parse_triples(reply),
 )
 
 
-# Asked, and stored ----------------------------------------------------------------------------------------------------
+# Recall and storage --------------------------------------------------------------------------------------------------
 
 
 ORIGIN = "background"
@@ -135,9 +135,9 @@ ORIGIN = "background"
 
 @dataclass(frozen=True)
 class RecalledKnowledge:
-    """What a model recalled for a question, by the three prompts."""
+    """The result of the three recall prompts for a question."""
 
-    named: TriplesTask
+    task: TriplesTask
     triples: tuple[Triple, ...]
     prompt_hash: str
     reply: ReplyCost | None = field(default=None, compare=False, repr=False)
@@ -145,7 +145,7 @@ class RecalledKnowledge:
 
 @dataclass(frozen=True)
 class RecalledTriple:
-    """A recalled triple with the row that it stands in."""
+    """A recalled triple with the id of its row in ``triples``."""
 
     head: str
     relation: str
@@ -155,22 +155,22 @@ class RecalledTriple:
 
 @dataclass(frozen=True)
 class StoredBackground:
-    """Recalled triples by question, read from the lake; and why some questions have none."""
+    """Recalled triples by question, and the errors of questions without any, read from the lake."""
 
-    stated: Mapping[str, Sequence[RecalledTriple]]
-    failed: Mapping[str, str]
+    triples: Mapping[str, Sequence[RecalledTriple]]
+    errors: Mapping[str, str]
 
     @property
     def version(self) -> str:
         return content_id(
             "background",
-            sorted((q, [s.triple_id for s in own]) for q, own in self.stated.items()),
-            sorted(self.failed.items()),
+            sorted((question, [triple.triple_id for triple in triples]) for question, triples in self.triples.items()),
+            sorted(self.errors.items()),
         )
 
 
 class PromptedBackground:
-    """Recalls triples by a language model: entities, relations, then triples from both."""
+    """Recalls triples with a language model: entities, relations, then triples from both."""
 
     name = "prompted"
 
@@ -180,42 +180,44 @@ class PromptedBackground:
         self.version = content_id("prompted_background", VERSION, tasks, model.version)
 
     def recall(self, questions: Sequence[str]) -> list[RecalledKnowledge | Failure]:
-        """One record or failure a question; what one question fails at leaves the others alone."""
-        asked = [NamesTask(q, "entities") for q in questions] + [NamesTask(q, "relations") for q in questions]
-        named = RECALL_NAMES.ask_with_cost(self._model, asked)
+        """Recall triples for each question; the failure of one question does not affect the others."""
+        name_tasks = [NamesTask(q, "entities") for q in questions] + [NamesTask(q, "relations") for q in questions]
+        name_replies = RECALL_NAMES.ask_with_cost(self._model, name_tasks)
         results: dict[int, RecalledKnowledge | Failure] = {}
         tasks: dict[int, TriplesTask] = {}
         costs: dict[int, ReplyCost | None] = {}
-        for place, question in enumerate(questions):
-            (entities, first), (relations, second) = named[place], named[len(questions) + place]
-            costs[place] = ReplyCost.total([first, second])
+        for position, question in enumerate(questions):
+            (entities, first), (relations, second) = name_replies[position], name_replies[len(questions) + position]
+            costs[position] = ReplyCost.total([first, second])
             if isinstance(entities, Failure):
-                results[place] = entities
+                results[position] = entities
             elif isinstance(relations, Failure):
-                results[place] = relations
+                results[position] = relations
             else:
-                tasks[place] = TriplesTask(question, entities, relations)
+                tasks[position] = TriplesTask(question, entities, relations)
         replies = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
-        for (place, task), (found, third) in zip(tasks.items(), replies, strict=True):
-            costs[place] = ReplyCost.total([costs[place], third])
+        for (position, task), (triples, third) in zip(tasks.items(), replies, strict=True):
+            costs[position] = ReplyCost.total([costs[position], third])
             prompt_hash = third.prompt_hash if third else ""
-            results[place] = found if isinstance(found, Failure) else RecalledKnowledge(task, found, prompt_hash)
-        return [replace(results[place], reply=costs[place]) for place in range(len(questions))]
+            results[position] = (
+                triples if isinstance(triples, Failure) else RecalledKnowledge(task, triples, prompt_hash)
+            )
+        return [replace(results[position], reply=costs[position]) for position in range(len(questions))]
 
 
 def build_recall_rows(
-    source: PromptedBackground, name: str, questions: Sequence[Question], before: PreviousOutput | None = None
+    source: PromptedBackground, name: str, questions: Sequence[Question], previous: PreviousOutput | None = None
 ) -> StageOutput:
-    """Rows of ``chains``: what the model recalled for each question, or why it did not.
+    """Rows of ``chains``: the recalled knowledge of each question, or its error.
 
-    The first two steps are the entities and relations, each further one a triple as ``head | relation | tail``.
+    The first two steps are the entities and the relations; each other step is a triple ``head | relation | tail``.
     """
     slots = {slot.chain_id: slot for slot in (ChainSlot(question, name, source) for question in questions)}
     inputs = {
         chain_id: content_id(slot.question.question_id, slot.question.text, source.version)
         for chain_id, slot in slots.items()
     }
-    writer = RowWriter("chains", before, inputs, "chain_id")
+    writer = RowWriter("chains", previous, inputs, "chain_id")
     todo = [slots[chain_id] for chain_id in writer.todo]
     for slot, result in zip(todo, source.recall([slot.question.text for slot in todo]) if todo else [], strict=True):
         chain: Chain | Failure
@@ -223,7 +225,7 @@ def build_recall_rows(
         if isinstance(result, Failure):
             chain = result
         else:
-            entities, relations = "; ".join(result.named.entities), "; ".join(result.named.relations)
+            entities, relations = "; ".join(result.task.entities), "; ".join(result.task.relations)
             texts = [f"things: {entities}", f"relations: {relations}", *map(" | ".join, result.triples)]
             chain = Chain("", tuple(map(ChainStep, texts)), None, result.prompt_hash, result.reply)
         add_chain(writer, slot, chain, content=[texts])
@@ -231,7 +233,7 @@ def build_recall_rows(
 
 
 def _iter_triples(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], RecalledTriple]]:
-    """The triples of each row that ``recall_rows`` made; their ids are never those of the same facts in a source."""
+    """The triples of each row of ``build_recall_rows``; ids differ from those of the same facts in a source."""
     for row in recalled.sort("chain_id").iter_rows(named=True):
         for step in row["steps"][2:]:
             head, relation, tail = step["text"].split(" | ")
@@ -240,14 +242,14 @@ def _iter_triples(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], Reca
 
 
 def build_triple_rows(recalled: pl.DataFrame) -> StageOutput:
-    """Rows of ``triples`` with the origin ``background``, from what ``recall_rows`` made."""
+    """Rows of ``triples`` with the origin ``background``, from the rows of ``build_recall_rows``."""
     rows, lineage, lines = list[dict[str, Any]](), list[dict[str, Any]](), Counter[str]()
-    for row, stated in _iter_triples(recalled):
+    for row, triple in _iter_triples(recalled):
         lines[row["chain_id"]] += 1
         line = lines[row["chain_id"]]
         rows.append(
             {
-                **asdict(stated),
+                **asdict(triple),
                 "origin": ORIGIN,
                 "flags": [],
                 "model_id": row["model_id"],
@@ -255,14 +257,14 @@ def build_triple_rows(recalled: pl.DataFrame) -> StageOutput:
                 "licence": "",
             }
         )
-        lineage.append(edge("triple", stated.triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
+        lineage.append(edge("triple", triple.triple_id, DERIVED, "chain", row["chain_id"], row["content_hash"], line))
     return StageOutput(rows, lineage, {"triples": len(rows)})
 
 
 def read_background(recalled: pl.DataFrame) -> StoredBackground:
-    """What ``recall_rows`` made, as the retrieval reads it."""
-    failed = recalled.filter(pl.col("status") == "failed").select("question_id", "error").iter_rows()
-    stated: dict[str, list[RecalledTriple]] = {}
+    """Background knowledge for the selector, from the rows of ``build_recall_rows``."""
+    failures = recalled.filter(pl.col("status") == "failed").select("question_id", "error").iter_rows()
+    triples: dict[str, list[RecalledTriple]] = {}
     for row, triple in _iter_triples(recalled):
-        stated.setdefault(row["question_id"], []).append(triple)
-    return StoredBackground(stated, {question: f"no background knowledge: {error}" for question, error in failed})
+        triples.setdefault(row["question_id"], []).append(triple)
+    return StoredBackground(triples, {question: f"no background knowledge: {error}" for question, error in failures})

@@ -1,7 +1,7 @@
 """Knowledge-graph prompting with the model's background knowledge (Ho, Nguyen; after KAPING).
 
-Triples of graph and model are ranked together. Those of the model are model knowledge: they are stored with the origin
-``background`` and their evidence says ``"origin": "model"``; they never count as a source.
+Triples of the graph and of the model are ranked together. Triples of the model are not evidence from a source: they are
+stored with the origin ``background``, and evidence rows mark them with ``"origin": "model"``.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from evidence_assets.systems.background.recall import (
 
 @dataclass(frozen=True)
 class BackgroundSettings:
-    """The four published cases: the ``graph``'s triples, those that the variant ``recall`` recalled, both, or none.
+    """Settings of the four published cases: triples of the ``graph``, of the variant ``recall``, both, or none.
 
-    Triples of the graph lie within ``D`` steps of the topic entities (published: 1); ``max_triples`` caps them before
-    they are encoded, nearer steps, then lower edge numbers stay. The ``top_k`` nearest to the question are kept; K is
-    not stated there, 10 is ours. ``links``: the linker whose entities are the topics, in a user's file
-    (``experiment.evidence.sources.LINKS``); ours where none is named.
+    Triples of the graph are within ``D`` hops of the topic entities (published: 1). ``max_triples`` caps them before
+    encoding: fewer hops first, then lower edge numbers. The ``top_k`` nearest to the question are selected (the paper
+    does not give K; 10 is ours). ``links`` names the linker of the topic entities, from a user's file
+    (``experiment.evidence.sources.EXTERNAL_LINKS``); default: the built-in linker.
     """
 
     graph: bool = True
@@ -64,7 +64,7 @@ class BackgroundSettings:
 
 
 class BackgroundKnowledge:
-    """Picks the top K triples of both origins, nearest to the question first; none where recalling failed."""
+    """Selects the top K triples of both origins, nearest to the question first; none if the recall failed."""
 
     def __init__(
         self,
@@ -79,25 +79,26 @@ class BackgroundKnowledge:
         self.version = content_id("background_knowledge", VERSION, asdict(settings), graph.version, *models)
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        drafts = [self._triples(question) for question in questions]
-        texts = list(dict.fromkeys([*(q.text for q in questions), *(text for found in drafts for text in found)]))
+        candidates = [self._collect_triples(question) for question in questions]
+        sentences = (sentence for triples in candidates for sentence in triples)
+        texts = list(dict.fromkeys([*(question.text for question in questions), *sentences]))
         vectors = dict(zip(texts, self._encoder.encode_sentences(texts), strict=True)) if texts else {}
         return [
-            [] if question.question_id in self._recalled.failed else self._ranked(question, triples, vectors)
-            for question, triples in zip(questions, drafts, strict=True)
+            [] if question.question_id in self._recalled.errors else self._rank(question, triples, vectors)
+            for question, triples in zip(questions, candidates, strict=True)
         ]
 
-    def _triples(self, question: Question) -> dict[str, int | RecalledTriple]:
-        """Edges and recalled triples by what they say; what the graph states too is evidence from the graph."""
-        found: dict[str, int | RecalledTriple] = {}
+    def _collect_triples(self, question: Question) -> dict[str, int | RecalledTriple]:
+        """Edges and recalled triples by their sentence; a fact of both is evidence from the graph."""
+        triples: dict[str, int | RecalledTriple] = {}
         for edge_number in self._graph_triples(question):
-            found.setdefault(self._graph.sentence(edge_number), edge_number)
-        for triple in self._recalled.stated.get(question.question_id, ()):
-            found.setdefault(plain_sentence(triple.head, triple.relation, triple.tail), triple)
-        return found
+            triples.setdefault(self._graph.sentence(edge_number), edge_number)
+        for triple in self._recalled.triples.get(question.question_id, ()):
+            triples.setdefault(plain_sentence(triple.head, triple.relation, triple.tail), triple)
+        return triples
 
     def _graph_triples(self, question: Question) -> list[int]:
-        """The edges within ``D`` steps of a question's topic entities, nearer ones first."""
+        """Edges within ``D`` hops of a question's topic entities, fewer hops first."""
         if not self._settings.graph:
             return []
         linker = self._graph.linker
@@ -105,65 +106,65 @@ class BackgroundKnowledge:
             links = [linker.link(entity) for entity in question.topic_entities]
         else:
             links = [span.link for span in linker.find_spans(question.text)]
-        ring = sorted({node for link in links for node in link.nodes})
-        graph, seen, edges = self._graph.arrays, set(ring), dict[int, None]()
+        frontier = sorted({node for link in links for node in link.nodes})
+        graph, visited, edges = self._graph.arrays, set(frontier), dict[int, None]()
         for _ in range(self._settings.D):
-            fresh = graph.edges_at(np.array(ring, dtype=np.int64)).tolist()
-            edges.update(dict.fromkeys(fresh))
+            new_edges = graph.edges_at(np.array(frontier, dtype=np.int64)).tolist()
+            edges.update(dict.fromkeys(new_edges))
             if len(edges) >= self._settings.max_triples:
                 break
-            ends = {int(node) for edge in fresh for node in (graph.heads[edge], graph.tails[edge])}
-            ring = sorted(ends - seen)
-            seen |= ends
+            ends = {int(node) for edge in new_edges for node in (graph.heads[edge], graph.tails[edge])}
+            frontier = sorted(ends - visited)
+            visited |= ends
         return list(edges)[: self._settings.max_triples]
 
-    def _ranked(
+    def _rank(
         self, question: Question, triples: Mapping[str, int | RecalledTriple], vectors: Mapping[str, FloatArray]
     ) -> list[SelectedEvidence]:
         query = vectors[question.text]
         scores = {text: round(float(vectors[text] @ query), 6) for text in triples}
-        picks = []
+        evidence = []
         for sentence in sorted(triples, key=lambda text: -scores[text])[: self._settings.top_k]:
-            origin = triples[sentence]
-            if isinstance(origin, RecalledTriple):
-                words = (origin.head, origin.relation, origin.tail)
-                why = json.dumps({"origin": MODEL_KNOWLEDGE, "triple": words}, ensure_ascii=False, sort_keys=True)
-                parent = Parent("triple", origin.triple_id, origin.triple_id)
-                picks.append(SelectedEvidence("", "triple", (parent,), "", sentence, scores[sentence], why))
+            edge_or_triple = triples[sentence]
+            if isinstance(edge_or_triple, RecalledTriple):
+                words = (edge_or_triple.head, edge_or_triple.relation, edge_or_triple.tail)
+                details = json.dumps({"origin": MODEL_KNOWLEDGE, "triple": words}, ensure_ascii=False, sort_keys=True)
+                parent = Parent("triple", edge_or_triple.triple_id, edge_or_triple.triple_id)
+                evidence.append(SelectedEvidence("", "triple", (parent,), "", sentence, scores[sentence], details))
             else:
-                picks.append(edge_evidence(self._graph, origin, scores[sentence], origin="graph"))
-        return picks
+                evidence.append(edge_evidence(self._graph, edge_or_triple, scores[sentence], origin="graph"))
+        return evidence
 
 
-# Opened for a stage -------------------------------------------------------------------------------------------------
+# Stages -------------------------------------------------------------------------------------------------------------
 
 
-def _recalled(context: StageContext) -> StoredBackground:
-    """What was recalled for the partition's questions, each of which it must have a row of, if only a failed one."""
+def _read_recalled(context: StageContext) -> StoredBackground:
+    """Background knowledge of the partition; raises StaleInput if a question has no row, not even a failed one."""
     rows = context.read_input("chains")
     questions = context.read_input("questions")["question_id"].to_list()
-    missing = len(set(questions) - set(rows["question_id"].to_list()))
-    if missing:
+    n_missing = len(set(questions) - set(rows["question_id"].to_list()))
+    if n_missing:
         raise StaleInput(
-            f"what the model recalls is missing for {missing} of {len(questions)} questions of {context.partition}: "
-            "materialize it first"
+            f"{n_missing} of {len(questions)} questions of {context.partition} have no recalled knowledge. "
+            "Materialize the recall first"
         )
     return read_background(rows)
 
 
-def _open(context: StageContext, settings: BackgroundSettings) -> Selector:
-    recalled = _recalled(context) if settings.recall else None
+def _open_selector(context: StageContext, settings: BackgroundSettings) -> Selector:
+    recalled = _read_recalled(context) if settings.recall else None
     graph = open_graph(context.lake, context.benchmark.graph, context.encoder)
     selector = BackgroundKnowledge(graph, get_encoder(context.profile.encoder), settings, recalled)
     return ExternallyLinkedSelector(selector, context, settings.links) if settings.links else selector
 
 
-def _failed(context: StageContext, settings: BackgroundSettings) -> Mapping[str, str]:
-    """Questions for which recalling failed."""
-    return read_background(context.read_input("chains")).failed if settings.recall else {}
+def _find_recall_errors(context: StageContext, settings: BackgroundSettings) -> Mapping[str, str]:
+    """Errors of the questions whose recall failed."""
+    return read_background(context.read_input("chains")).errors if settings.recall else {}
 
 
-def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[StageInput]:
+def _extra_inputs(variant: Variant, settings: BackgroundSettings) -> Sequence[StageInput]:
     links = [StageInput(f"raw/{EXTERNAL_LINKS}")] if settings.links else []
     if not settings.recall:
         return links
@@ -173,21 +174,21 @@ def _reads(variant: Variant, settings: BackgroundSettings) -> Sequence[StageInpu
     ]
 
 
-def _models(settings: BackgroundSettings) -> tuple[ModelKind, ...]:
+def _model_kinds(settings: BackgroundSettings) -> tuple[ModelKind, ...]:
     return ("generator", "encoder") if settings.recall else ("encoder",)
 
 
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
-    """``chains/graph/<name>``, what the model recalled, and ``triples/graph/<name>`` with the origin ``background``."""
+    """The stages ``chains/graph/<name>`` (recall) and ``triples/graph/<name>`` (origin ``background``)."""
     chains = f"chains/{variant.key}"
-    recalls = prompts_version(variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, prompts=variant.words)
+    prompt_version = prompts_version(variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, prompts=variant.words)
 
     def make_chains(context: StageContext) -> StageOutput:
         model = open_profile_model(context)
         if model is None:
             raise BadInput(
-                f"background knowledge takes a language model: name one under `generator` in the profile "
-                f"{context.profile.name}, or leave this variant out"
+                f"background knowledge needs a language model. Set `generator` in the profile "
+                f"{context.profile.name}, or remove this variant"
             )
         source = PromptedBackground(model)
         return build_recall_rows(
@@ -199,11 +200,11 @@ def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
 
     about = "Entities, relations and facts that a language model recalls."
     reads, pool = [StageInput("questions/graph")], find_pool(variant.profile.generator)
-    as_triples = "Recalled facts as triples: model knowledge, stated in no source."
-    place = f"triples/{variant.key}"
+    about_triples = "Recalled facts as triples: knowledge of the model, without a source."
+    triples = f"triples/{variant.key}"
     return [
-        Stage(chains, "chains", make_chains, about, reads, f"{VERSION}:{recalls}", family="graph", pool=pool),
-        Stage(place, "triples", make_triples, as_triples, [StageInput(chains)], VERSION, family="graph"),
+        Stage(chains, "chains", make_chains, about, reads, f"{VERSION}:{prompt_version}", family="graph", pool=pool),
+        Stage(triples, "triples", make_triples, about_triples, [StageInput(chains)], VERSION, family="graph"),
     ]
 
 
@@ -213,12 +214,12 @@ SYSTEM = System(
     {
         "background": Method(
             settings=BackgroundSettings,
-            open_selector=_open,
+            open_selector=_open_selector,
             sources=("graph",),
             has_own_encoder=True,
-            extra_inputs=_reads,
-            preparation_errors=_failed,
-            model_kinds=_models,
+            extra_inputs=_extra_inputs,
+            preparation_errors=_find_recall_errors,
+            model_kinds=_model_kinds,
         ),
         "recall": CustomStages(settings=NoSettings, stages=_recall_stages, model_kinds=("generator",)),
     },

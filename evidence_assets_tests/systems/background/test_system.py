@@ -1,4 +1,4 @@
-"""Triples of graph and model side by side: origins, the four cases, hops, and replies that cannot be used."""
+"""Triples of graph and model: origins, the four published cases, hops, and unusable replies."""
 
 from __future__ import annotations
 
@@ -49,52 +49,58 @@ def reply(request: Request) -> str:
     return "(Switzerland, money called, franc)\n(Switzerland, currency, Swiss franc)"
 
 
-def recalled(*questions: Question, by: Callable[[Request], str] = reply) -> tuple[pl.DataFrame, ScriptedGenerator]:
-    """Rows of what a scripted model recalls."""
-    generator = ScriptedGenerator(by)
+def recall_with_script(
+    *questions: Question, script: Callable[[Request], str] = reply
+) -> tuple[pl.DataFrame, ScriptedGenerator]:
+    """Rows of ``chains`` recalled by a scripted model."""
+    generator = ScriptedGenerator(script)
     source = PromptedBackground(LanguageModel(generator, CompletionStore()))
     rows = build_recall_rows(source, "background", questions or (QUESTION,)).rows
     frame = stored("chains", rows)
     return frame, generator
 
 
-def system(settings: BackgroundSettings | None = None, stored: StoredBackground | None = None) -> BackgroundKnowledge:
+def make_selector(
+    settings: BackgroundSettings | None = None, background: StoredBackground | None = None
+) -> BackgroundKnowledge:
     settings = settings or BackgroundSettings(recall="recalled")
-    return BackgroundKnowledge(GRAPH, WordEncoder(), settings, stored or read_background(recalled()[0]))
+    return BackgroundKnowledge(GRAPH, WordEncoder(), settings, background or read_background(recall_with_script()[0]))
 
 
-def origins(found: list[SelectedEvidence]) -> list[tuple[str, str]]:
-    return [(json.loads(p.why or "")["origin"], p.text) for p in found]
+def origins_and_texts(evidence: list[SelectedEvidence]) -> list[tuple[str, str]]:
+    return [(json.loads(item.why or "")["origin"], item.text) for item in evidence]
 
 
 def test_both_origins_are_ranked_together_and_marked() -> None:
-    found = system().select([QUESTION])[0]
-    assert set(origins(found)) == {
+    evidence = make_selector().select([QUESTION])[0]
+    assert set(origins_and_texts(evidence)) == {
         ("graph", "Switzerland currency Swiss franc"),
         ("graph", "Switzerland capital Bern"),
         ("graph", "Switzerland located in Europe"),
         ("model", "Switzerland money called franc"),
     }
-    assert origins(found)[0] == ("model", "Switzerland money called franc"), "nearest to the question first"
-    assert found[0].parents[0].kind == "triple"
-    assert all(p.parents[0].kind == "edge" for p in found[1:])
-    scores = [p.score for p in found]
+    assert origins_and_texts(evidence)[0] == ("model", "Switzerland money called franc"), (
+        "nearest to the question first"
+    )
+    assert evidence[0].parents[0].kind == "triple"
+    assert all(item.parents[0].kind == "edge" for item in evidence[1:])
+    scores = [item.score for item in evidence]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_a_source() -> None:
-    rows, _ = recalled()
-    made = build_triple_rows(rows)
-    assert prepare_rows("triples", made.rows).num_rows == 2
-    assert {row["origin"] for row in made.rows} == {"background"}
-    assert {row["model_id"] for row in made.rows} == {"scripted@1"}
-    assert all(rows["prompt_hash"][0] in row["source"] for row in made.rows)
-    assert not {row["triple_id"] for row in made.rows} & {
-        triple_id(row["head"], row["relation"], row["tail"]) for row in made.rows
+def test_a_recalled_triple_has_its_model_and_prompt_but_never_the_id_of_a_source() -> None:
+    rows, _ = recall_with_script()
+    output = build_triple_rows(rows)
+    assert prepare_rows("triples", output.rows).num_rows == 2
+    assert {row["origin"] for row in output.rows} == {"background"}
+    assert {row["model_id"] for row in output.rows} == {"scripted@1"}
+    assert all(rows["prompt_hash"][0] in row["source"] for row in output.rows)
+    assert not {row["triple_id"] for row in output.rows} & {
+        triple_id(row["head"], row["relation"], row["tail"]) for row in output.rows
     }
-    model = system().select([QUESTION])[0][0]
-    assert model.parents[0].id in {row["triple_id"] for row in made.rows}
-    assert {(e["parent_kind"], e["parent_id"], e["parent_version"]) for e in made.lineage} == {
+    recalled_item = make_selector().select([QUESTION])[0][0]
+    assert recalled_item.parents[0].id in {row["triple_id"] for row in output.rows}
+    assert {(e["parent_kind"], e["parent_id"], e["parent_version"]) for e in output.lineage} == {
         ("chain", rows["chain_id"][0], rows["content_hash"][0])
     }
 
@@ -104,66 +110,68 @@ def test_a_recalled_triple_is_a_row_with_its_model_and_prompt_and_never_that_of_
     [(True, True, {"graph", "model"}), (True, False, {"graph"}), (False, True, {"model"}), (False, False, set())],
 )
 def test_the_four_published_cases(graph: bool, model: bool, kinds: set[str]) -> None:
-    found = system(BackgroundSettings(graph=graph, recall="recalled" if model else "")).select([QUESTION])[0]
-    assert {origin for origin, _ in origins(found)} == kinds
+    evidence = make_selector(BackgroundSettings(graph=graph, recall="recalled" if model else "")).select([QUESTION])[0]
+    assert {origin for origin, _ in origins_and_texts(evidence)} == kinds
 
 
-def prose(request: Request) -> str:
-    """A sentence in place of the triples of a bad question."""
+def reply_with_prose(request: Request) -> str:
+    """Reply with a sentence instead of triples to the bad question."""
     if "Make triples" in request.user and "bad" in request.user:
         return "I think that the question is about several interesting things in the world, so here they are."
     return reply(request)
 
 
-def test_what_is_recalled_is_taken_over_and_what_failed_is_asked_anew() -> None:
-    generator = ScriptedGenerator(prose)
+def test_recalled_rows_are_reused_and_failed_ones_requested_again() -> None:
+    generator = ScriptedGenerator(reply_with_prose)
     source = PromptedBackground(LanguageModel(generator, CompletionStore()))
     first = build_recall_rows(source, "background", [QUESTION, BAD])
-    before = PreviousOutput(stored("chains", first.rows), stored("lineage_edges", first.lineage))
-    asked = len(generator.requests)
-    again = build_recall_rows(source, "background", [QUESTION, BAD], before)
-    assert again.reused == 1 and all("bad" in request.user for request in generator.requests[asked:])
-    statuses = {row["question_id"]: row["status"] for row in prepare_rows("chains", again.rows).to_pylist()}
+    previous = PreviousOutput(stored("chains", first.rows), stored("lineage_edges", first.lineage))
+    n_requests = len(generator.requests)
+    second = build_recall_rows(source, "background", [QUESTION, BAD], previous)
+    assert second.reused == 1 and all("bad" in request.user for request in generator.requests[n_requests:])
+    statuses = {row["question_id"]: row["status"] for row in prepare_rows("chains", second.rows).to_pylist()}
     assert statuses == {"q1": "answered", "q2": "failed"}
 
 
 def test_top_k_and_hops() -> None:
-    assert len(system(BackgroundSettings(recall="recalled", top_k=2)).select([QUESTION])[0]) == 2
+    assert len(make_selector(BackgroundSettings(recall="recalled", top_k=2)).select([QUESTION])[0]) == 2
     question = Question("q", "own", "kgqa", "Where is Bern?")
-    near = system().select([question])[0]
-    assert {text for _, text in origins(near)} == {"Switzerland capital Bern"}
-    far = system(BackgroundSettings(recall="recalled", D=3)).select([question])[0]
+    near = make_selector().select([question])[0]
+    assert {text for _, text in origins_and_texts(near)} == {"Switzerland capital Bern"}
+    far = make_selector(BackgroundSettings(recall="recalled", D=3)).select([question])[0]
     assert len(far) == 4
-    capped = system(BackgroundSettings(recall="recalled", D=3, max_triples=1)).select([question])[0]
-    assert {text for _, text in origins(capped)} == {"Switzerland capital Bern"}
+    capped = make_selector(BackgroundSettings(recall="recalled", D=3, max_triples=1)).select([question])[0]
+    assert {text for _, text in origins_and_texts(capped)} == {"Switzerland capital Bern"}
 
 
 def test_prose_fails_its_question_alone() -> None:
-    background = read_background(recalled(BAD, QUESTION, by=prose)[0])
-    first, second = system(stored=background).select([BAD, QUESTION])
+    background = read_background(recall_with_script(BAD, QUESTION, script=reply_with_prose)[0])
+    first, second = make_selector(background=background).select([BAD, QUESTION])
     assert first == [] and second
-    assert "is unusable" in background.failed[BAD.question_id]
+    assert "is unusable" in background.errors[BAD.question_id]
 
 
-def test_topics_are_those_that_another_linker_found(tmp_path: Path) -> None:
+def test_topic_entities_come_from_an_external_linker(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake", question_shards=1)
     rows = [question(i, "sample_kgqa", source_id=f"s{i}", task="kgqa", options=[]) for i in (1, 2)]
     lake.write("questions/graph", "sample_kgqa|0", {"questions": rows})
     file = lake.raw_path("links/sample_kgqa/refined.jsonl")
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps({"id": "s1", "entities": ["Alps", "Mars"]}) + "\n")
-    step = StageContext(lake, "evidence", "evidence/graph/x", "sample_kgqa|0", inputs=[StageInput("questions/graph")])
-    selector = ExternallyLinkedSelector(system(BackgroundSettings(links="refined")), step, "refined")
-    linked, unknown = selector.select([QUESTION, BAD])
-    assert [pick.text for pick in linked] == ["Alps located in Europe"] and unknown == []
+    context = StageContext(
+        lake, "evidence", "evidence/graph/x", "sample_kgqa|0", inputs=[StageInput("questions/graph")]
+    )
+    selector = ExternallyLinkedSelector(make_selector(BackgroundSettings(links="refined")), context, "refined")
+    linked, without_entities = selector.select([QUESTION, BAD])
+    assert [item.text for item in linked] == ["Alps located in Europe"] and without_entities == []
     with pytest.raises(BadInput, match=r"refnied\.jsonl"):
-        ExternallyLinkedSelector(system(), step, "refnied")
+        ExternallyLinkedSelector(make_selector(), context, "refnied")
 
 
 # Replies -------------------------------------------------------------------------------------------------------------
 
 
-def test_lists() -> None:
+def test_lists_of_names_are_parsed() -> None:
     assert parse_list("- Switzerland\n2. Swiss franc\n\n* Switzerland\nMartin Luther King Jr.") == (
         "Switzerland",
         "Swiss franc",
@@ -173,7 +181,7 @@ def test_lists() -> None:
     assert parse_list("None.") == ()
 
 
-def test_triples() -> None:
+def test_triples_are_parsed() -> None:
     reply = "1. Switzerland | currency | Swiss franc\n\nBern|capital of|Switzerland\nBern | capital of | Switzerland"
     assert parse_triples(reply) == (
         ("Switzerland", "currency", "Swiss franc"),
