@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,26 +15,10 @@ from typing import Any
 
 import pytest
 
+from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
 from evidence_assets_tests.conftest import REPOSITORY, World
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.long,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install Debian's package chromium"),
-]
+pytestmark = [*BROWSER_MARKS, pytest.mark.long]
 
 
 def _ask(address: str, query: str, **variables: Any) -> Any:
@@ -111,8 +94,8 @@ def test_materialize_by_clicking_then_backfill_one_benchmark(server: str, world:
         expect(button).to_be_enabled(timeout=60_000)
         button.click()
         deadline = time.monotonic() + 120
-        made = world.root / "data_lake" / "raw" / "sample" / "corpus" / "sample" / "articles.jsonl"
-        while not made.exists():
+        corpus_file = world.root / "data_lake" / "raw" / "sample" / "corpus" / "sample" / "articles.jsonl"
+        while not corpus_file.exists():
             assert time.monotonic() < deadline, "nothing was written"
             time.sleep(0.5)
         page.goto(f"{server}/runs", wait_until="domcontentloaded")

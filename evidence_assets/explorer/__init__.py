@@ -1,3 +1,1 @@
-"""The evidence browser: a read-only web application over the lake. Text of documents and models is data
-and is escaped.
-"""
+"""The explorer: a read-only web application over the lake, which escapes all text of documents and models."""

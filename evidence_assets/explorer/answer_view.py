@@ -1,4 +1,4 @@
-"""One answer as a reader sees it: the model that a terminal, JSON, the explorer's pages and evidence cards render."""
+"""View of one answer, rendered by the terminal, JSON, the explorer's pages and evidence cards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import duckdb
 from evidence_assets.benchmarks.records import option_labels
 from evidence_assets.explorer.answers import AnswerRows, Row, read_answer
 from evidence_assets.explorer.drawing import Grid, build_grid, draw_path, highlight_span
-from evidence_assets.explorer.pages import template_environment
+from evidence_assets.explorer.pages import shorten, template_environment
 from evidence_assets.explorer.paths import WalkedEdge, explain_path, parse_reasons, read_walks
 from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.row_locations import id_condition, query_rows
@@ -21,12 +21,14 @@ from evidence_assets.reasoning.extractive import TEXT_KINDS
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers
 
 WIDTH = 110
-"""Columns of the text form."""
+"""Maximum characters per line of the text form."""
 MAX_CELLS = 10
-"""Cells of a column that are named where no table is drawn."""
+"""Maximum cells of a column that are listed in text."""
 MAX_ALTERNATIVES = 5
-"""Further answers that the same reading of the evidence leads to, of which so many are told."""
+"""Maximum further supported answers that are listed."""
 TABLE_KINDS = ("cell", "column", "caption")
+NO_ANSWER = "No answer found with confidence"
+NO_ANSWER_STATUSES = ("insufficient", "failed")
 _SOURCE_COLUMNS = {
     "chunks": ("title", "doc_id", "source", "char_start", "char_end", "text"),
     "tables": ("table_id", "caption", "header", "n_rows", "cells"),
@@ -38,7 +40,7 @@ _SOURCE_COLUMNS = {
 
 @dataclass(frozen=True)
 class EvidenceView:
-    """A row of evidence with the source that it stands in and, of a path, the edges that it walks."""
+    """A row of evidence with its source row and, for a path, its edges."""
 
     row: Row
     number: int
@@ -48,17 +50,17 @@ class EvidenceView:
 
     @property
     def text(self) -> str:
-        """What it says in one paragraph; a column by its header and first cells."""
+        """The evidence in one paragraph; a column as its header and first cells."""
         if self.row["kind"] != "column":
             return str(self.row["text"])
         header, *lines = self.row["text"].split("\n")
         cells = list(filter(None, lines))
-        more = [f"and {len(cells) - MAX_CELLS} more"] if len(cells) > MAX_CELLS else []
-        return ": ".join(filter(None, [header, "; ".join(cells[:MAX_CELLS] + more)]))
+        rest = [f"and {len(cells) - MAX_CELLS} more"] if len(cells) > MAX_CELLS else []
+        return ": ".join(filter(None, [header, "; ".join(cells[:MAX_CELLS] + rest)]))
 
     @property
     def title(self) -> str:
-        """What the source is called."""
+        """Title of the source."""
         row, source = self.row, self.source
         if source is None:
             return str(row["source_id"])
@@ -75,7 +77,7 @@ class EvidenceView:
 
     @property
     def location(self) -> str:
-        """Where in the source it stands: characters of a document, a cell of a table, a line of a file."""
+        """Location in the source: characters of a document, a cell of a table, or a line of a file."""
         row, source = self.row, self.source
         if source is None:
             return "no longer in the lake"
@@ -85,18 +87,19 @@ class EvidenceView:
                 first, _, last = str(row["locator"]).partition(":")
                 if first.isdigit() and last.isdigit():
                     start, end = start + int(first), start + int(last)
-                return f"{source['source']}, document {source['doc_id']}, characters {start}–{end}"
+                document = f", document {source['doc_id']}" if source["doc_id"] != source["source"] else ""
+                return f"{source['source']}{document}, characters {start}–{end}"
             case "table":
                 return f"table {row['source_id']}, {row['kind']} {row['locator']}"
             case "node":
                 return source["type"] or ""
             case "triple":
-                return f"{source['source']} ({source['licence']})"
-        return f"{', '.join(source['sources'])} ({', '.join(source['licences'])})"
+                return f"{source['source']}; licence {source['licence']}"
+        return f"{', '.join(source['sources'])}; licence {', '.join(source['licences'])}"
 
     @property
     def highlight(self) -> tuple[str, str, str] | None:
-        """What stands in its chunk before, at and after it."""
+        """Text of the chunk before, within and after the evidence."""
         return (
             highlight_span(self.source["text"], self.row["locator"])
             if self.source and "doc_id" in self.source
@@ -105,18 +108,18 @@ class EvidenceView:
 
     @property
     def drawing(self) -> dict[str, Any] | None:
-        """Its path as a drawing."""
+        """Drawing of the path."""
         return draw_path(self.walk, parse_reasons(self.row["why"])) if self.walk else None
 
     @property
     def reasons(self) -> Mapping[str, Any]:
-        """Why it was picked; of a path also where each edge stands."""
+        """Reasons of the selector; for a path also the sources of its edges."""
         return explain_path(self.row["why"], self.walk) if self.walk else parse_reasons(self.row["why"])
 
 
 @dataclass(frozen=True)
 class ChainView:
-    """A chain with the citations of each step, each with the number of the evidence that it names."""
+    """A chain with the citations of each step, numbered as the evidence that they name."""
 
     row: Row
     steps: list[dict[str, Any]]
@@ -125,7 +128,7 @@ class ChainView:
 
 @dataclass(frozen=True)
 class OptionView:
-    """An option of the question and what is known of it."""
+    """An option of the question with its support and probability."""
 
     label: str
     text: str
@@ -139,8 +142,8 @@ class OptionView:
 class AnswerView:
     """An answer with its question, options, chains and evidence.
 
-    ``name`` is that of the node that is the answer, ``concepts`` what the question ("") and each option name in a
-    graph.
+    ``name``: Name of the node that is the answer.
+    ``concepts``: Graph concepts linked to the question (key "") and to each option.
     """
 
     rows: AnswerRows
@@ -176,55 +179,60 @@ class AnswerView:
 
     @property
     def answer_text(self) -> str:
-        """The answer in words; that the evidence does not say, where it does not and nothing was offered to choose
-        from.
-        """
+        """The answer as a sentence; without options and confident evidence, the closest statement."""
         row, question = self.prediction, self.question
         if row["status"] == "failed":
-            return f"no answer: {row['error']}"
+            return f"No answer: {row['error']}"
         if question is None or not question["options"]:
             return self._short_answer()
         text = _options(question).get(row["answer"], row["answer"] or "none")
         if question["source_id"].partition("=")[0] == "table" and question["task"] == "table_qa":
-            return text if row["status"] == "answered" else "the evidence does not say"
+            return text if row["status"] == "answered" else NO_ANSWER
         return text if text == row["answer"] else f"{row['answer']}. {text}"
 
     def _short_answer(self) -> str:
         row = self.prediction
         answer, status = row["answer"], row["status"]
         if not answer or status == "insufficient":
-            return "the evidence does not say"
+            texts = (one for one in self.evidence if one.row["kind"] in TEXT_KINDS)
+            closest = next((f"“{shorten(one.text, 300)}” ({one.location})" for one in texts), "")
+            return f"{NO_ANSWER}. Closest statement: {closest}" if closest else f"{NO_ANSWER}."
         if row["reasoner"] == ExtractiveShortAnswers.name and any(
             answer in one.row["text"] and one.row["kind"] in TEXT_KINDS for one in self.evidence if one.is_used
         ):
-            return f"nearest statement: “{answer}”"  # a sentence word for word, which no model read any further
-        likewise = [one for one in row["supported_answers"] or () if one != answer]
-        told = f"{answer} (likewise: {', '.join(likewise[:MAX_ALTERNATIVES])})" if likewise else str(answer)
-        return f"the evidence does not decide; nearest is {told}" if status == "ambiguous" else told
+            return f"Closest statement: “{answer}”"  # a verbatim sentence that no model interpreted
+        others = [one for one in row["supported_answers"] or () if one != answer]
+        text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
+        return f"The evidence does not decide. Closest answer: {text}" if status == "ambiguous" else text
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether ``answer_text`` is an answer, and not a sentence about its absence."""
+        return bool(self.name) or not self.answer_text.startswith(("No answer", "The evidence does not decide"))
 
     @property
     def is_unsupported(self) -> bool:
-        """Whether it is the best of what was offered, which the evidence does not support."""
+        """Whether the answer is the best option although the evidence does not support it."""
         row = self.prediction
         return bool(self.question and self.question["options"] and row["answer"] and row["status"] == "insufficient")
 
     @property
     def counterfactual_text(self) -> str:
-        """What became of the answer without the evidence that it rests on, and with that alone; empty
-        where not asked.
-        """
+        """The answers without the cited evidence and with only that evidence; empty without a counterfactual."""
         row = self.rows.counterfactual
         if row is None:
             return ""
         if row["necessary"] is None:
-            return "it cites nothing that could be taken away"
-        needed = "needed" if row["necessary"] else "not needed"
-        enough = "enough" if row["sufficient"] else "not enough"
-        link = "and" if row["necessary"] == row["sufficient"] else "but"
-        return (
-            f"without the evidence that it rests on: {row['without_cited']}; "
-            f"with that alone: {row['only_cited']} ({needed}, {link} {enough})"
-        )
+            return "The answer cites no evidence that could be removed."
+        without, only = row["without_cited"], row["only_cited"]
+        first = "there would be no answer" if without in NO_ANSWER_STATUSES else f"the answer would be {without}"
+        second = "no answer" if only in NO_ANSWER_STATUSES else str(only).rstrip(".")
+        verdict = {
+            (True, True): "necessary and sufficient",
+            (True, False): "necessary but not sufficient",
+            (False, True): "sufficient but not necessary",
+        }.get((bool(row["necessary"]), bool(row["sufficient"])), "neither necessary nor sufficient")
+        return f"Without its evidence {first}; with only that evidence, {second}. The evidence is {verdict}."
 
     @property
     def chains(self) -> list[ChainView]:
@@ -247,13 +255,13 @@ class AnswerView:
 
     @property
     def shown_chains(self) -> list[ChainView]:
-        """The chain of the answer; all where the question asks for the exception or nothing was answered."""
-        chosen = [chain for chain in self.chains if chain.is_answer]
-        return chosen if chosen and not (self.question and self.question["negated"]) else self.chains
+        """The chain of the answer; all chains if the question is negated or has no answer."""
+        answer_chains = [chain for chain in self.chains if chain.is_answer]
+        return answer_chains if answer_chains and not (self.question and self.question["negated"]) else self.chains
 
     @property
     def cited_evidence(self) -> list[EvidenceView]:
-        """The evidence that the told chains cite; all of it where the answer has no chains."""
+        """The evidence that the shown chains cite; all evidence if the answer has no chains."""
         if not self.rows.chains:
             return self.evidence
         cited = {cite["number"] for chain in self.shown_chains for step in chain.steps for cite in step["cites"]}
@@ -261,14 +269,14 @@ class AnswerView:
 
     @property
     def evidence_outside_tables(self) -> list[EvidenceView]:
-        """Evidence that no drawn table shows: first what the answer rests on, then what was shown for it."""
+        """Evidence outside the drawn tables: used evidence first, then evidence for the answer."""
         rest = [one for one in self.evidence if one.row["kind"] not in TABLE_KINDS or one.source is None]
         answer = self.prediction["answer"]
         return sorted(rest, key=lambda one: (not one.is_used, one.row["option"] != answer, one.row["rank"]))
 
     @property
     def grids(self) -> list[Grid]:
-        """The tables that evidence stands in, with its cells marked."""
+        """The tables of the evidence with their cells marked."""
         tables = {one.row["source_id"]: one.source for one in self.evidence if one.row["kind"] in TABLE_KINDS}
         quoted = {(c["evidence_id"], c["quoted"]) for c in self.rows.citations if c["verdict"] == "verified"}
         return [
@@ -284,7 +292,7 @@ class AnswerView:
         ]
 
     def as_text(self) -> str:
-        """The short form for a terminal: the answer, its chain and the evidence that this cites."""
+        """The short form for a terminal: the answer, its chain and the cited evidence."""
         return template_environment(wrap=_wrap).get_template("answer.txt").render(a=self).strip("\n") + "\n"
 
     def as_dict(self) -> dict[str, Any]:
@@ -310,12 +318,12 @@ class AnswerView:
 
 
 def view_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> AnswerView:
-    """The answer named by a prediction's id or the beginning of it; raises UnknownId where no prediction has it."""
+    """The answer of a prediction, by its id or a unique prefix; raises UnknownId if there is none."""
     return view_answers(connection, [read_answer(connection, prediction)])[0]
 
 
 def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[AnswerRows]) -> list[AnswerView]:
-    """Answers with the sources of their evidence, each table read once."""
+    """Answers with the sources of their evidence; each table is read once."""
     create_views(connection, "subgraphs", "kg_nodes", "kg_edges")
     evidence = [row for rows in answers for row in rows.evidence]
     sources = _read_sources(connection, evidence)
@@ -343,8 +351,8 @@ def view_answers(connection: duckdb.DuckDBPyConnection, answers: Sequence[Answer
 
 
 def _read_sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]) -> dict[tuple[str, str], Row]:
-    """The rows that evidence stands in, by kind and id."""
-    found = {}
+    """Source rows of evidence, by kind and id."""
+    sources = {}
     for kind in sorted({row["source_kind"] for row in evidence}):
         schema = KINDS.get(kind)
         if schema is None or schema.name not in _SOURCE_COLUMNS:
@@ -356,31 +364,26 @@ def _read_sources(connection: duckdb.DuckDBPyConnection, evidence: Iterable[Row]
             f'"{schema.row_id}"', sorted({row["source_id"] for row in evidence if row["source_kind"] == kind})
         )
         for row in connection.execute(f'SELECT {columns} FROM "{schema.name}" WHERE {condition}', ids).fetchall():
-            found[kind, str(row[0])] = dict(zip(names, row, strict=True))
-    return found
+            sources[kind, str(row[0])] = dict(zip(names, row, strict=True))
+    return sources
 
 
 def _read_concepts(connection: duckdb.DuckDBPyConnection, rows: AnswerRows) -> dict[str, list[Row]]:
-    """What the question and its options name in the graph, where evidence is paths of one."""
+    """Graph concepts of the question and its options, if the evidence has paths."""
     if not any(row["kind"] == "path" for row in rows.evidence):
         return {}
     sql = "SELECT concepts, targets FROM subgraphs WHERE question_id = $id LIMIT 1"
-    found = query_rows(connection, sql, id=rows.prediction["question_id"])
-    return (
-        {
-            "": found[0]["concepts"],
-            **{
-                label: [link for link in found[0]["targets"] if link["option"] == label]
-                for label in _options(rows.question)
-            },
-        }
-        if found
-        else {}
-    )
+    subgraphs = query_rows(connection, sql, id=rows.prediction["question_id"])
+    if not subgraphs:
+        return {}
+    concepts = {"": subgraphs[0]["concepts"]}
+    for label in _options(rows.question):
+        concepts[label] = [link for link in subgraphs[0]["targets"] if link["option"] == label]
+    return concepts
 
 
 def _options(question: Row | None) -> dict[str, str]:
-    """Text of each option by its label."""
+    """Text of each option, by label."""
     if question is None:
         return {}
     return dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
@@ -391,7 +394,7 @@ def _columns(row: Row, names: str) -> Row:
 
 
 def _wrap(text: object, first: str = "", rest: str | None = None) -> str:
-    """A text on lines of at most ``WIDTH`` characters."""
-    following = " " * len(first) if rest is None else rest
+    """A text wrapped to ``WIDTH`` characters."""
+    indent = " " * len(first) if rest is None else rest
     plain = " ".join(str(text).split())
-    return textwrap.fill(plain, WIDTH, initial_indent=first, subsequent_indent=following) or first.rstrip()
+    return textwrap.fill(plain, WIDTH, initial_indent=first, subsequent_indent=indent) or first.rstrip()

@@ -1,4 +1,4 @@
-"""Rows of the lake that belong to one prediction, or to one question; they lie in its partition, a few small files."""
+"""Rows of the lake that belong to one prediction or one question, read from its partition."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _EVIDENCE_RELATIONS = (lineage.USED, lineage.WAS_SHOWN)
 
 @dataclass(frozen=True)
 class AnswerRows:
-    """Rows behind one prediction; ``question`` is None where it is no longer in the lake.
+    """Rows of one prediction; ``question`` is None if the lake no longer has it.
 
-    ``numbers`` count the evidence from 1, in the order in which it is shown. ``used`` are the ids of evidence that the
-    answer rests on: what verified citations of its own chain name, or what a short answer was read from; the rest was
-    merely shown.
+    ``numbers``: Numbers of the evidence from 1, by id, in display order.
+    ``used_ids``: Ids of evidence with verified citations in the answer's chain, or from which a short answer was read.
+        The rest was only shown.
     """
 
     prediction: Row
@@ -45,13 +45,13 @@ class AnswerRows:
 
 
 class PartitionRows:
-    """Rows of one partition of questions, or of the whole lake where the partition is not known."""
+    """Rows of one partition of questions, or of the whole lake if the partition is unknown."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, near: PartitionFiles | None) -> None:
         self.connection, self.near = connection, near
 
     def of(self, kind: str, condition: str, **parameters: Any) -> list[Row]:
-        """Rows of a kind that fulfil a condition, with the asset that each belongs to."""
+        """Rows of a kind that match a condition, with their assets."""
         table = KINDS[kind].name
         if self.near is None:
             create_views(self.connection, table)
@@ -67,7 +67,7 @@ class PartitionRows:
     def parents(
         self, kind: str, children: Iterable[str], parent_kind: str, relations: Sequence[str] = (lineage.USED,)
     ) -> dict[str, list[str]]:
-        """Ids of the rows of one kind that these rows used, or are so related to, by child, best first."""
+        """Ids of related parent rows of one kind, by child id, best first."""
         ids = sorted(set(children))
         if not ids:
             return {}
@@ -80,27 +80,27 @@ class PartitionRows:
             "AND parent_kind = $parent AND list_contains($relations, relation) ORDER BY child_id, rank, parent_id",
             parameters | {"child": kind, "parent": parent_kind, "relations": list(relations)},
         ).fetchall()
-        found: dict[str, list[str]] = {}
+        parent_ids: dict[str, list[str]] = {}
         for child, parent in rows:
-            found.setdefault(child, []).append(parent)
-        return found
+            parent_ids.setdefault(child, []).append(parent)
+        return parent_ids
 
 
 def locate_prediction(connection: duckdb.DuckDBPyConnection, prediction: str) -> tuple[str, PartitionFiles | None]:
-    """The full id of a prediction and the partition that it lies in.
+    """The full id and the partition of a prediction.
 
-    Raises UnknownId where no row has this id, or one that is no prediction.
+    Raises UnknownId if no row has this id, or if the row is not a prediction.
     """
-    place = find_question_row(connection, prediction)
-    kind, identifier = place[:2] if place else lineage.find_row(connection, prediction)
+    location = find_question_row(connection, prediction)
+    kind, identifier = location[:2] if location else lineage.find_row(connection, prediction)
     if kind != "prediction":
         raise lineage.UnknownId(f"{prediction!r} is the id of a {kind}: give the id of a prediction")
-    place = place or find_question_row(connection, identifier)
-    return identifier, place[2] if place else None
+    location = location or find_question_row(connection, identifier)
+    return identifier, location[2] if location else None
 
 
 def read_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> AnswerRows:
-    """What belongs to a prediction, named by its id or the beginning of it."""
+    """Rows of a prediction, by its id or a unique prefix."""
     identifier, near = locate_prediction(connection, prediction)
     rows = PartitionRows(connection, near)
     [answer] = rows.of("prediction", "prediction_id = $id LIMIT 1", id=identifier)
@@ -111,62 +111,77 @@ def read_answer(connection: duckdb.DuckDBPyConnection, prediction: str) -> Answe
 def read_question_answers(
     connection: duckdb.DuckDBPyConnection, question_id: str, partition: str
 ) -> tuple[Row | None, list[AnswerRows]]:
-    """A question of a partition (the file below each asset's folder) and the answers of all variants to it."""
+    """A question of a partition (a file path within each asset's folder) and all variants' answers."""
     root = lake_root(connection)
     assert root is not None, "a connection of lake.connect"
     rows = PartitionRows(connection, PartitionFiles(root, partition))
-    found = rows.of("question", "question_id = $id LIMIT 1", id=question_id)
+    questions = rows.of("question", "question_id = $id LIMIT 1", id=question_id)
     answers = rows.of("prediction", "question_id = $id ORDER BY asset, prediction_id", id=question_id)
-    question = found[0] if found else None
+    question = questions[0] if questions else None
     return question, _attach_rows(rows, answers, question)
 
 
 def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | None) -> list[AnswerRows]:
-    """Chains, evidence, citations and counterfactuals of answers to one question, each table read once."""
+    """Attach chains, evidence, citations and counterfactuals to answers to one question."""
     if not answers:
         return []
-    of = {"id": answers[0]["question_id"]}
-    chains = {row["chain_id"]: row for row in rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **of)}
+    parameters = {"id": answers[0]["question_id"]}
+    chains = {
+        row["chain_id"]: row
+        for row in rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **parameters)
+    }
     evidence = {
         row["evidence_id"]: row
-        for row in rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **of)
+        for row in rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **parameters)
     }
-    own_chains = rows.parents("prediction", [a["prediction_id"] for a in answers], "chain")
-    direct = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence")
-    given = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence", _EVIDENCE_RELATIONS)
-    shown = rows.parents("chain", [c for ids in own_chains.values() for c in ids], "evidence", _EVIDENCE_RELATIONS)
-    ids = sorted({c for each in own_chains.values() for c in each})
-    cited = (
+    chains_of_answer = rows.parents("prediction", [a["prediction_id"] for a in answers], "chain")
+    used_directly = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence")
+    evidence_of_answer = rows.parents(
+        "prediction", [a["prediction_id"] for a in answers], "evidence", _EVIDENCE_RELATIONS
+    )
+    evidence_of_chain = rows.parents(
+        "chain", [c for ids in chains_of_answer.values() for c in ids], "evidence", _EVIDENCE_RELATIONS
+    )
+    ids = sorted({c for chain_ids in chains_of_answer.values() for c in chain_ids})
+    all_citations = (
         rows.of("citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=ids)
         if ids
         else []
     )
-    counterfactuals = {row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **of)}
-    made = []
+    counterfactuals = {
+        row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **parameters)
+    }
+    results = []
     for answer in answers:
         identifier = answer["prediction_id"]
-        own = [chains[c] for c in sorted(own_chains.get(identifier, []), key=_sort_key(chains)) if c in chains]
-        own_ids = {chain["chain_id"] for chain in own}
-        picked = {e for c in own_ids for e in shown.get(c, [])} or set(given.get(identifier, []))
-        checked = [c for c in cited if c["chain_id"] in own_ids]
+        answer_chains = [
+            chains[c] for c in sorted(chains_of_answer.get(identifier, []), key=_sort_key(chains)) if c in chains
+        ]
+        answer_chain_ids = {chain["chain_id"] for chain in answer_chains}
+        evidence_ids = {e for c in answer_chain_ids for e in evidence_of_chain.get(c, [])} or set(
+            evidence_of_answer.get(identifier, [])
+        )
+        citations = [c for c in all_citations if c["chain_id"] in answer_chain_ids]
         negated = bool(question and question["negated"])
-        resting = {c["chain_id"] for c in own if negated or c["hypothesis"] == answer["answer"]}
-        used = {c["evidence_id"] for c in checked if c["chain_id"] in resting and c["verdict"] == "verified"}
-        picked_rows = [row for evidence_id, row in evidence.items() if evidence_id in picked]
-        made.append(
+        supporting_chains = {c["chain_id"] for c in answer_chains if negated or c["hypothesis"] == answer["answer"]}
+        used_ids = {
+            c["evidence_id"] for c in citations if c["chain_id"] in supporting_chains and c["verdict"] == "verified"
+        }
+        evidence_rows = [row for evidence_id, row in evidence.items() if evidence_id in evidence_ids]
+        results.append(
             AnswerRows(
                 answer,
                 question,
-                own,
-                picked_rows,
-                checked,
+                answer_chains,
+                evidence_rows,
+                citations,
                 counterfactuals.get(identifier),
-                frozenset(used if own else direct.get(identifier, [])),
+                frozenset(used_ids if answer_chains else used_directly.get(identifier, [])),
             )
         )
-    return made
+    return results
 
 
 def _sort_key(chains: dict[str, Row]) -> Any:
-    place = {chain_id: number for number, chain_id in enumerate(chains)}
-    return lambda chain_id: place.get(chain_id, len(place))
+    positions = {chain_id: number for number, chain_id in enumerate(chains)}
+    return lambda chain_id: positions.get(chain_id, len(positions))

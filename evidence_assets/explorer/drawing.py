@@ -1,4 +1,4 @@
-"""Evidence drawn as what it is: a sentence marked in its chunk, cells in their table, a path as a small graph."""
+"""Drawings of evidence: a sentence marked in its chunk, cells in their table, a path as a small graph."""
 
 from __future__ import annotations
 
@@ -14,35 +14,34 @@ from evidence_assets.reasoning.tasks import CAPTION
 _CELL = re.compile(r"r(\d+)c(\d+)")
 _SPAN = re.compile(r"(\d+):(\d+)")
 MAX_ROWS, MAX_COLUMNS = 60, 40
-"""A larger table is cut to these rows and columns, and says so."""
+"""Size to which larger tables are truncated."""
 
 
 def highlight_span(text: str, locator: str) -> tuple[str, str, str]:
-    """What stands before, at and after a place in a text; all of it where the place is the whole text.
+    """Text before, within and after a locator; an empty locator means the whole text.
 
     >>> marked("Cats purr. Bees buzz.", "11:21")
     ('Cats purr. ', 'Bees buzz.', '')
     """
-    place = _SPAN.fullmatch(locator)
-    start, end = (int(place[1]), int(place[2])) if place else (0, len(text))
+    span = _SPAN.fullmatch(locator)
+    start, end = (int(span[1]), int(span[2])) if span else (0, len(text))
     return text[:start], text[start:end], text[end:]
 
 
 @dataclass(frozen=True)
 class GridCell:
-    """A cell with what became of it: ``used`` by a verified citation, ``kept`` as evidence, or ``dropped``."""
+    """A cell with its state: ``used`` by a verified citation, ``kept`` as evidence, or ``dropped``."""
 
     text: str
     state: str
     locator: str
     number: int | None = None
-    """By which citations name it."""
+    """Number of the evidence, as in citations."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table with its cells marked; ``kept`` and ``dropped`` are the columns, by their names, ``above`` its caption
-    where that is evidence."""
+    """A table with its cells marked; ``caption_cell`` is the caption if it is evidence."""
 
     table_id: str
     caption: str
@@ -56,35 +55,41 @@ class Grid:
 def build_grid(
     table: Mapping[str, Any],
     evidence: Sequence[Mapping[str, Any]],
-    used: Collection[str],
+    used_ids: Collection[str],
     numbers: Mapping[str, int] | None = None,
     quoted: Collection[tuple[str, str]] = (),
 ) -> Grid:
-    """The table that cells and columns of evidence stand in; ``numbers`` are those of the evidence by its ids.
+    """Mark the cells and columns of evidence in their table.
 
-    Of a used column the cells that verified citations quote are used; ``quoted`` are these, by evidence and text.
+    ``numbers``: Number of each evidence row, by id.
+    ``quoted``: Evidence ids and texts of verified quotes: of a used column, only quoted cells count as used.
     """
-    cited, states = dict[str, int | None](), dict[str, str]()
-    above: GridCell | None = None
-    for e in evidence:
-        number = (numbers or {}).get(e["evidence_id"])
-        state = "used" if e["evidence_id"] in used else "kept"
-        if e["locator"] == CAPTION:
-            above, cells = GridCell(table["caption"], state, CAPTION, number), []
-        elif e["locator"].startswith("r"):
-            cells = [e["locator"]]
-            states[e["locator"]] = state
+    numbers_of_cells, states = dict[str, int | None](), dict[str, str]()
+    caption_cell: GridCell | None = None
+    for item in evidence:
+        number = (numbers or {}).get(item["evidence_id"])
+        state = "used" if item["evidence_id"] in used_ids else "kept"
+        if item["locator"] == CAPTION:
+            caption_cell, cells = GridCell(table["caption"], state, CAPTION, number), []
+        elif item["locator"].startswith("r"):
+            cells = [item["locator"]]
+            states[item["locator"]] = state
         else:
-            lines = {f"r{i}{e['locator']}": said for i, said in enumerate(e["text"].split("\n")) if said}
-            states |= {p: "used" if (e["evidence_id"], said) in quoted else "kept" for p, said in lines.items()}
+            lines = {f"r{i}{item['locator']}": text for i, text in enumerate(item["text"].split("\n")) if text}
+            states |= {p: "used" if (item["evidence_id"], text) in quoted else "kept" for p, text in lines.items()}
             cells = list(lines)
-        cited |= dict.fromkeys(cells[:1], number)
+        numbers_of_cells |= dict.fromkeys(cells[:1], number)
     width = max([len(table["header"]), *(cell["column"] + 1 for cell in table["cells"])])
     texts = {(0, j): text for j, text in enumerate(table["header"])}
     texts |= {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}
     rows = [
         [
-            GridCell(texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), f"r{i}c{j}", cited.get(f"r{i}c{j}"))
+            GridCell(
+                texts.get((i, j), ""),
+                states.get(f"r{i}c{j}", "dropped"),
+                f"r{i}c{j}",
+                numbers_of_cells.get(f"r{i}c{j}"),
+            )
             for j in range(min(width, MAX_COLUMNS))
         ]
         for i in range(min(table["n_rows"] + 1, MAX_ROWS))
@@ -98,14 +103,14 @@ def build_grid(
         [n for j, n in enumerate(names) if j in columns],
         [n for j, n in enumerate(names) if j not in columns],
         width > MAX_COLUMNS or table["n_rows"] + 1 > MAX_ROWS,
-        above,
+        caption_cell,
     )
 
 
-def draw_path(walk: Sequence[WalkedEdge], why: Mapping[str, Any]) -> dict[str, Any]:
-    """A walk from top to bottom: its nodes with their relevance, its arrows with their attention, and both in words."""
-    relevance = {node["name"]: node.get("relevance") for node in why.get("nodes", []) if isinstance(node, dict)}
-    attention = why.get("attention", {})
+def draw_path(walk: Sequence[WalkedEdge], reasons: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw a path from top to bottom: nodes with their relevance, arrows with their attention."""
+    relevance = {node["name"]: node.get("relevance") for node in reasons.get("nodes", []) if isinstance(node, dict)}
+    attention = reasons.get("attention", {})
     attention = attention if isinstance(attention, dict) else {}
     hops = [list(edges) for _, edges in groupby(walk, key=lambda edge: (edge.start, edge.end))]
     names = [walk[0].start, *(edges[0].end for edges in hops)]
@@ -123,7 +128,7 @@ def draw_path(walk: Sequence[WalkedEdge], why: Mapping[str, Any]) -> dict[str, A
         "width": max(360, min(900, 40 + longest * 8)),
         "nodes": nodes,
         "arrows": arrows,
-        "said": "; ".join(f"{edge.head} {edge.words} {edge.tail}" for edge in walk),
+        "description": "; ".join(f"{edge.head} {edge.words} {edge.tail}" for edge in walk),
     }
 
 

@@ -1,4 +1,4 @@
-"""Pages as files: all that are linked from the explorer's first page, or one prediction as a card."""
+"""Export of the explorer's pages as HTML files, and of one prediction as an evidence card."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MAX_PAGES = 2_000
 
 @dataclass(frozen=True)
 class ExportResult:
-    """How many pages were written, and how many that are linked were not."""
+    """Numbers of written pages and of linked pages that were skipped."""
 
     pages: int
     skipped: int
 
 
 def page_file(address: str) -> str:
-    """The file that a page is written to: readable parts, and a hash where the address holds what a file name cannot.
+    """File name of a page: its address, or a hash if the address has characters that file names cannot have.
 
     >>> file_of("/"), file_of("/questions?page=2&benchmark=quiz")[:10], file_of("/question/ab12?variant=x")
     ('index.html', 'questions-', 'question/ab12.html')
@@ -53,40 +53,39 @@ def page_file(address: str) -> str:
 
 
 def export_pages(
-    root: Path, folder: Path, most: int = MAX_PAGES, told: Callable[[int], None] = lambda n: None
+    root: Path, folder: Path, max_pages: int = MAX_PAGES, progress: Callable[[int], None] = lambda n: None
 ) -> ExportResult:
-    """Write the pages of a lake into a new or empty folder."""
+    """Write the pages of a lake to a new or empty folder."""
     if folder.exists() and any(folder.iterdir()):
-        raise BadInput("is not empty: name a new folder", file=folder)
+        raise BadInput("is not empty: choose a new folder", file=folder)
     site = Site(LakeReader(root), static=True)
-    waiting, written, linked = deque(["/"]), dict[str, str](), {"index.html"}
+    waiting, linked = deque(["/"]), {"index.html"}
     pages: dict[str, str] = {}
     while waiting:
         address = waiting.popleft()
         parts = urlsplit(address)
         reply = site.reply(parts.path, dict(parse_qsl(parts.query)))
-        written[page_file(address)] = address
         pages[page_file(address)] = reply.html
-        told(len(pages))
-        for _, stated in _HREF.findall(reply.html):
-            to = urlsplit(unescape(stated))._replace(fragment="").geturl()
-            name = page_file(to)
-            if not to.startswith("/static/") and name not in linked:
+        progress(len(pages))
+        for _, href in _HREF.findall(reply.html):
+            address_of_link = urlsplit(unescape(href))._replace(fragment="").geturl()
+            name = page_file(address_of_link)
+            if not address_of_link.startswith("/static/") and name not in linked:
                 linked.add(name)
-                if len(linked) <= most:
-                    waiting.append(to)
+                if len(linked) <= max_pages:
+                    waiting.append(address_of_link)
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copytree(STATIC, folder / "static")
     for name, html in pages.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_HREF.sub(lambda found, name=name: _relative_link(found, name, pages), html), encoding="utf-8")  # type: ignore[misc]
+        path.write_text(_HREF.sub(lambda match, name=name: _relative_link(match, name, pages), html), encoding="utf-8")  # type: ignore[misc]
     return ExportResult(len(pages), len(linked) - len(pages))
 
 
-def _relative_link(found: re.Match[str], page: str, pages: dict[str, str]) -> str:
-    """A link from a page to the file of another; one that was left out leads to the first page."""
-    address = unescape(found[2])
+def _relative_link(match: re.Match[str], page: str, pages: dict[str, str]) -> str:
+    """A relative link to the file of another page, or to the first page if that page was skipped."""
+    address = unescape(match[2])
     parts = urlsplit(address)
     if parts.path.startswith("/static/"):
         target = parts.path.lstrip("/")
@@ -94,11 +93,11 @@ def _relative_link(found: re.Match[str], page: str, pages: dict[str, str]) -> st
         target = page_file(parts._replace(fragment="").geturl())
         target = target if target in pages else "index.html"
     relative = posixpath.relpath(target, posixpath.dirname(page) or ".")
-    return f'{found[1]}="{escape(relative + (f"#{parts.fragment}" if parts.fragment else ""))}"'
+    return f'{match[1]}="{escape(relative + (f"#{parts.fragment}" if parts.fragment else ""))}"'
 
 
 def evidence_card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str:
-    """One prediction as an HTML page that needs nothing else and forbids itself scripts and requests."""
+    """One prediction as a self-contained HTML page whose policy forbids scripts and requests."""
     view = view_answer(connection, prediction)
     node = lineage.trace(connection, view.prediction["prediction_id"])
     style = (STATIC / "explorer.css").read_text("utf-8")
@@ -109,15 +108,15 @@ def evidence_card(connection: duckdb.DuckDBPyConnection, prediction: str) -> str
     )
 
 
-def _node(node: lineage.Node, shown: set[int]) -> dict[str, Any]:
-    """A row and what it was made from; what is shown above is only named."""
-    above = id(node.next) in shown
-    shown.add(id(node.next))
+def _node(node: lineage.Node, listed_ids: set[int]) -> dict[str, Any]:
+    """A row with its parents; parents that are listed above are not repeated."""
+    is_listed = id(node.next) in listed_ids
+    listed_ids.add(id(node.next))
     return {
-        "how": f"{node.relation.replace('_', ' ')} " if node.relation else "",
+        "relation": f"{node.relation.replace('_', ' ')} " if node.relation else "",
         "kind": node.kind,
         "id": short_id(node.id),
-        "said": ", ".join(f"{name}: {value}" for name, value in node.content.items() if value is not None),
-        "above": above and node.next,
-        "below": [] if above else [_node(child, shown) for child in node.next],
+        "content": ", ".join(f"{name}: {value}" for name, value in node.content.items() if value is not None),
+        "above": is_listed and node.next,
+        "below": [] if is_listed else [_node(child, listed_ids) for child in node.next],
     }

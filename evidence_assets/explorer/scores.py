@@ -1,4 +1,4 @@
-"""Scores beside the printed figures, as the terminal and the explorer's first page list them."""
+"""Scores with published figures, for the terminal and the explorer's first page."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ WHERE metric IN ('accuracy', 'hit@1', 'recall@5', 'precision@50') AND scope_kind
 ORDER BY scope_id, metric, value DESC, variant
 """
 HEADLINE_METRICS = {"search": "hit@1", "retrieval": "recall@5", "knowledge": "precision@50"}
-"""The metric of task families that are not judged by accuracy."""
+"""Main metric of task families whose main metric is not accuracy."""
 
 
 def is_headline(row: Row) -> bool:
-    """Whether a score is the one by which its family is judged."""
+    """Whether a score has the main metric of its task family."""
     return bool(row["metric"] == HEADLINE_METRICS.get(row["family"], "accuracy"))
 
 
 def format_difference(row: Row) -> str:
-    """How far a value is from the printed one, marked where the interval leaves that out."""
+    """Difference to the published figure, with * if that is outside the interval."""
     value, low, high, published = (row[name] for name in ("value", "low", "high", "published"))
     if published is None or value is None:
         return ""
-    outside = low is not None and high is not None and not low <= published <= high
-    return f"{value - published:+.3f}" + ("*" if outside else "")
+    is_outside = low is not None and high is not None and not low <= published <= high
+    return f"{value - published:+.3f}" + ("*" if is_outside else "")
 
 
 def format_score(row: Row) -> list[Any]:
-    """A score as the terminal's table shows it."""
+    """A score as a row of the terminal's table."""
     shares = (row["supported_share"], row["supported_accuracy"])
     return [
         row["scope_id"],

@@ -1,4 +1,4 @@
-"""The explorer's pages by address, as HTML, and the read-only server that sends them; an export writes the same."""
+"""The explorer's pages by address, and the read-only server that sends them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PAGES: dict[str, PageBuilder] = {"": home, "questions": questions, "search": sea
 
 @dataclass(frozen=True)
 class Reply:
-    """What an address gives: HTML, or where to go instead."""
+    """Reply to an address: HTML, or a redirect."""
 
     status: int
     html: str = ""
@@ -59,30 +59,27 @@ def answer_in_words(row: Mapping[str, Any], answer: str | None) -> str:
 
 
 class Site:
-    """A lake's pages.
+    """The pages of a lake; ``static`` pages are for export and have no forms."""
 
-    ``static``: Whether the pages are written as files, which no server answers: forms are left out.
-    """
-
-    def __init__(self, opened: LakeReader, *, static: bool = False) -> None:
-        self.opened = opened
+    def __init__(self, lake_reader: LakeReader, *, static: bool = False) -> None:
+        self.lake_reader = lake_reader
         self._templates = template_environment(in_words=answer_in_words, static=static)
 
-    def reply(self, path: str, asked: Mapping[str, str]) -> Reply:
+    def reply(self, path: str, query: Mapping[str, str]) -> Reply:
         """The page at an address; unknown addresses return 404."""
         parts = [unquote(part) for part in path.strip("/").split("/")]
-        with self.opened.reader() as reader:
+        with self.lake_reader.reader() as reader:
             try:
                 if parts[0] == "answer" and len(parts) == 2:
                     return Reply(302, location=self._of_answer(reader, parts[1]))
-                page = self._page(parts)(reader, asked)
+                page = self._page(parts)(reader, query)
                 status = 200
             except (NotFound, UnknownId) as missing:
-                page, status = Page("message.html", "Not found", {"said": str(missing)}), 404
+                page, status = Page("message.html", "Not found", {"message": str(missing)}), 404
             except duckdb.Error as error:
-                page, status = Page("message.html", "Could not be read", {"said": str(error)}), 500
+                page, status = Page("message.html", "The lake could not be read", {"message": str(error)}), 500
             template = self._templates.get_template(page.template)
-            html = template.render(**page.values, title=page.title, path=path, asked=dict(asked))
+            html = template.render(**page.values, title=page.title, path=path, query=dict(query))
         return Reply(status, html)
 
     def _page(self, parts: list[str]) -> PageBuilder:
@@ -90,12 +87,12 @@ class Site:
             case [name] if name in PAGES:
                 return PAGES[name]
             case ["question", identifier]:
-                return lambda reader, asked: question(reader, asked, identifier)
+                return lambda reader, query: question(reader, query, identifier)
             case ["relation", name]:
-                return lambda reader, asked: relation(reader, asked, name)
+                return lambda reader, query: relation(reader, query, name)
             case ["source", kind, *rest] if rest:
-                return lambda reader, asked: source(reader, asked, kind, "/".join(rest))
-        raise NotFound(f"there is no page /{'/'.join(parts)}")
+                return lambda reader, query: source(reader, query, kind, "/".join(rest))
+        raise NotFound(f"The explorer has no page /{'/'.join(parts)}.")
 
     def _of_answer(self, reader: PageReader, identifier: str) -> str:
         rows = reader.answers(
@@ -103,7 +100,7 @@ class Site:
         )
         if len(rows) != 1:
             raise NotFound(
-                f"{'no answer has' if not rows else 'several answers have'} an id that begins with {identifier!r}"
+                f"{'Several predictions have' if rows else 'No prediction has'} an id that starts with {identifier!r}."
             )
         return link("question", rows[0]["question_id"], variant=rows[0]["variant"])
 
@@ -119,7 +116,7 @@ HEADERS = {
 
 
 def application(root: Path) -> Starlette:
-    """The application over a lake; only requests that name this machine are answered, so no other site can ask."""
+    """The application over a lake; it accepts only requests to localhost, so other sites cannot read it."""
     site = Site(LakeReader(root))
 
     def page(request: Request) -> Response:
@@ -138,17 +135,19 @@ def application(root: Path) -> Starlette:
 
 
 def serve(root: Path, port: int = 0) -> None:
-    """Serve until stopped, and print the address."""
+    """Print the address and serve until stopped."""
     import uvicorn
 
     app = application(root)
     listening = listen(port)
-    print(f"The explorer is at http://127.0.0.1:{listening.getsockname()[1]}/; ctrl-C ends it.", file=sys.stderr)
+    print(
+        f"The explorer is at http://127.0.0.1:{listening.getsockname()[1]}/. Press Ctrl-C to stop it.", file=sys.stderr
+    )
     uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
 
 
 def listen(port: int = 0) -> socket.socket:
-    """A socket on this machine alone: on ``port``, or on the first free one from :data:`PORT` on."""
+    """A socket on localhost at ``port``, or at the first free port from :data:`PORT`."""
     for candidate in [port] if port else range(PORT, PORT + 20):
         listening = socket.socket()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -159,4 +158,4 @@ def listen(port: int = 0) -> socket.socket:
             continue
         listening.listen()
         return listening
-    raise BadInput(f"port {port or f'{PORT} to {PORT + 19}'} is taken on this machine: name a free one by --port")
+    raise BadInput(f"port {port or f'{PORT} to {PORT + 19}'} is in use: choose a free port with --port")

@@ -62,7 +62,7 @@ def test_a_question_with_options_is_a_row_like_any_other(lake: Lake) -> None:
     assert (done.prediction["answer"], done.prediction["benchmark"]) == ("B", asked.BENCHMARK)
     with connect(lake.root) as connection:
         text = view_answer(connection, done.prediction["prediction_id"]).as_text()
-        assert "stands in “cats”: cats.txt, document cats.txt, characters 0–32" in text
+        assert "“cats” (cats.txt, characters 0–32)" in text
         assert "cites [5] verified" in text, "evidence is numbered as on the page, the rows of option A first"
         rows = distinct_ids(trace(connection, done.prediction["prediction_id"]))
         chunk = next(row for row in lake.read("chunks").to_dicts() if row["doc_id"] == "cats.txt")["chunk_id"]
@@ -86,12 +86,15 @@ def test_without_options_a_statement_answers_or_nothing_does(lake: Lake) -> None
     silent = put(lake, "Who wrote the book of cats?")
     assert (silent.prediction["answer"], silent.prediction["status"]) == (None, "insufficient")
     with connect(lake.root) as connection:
-        assert "the evidence does not say" in view_answer(connection, silent.prediction["prediction_id"]).as_text()
+        assert (
+            "No answer found with confidence. Closest statement: “"
+            in view_answer(connection, silent.prediction["prediction_id"]).as_text()
+        )
         told = view_answer(connection, done.prediction["prediction_id"]).as_dict()
-    assert told["says"] == "nearest statement: “Cats sleep for sixteen hours a day.”"
+    assert told["says"] == "Closest statement: “Cats sleep for sixteen hours a day.”"
     assert told["removal_test"] == (
-        "without the evidence that it rests on: insufficient; with that alone: Cats sleep for sixteen hours a day. "
-        "(needed, and enough)"
+        "Without its evidence there would be no answer; with only that evidence, Cats sleep for sixteen hours a day. "
+        "The evidence is necessary and sufficient."
     )
 
 

@@ -1,4 +1,4 @@
-"""Evidence cards: everything that belongs to one prediction, and no text that turns into markup."""
+"""Evidence cards: their content and their escaping."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """One question answered with two chains; one citation of each verdict; hostile text wherever text may stand."""
+    """A question answered with two chains and a citation of each verdict; every text field has hostile text."""
     lake = Lake.create(tmp_path / "data_lake")
-    asked = question(1, text=f"Which? {ATTACK}", options=[f"bee {ATTACK}", "cat"])
-    lake.write("questions/mcqa", "quiz|0", {"questions": [asked]})
+    quiz_question = question(1, text=f"Which? {ATTACK}", options=[f"bee {ATTACK}", "cat"])
+    lake.write("questions/mcqa", "quiz|0", {"questions": [quiz_question]})
     lake.write("corpus/c/chunks", "0", {"chunks": [chunk(1, ATTACK, title=f"Bees {ATTACK}", source=ATTACK)]})
     rows = [evidence(1, 1, f"Bees buzz. {ATTACK}", why='{"rule": "<b>near</b>"}'), evidence(1, 2, "Cats purr.")]
     rows.append(evidence(2, 1, "Of another question."))
@@ -57,8 +57,8 @@ def lake(tmp_path: Path) -> Lake:
 def test_all_that_belongs_to_the_prediction_is_on_the_card(lake: Lake) -> None:
     with connect(lake.root) as connection:
         page = Page(evidence_card(connection, "p-s-1"))
-    for said in ("Which?", "chosen", "gold", "Bees do.", "Cats do not.", "Bees buzz.", "Cats purr.", "Title", "near"):
-        assert said in page.text or said == "Title", said
+    for text in ("Which?", "chosen", "gold", "Bees do.", "Cats do not.", "Bees buzz.", "Cats purr.", "Title", "near"):
+        assert text in page.text or text == "Title", text
     assert "Of another question." not in page.text
     verdicts = {attrs["class"]: attrs.get("href") for _, attrs in page.tags if "verdict" in (attrs.get("class") or "")}
     assert verdicts == {"verdict verified": "#e1", "verdict misquoted": "#e2", "verdict absent": None}
@@ -82,8 +82,8 @@ def test_no_text_of_documents_or_models_becomes_markup(lake: Lake) -> None:
 
 def test_the_command_writes_the_page(lake: Lake, tmp_path: Path) -> None:
     page = tmp_path / "card.html"
-    done = CliRunner().invoke(app, ["card", "p-s", "-o", str(page), "--lake", str(lake.root)])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["card", "p-s", "-o", str(page), "--lake", str(lake.root)])
+    assert result.exit_code == 0, result.output
     assert page.read_text().startswith("<!doctype html>")
-    refused = CliRunner().invoke(app, ["card", "zzz", "-o", str(page), "--lake", str(lake.root)])
-    assert refused.exit_code == 1
+    failure = CliRunner().invoke(app, ["card", "zzz", "-o", str(page), "--lake", str(lake.root)])
+    assert failure.exit_code == 1

@@ -1,10 +1,9 @@
-"""The explorer in a real Chromium: asked, searched, filtered and walked through."""
+"""The explorer in Chromium: search, filters and links, by keyboard and mouse."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -21,26 +20,10 @@ from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.cli import app
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.lake.store import Lake
+from evidence_assets_tests.browser import BROWSER_MARKS, CHROMIUM, FLAGS
 from evidence_assets_tests.explorer.test_site import files
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: install Debian's package chromium"),
-]
+pytestmark = [*BROWSER_MARKS, pytest.mark.slow]
 TEXTS = {
     "cats.txt": "Cats purr when they are content. Cats sleep for sixteen hours a day.",
     "bees.txt": "Bees buzz when they fly. A hive holds about forty thousand bees.",
@@ -59,16 +42,16 @@ QUESTIONS = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with three documents and three asked questions, asked as a user asks them."""
-    place = tmp_path_factory.mktemp("browser")
-    (place / "notes").mkdir()
+    """A lake with three documents and three questions of ``evidence ask``."""
+    folder = tmp_path_factory.mktemp("browser")
+    (folder / "notes").mkdir()
     for name, text in TEXTS.items():
-        (place / "notes" / name).write_text(text)
-    lake = Lake.create(place / "data_lake", question_shards=1, corpus_shards=1)
-    build_corpus(lake, "notes", group_files(place / "notes"), lambda text: None)
+        (folder / "notes" / name).write_text(text)
+    lake = Lake.create(folder / "data_lake", question_shards=1, corpus_shards=1)
+    build_corpus(lake, "notes", group_files(folder / "notes"), lambda text: None)
     for question, options in QUESTIONS.items():
-        done = CliRunner().invoke(app, ["ask", question, "--options", *options, "--lake", str(lake.root)])
-        assert done.exit_code == 0, done.output
+        result = CliRunner().invoke(app, ["ask", question, "--options", *options, "--lake", str(lake.root)])
+        assert result.exit_code == 0, result.output
     return lake.root
 
 
@@ -97,29 +80,31 @@ def address(root: Path) -> Iterator[str]:
 
 @pytest.fixture
 def page(address: str) -> Iterator[Any]:
-    """A page of a browser that must not meet an error, a refused script or a request to elsewhere."""
+    """A browser page that fails on script errors, blocked scripts and requests to other hosts."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        opened = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
-        told: list[str] = []
-        opened.on("console", lambda message: told.append(message.text))
-        opened.on("pageerror", lambda error: told.append(str(error)))
-        opened.on("request", lambda request: told.append(request.url) if not request.url.startswith(address) else None)
-        yield opened
+        browser_page = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
+        messages: list[str] = []
+        browser_page.on("console", lambda message: messages.append(message.text))
+        browser_page.on("pageerror", lambda error: messages.append(str(error)))
+        browser_page.on(
+            "request", lambda request: messages.append(request.url) if not request.url.startswith(address) else None
+        )
+        yield browser_page
         browser.close()
-        assert not told
+        assert not messages
 
 
-def press_to(page: Any, name: str, most: int = 60) -> None:
-    """Press Tab until the link or button of this name has the focus, and see that it is shown to have it."""
-    for _ in range(most):
+def press_to(page: Any, name: str, max_presses: int = 60) -> None:
+    """Press Tab until the link or button of this name has a visible focus."""
+    for _ in range(max_presses):
         page.keyboard.press("Tab")
-        there = page.evaluate(
+        focused_text = page.evaluate(
             "document.activeElement.matches('a, button, summary') && document.activeElement.textContent"
         )
-        if there and name in there:
+        if focused_text and name in focused_text:
             assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
             return
     raise AssertionError(f"{name!r} is not reached by Tab")
@@ -143,7 +128,7 @@ def test_by_keyboard_from_a_search_to_a_document_and_back_to_another_answer(page
     press_to(page, "cats")
     page.keyboard.press("Enter")
     page.wait_for_url("**/source/chunk/*")
-    assert "What rests on it" in page.content()
+    assert "Evidence from this chunk" in page.content()
     press_to(page, "Which animal sleeps long?")
     page.keyboard.press("Enter")
     page.wait_for_url("**/question/*")
@@ -175,15 +160,15 @@ def test_every_kind_of_page_fits_the_screen(page: Any, width: int, root: Path) -
 
 
 def test_walking_about_changes_nothing_in_the_lake(page: Any, root: Path) -> None:
-    before, seen, waiting = files(Lake(root)), set[str](), ["/"]
-    while waiting and len(seen) < 60:
-        at = waiting.pop(0)
-        if at in seen:
+    hashes, visited, waiting = files(Lake(root)), set[str](), ["/"]
+    while waiting and len(visited) < 60:
+        address = waiting.pop(0)
+        if address in visited:
             continue
-        seen.add(at)
-        reply = page.goto(at)
-        assert reply.status == 200, at
+        visited.add(address)
+        reply = page.goto(address)
+        assert reply.status == 200, address
         waiting += page.evaluate(
             "[...document.querySelectorAll('main a[href^=\"/\"]')].map(a => a.getAttribute('href'))"
         )
-    assert len(seen) > 15 and files(Lake(root)) == before
+    assert len(visited) > 15 and files(Lake(root)) == hashes

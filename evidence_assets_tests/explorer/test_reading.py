@@ -1,4 +1,4 @@
-"""One answer as text: what a reader sees of a path, its citations, and what became of the answer without them."""
+"""One answer as text: a path, its citations, and the counterfactual."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EDGES = [  # head, relation, tail, sources
 ]
 LOCATOR = path_locator([("e0", True), ("e1", False)])
 TEXT = "Metformin may treat diabetes. Excessive thirst is associated with diabetes."
-WHY = {
+REASONS = {
     "nodes": [
         {"name": name, "relevance": relevance} for name, relevance in zip(NAMES, (0.61, 0.5, None), strict=False)
     ],
@@ -45,10 +45,10 @@ WHY = {
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """A question answered from one path, with the graph that it stands in."""
+    """A question answered from one path, with its graph."""
     lake = Lake.create(tmp_path / "data_lake")
-    asked = question(1, text="Which sign fits what metformin relieves?", options=["excessive thirst", "fever"])
-    lake.write("questions/mcqa", "quiz|0", {"questions": [asked]})
+    quiz_question = question(1, text="Which sign fits what metformin relieves?", options=["excessive thirst", "fever"])
+    lake.write("questions/mcqa", "quiz|0", {"questions": [quiz_question]})
     nodes = [{"node_id": name, "name": name, "aliases": [], "type": None, "document": None} for name in NAMES]
     lake.write("knowledge/g/nodes", "", {"kg_nodes": nodes})
     edges = [
@@ -64,10 +64,12 @@ def lake(tmp_path: Path) -> Lake:
         for i, (head, relation, tail, sources) in enumerate(EDGES)
     ]
     lake.write("knowledge/g/edges", "", {"kg_edges": edges})
-    shown = evidence(1, 1, TEXT, kind="path", source_kind="edge", source_id="e0", locator=LOCATOR, why=json.dumps(WHY))
+    path_evidence = evidence(
+        1, 1, TEXT, kind="path", source_kind="edge", source_id="e0", locator=LOCATOR, why=json.dumps(REASONS)
+    )
     chains = [chain(1, "A", f"The evidence states: “{TEXT}”", ["e-s-1-1"]), chain(1, "B", "Nothing links it.", [])]
     checked = [citation("c-s-1-A", "e-s-1-1", "verified", TEXT)]
-    write_answers(lake, [shown], chains, [prediction(1, "A")], checked)
+    write_answers(lake, [path_evidence], chains, [prediction(1, "A")], checked)
     lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [counterfactual("h")]})
     return lake
 
@@ -75,34 +77,35 @@ def lake(tmp_path: Path) -> Lake:
 def test_a_path_is_walked_with_its_directions_words_sources_and_attention(lake: Lake) -> None:
     with connect(lake.root) as connection:
         text = view_answer(connection, "p-s-1").as_text()
-    for said in (
+    for part in (
         "A. excessive thirst [the answer, gold]",
         "metformin —may treat→ diabetes ←is associated with— excessive thirst",
-        "metformin looks at diabetes with 0.250, diabetes at metformin with 0.125",
+        "from metformin to diabetes 0.250, from diabetes to metformin 0.125",
         "excessive thirst: not scored",
         "“metformin” (exact match)",
         "graph.tsv:1, other.tsv:4 (CC-BY-4.0, CC0-1.0)",
         "cites [1] verified",
-        "without the evidence that it rests on: insufficient; with that alone: A (needed, and enough)",
-        "support of the others: B 0.500",
+        "Without its evidence there would be no answer; with only that evidence, A.",
+        "The evidence is necessary and sufficient.",
+        "support of the other options: B 0.500",
     ):
-        assert said in " ".join(text.split()) or said in text, said
+        assert part in " ".join(text.split()) or part in text, part
     assert "Nothing links it." not in text and '{"' not in text
     assert max(map(len, text.splitlines())) <= 120
 
 
 def test_a_question_for_the_exception_shows_every_chain(lake: Lake) -> None:
-    asked = question(1, text="Which does not fit?", options=["excessive thirst", "fever"], negated=True)
-    lake.write("questions/mcqa", "quiz|0", {"questions": [asked]})
+    negated_question = question(1, text="Which does not fit?", options=["excessive thirst", "fever"], negated=True)
+    lake.write("questions/mcqa", "quiz|0", {"questions": [negated_question]})
     with connect(lake.root) as connection:
         text = view_answer(connection, "p-s-1").as_text()
-    assert "asks for the option that does not hold" in text and "Nothing links it." in text
+    assert "the answer is the option that does not hold" in text and "Nothing links it." in text
 
 
 def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(lake: Lake) -> None:
-    used = [edge("prediction", "p-s-1", USED, "evidence", "e-s-1-1", "h", 1)]
-    made = {"predictions": [prediction(1, "n7")], "lineage_edges": used}
-    lake.write("predictions/mcqa/s", "quiz|0", made)
+    edges = [edge("prediction", "p-s-1", USED, "evidence", "e-s-1-1", "h", 1)]
+    rows = {"predictions": [prediction(1, "n7")], "lineage_edges": edges}
+    lake.write("predictions/mcqa/s", "quiz|0", rows)
     node = {"node_id": "n7", "name": "gout", "aliases": [], "type": None, "document": None}
     lake.write("knowledge/h/nodes", "", {"kg_nodes": [node]})
     with connect(lake.root) as connection:
@@ -111,16 +114,16 @@ def test_an_answer_without_chains_shows_all_that_it_used_and_the_name_of_a_node(
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "others", "said"),
+    ("status", "answer", "others", "expected"),
     [
         ("answered", "a", [], "a"),
-        ("answered", "a", ["b", "c"], "a (likewise: b, c)"),
-        ("ambiguous", "a", ["b"], "the evidence does not decide; nearest is a (likewise: b)"),
-        ("insufficient", "a", ["b"], "the evidence does not say"),
+        ("answered", "a", ["b", "c"], "a (also supported: b, c)"),
+        ("ambiguous", "a", ["b"], "The evidence does not decide. Closest answer: a (also supported: b)"),
+        ("insufficient", "a", ["b"], "No answer found with confidence."),
     ],
 )
 def test_an_answer_without_options_names_all_that_its_reading_leads_to(
-    status: str, answer: str, others: list[str], said: str
+    status: str, answer: str, others: list[str], expected: str
 ) -> None:
     row = prediction(1, answer=answer, status=status, supported_answers=[answer, *others])
-    assert AnswerView(AnswerRows(row, None, [], [], [], None), []).answer_text == said
+    assert AnswerView(AnswerRows(row, None, [], [], [], None), []).answer_text == expected

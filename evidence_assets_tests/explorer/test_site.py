@@ -1,4 +1,4 @@
-"""The explorer's pages: what stands on them, that texts stay texts, and that nothing is written."""
+"""The explorer's pages: their content, their escaping, and that they write nothing."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ NAMES = (
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Two variants that differ on one of two questions; hostile text wherever text may stand."""
+    """Two variants that differ on one of two questions; every text field has hostile text."""
     lake = Lake.create(tmp_path / "data_lake")
-    asked = [question(1, text=f"Which buzzes? {ATTACK}", options=[f"bee {ATTACK}", "cat"]), question(2)]
-    lake.write("questions/mcqa", "quiz|0", {"questions": asked})
+    questions = [question(1, text=f"Which buzzes? {ATTACK}", options=[f"bee {ATTACK}", "cat"]), question(2)]
+    lake.write("questions/mcqa", "quiz|0", {"questions": questions})
     bees = chunk(1, f"Bees buzz. {ATTACK}", title=f"Bees {ATTACK}", source=NAMES[1], doc_id=NAMES[1])
     lake.write("corpus/c/chunks", "0", {"chunks": [bees, chunk(2, "Cats purr.")]})
     cells = [{"row": 0, "column": 0, "text": ATTACK}, {"row": 0, "column": 1, "text": "5"}]
@@ -79,14 +79,14 @@ def lake(tmp_path: Path) -> Lake:
                 1, 2, "5", selector, kind="cell", source_kind="table", source_id=NAMES[0], locator="r1c1", why=ATTACK
             ),
         ]
-        said = chain(1, answer, f"They do. {ATTACK}", [f"e-{selector}-1-1"], selector)
-        cited = citation(said["chain_id"], f"e-{selector}-1-1", "verified", f"buzz {ATTACK}")
+        answer_chain = chain(1, answer, f"They do. {ATTACK}", [f"e-{selector}-1-1"], selector)
+        quote = citation(answer_chain["chain_id"], f"e-{selector}-1-1", "verified", f"buzz {ATTACK}")
         derived = edge("evidence", f"e-{selector}-1-1", DERIVED, "chunk", "k1", "k1", 1)
         predicted = [
             prediction(1, answer, selector=selector, error=ATTACK, model_id=ATTACK),
             prediction(2, "A", selector=selector),
         ]
-        write_answers(lake, rows, [said], predicted, [cited], [derived], selector=selector)
+        write_answers(lake, rows, [answer_chain], predicted, [quote], [derived], selector=selector)
     lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": [counterfactual("fs")]})
     return lake
 
@@ -96,24 +96,24 @@ def client(lake: Lake) -> TestClient:
     return TestClient(application(lake.root), base_url="http://127.0.0.1", follow_redirects=False)
 
 
-def crawl(client: TestClient, most: int, first: tuple[str, ...] = ("/",)) -> dict[str, str]:
-    """Pages by address, as far as links lead and the limit reaches; none may fail."""
+def crawl(client: TestClient, max_pages: int, first: tuple[str, ...] = ("/",)) -> dict[str, str]:
+    """Linked pages by address, up to a limit; none may fail."""
     pages: dict[str, str] = {}
     waiting = list(first)
-    while waiting and len(pages) < most:
+    while waiting and len(pages) < max_pages:
         address = waiting.pop(0)
         if address in pages:
             continue
         reply = client.get(address)
         assert reply.status_code == 200, (address, reply.text)
         pages[address] = reply.text
-        links = (unescape(found) for found in re.findall(r'href="(/[^"#]*)', reply.text))
+        links = (unescape(target) for target in re.findall(r'href="(/[^"#]*)', reply.text))
         waiting += [link for link in links if link not in pages and not link.startswith("/static/")]
     return pages
 
 
 def files(lake: Lake) -> dict[str, str]:
-    """Every file of a lake with its hash."""
+    """Hashes of all files of a lake, by path."""
     return {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(lake.root.rglob("*")) if p.is_file()}
 
 
@@ -143,6 +143,7 @@ def test_every_page_that_is_linked_is_there_holds_no_markup_of_others_and_change
                 to = attributes.get(name) or "/"
                 assert to.startswith(("/", "#")) and not to.startswith("//"), (address, to)
         assert "2469134" not in tags.text, address
+        assert sum(attributes.get("class") == "about" for _, attributes in tags.tags) == 1, address
     assert files(lake) == before
 
 
@@ -154,29 +155,32 @@ def test_a_question_shows_all_variants_what_was_used_and_where_it_stands(client:
         "what was asked for comes first"
     )
     assert "<mark>Bees buzz.</mark>" in page and 'href="/source/chunk/k1"' in page
-    assert "without the evidence that it rests on: insufficient" in page
-    assert re.search(r'<td class="kept" id="a1-e2"><a href="[^"]*r1c1">5</a></td>', page) and "Columns kept" in page
+    assert "Without its evidence there would be no answer" in page
+    assert (
+        re.search(r'<td class="kept" id="a1-e2"><a href="[^"]*r1c1">5</a></td>', page)
+        and "Columns with evidence" in page
+    )
     assert Page(page).text.count("verified") == 2
     assert "right" in page and "wrong" in page
 
 
 def test_from_a_document_back_to_answers_and_what_would_fall(client: TestClient) -> None:
     page = Page(client.get("/source/chunk/k1").text)
-    assert "What rests on it" in page.text and "Which buzzes?" in page.text and "cited" in page.text
+    assert "Evidence from this chunk" in page.text and "Which buzzes?" in page.text and "cited" in page.text
     assert "These answers change" in page.text and "insufficient" in page.text
     document = client.get("/source/document/" + "a%2Fb%3Fc%3Dd%26e%23f")
     assert document.status_code == 200 and "Bees buzz." in document.text
-    assert "No evidence of this lake stands in it." in client.get("/source/chunk/k2").text
+    assert "The lake has no evidence from this chunk." in client.get("/source/chunk/k2").text
 
 
 def test_questions_are_filtered_and_wrong_ones_come_first(client: TestClient) -> None:
     marks = re.findall(r'<span class="mark (\w+)">', client.get("/questions").text)
     assert marks == ["wrong", "right", "right", "right"]
-    assert "1 answers" in Page(client.get("/questions?right=wrong").text).text
-    assert "2 answers" in Page(client.get("/questions?verdict=verified").text).text
-    assert "0 answers" in Page(client.get("/questions?verdict=absent").text).text
-    assert "1 answers" in Page(client.get("/questions?variant=mcqa/s&differs=mcqa/t").text).text
-    assert "None fits." in client.get("/questions?benchmark=%27%20OR%20true%20--").text
+    assert "1 predictions" in Page(client.get("/questions?right=wrong").text).text
+    assert "2 predictions" in Page(client.get("/questions?verdict=verified").text).text
+    assert "0 predictions" in Page(client.get("/questions?verdict=absent").text).text
+    assert "1 predictions" in Page(client.get("/questions?variant=mcqa/s&differs=mcqa/t").text).text
+    assert "No prediction matches the filters." in client.get("/questions?benchmark=%27%20OR%20true%20--").text
     assert client.get("/questions?page=999999999999999&status=answered").status_code == 200
 
 
@@ -215,29 +219,29 @@ def test_no_other_machine_is_listened_to() -> None:
 
 
 def test_a_changed_lake_is_noticed(lake: Lake, client: TestClient) -> None:
-    assert "4 answers" in client.get("/questions").text
+    assert "4 predictions" in client.get("/questions").text
     lake.write("predictions/mcqa/u", "quiz|0", {"predictions": [prediction(1, "B", selector="u")]})
-    assert "5 answers" in client.get("/questions").text
+    assert "5 predictions" in client.get("/questions").text
     lake.write("questions/mcqa", "quiz|0", {"questions": [question(1, gold="B"), question(2, gold="B")]})
-    assert "3 answers" in Page(client.get("/questions?right=wrong").text).text
+    assert "3 predictions" in Page(client.get("/questions?right=wrong").text).text
     lake.delete("predictions", "predictions/mcqa/u")
-    assert "4 answers" in client.get("/questions").text
+    assert "4 predictions" in client.get("/questions").text
 
 
 def test_short_answers_are_right_as_scores_count_them(lake: Lake) -> None:
-    asked = question(9, "short", task="kgqa", options=[], gold="aspirin")
-    lake.write("questions/graph", "short|0", {"questions": [asked]})
+    short_question = question(9, "short", task="kgqa", options=[], gold="aspirin")
+    lake.write("questions/graph", "short|0", {"questions": [short_question]})
     lake.write("predictions/graph/g", "short|0", {"predictions": [prediction(9, "The Aspirin.", "short", "g")]})
     [row] = LakeReader(lake.root).answers("SELECT is_right FROM answers WHERE benchmark = 'short'")
     assert row["is_right"] is True
 
 
 def test_pages_are_written_as_files_that_lead_to_one_another(lake: Lake, tmp_path: Path) -> None:
-    done = export_pages(lake.root, tmp_path / "site")
-    assert done.pages > 8 and not done.skipped
-    written = {str(p.relative_to(tmp_path / "site")) for p in (tmp_path / "site").rglob("*") if p.is_file()}
-    assert {"index.html", "static/explorer.css", "question/q1.html"} <= written
-    for name in written:
+    result = export_pages(lake.root, tmp_path / "site")
+    assert result.pages > 8 and not result.skipped
+    names = {str(p.relative_to(tmp_path / "site")) for p in (tmp_path / "site").rglob("*") if p.is_file()}
+    assert {"index.html", "static/explorer.css", "question/q1.html"} <= names
+    for name in names:
         if not name.endswith(".html"):
             continue
         page = (tmp_path / "site" / name).read_text()
@@ -269,8 +273,8 @@ def test_the_sample_can_be_walked_from_scores_to_seeds_and_models_and_stays_as_i
     )
     client = TestClient(application(lake.root), base_url="http://127.0.0.1")
     pages = crawl(client, 60, start)
-    assert "Prompts" in pages[start[0]] and "prompts that found it" in pages[start[1]] and "answers" in pages[start[2]]
-    assert all("What rests on it" in pages[start[place]] for place in (1, 3, 4, 5))
+    assert "Prompts" in pages[start[0]] and "<dt>prompts</dt>" in pages[start[1]] and "answers" in pages[start[2]]
+    assert all("Evidence from this" in pages[start[place]] for place in (1, 3, 4, 5))
     assert files(lake) == before
 
 
@@ -279,11 +283,11 @@ def test_a_path_is_drawn_with_its_scores_and_a_table_with_its_columns() -> None:
         WalkedEdge("1", "gout", "may treat", "allopurinol", False, (), ()),
         WalkedEdge("2", "gout", "causes", "pain", True, (), ()),
     ]
-    drawn = draw_path(walk, {"nodes": [{"name": "gout", "relevance": 0.5}], "attention": {"1": [0.1, 0.2]}})
-    assert [node["name"] for node in drawn["nodes"]] == ["allopurinol", "gout", "pain"] and drawn["nodes"][1][
+    picture = draw_path(walk, {"nodes": [{"name": "gout", "relevance": 0.5}], "attention": {"1": [0.1, 0.2]}})
+    assert [node["name"] for node in picture["nodes"]] == ["allopurinol", "gout", "pain"] and picture["nodes"][1][
         "score"
     ] == "0.50"
-    assert [arrow["down"] for arrow in drawn["arrows"]] == [False, True] and drawn["arrows"][0][
+    assert [arrow["down"] for arrow in picture["arrows"]] == [False, True] and picture["arrows"][0][
         "score"
     ] == "0.10 / 0.20"
     table = {

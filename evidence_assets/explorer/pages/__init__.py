@@ -1,4 +1,4 @@
-"""One module a kind of page: from a request's values to what its template shows. Reads only through ``open_lake``."""
+"""Pages of the explorer, one module per kind: each maps a query string to the values of a template."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PER_PAGE = 50
 
 
 class NotFound(LookupError):
-    """There is nothing of this name in the lake."""
+    """The lake has no row of this name; the site replies 404."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """What a template is filled with."""
+    """A template with its values."""
 
     template: str
     title: str
@@ -30,16 +30,16 @@ class Page:
 
 @dataclass(frozen=True)
 class Pager:
-    """Which of many rows are shown: page ``number`` of ``pages``, counted from 1."""
+    """Page ``number`` of ``pages``, from 1."""
 
     number: int
     total: int
 
     @classmethod
-    def of(cls, stated: str, total: int) -> Pager:
-        """The page that a request states, kept within what there is."""
+    def of(cls, requested: str, total: int) -> Pager:
+        """The requested page, limited to existing pages."""
         pages = max(1, -(-total // PER_PAGE))
-        return cls(min(max(1, int(stated)), pages) if stated.isdigit() and len(stated) < 9 else 1, total)
+        return cls(min(max(1, int(requested)), pages) if requested.isdigit() and len(requested) < 9 else 1, total)
 
     @property
     def pages(self) -> int:
@@ -51,32 +51,32 @@ class Pager:
 
 
 def link(*parts: str, **query: str) -> str:
-    """An address made of parts, each escaped, and of what is asked."""
+    """An address with escaped path parts and a query string."""
     path = "/" + "/".join(quote(part, safe="") for part in parts)
-    given = {name: value for name, value in query.items() if value}
-    return path + (f"?{urlencode(given)}" if given else "")
+    parameters = {name: value for name, value in query.items() if value}
+    return path + (f"?{urlencode(parameters)}" if parameters else "")
 
 
-def template_environment(**known: Any) -> Environment:
-    """The pages' templates, which escape every text; ``known`` are their variables, and how a text is wrapped."""
-    made = Environment(
+def template_environment(**variables: Any) -> Environment:
+    """Jinja environment that escapes all text; ``variables`` are globals of the templates."""
+    environment = Environment(
         loader=FileSystemLoader(PACKAGE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"short": shorten, "share": format_share, "wrap": known.pop("wrap", None)}
-    made.globals |= {"link": link, "linked": True, "static": False, "zip": zip} | known
-    return made
+    environment.filters |= {"short": shorten, "share": format_share, "wrap": variables.pop("wrap", None)}
+    environment.globals |= {"link": link, "linked": True, "static": False, "zip": zip} | variables
+    return environment
 
 
-def shorten(text: object, most: int = 160) -> str:
-    """A text on one line, cut where it is long."""
+def shorten(text: object, max_length: int = 160) -> str:
+    """A text on one line, truncated to ``max_length``."""
     line = " ".join(str(text).split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= max_length else line[: max_length - 1] + "…"
 
 
 def format_share(value: float | None) -> str:
-    """A number between 0 and 1, or nothing."""
+    """A number with three decimals; empty for None."""
     return "" if value is None else f"{value:.3f}"

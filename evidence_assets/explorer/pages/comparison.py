@@ -1,4 +1,4 @@
-"""Two variants on the same questions: the exact test, and where they differ, question by question."""
+"""Comparison of two variants: the exact test, and the questions that they answer differently."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from evidence_assets.lake.catalogue import create_views
 from evidence_assets.lake.errors import BadInput
 
 
-def comparison(reader: PageReader, asked: Mapping[str, str]) -> Page:
-    a, b, benchmark = (asked.get(name, "") for name in ("a", "b", "benchmark"))
+def comparison(reader: PageReader, query: Mapping[str, str]) -> Page:
+    a, b, benchmark = (query.get(name, "") for name in ("a", "b", "benchmark"))
     values: dict[str, Any] = {
         "a": a,
         "b": b,
@@ -22,31 +22,31 @@ def comparison(reader: PageReader, asked: Mapping[str, str]) -> Page:
         "choices": filter_choices(reader),
         "tests": [],
         "rows": [],
-        "said": "",
+        "message": "",
     }
     if a and b:
-        tests, said = [], ""
+        tests, message = [], ""
         try:
             create_views(reader.connection, "predictions", "questions")
             tests = compare(reader.connection, a, b, benchmark or None)
         except BadInput as error:
-            said = str(error)
-        where = (
+            message = str(error)
+        joined_answers = (
             "FROM answers x JOIN answers y ON x.question_id = y.question_id AND x.variant = $a AND y.variant = $b "
-            "JOIN asked q ON q.question_id = x.question_id WHERE x.answer IS DISTINCT FROM y.answer "
+            "JOIN all_questions q ON q.question_id = x.question_id WHERE x.answer IS DISTINCT FROM y.answer "
             "AND ($benchmark = '' OR x.benchmark = $benchmark)"
         )
         parameters = {"a": a, "b": b, "benchmark": benchmark}
-        [count] = reader.answers(f"SELECT count(*) AS n {where}", **parameters)
-        pager = Pager.of(asked.get("page", ""), count["n"])
+        [count] = reader.answers(f"SELECT count(*) AS n {joined_answers}", **parameters)
+        pager = Pager.of(query.get("page", ""), count["n"])
         rows = reader.answers(
             "SELECT x.question_id, x.variant, x.benchmark, q.text, q.options, q.task, x.answer AS answer_a, "
             "y.answer AS answer_b, "
-            f"x.is_right AS right_a, y.is_right AS right_b {where} "
+            f"x.is_right AS right_a, y.is_right AS right_b {joined_answers} "
             f"ORDER BY coalesce(x.is_right = y.is_right, true), x.benchmark, x.question_id LIMIT {PER_PAGE} "
             f"OFFSET {pager.offset}",
             **parameters,
         )
-        linked = [(t.benchmark, link("compare", a=a, b=b, benchmark=t.benchmark), t) for t in tests]
-        values |= {"tests": linked, "said": said, "rows": rows, "pager": pager}
+        linked_tests = [(t.benchmark, link("compare", a=a, b=b, benchmark=t.benchmark), t) for t in tests]
+        values |= {"tests": linked_tests, "message": message, "rows": rows, "pager": pager}
     return Page("compare.html", f"Compare {a} and {b}" if a and b else "Compare", values)

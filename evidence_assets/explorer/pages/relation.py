@@ -1,4 +1,4 @@
-"""A relation of K-Bloom: its seeds, its prompts with their weights, and the pairs with their scores."""
+"""Page of a K-Bloom relation: its seeds, its weighted prompts, and its scored triples."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from evidence_assets.explorer.lake_reader import PageReader
 from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager
 
 
-def relation(reader: PageReader, asked: Mapping[str, str], name: str) -> Page:
+def relation(reader: PageReader, query: Mapping[str, str], name: str) -> Page:
     seeds = reader.rows(
         "SELECT * FROM relation_seeds WHERE relation_id = $id ORDER BY position", ["relation_seeds"], id=name
     )
     if not seeds:
-        raise NotFound(f"there is no relation {name!r} in the lake")
+        raise NotFound(f"The lake has no relation {name!r}.")
     prompts = reader.rows(
         "SELECT * FROM prompts WHERE relation_id = $id ORDER BY kept DESC, variant DESC, weight DESC, prompt_id",
         ["prompts"],
@@ -22,16 +22,17 @@ def relation(reader: PageReader, asked: Mapping[str, str], name: str) -> Page:
     [count] = reader.rows(
         "SELECT count(DISTINCT origin || triple_id) AS n FROM triples WHERE relation_id = $id", ["triples"], id=name
     )
-    pager = Pager.of(asked.get("page", ""), count["n"])
+    pager = Pager.of(query.get("page", ""), count["n"])
     triples = reader.rows(
         f"""
-        WITH own AS (SELECT DISTINCT ON (origin, triple_id) * FROM triples WHERE relation_id = $id ORDER BY
+        WITH harvested AS (SELECT DISTINCT ON (origin, triple_id) * FROM triples WHERE relation_id = $id ORDER BY
                origin, triple_id, asset)
-        SELECT own.*, (SELECT any_value(edge_id) FROM kg_edges WHERE list_contains(triple_ids, own.triple_id))
+        SELECT harvested.*,
+               (SELECT any_value(edge_id) FROM kg_edges WHERE list_contains(triple_ids, harvested.triple_id))
                AS edge_id,
-               EXISTS (SELECT 1 FROM triples t WHERE t.origin = 'import' AND lower(t.head) = lower(own.head)
-                       AND lower(t.tail) = lower(own.tail) AND t.relation = own.relation) AS stated
-        FROM own ORDER BY origin DESC, rank, triple_id LIMIT {PER_PAGE} OFFSET {pager.offset}
+               EXISTS (SELECT 1 FROM triples t WHERE t.origin = 'import' AND lower(t.head) = lower(harvested.head)
+                       AND lower(t.tail) = lower(harvested.tail) AND t.relation = harvested.relation) AS is_imported
+        FROM harvested ORDER BY origin DESC, rank, triple_id LIMIT {PER_PAGE} OFFSET {pager.offset}
         """,
         ["triples", "kg_edges"],
         id=name,

@@ -1,4 +1,4 @@
-"""A source: what it says, what rests on it, and which answers would fall with it."""
+"""Page of a source: its content, the evidence taken from it, and the answers that depend on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evidence_assets.explorer.pages import PER_PAGE, NotFound, Page, Pager, link
 from evidence_assets.reasoning.tasks import CAPTION
 
 MAX_ROWS = 1_000
-"""Rows of evidence, or chunks of a document, that are looked at for what would fall; more, and the page says so."""
+"""Maximum rows of evidence, or chunks of a document, that a page reads; the page reports if there are more."""
 FROM_EDGES = """evidence_id IN (SELECT child_id FROM lineage_edges WHERE child_kind = 'evidence'
     AND parent_kind = 'edge' AND parent_id IN (SELECT unnest($ids)))"""
 
@@ -23,43 +23,43 @@ _CELL_LOCATION = re.compile(rf"(?:r(?P<line>\d+))?c(?P<column>\d+)|{CAPTION}")
 
 @dataclass
 class SourceView:
-    """A source as it is shown, and which rows of evidence stand in it; without a condition none is looked for."""
+    """A source with the SQL condition of the evidence taken from it; empty if it has no evidence."""
 
     title: str
     facts: dict[str, Any]
     texts: list[Row] = field(default_factory=list)
     grid: Any = None
     links: list[tuple[str, str]] = field(default_factory=list)
-    """Addresses of other pages, with what they show."""
+    """Addresses and titles of related pages."""
     condition: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
     tables: tuple[str, ...] = ("evidence",)
 
 
-def source(reader: PageReader, asked: Mapping[str, str], kind: str, identifier: str) -> Page:
+def source(reader: PageReader, query: Mapping[str, str], kind: str, identifier: str) -> Page:
     if kind not in _KINDS:
-        raise NotFound(f"there is no kind of source {kind!r}; there are {', '.join(_KINDS)}")
-    found = _KINDS[kind](reader, identifier)
-    values: dict[str, Any] = {"kind": kind, "id": identifier, "found": found, "most": MAX_ROWS}
-    if found.condition:
-        values |= _dependent_rows(reader, asked, found)
-    return Page("source.html", found.title, values)
+        raise NotFound(f"{kind!r} is not a kind of source. Choose one of {', '.join(_KINDS)}.")
+    source_view = _KINDS[kind](reader, identifier)
+    values: dict[str, Any] = {"kind": kind, "id": identifier, "source": source_view, "max_rows": MAX_ROWS}
+    if source_view.condition:
+        values |= _dependent_rows(reader, query, source_view)
+    return Page("source.html", source_view.title, values)
 
 
-def _dependent_rows(reader: PageReader, asked: Mapping[str, str], found: SourceView) -> dict[str, Any]:
-    every = reader.rows(
+def _dependent_rows(reader: PageReader, query: Mapping[str, str], source_view: SourceView) -> dict[str, Any]:
+    evidence = reader.rows(
         'SELECT evidence_id, question_id, benchmark, selector, "option", rank, text, content_hash FROM evidence '
-        f"WHERE {found.condition} LIMIT {MAX_ROWS + 1}",
-        found.tables,
-        **found.parameters,
+        f"WHERE {source_view.condition} LIMIT {MAX_ROWS + 1}",
+        source_view.tables,
+        **source_view.parameters,
     )
-    more, every = len(every) > MAX_ROWS, sorted(every[:MAX_ROWS], key=_order)
+    has_more, evidence = len(evidence) > MAX_ROWS, sorted(evidence[:MAX_ROWS], key=_order)
     questions: dict[str, list[str]] = {}
-    for row in sorted(every, key=lambda row: row["selector"]):
+    for row in sorted(evidence, key=lambda row: row["selector"]):
         questions.setdefault(row["selector"], []).append(row["question_id"])
-    pager = Pager.of(asked.get("page", ""), len(every))
-    rows, gone = every[pager.offset : pager.offset + PER_PAGE], _dependent_answers(reader, every)
-    texts = reader.texts([row["question_id"] for row in (*rows, *gone)])
+    pager = Pager.of(query.get("page", ""), len(evidence))
+    rows, dependent = evidence[pager.offset : pager.offset + PER_PAGE], _dependent_answers(reader, evidence)
+    texts = reader.texts([row["question_id"] for row in (*rows, *dependent)])
     cited = reader.ids(
         "SELECT DISTINCT evidence_id FROM citations WHERE verdict = 'verified' AND evidence_id IN (SELECT "
         "unnest($ids))",
@@ -67,13 +67,13 @@ def _dependent_rows(reader: PageReader, asked: Mapping[str, str], found: SourceV
         ids=[row["evidence_id"] for row in rows],
     )
     return {
-        "counts": {name: (len(own), len(set(own))) for name, own in questions.items()},
-        "more": more,
+        "counts": {name: (len(ids), len(set(ids))) for name, ids in questions.items()},
+        "has_more": has_more,
         "pager": pager,
         "rows": [
             row | {"question": texts.get(row["question_id"]), "cited": row["evidence_id"] in cited} for row in rows
         ],
-        "gone": [row | {"question": texts.get(row["question_id"])} for row in gone],
+        "dependent": [row | {"question": texts.get(row["question_id"])} for row in dependent],
     }
 
 
@@ -81,9 +81,9 @@ def _order(row: Row) -> tuple[Any, ...]:
     return row["rank"], row["benchmark"], row["question_id"], row["selector"], row["option"]
 
 
-def _dependent_answers(reader: PageReader, own: list[Row]) -> list[Row]:
-    """Answers that changed without what they cite, all of which is among these rows of evidence."""
-    if not own:
+def _dependent_answers(reader: PageReader, evidence: list[Row]) -> list[Row]:
+    """Answers that change without their citations, all of which are among these rows."""
+    if not evidence:
         return []
     return reader.rows(
         """
@@ -93,19 +93,19 @@ def _dependent_answers(reader: PageReader, own: list[Row]) -> list[Row]:
         AND list_has_all($facts, cited) ORDER BY ALL
         """,
         ["counterfactuals"],
-        questions=sorted({r["question_id"] for r in own}),
-        facts=sorted({r["content_hash"] for r in own}),
+        questions=sorted({r["question_id"] for r in evidence}),
+        facts=sorted({r["content_hash"] for r in evidence}),
     )
 
 
 def _from_chunks(ids: Sequence[str]) -> dict[str, Any]:
-    """How evidence is found that stands in one of some chunks, written so that what cannot hold them is left unread."""
+    """Condition of evidence from these chunks; constants let DuckDB skip files by their statistics."""
     names = {f"c{number:04d}": chunk for number, chunk in enumerate(ids)}
     return {"condition": f"source_id IN ({', '.join(f'${name}' for name in names)})", "parameters": names}
 
 
 def _from_edges(ids: Sequence[str]) -> dict[str, Any]:
-    """How evidence is found that was made of some edges."""
+    """Condition of evidence that was derived from these edges."""
     return {"condition": FROM_EDGES, "parameters": {"ids": list(ids)}, "tables": ("evidence", "lineage_edges")}
 
 
@@ -114,10 +114,10 @@ def _read_row(reader: PageReader, table: str, column: str, identifier: str) -> R
     return _require_rows(rows, table.rstrip("s"), identifier)[0]
 
 
-def _require_rows(rows: list[Row], what: str, identifier: str) -> list[Row]:
-    """The rows of something that the lake holds."""
+def _require_rows(rows: list[Row], label: str, identifier: str) -> list[Row]:
+    """The rows; raises NotFound if there are none."""
     if not rows:
-        raise NotFound(f"there is no {what} {identifier!r} in the lake")
+        raise NotFound(f"The lake has no {label} {identifier!r}.")
     return rows
 
 
@@ -161,11 +161,11 @@ def _file(reader: PageReader, identifier: str) -> SourceView:
         ["chunks"],
         id=identifier,
     )
-    stated = "SELECT count(*) AS n FROM triples WHERE source = $id OR starts_with(source, $id || ':')"
-    [triples] = reader.rows(stated, ["triples"], id=identifier)
+    sql = "SELECT count(*) AS n FROM triples WHERE source = $id OR starts_with(source, $id || ':')"
+    [triples] = reader.rows(sql, ["triples"], id=identifier)
     if not triples["n"]:
         _require_rows(documents, "file", identifier)
-    facts = {"file": identifier, "documents": len(documents), "triples stated": triples["n"]}
+    facts = {"file": identifier, "documents": len(documents), "imported triples": triples["n"]}
     if documents:
         links = [(link("source", "document", d["doc_id"]), d["title"] or d["doc_id"]) for d in documents[:PER_PAGE]]
         ids = [chunk for d in documents for chunk in d["ids"]][:MAX_ROWS]
@@ -191,24 +191,22 @@ def _table(reader: PageReader, identifier: str) -> SourceView:
 
 
 def _cell(reader: PageReader, identifier: str) -> SourceView:
-    """A cell of a table; or a column or the caption, which are pieces of evidence, too."""
-    table, _, place = identifier.rpartition(":")
+    """A cell, a column or the caption of a table."""
+    table, _, locator = identifier.rpartition(":")
     row = _read_row(reader, "tables", "table_id", table)
-    named = _CELL_LOCATION.fullmatch(place)
-    if named is None:
-        raise NotFound(
-            f"{identifier!r} names no cell; expected TABLE:r<row>c<column>, TABLE:c<column> or TABLE:{CAPTION}"
-        )
-    line, column = named["line"], named["column"]
-    places = [place] if line or not column else [f"r{i}{place}" for i in range(row["n_rows"] + 1)]
-    condition, parameters = "locator = $place", dict[str, Any](id=table, place=place)
+    match = _CELL_LOCATION.fullmatch(locator)
+    if match is None:
+        raise NotFound(f"{identifier!r} is not a cell. Use TABLE:r<row>c<column>, TABLE:c<column> or TABLE:{CAPTION}.")
+    line, column = match["line"], match["column"]
+    locators = [locator] if line or not column else [f"r{i}{locator}" for i in range(row["n_rows"] + 1)]
+    condition, parameters = "locator = $locator", dict[str, Any](id=table, locator=locator)
     if line:  # a column of evidence holds it as its line
         condition = f"({condition} OR locator = $column AND string_split(\"text\", chr(10))[$line] <> '')"
         parameters |= {"column": f"c{column}", "line": int(line) + 1}
     return SourceView(
-        f"{row['caption'] or table}, {place}",
-        {"table": table, "place": place},
-        grid=build_grid(row, [{"locator": p, "evidence_id": place} for p in places], (place,)),
+        f"{row['caption'] or table}, {locator}",
+        {"table": table, "locator": locator},
+        grid=build_grid(row, [{"locator": p, "evidence_id": locator} for p in locators], (locator,)),
         links=[(link("source", "table", table), "the whole table")],
         condition=f"source_kind = 'table' AND source_id = $id AND {condition}",
         parameters=parameters,
@@ -227,7 +225,7 @@ def _edge(reader: PageReader, identifier: str) -> SourceView:
         "head": head,
         "relation": row["relation"],
         "tail": tail,
-        "stands in": ", ".join(row["sources"]),
+        "sources": ", ".join(row["sources"]),
         "licence": ", ".join(row["licences"]),
     }
     return SourceView(f"{head} — {row['relation']} → {tail}", facts, links=links, **_from_edges([identifier]))
@@ -244,15 +242,15 @@ def _node(reader: PageReader, identifier: str) -> SourceView:
         ["kg_edges", "kg_nodes"],
         id=identifier,
     )
-    resting = _from_edges([e["edge_id"] for e in edges])
-    resting["condition"] = f"({resting['condition']} OR (source_kind = 'node' AND source_id = $id))"
-    resting["parameters"]["id"] = identifier
+    evidence = _from_edges([e["edge_id"] for e in edges])
+    evidence["condition"] = f"({evidence['condition']} OR (source_kind = 'node' AND source_id = $id))"
+    evidence["parameters"]["id"] = identifier
     return SourceView(
         row["name"],
         {"name": row["name"], "other names": ", ".join(row["aliases"]), "type": row["type"]},
         texts=[{"head": "", "text": row["document"], "id": ""}] if row["document"] else [],
         links=[(link("source", "edge", e["edge_id"]), f"{e['head']} — {e['relation']} → {e['tail']}") for e in edges],
-        **resting,
+        **evidence,
     )
 
 
@@ -265,10 +263,10 @@ def _triple(reader: PageReader, identifier: str) -> SourceView:
     facts: dict[str, Any] = {}
     for number, r in enumerate(rows, 1):
         scores = {name: r[name] for name in ("semantic", "fluency", "score", "rank", "agreement")}
-        stated = {"origin": r["origin"], "stands in": r["source"], "licence": r["licence"], "model": r["model_id"]}
-        stated |= {"flags": ", ".join(r["flags"])}
-        stated |= {name: f"{value:.4g}" for name, value in scores.items() if value is not None}
-        facts |= {f"{name} ({number})" if len(rows) > 1 else name: value for name, value in stated.items()}
+        details = {"origin": r["origin"], "source": r["source"], "licence": r["licence"], "model": r["model_id"]}
+        details |= {"flags": ", ".join(r["flags"])}
+        details |= {name: f"{value:.4g}" for name, value in scores.items() if value is not None}
+        facts |= {f"{name} ({number})" if len(rows) > 1 else name: value for name, value in details.items()}
     prompts = reader.rows(
         """
         SELECT DISTINCT p.text, p.weight FROM lineage_edges t
@@ -281,9 +279,9 @@ def _triple(reader: PageReader, identifier: str) -> SourceView:
         id=identifier,
     )
     if prompts:
-        facts["prompts that found it"] = "; ".join(f"{p['text']} ({p['weight']:.3f})" for p in prompts)
+        facts["prompts"] = "; ".join(f"{p['text']} ({p['weight']:.3f})" for p in prompts)
     if row["relation_id"]:
-        links.append((link("relation", row["relation_id"]), f"relation {row['relation_id']}: its seeds and prompts"))
+        links.append((link("relation", row["relation_id"]), f"relation {row['relation_id']}"))
     return SourceView(f"{row['head']} — {row['relation']} → {row['tail']}", facts, links=links, **_from_edges(edges))
 
 
@@ -300,31 +298,31 @@ def _seed(reader: PageReader, identifier: str) -> SourceView:
     facts = {"relation": row["relation_id"], "head": row["head"], "tail": row["tail"], "prompt": row["prompt"]}
     links = [(link("relation", row["relation_id"]), f"relation {row['relation_id']}")]
     title = f"seed: {row['head']}, {row['tail']}"
-    return SourceView(title, facts | {"triples harvested": count["n"]}, links=links, **_from_edges(edges))
+    return SourceView(title, facts | {"harvested triples": count["n"]}, links=links, **_from_edges(edges))
 
 
 def _model(reader: PageReader, identifier: str) -> SourceView:
-    known = reader.rows("SELECT * FROM models WHERE model_id = $id ORDER BY asset", ["models"], id=identifier)
-    answered = reader.answers(
+    models = reader.rows("SELECT * FROM models WHERE model_id = $id ORDER BY asset", ["models"], id=identifier)
+    counts = reader.answers(
         "SELECT benchmark, variant, count(*) AS n FROM answers WHERE model_id = $id GROUP BY ALL ORDER BY ALL",
         id=identifier,
     )
     [triples] = reader.rows("SELECT count(*) AS n FROM triples WHERE model_id = $id", ["triples"], id=identifier)
-    if not answered and not triples["n"]:
-        _require_rows(known, "model", identifier)
+    if not counts and not triples["n"]:
+        _require_rows(models, "model", identifier)
     facts = {
         "model": identifier,
-        "triples harvested from it": triples["n"],
-        "answers": sum(row["n"] for row in answered),
+        "harvested triples": triples["n"],
+        "answers": sum(row["n"] for row in counts),
     }
-    facts |= {name: value for name, value in (known[0] if known else {}).items() if name not in facts | _ROW_COLUMNS}
-    facts["made rows of"] = ", ".join(sorted({row["asset"] for row in known}))
+    facts |= {name: value for name, value in (models[0] if models else {}).items() if name not in facts | _ROW_COLUMNS}
+    facts["assets"] = ", ".join(sorted({row["asset"] for row in models}))
     links = [
         (
             link("questions", benchmark=r["benchmark"], variant=r["variant"]),
             f"{r['variant']} on {r['benchmark']}: {r['n']:,} answers",
         )
-        for r in answered
+        for r in counts
     ]
     return SourceView(identifier, facts, links=links)
 

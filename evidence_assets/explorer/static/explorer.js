@@ -1,5 +1,5 @@
 "use strict";
-// Everything works without this script; with it "/" goes to the search, and links into a folded answer open it.
+// The pages work without this script. It adds the key "/" for the search, and opens folded answers that a link targets.
 document.addEventListener("keydown", (event) => {
   const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
   const search = document.getElementById("q");
