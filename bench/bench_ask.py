@@ -71,17 +71,17 @@ def main() -> None:
         if root is None:
             root = Path(temporary) / "data_lake"
             articles = Path(evidence_assets.__file__).parent / "sample" / "full" / "corpus" / "sample"
-            made = Lake.create(root, question_shards=1, corpus_shards=1)
-            build_corpus(made, chosen.corpus, group_files(articles), lambda text: None)
+            lake = Lake.create(root, question_shards=1, corpus_shards=1)
+            build_corpus(lake, chosen.corpus, group_files(articles), lambda text: None)
         runs = []
         for _ in range(chosen.starts):
-            done = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, "-c", CHILD, str(root), chosen.corpus, json.dumps(QUESTIONS)],
                 capture_output=True,
                 text=True,
                 check=True,
             )
-            runs.append(json.loads(done.stdout.splitlines()[-1]))
+            runs.append(json.loads(process.stdout.splitlines()[-1]))
     for part in runs[0][0]:
         print(f"{part:16} {statistics.median(run[0][part] for run in runs):6.2f} s")
     cold = statistics.median(sum(run[0].values()) for run in runs)

@@ -50,9 +50,9 @@ def write(folder: Path, chosen: argparse.Namespace) -> None:
         languages = np.where(english, 0, draws.integers(1, len(LANGUAGES), len(english)))
         first, second, third = (words.gather(numbers // len(WORDS) ** power % len(WORDS)) for power in range(3))
         kinds = pl.Series(KINDS).gather(draws.integers(0, len(KINDS), len(english)))
-        own = "/c/" + pl.Series(LANGUAGES).gather(languages) + "/" + first
-        own += ("_" + second).set(pl.Series(numbers < len(WORDS)), "")
-        return own + ("_" + third).set(pl.Series(numbers < len(WORDS) ** 2), "") + kinds
+        uris = "/c/" + pl.Series(LANGUAGES).gather(languages) + "/" + first
+        uris += ("_" + second).set(pl.Series(numbers < len(WORDS)), "")
+        return uris + ("_" + third).set(pl.Series(numbers < len(WORDS) ** 2), "") + kinds
 
     with gzip.open(folder / "assertions.csv.gz", "wb", compresslevel=1) as file:
         for first in range(0, chosen.assertions, AT_ONCE):
@@ -80,8 +80,8 @@ def nodes(lake: Lake, files: Path, _: argparse.Namespace) -> int:
 
 
 def edges(lake: Lake, files: Path, _: argparse.Namespace) -> int:
-    made = merged(lake, files).edges
-    return keep(lake, "kg_edges", f"{PLACE}/edges", made, lineage=merge.edge_lineage(made))
+    edge_rows = merged(lake, files).edges
+    return keep(lake, "kg_edges", f"{PLACE}/edges", edge_rows, lineage=merge.edge_lineage(edge_rows))
 
 
 def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:

@@ -52,33 +52,35 @@ def main() -> None:
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"peak memory grew by {grown:.0f} MiB (tables, signatures and first words)")
 
-    known = [names[i] for i in generator.integers(0, len(names), 20_000)]
+    known_names = [names[i] for i in generator.integers(0, len(names), 20_000)]
     start = time.perf_counter()
-    links = [linker.link(name) for name in known]
-    per_known = (time.perf_counter() - start) / len(known)
+    links = [linker.link(name) for name in known_names]
+    per_known = (time.perf_counter() - start) / len(known_names)
     assert all(link.rule == "exact" for link in links)
     print(f"known names: {1000 * per_known:.4f} ms a concept")
 
-    text = " and ".join(known[:2000])
+    text = " and ".join(known_names[:2000])
     start = time.perf_counter()
     spans = linker.find_spans(text)
-    taken = time.perf_counter() - start
-    print(f"spans: {len(spans):,} in a text of {len(text):,} characters, {1e6 * taken / len(text):.2f} µs a character")
+    seconds = time.perf_counter() - start
+    print(
+        f"spans: {len(spans):,} in a text of {len(text):,} characters, {1e6 * seconds / len(text):.2f} µs a character"
+    )
 
     keys = linker.keys.to_list()
     ours, scan = [], []
     # One at a time and taking turns, so that both see the same machine.
     for number in range(arguments.concepts):
-        concept = misspelt(known[number], generator)
+        concept = misspelt(known_names[number], generator)
         start = time.perf_counter()
         score, ids = linker.fuzzy(concept)
-        found = sorted(linker.keys.gather(ids))
+        linked_keys = sorted(linker.keys.gather(ids))
         ours.append(time.perf_counter() - start)
         start = time.perf_counter()
         matches = process.extract(concept, keys, scorer=fuzz.ratio, score_cutoff=85, limit=50)
         scan.append(time.perf_counter() - start)
         best = [name for name, value, _ in matches if value == matches[0][1]]
-        assert sorted(best) == found or len(matches) == 50, (concept, best, found)
+        assert sorted(best) == linked_keys or len(matches) == 50, (concept, best, linked_keys)
         assert (matches[0][1] / 100 if matches else 0.0) == score
     print(
         f"misspelt names: ours median {1000 * np.median(ours):.3f} ms, 95th {1000 * np.quantile(ours, 0.95):.3f} ms; "

@@ -1,7 +1,6 @@
-"""How long each kind of page of the explorer takes over a large lake, that of bench_trace: a million predictions,
-twenty rows of evidence each.
+"""Time each kind of explorer page on the lake of bench_trace: a million predictions with twenty rows of evidence each.
 
-The first page reads every prediction once, which is told apart; each page after it opens what it shows.
+The first page reads every prediction once, and is reported separately; later pages read what they show.
 
     python bench/bench_explorer.py --predictions 1000000 --folder made
 """

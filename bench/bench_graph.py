@@ -34,16 +34,16 @@ def hub_graph(n_nodes: int, n_edges: int, rng: np.random.Generator) -> tuple[np.
 
 def expand_in_python(graph: GraphArrays, seeds: list[int], cap: int, score: np.ndarray) -> set[int]:
     """The same rule, one node at a time: the baseline, and the check of the result."""
-    seen, frontier = set(seeds), set(seeds)
+    visited, frontier = set(seeds), set(seeds)
     for _ in range(HOPS):
         new: set[int] = set()
         for node in frontier:
             row = graph.neighbours[graph.offsets[node] : graph.offsets[node + 1]].tolist()
-            fresh = sorted({other for other in row if other not in seen}, key=lambda other: (-score[other], other))
+            fresh = sorted({other for other in row if other not in visited}, key=lambda other: (-score[other], other))
             new.update(fresh[:cap])
-        seen |= new
+        visited |= new
         frontier = new
-    return seen
+    return visited
 
 
 def measure(graph: GraphArrays, name: str, sample: np.ndarray, cap: int, score: np.ndarray) -> None:

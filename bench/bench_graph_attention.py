@@ -36,12 +36,12 @@ class Reference:
 
     def __init__(self, graph: FeatureGraph, query: np.ndarray, device: str) -> None:
         n, width = graph.features.shape
-        own = np.arange(n)
+        self_loops = np.arange(n)
         pairs = np.unique(
             np.column_stack(
                 [
-                    np.concatenate([graph.heads, graph.tails, own]),
-                    np.concatenate([graph.tails, graph.heads, own]),
+                    np.concatenate([graph.heads, graph.tails, self_loops]),
+                    np.concatenate([graph.tails, graph.heads, self_loops]),
                 ]
             ),
             axis=0,
@@ -125,15 +125,15 @@ def main() -> None:
         for _ in range(arguments.repeats):
             peak = max(peak, matmul_peak(device))
             start = time.perf_counter()
-            found = train_and_score(graphs, queries, settings, device)
+            scores = train_and_score(graphs, queries, settings, device)
             ours.append(time.perf_counter() - start)
             start = time.perf_counter()
             expected = [Reference(g, q, device).run(steps) for g, q in zip(graphs, queries, strict=True)]
             loops.append(time.perf_counter() - start)
-        difference = max(np.abs(f.scores - e).max() for f, e in zip(found, expected, strict=True))
+        difference = max(np.abs(f.scores - e).max() for f, e in zip(scores, expected, strict=True))
         assert difference < 1e-3, f"the two sides differ by {difference}"
         rate = arguments.questions * work(nodes, width, steps) / min(ours) / 1e9
-        ratios = [loop / own for loop, own in zip(loops, ours, strict=True)]
+        ratios = [loop / our_seconds for loop, our_seconds in zip(loops, ours, strict=True)]
         print(
             f"d = {width}, {nodes} nodes, {steps} steps: batch {min(ours):.2f} s, loop {min(loops):.2f} s, "
             f"ratio of the best {min(loops) / min(ours):.1f} (each pair: {', '.join(f'{r:.1f}' for r in ratios)}); "

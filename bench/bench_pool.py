@@ -34,7 +34,7 @@ from evidence_assets.systems.uscrake.selector import UscrakeSelector, UscrakeSet
 DIMENSIONS, TOKENS, ASKED_TOKENS, AT_ONCE = 384, 410, 24, 4096
 
 
-class Made:
+class SyntheticEncoder:
     """Random unit vectors for any text, the same for the same text; a text of a chunk is a number."""
 
     model_id, revision, dimensions, max_tokens = "made", "1", DIMENSIONS, 512
@@ -43,25 +43,25 @@ class Made:
         return np.random.default_rng(list(text.encode()))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(own) for own in self.split_tokens(texts)]
+        return [len(tokens) for tokens in self.split_tokens(texts)]
 
     def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         lengths = [TOKENS if text.isdecimal() else ASKED_TOKENS for text in texts]
-        drawn = (self._random(text).zipf(1.3, n) % 30_000 for text, n in zip(texts, lengths, strict=True))
-        return [tuple(f"w{i}" for i in own) for own in drawn]
+        token_numbers = (self._random(text).zipf(1.3, n) % 30_000 for text, n in zip(texts, lengths, strict=True))
+        return [tuple(f"w{i}" for i in numbers) for numbers in token_numbers]
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         return unit_rows(np.stack([self._random(t).normal(size=DIMENSIONS) for t in texts])).astype(np.float32)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        made = []
+        token_vectors = []
         for text, names in zip(texts, self.split_tokens(texts), strict=True):
             n = len(names)
             vectors = unit_rows(self._random(text).normal(size=(n, DIMENSIONS))).astype(np.float32)
             spans = np.zeros((n, 2), np.int32)
             spans[:, 1] = len(text)
-            made.append(TokenVectors(vectors, spans, np.arange(n, dtype=np.int32), names))
-        return made
+            token_vectors.append(TokenVectors(vectors, spans, np.arange(n, dtype=np.int32), names))
+        return token_vectors
 
 
 def corpus(folder: Path, chunks: int, distinct: int) -> None:
@@ -69,7 +69,7 @@ def corpus(folder: Path, chunks: int, distinct: int) -> None:
     rng = np.random.default_rng(0)
 
     def batches() -> list[pa.RecordBatch]:
-        made = []
+        texts = []
         for start in range(0, chunks, AT_ONCE):
             numbers = range(start, min(start + AT_ONCE, chunks))
             rows = [
@@ -82,8 +82,8 @@ def corpus(folder: Path, chunks: int, distinct: int) -> None:
                 }
                 for i in numbers
             ]
-            made.append(pa.RecordBatch.from_pylist(rows, SCHEMA))
-        return made
+            texts.append(pa.RecordBatch.from_pylist(rows, SCHEMA))
+        return texts
 
     vectors = (unit_rows(rng.normal(size=(len(batch), DIMENSIONS))) for batch in batches())
     folder.mkdir()
@@ -93,8 +93,8 @@ def corpus(folder: Path, chunks: int, distinct: int) -> None:
 
 def anonymous() -> float:
     """Megabytes of this process that are of no file."""
-    stated = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(stated["RssAnon"].split()[0]) / 1024
+    process_status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(process_status["RssAnon"].split()[0]) / 1024
 
 
 class Highest:
@@ -118,7 +118,7 @@ class Highest:
 
 def ask(place: Path, cost: str, size: int) -> None:
     """Ask the question in a process of its own, so that nothing is measured that another cost left behind."""
-    encoder = Made()
+    encoder = SyntheticEncoder()
     expected = token_store.source_version("v", f"{encoder.model_id}@{encoder.revision}")
     store = token_store.TokenStore(place / "store", expected=expected, cache=place / "cache")
     passages = Passages(IndexedCorpus(place / "index", "made", "v"), store)
@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--distinct", type=int, default=2_000)
     parser.add_argument("--costs", nargs="+", default=["fusion", "maxsim", "cosine", "jsd"])
     arguments = parser.parse_args()
-    encoder = Made()
+    encoder = SyntheticEncoder()
     with tempfile.TemporaryDirectory() as folder:
         corpus(Path(folder) / "index", arguments.chunks, arguments.distinct)
         texts, model = [str(i) for i in range(arguments.distinct)], f"{encoder.model_id}@{encoder.revision}"

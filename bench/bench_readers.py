@@ -109,9 +109,9 @@ def measure(read: Callable[[Path], int], folder: Path) -> tuple[int, float, floa
     answers = context.Queue()
     process = context.Process(target=_measure, args=(read, folder, answers))
     process.start()
-    found = answers.get()
+    answer = answers.get()
     process.join()
-    return found  # type: ignore[no-any-return]
+    return answer  # type: ignore[no-any-return]
 
 
 def main(scale: float) -> None:
@@ -122,11 +122,11 @@ def main(scale: float) -> None:
         ("documents JSON lines", DOCUMENTS, write_documents, read_chunks, plain_json),
         ("graph, TSV of triples", TSV_LINES, write_tsv, read_tsv, plain_tsv),
     ):
-        wanted = int(rows * scale)
+        row_count = int(rows * scale)
         growth = []
-        for size in (wanted // 10, wanted):
-            with tempfile.TemporaryDirectory() as made:
-                folder = Path(made)
+        for size in (row_count // 10, row_count):
+            with tempfile.TemporaryDirectory() as folder_name:
+                folder = Path(folder_name)
                 write(folder, size)
                 megabytes = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
                 plain_count, plain_seconds, _, _ = measure(plain, folder)

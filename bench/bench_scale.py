@@ -39,7 +39,7 @@ from evidence_assets.retrieval.corpus import open_corpus
 
 NAME = "scale"
 POOLS = (200, 2_000, 20_000)
-ASKED = {200: 40, 2_000: 10, 20_000: 3}
+QUESTIONS_BY_POOL = {200: 40, 2_000: 10, 20_000: 3}
 """Questions at each size of the pool; each is asked once to fill the cache, and then measured."""
 PAPER = {"11.4 M chunks": 11_400_000, "41 M chunks": 41_000_000}
 SHARDS = 16
@@ -64,11 +64,11 @@ def resident(which: str = "RssAnon") -> float:
 @contextmanager
 def measured(into: dict[str, Any]) -> Iterator[None]:
     """Seconds and the greatest own memory of what is done within."""
-    done, peak = threading.Event(), [resident()]
+    finished, peak = threading.Event(), [resident()]
     before = peak[0]
 
     def watch() -> None:
-        while not done.wait(0.02):
+        while not finished.wait(0.02):
             peak[0] = max(peak[0], resident())
 
     watching = threading.Thread(target=watch, daemon=True)
@@ -78,7 +78,7 @@ def measured(into: dict[str, Any]) -> Iterator[None]:
         yield
     finally:
         into["seconds"] = time.perf_counter() - start
-        done.set()
+        finished.set()
         watching.join()
         into["own"], into["gained"] = max(peak[0], resident()), max(peak[0], resident()) - before
         into["with files"] = resident("VmHWM")
@@ -95,10 +95,10 @@ def each_shard(lake: Lake, table: str, part: str, make: Callable[[StageContext],
     """Make the shards of an asset of the corpus one after another, as its partitions are."""
     for shard in range(SHARDS):
         step = StageContext(lake, table, f"corpus/{NAME}/{part}", str(shard))
-        made = make(step)
-        rows = {table: made.rows}
+        output = make(step)
+        rows = {table: output.rows}
         lake.write(
-            step.asset, step.partition, rows if made.lineage is None else {**rows, "lineage_edges": made.lineage}
+            step.asset, step.partition, rows if output.lineage is None else {**rows, "lineage_edges": output.lineage}
         )
 
 
@@ -135,27 +135,30 @@ STAGES: dict[str, Callable[[Lake, Path], Any]] = {
 
 def opening(lake: Lake) -> dict[str, Any]:
     """Open the corpus and read a thousand chunks of it anywhere."""
-    made: dict[str, Any] = {}
-    with measured(made):
+    results: dict[str, Any] = {}
+    with measured(results):
         corpus = open_corpus(lake, NAME)
     positions = np.random.default_rng(0).integers(0, len(corpus), 1_000)
     start = time.perf_counter()
     assert len(corpus.texts(positions)) == 1_000
-    made["thousand texts"] = time.perf_counter() - start
-    made["chunks"] = len(corpus)
-    return made
+    results["thousand texts"] = time.perf_counter() - start
+    results["chunks"] = len(corpus)
+    return results
 
 
-def asking(lake: Lake, size: int) -> dict[str, Any]:
+def measure_answering(lake: Lake, size: int) -> dict[str, Any]:
     """Ask real questions of five options with pools of some size: a first time, which fills the cache, and again."""
     from evidence_assets.experiment.ad_hoc_questions import AdHocContext, QuestionSource
     from evidence_assets.experiment.evidence.selection import Question
     from evidence_assets.systems.uscrake.selector import UscrakeSettings
     from evidence_assets.systems.uscrake.system import SYSTEM
 
-    made: dict[str, Any] = {}
-    texts = [Question(f"q{n}", "asked", "mcqa", text, options(n)) for n, text in enumerate(questions()[: ASKED[size]])]
-    with measured(made):
+    results: dict[str, Any] = {}
+    texts = [
+        Question(f"q{n}", "asked", "mcqa", text, options(n))
+        for n, text in enumerate(questions()[: QUESTIONS_BY_POOL[size]])
+    ]
+    with measured(results):
         step = AdHocContext(lake, "evidence", "evidence/mcqa/uscrake", "asked|scale", source=QuestionSource(NAME))
         selector = SYSTEM.methods["uscrake"].open(step, UscrakeSettings(R=size, parts="chunks"))
         first, again = [], []
@@ -164,7 +167,7 @@ def asking(lake: Lake, size: int) -> dict[str, Any]:
                 start = time.perf_counter()
                 assert next(iter(selector.select([text])))
                 times.append(time.perf_counter() - start)
-    return {**made, "first": statistics.median(first), "again": statistics.median(again)}
+    return {**results, "first": statistics.median(first), "again": statistics.median(again)}
 
 
 def options(number: int) -> tuple[str, ...]:
@@ -187,14 +190,14 @@ def in_child(stage: str, folder: Path, size: int) -> dict[str, Any]:
         "--sizes",
         str(size),
     ]
-    own = folder / "scale.yaml"
-    own.write_text(PROFILE, encoding="utf-8")
-    environment = {**os.environ, "EVIDENCE_PROFILE": str(own)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        raise SystemExit(f"stage {stage} at {size} ended with {done.returncode}:\n{done.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    profile_file = folder / "scale.yaml"
+    profile_file.write_text(PROFILE, encoding="utf-8")
+    environment = {**os.environ, "EVIDENCE_PROFILE": str(profile_file)}
+    process = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if process.returncode:
+        raise SystemExit(f"stage {stage} at {size} ended with {process.returncode}:\n{process.stderr[-3000:]}")
+    results: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    return results
 
 
 def stage(name: str, folder: Path, size: int) -> dict[str, Any]:
@@ -209,12 +212,12 @@ def stage(name: str, folder: Path, size: int) -> dict[str, Any]:
     if name == "open":
         return opening(lake)
     if name.isdecimal():
-        return asking(lake, int(name))
-    made: dict[str, Any] = {}
+        return measure_answering(lake, int(name))
+    results: dict[str, Any] = {}
     before = disk(lake.root)
-    with measured(made):
-        told = STAGES[name](lake, root / "source")
-    return {**made, "disk": disk(lake.root) - before, "told": told}
+    with measured(results):
+        report = STAGES[name](lake, root / "source")
+    return {**results, "disk": disk(lake.root) - before, "told": report}
 
 
 def disk(folder: Path) -> int:
@@ -226,17 +229,17 @@ def disk(folder: Path) -> int:
 
 
 def made_at(folder: Path, size: int, encoder: Recombined) -> dict[str, dict[str, Any]]:
-    """What every stage takes at a size; what an earlier run on the same folder noted is taken over."""
+    """Cost of every stage at a size; results of an earlier run in the same folder are reused."""
     root, noted = folder / str(size), folder / str(size) / "noted.json"
     if not (root / "source").is_dir():
         write_documents(root / "source", encoder.texts, round(size / encoder.chunks_a_document(CHUNK_TOKENS)))
-    found: dict[str, dict[str, Any]] = json.loads(noted.read_text()) if noted.exists() else {}
+    results: dict[str, dict[str, Any]] = json.loads(noted.read_text()) if noted.exists() else {}
     for name in (*STAGES, "open", *map(str, POOLS)):
-        if name not in found:
-            found[name] = in_child(name, folder, size)
-            noted.write_text(json.dumps(found, default=str))
-            print(f"{size:,} {name}: {found[name]}", file=sys.stderr, flush=True)
-    return found
+        if name not in results:
+            results[name] = in_child(name, folder, size)
+            noted.write_text(json.dumps(results, default=str))
+            print(f"{size:,} {name}: {results[name]}", file=sys.stderr, flush=True)
+    return results
 
 
 def encoder_pace(encoder: Recombined) -> float:
@@ -255,10 +258,10 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         "| chunks | stage | s | s / 1,000 chunks | bytes / chunk | own memory, MiB | with files, MiB |\n"
         "|---|---|---|---|---|---|---|"
     )
-    for found in results.values():
-        count = found["open"]["chunks"]
+    for result in results.values():
+        count = result["open"]["chunks"]
         for name in STAGES:
-            row = found[name]
+            row = result[name]
             print(
                 f"| {count:,} | {name} | {row['seconds']:.1f} | {1000 * row['seconds'] / count:.2f} | "
                 f"{row['disk'] / count:,.0f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
@@ -267,23 +270,24 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
         "\n| chunks | open, s | it gains, MiB | R | s / question, first | again | own memory, MiB | with files, MiB |\n"
         "|---|---|---|---|---|---|---|---|"
     )
-    for found in results.values():
-        opened = found["open"]
+    for result in results.values():
+        opened = result["open"]
         for size in POOLS:
-            row = found[str(size)]
+            row = result[str(size)]
             print(
                 f"| {opened['chunks']:,} | {opened['seconds']:.2f} | {opened['gained']:.0f} | {size:,} | "
                 f"{row['first']:.2f} | {row['again']:.2f} | {row['own']:,.0f} | {row['with files']:,.0f} |"
             )
     sizes = list(results)
-    for found in results.values():
-        told = found["index"]["told"]
-        recall = ", ".join(f"{share} at {k}" for k, share in told["recall"].items()) or "exact"
+    for result in results.values():
+        index_report = result["index"]["told"]
+        recall = ", ".join(f"{share} at {k}" for k, share in index_report["recall"].items()) or "exact"
         print(
-            f"\nIndex of {told['vectors']:,}: {told['kind']}, {told['bytes'] / MIB:,.0f} MiB, "
-            f"{told['nprobe']} lists searched, recall {recall} ({told['queries'] or 'every vector is looked at'}); "
-            f"built within {told['gained'] / (told['bytes'] / MIB):.2f} times its size, "
-            f"{told['gained']:,.0f} MiB above what the process held before"
+            f"\nIndex of {index_report['vectors']:,}: {index_report['kind']}, {index_report['bytes'] / MIB:,.0f} MiB, "
+            f"{index_report['nprobe']} lists searched, recall {recall} "
+            f"({index_report['queries'] or 'exhaustive'}); "
+            f"built within {index_report['gained'] / (index_report['bytes'] / MIB):.2f} times its size, "
+            f"{index_report['gained']:,.0f} MiB above what the process held before"
         )
     if len(sizes) > 1:
         print(f"\nThe encoder takes {1000 * pace:.1f} s for 1,000 chunks of these.\n")
@@ -299,17 +303,17 @@ def show(results: dict[int, dict[str, dict[str, Any]]], pace: float) -> None:
             "| computed | chunks and index, h | encoder on these processors, h | disk, GiB | greatest memory, GiB |\n"
             "|---|---|---|---|---|"
         )
-        for name, wanted in PAPER.items():
-            counts = [found["open"]["chunks"] for found in (small, large)]
-            hours = sum(large[s]["seconds"] for s in STAGES) / counts[1] * wanted / 3600
-            space = sum(large[s]["disk"] for s in STAGES) / counts[1] * wanted / 2**30
-            memory = max(line(counts, [f[s]["own"] for f in (small, large)], wanted) for s in STAGES) / 1024
-            print(f"| {name} | {hours:.1f} | {pace * wanted / 3600:.0f} | {space:,.0f} | {memory:.1f} |")
+        for name, target in PAPER.items():
+            counts = [result["open"]["chunks"] for result in (small, large)]
+            hours = sum(large[s]["seconds"] for s in STAGES) / counts[1] * target / 3600
+            space = sum(large[s]["disk"] for s in STAGES) / counts[1] * target / 2**30
+            memory = max(line(counts, [f[s]["own"] for f in (small, large)], target) for s in STAGES) / 1024
+            print(f"| {name} | {hours:.1f} | {pace * target / 3600:.0f} | {space:,.0f} | {memory:.1f} |")
 
 
-def line(at: list[int], values: list[float], wanted: int) -> float:
+def line(at: list[int], values: list[float], target_size: int) -> float:
     """What a straight line through two points gives."""
-    return values[1] + max(0.0, (values[1] - values[0]) / (at[1] - at[0])) * (wanted - at[1])
+    return values[1] + max(0.0, (values[1] - values[0]) / (at[1] - at[0])) * (target_size - at[1])
 
 
 def main() -> None:

@@ -84,31 +84,31 @@ def main() -> None:
     parser.add_argument("--under-way", type=int, default=64)
     parser.add_argument("--milliseconds", type=float, default=50.0)
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    options = parser.parse_args()
     spawning = multiprocessing.get_context("spawn")
     receive, send = spawning.Pipe(duplex=False)
-    server = spawning.Process(target=stub, args=(send, given.milliseconds / 1000), daemon=True)
+    server = spawning.Process(target=stub, args=(send, options.milliseconds / 1000), daemon=True)
     server.start()
-    generator = OpenAIGenerator(MODEL, base_url=f"http://127.0.0.1:{receive.recv()}/v1", concurrency=given.under_way)
-    ideal = math.ceil(given.requests / given.under_way) * given.milliseconds / 1000
+    generator = OpenAIGenerator(MODEL, base_url=f"http://127.0.0.1:{receive.recv()}/v1", concurrency=options.under_way)
+    ideal = math.ceil(options.requests / options.under_way) * options.milliseconds / 1000
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         cache = CompletionCache(Path(folder))
-        for number in range(given.rounds):
+        for number in range(options.rounds):
             before, cpu, started = _resident(), time.process_time(), time.perf_counter()
-            statements = [f"statement {number} {place}" for place in range(given.requests)]
+            statements = [f"statement {number} {place}" for place in range(options.requests)]
             verdicts = JUDGE.ask(LanguageModel(generator, cache), statements)
             seconds = time.perf_counter() - started
-            assert verdicts == [False] * given.requests, verdicts[:3]
+            assert verdicts == [False] * options.requests, verdicts[:3]
             ratios.append(seconds / ideal)
             print(
-                f"round {number + 1}: {given.requests:,} requests, {given.under_way} under way: {seconds:.2f} s, "
+                f"round {number + 1}: {options.requests:,} requests, {options.under_way} under way: {seconds:.2f} s, "
                 f"{seconds / ideal:.2f} × the ideal {ideal:.2f} s; {time.process_time() - cpu:.2f} s of CPU; "
                 f"memory {before:.0f} → {_resident():.0f} MB"
             )
     server.kill()
     best = min(ratios)
-    print(f"ratio {best:.2f} (best of {given.rounds}; allowed {ALLOWED})")
+    print(f"ratio {best:.2f} (best of {options.rounds}; allowed {ALLOWED})")
     sys.exit(best > ALLOWED)
 
 

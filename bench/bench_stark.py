@@ -59,7 +59,7 @@ class Hashed:
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         places = [[zlib.crc32(word.encode()) % 4096 for word in text.split()] or [0] for text in texts]
-        return unit_rows(np.stack([self._of_word[own].mean(axis=0) for own in places]))
+        return unit_rows(np.stack([self._of_word[word_places].mean(axis=0) for word_places in places]))
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         raise NotImplementedError
@@ -73,11 +73,11 @@ def write(folder: Path, chosen: argparse.Namespace) -> None:
     kinds = np.where(rng.random(nodes) < PAPERS, 3, rng.integers(0, 3, nodes))
     with (folder / "node_info.json").open("w", encoding="utf-8") as file:
         for node, kind in enumerate(kinds.tolist()):
-            own = [WORDS[w] for w in rng.integers(0, len(WORDS), 90 if kind == 3 else 2).tolist()]
-            said: dict[str, Any] = {"type": kind, "mag_id": node, "DisplayName": f"{' '.join(own[:2])} {node}"}
+            words = [WORDS[w] for w in rng.integers(0, len(WORDS), 90 if kind == 3 else 2).tolist()]
+            record: dict[str, Any] = {"type": kind, "mag_id": node, "DisplayName": f"{' '.join(words[:2])} {node}"}
             if kind == 3:
-                said |= {"title": " ".join(own[:10]), "abstract": " ".join(own[10:]) + ".", "Date": "2019-05-01"}
-            file.write(("{" if not node else ",") + f'\n"{node}": {json.dumps(said)}')
+                record |= {"title": " ".join(words[:10]), "abstract": " ".join(words[10:]) + ".", "Date": "2019-05-01"}
+            file.write(("{" if not node else ",") + f'\n"{node}": {json.dumps(record)}')
         file.write("\n}\n")
     torch.save(torch.from_numpy(kinds), folder / "node_types.pt")
     torch.save(torch.from_numpy((nodes * rng.random((2, edges)) ** 2).astype(np.int64)), folder / "edge_index.pt")
@@ -105,14 +105,14 @@ def csr(lake: Lake, _: Path, __: argparse.Namespace) -> int:
 
 def passages(lake: Lake, _: Path, chosen: argparse.Namespace) -> int:
     """Some of the shards."""
-    encoder, made = Hashed(), 0
+    encoder, passage_count = Hashed(), 0
     for shard in range(chosen.passages):
         graph = graph_store.open_graph(lake, NAME, encoder)
-        texts = node_passages(graph, encoder, lambda own: shard_of(content_id(own), SHARDS) == shard)  # noqa: B023
+        texts = node_passages(graph, encoder, lambda node_id: shard_of(content_id(node_id), SHARDS) == shard)  # noqa: B023
         previous = lake.read("kg_passages", f"{PLACE}/passages", str(shard))
         table, _ = passage_table(texts, previous, encoder, "hashed@1", Blocks(lake, f"{PLACE}/passages", str(shard)))
-        made += keep(lake, "kg_passages", f"{PLACE}/passages", table, str(shard), passage_lineage(table))
-    return made
+        passage_count += keep(lake, "kg_passages", f"{PLACE}/passages", table, str(shard), passage_lineage(table))
+    return passage_count
 
 
 def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
@@ -139,17 +139,19 @@ def passage_index(lake: Lake, _: Path, __: argparse.Namespace) -> int:
                 }
             )
 
-    stated = {"built_from": graph_store.passages_version(lake, NAME), "model_id": "hashed@1", "memory": MEMORY}
+    index_settings = {"built_from": graph_store.passages_version(lake, NAME), "model_id": "hashed@1", "memory": MEMORY}
     with graph_store.replacing_folder(lake.index_folder(f"{PLACE}/passage_index")) as folder:
-        return graph_store.write_passage_files(folder, graph.node_ids, batches(), encoder.dimensions, **stated).vectors
+        return graph_store.write_passage_files(
+            folder, graph.node_ids, batches(), encoder.dimensions, **index_settings
+        ).vectors
 
 
 def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
     """Open the graph, look at a thousand neighbourhoods and names, and search the nodes of a type."""
-    encoder, told = Hashed(), dict[str, Any]()
+    encoder, report = Hashed(), dict[str, Any]()
 
     def took(what: str, start: float, times: int = 1) -> None:
-        told[what] = round(1000 * (time.perf_counter() - start) / times, 3)
+        report[what] = round(1000 * (time.perf_counter() - start) / times, 3)
 
     start = time.perf_counter()
     graph = graph_store.open_graph(lake, NAME, encoder)
@@ -176,14 +178,16 @@ def answering(lake: Lake, _: Path, __: argparse.Namespace) -> dict[str, Any]:
         took("open the search, ms", start)
         queries = [encoder.encode_sentences([graph.names[node]])[0] for node in some[:20]]
         start = time.perf_counter()
-        found = [search.nearest(query, allowed, 20, "multi_vector") for query in queries]
+        nearest_nodes = [search.nearest(query, allowed, 20, "multi_vector") for query in queries]
         took("20 nearest papers, ms", start, len(queries))
-        told["own memory before all papers are compared, MiB"] = round(resident())
+        report["own memory before all papers are compared, MiB"] = round(resident())
         papers = np.flatnonzero(allowed)
         scores = [search.similarities(query, papers, "multi_vector") for query in queries[:5]]
-        exact = [papers[np.lexsort((papers, -own))[:20]] for own in scores]
-        told["recall"] = float(np.mean([len(set(a) & set(b)) / 20 for a, b in zip(found, exact, strict=False)]))
-    return told
+        exact = [papers[np.lexsort((papers, -query_scores))[:20]] for query_scores in scores]
+        report["recall"] = float(
+            np.mean([len(set(a) & set(b)) / 20 for a, b in zip(nearest_nodes, exact, strict=False)])
+        )
+    return report
 
 
 STAGES = {stage.__name__: stage for stage in (nodes, edges, check, csr, passages, passage_index, answering)}

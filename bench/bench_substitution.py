@@ -52,9 +52,9 @@ class PlainSets:
                     reached: set[int] = set()
                     for node in candidates[there]:
                         reached |= table.get((kind, node), set())
-                    kept = candidates[here] & reached
-                    changed |= len(kept) < len(candidates[here])
-                    candidates[here] = kept
+                    narrowed = candidates[here] & reached
+                    changed |= len(narrowed) < len(candidates[here])
+                    candidates[here] = narrowed
         return candidates[target]
 
 
@@ -69,12 +69,12 @@ def main() -> None:
     start = time.perf_counter()
     graph = TypedGraph(node_types, heads, kinds, tails)
     graph.rows(None, outgoing=False)
-    taken = time.perf_counter() - start
+    seconds = time.perf_counter() - start
     rows = [graph.rows(kind, outgoing=out) for kind in (None, *graph.edge_types) for out in (True, False)]
-    held = sum(r.sources.nbytes + r.targets.nbytes for r in rows) / 2**20
+    mebibytes = sum(r.sources.nbytes + r.targets.nbytes for r in rows) / 2**20
     print(
         f"{arguments.edges:,} edges, {arguments.nodes:,} nodes: rows of all types, and of any type, built in "
-        f"{taken:.1f} s, {held:.0f} MiB"
+        f"{seconds:.1f} s, {mebibytes:.0f} MiB"
     )
     start = time.perf_counter()
     plain = PlainSets(heads, kinds, tails)
@@ -94,7 +94,7 @@ def main() -> None:
             TriplePattern(Constant("b", (int(heads[right]),)), int(e3), y),
         ]
         start = time.perf_counter()
-        found = substitute(graph, patterns, x)
+        narrowed = substitute(graph, patterns, x)
         ours.append(time.perf_counter() - start)
         start = time.perf_counter()
         substitute(graph, patterns, x, use_edge_types=False)
@@ -103,7 +103,7 @@ def main() -> None:
         start = time.perf_counter()
         expected = plain.narrow(patterns, x, of_type)
         baseline.append(time.perf_counter() - start)
-        assert set(found.candidates.tolist()) == expected
+        assert set(narrowed.candidates.tolist()) == expected
     print(
         f"chain of three triplets, {len(ours)} queries: ours median {1000 * np.median(ours):.1f} ms, largest "
         f"{1000 * max(ours):.1f} ms; ignoring edge types median {1000 * np.median(agnostic):.1f} ms, largest "

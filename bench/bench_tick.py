@@ -81,8 +81,10 @@ def measure(instance: dg.DagsterInstance) -> None:
                     READ_VERSION + key.to_user_string(): versions,
                     INPUT_POINTER_TAG + key.to_user_string(): str(last[key]),
                 }
-            made = dg.AssetMaterialization(part.key, partition=part.partition, metadata={"preview": PREVIEW}, tags=tags)
-            instance.report_runless_asset_event(made)
+            materialization = dg.AssetMaterialization(
+                part.key, partition=part.partition, metadata={"preview": PREVIEW}, tags=tags
+            )
+            instance.report_runless_asset_event(materialization)
             if part == last_of[part.key]:
                 [stored] = instance.get_asset_records([part.key])
                 last[part.key] = stored.asset_entry.last_materialization_storage_id or 0
@@ -92,12 +94,12 @@ def measure(instance: dg.DagsterInstance) -> None:
         result = request_stale_assets(repository, instance, cursor)
         seconds, busy = time.perf_counter() - started, time.process_time() - busy
         runs = result.run_requests or []
-        asked = {AssetPartition(key, run.partition_key) for run in runs for key in run.asset_selection or ()}
+        requested = {AssetPartition(key, run.partition_key) for run in runs for key in run.asset_selection or ()}
         print(
-            f"{seconds:6.2f} s  ({busy:.2f} s of one core) {what}: {len(asked)} asked for in {len(runs)} runs",
+            f"{seconds:6.2f} s  ({busy:.2f} s of one core) {what}: {len(requested)} asked for in {len(runs)} runs",
             flush=True,
         )
-        assert asked == expected, f"{what}: {asked} instead of {expected}"
+        assert requested == expected, f"{what}: {requested} instead of {expected}"
         assert busy < LIMIT, f"{what}: {busy:.1f} s"
         return result.cursor
 
@@ -106,7 +108,7 @@ def measure(instance: dg.DagsterInstance) -> None:
     print(f"{time.perf_counter() - started:6.2f} s  {len(parts):,} materialized partitions recorded", flush=True)
     cursor = tick("first tick, all is looked at", None, set())
     record([part for part in parts if part.key.path[0] in ("knowledge", "questions", "evidence")], "1")
-    cursor = tick("questions, knowledge and evidence made again with the same content", cursor, set())
+    cursor = tick("questions, knowledge and evidence materialized again with the same content", cursor, set())
     cursor = tick("the tick after it", cursor, set())
     cursor = tick("nothing was made", cursor, set())
     record([AssetPartition(seeds.SEEDS, RELATIONS[7])], "2")

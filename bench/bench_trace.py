@@ -42,7 +42,7 @@ def ids(rng: np.random.Generator, n: int) -> pa.Array:
 
 def filled(table: str, n: int, **columns: object) -> pa.Table:
     """Rows of a table: the columns given, the rest constant."""
-    made = []
+    arrays = []
     for column in TABLES[table].columns:
         value = columns.get(column.name)
         if value is None:
@@ -50,8 +50,8 @@ def filled(table: str, n: int, **columns: object) -> pa.Table:
             value = pa.array([None if column.nullable else empty]).cast(column.type).take(pa.array(np.zeros(n, int)))
         elif not isinstance(value, pa.Array | pa.ChunkedArray):
             value = pa.array([value]).take(pa.array(np.zeros(n, int)))
-        made.append(value.cast(column.type))
-    return pa.table(made, schema=TABLES[table].arrow)
+        arrays.append(value.cast(column.type))
+    return pa.table(arrays, schema=TABLES[table].arrow)
 
 
 def edges(child: str, children: pa.Array, relation: str, parent: str, parents: pa.Array) -> pa.Table:
@@ -111,38 +111,44 @@ def generate(lake: Lake, predictions: int, per_partition: int) -> None:
         derived = edges("evidence", evidence, DERIVED, "chunk", source)
         lake.write("evidence/mcqa/s", partition, {"evidence": rows, "lineage_edges": pa.concat_tables([used, derived])})
         rows = filled("chains", n * OPTIONS, chain_id=chain, question_id=of_chain, hypothesis=labels)
-        asked = edges("chain", chain, USED, "question", of_chain)
-        given = edges("chain", repeated(chain, PER_CHAIN), USED, "evidence", evidence)
-        lake.write("chains/mcqa/s", partition, {"chains": rows, "lineage_edges": pa.concat_tables([asked, given])})
+        question_edges = edges("chain", chain, USED, "question", of_chain)
+        evidence_edges = edges("chain", repeated(chain, PER_CHAIN), USED, "evidence", evidence)
+        lake.write(
+            "chains/mcqa/s",
+            partition,
+            {"chains": rows, "lineage_edges": pa.concat_tables([question_edges, evidence_edges])},
+        )
         rows = filled("predictions", n, prediction_id=prediction, question_id=question, answer="A", status="answered")
-        asked = edges("prediction", prediction, USED, "question", question)
+        question_edges = edges("prediction", prediction, USED, "question", question)
         chosen = edges("prediction", repeated(prediction, OPTIONS), USED, "chain", chain)
         lake.write(
-            "predictions/mcqa/s", partition, {"predictions": rows, "lineage_edges": pa.concat_tables([asked, chosen])}
+            "predictions/mcqa/s",
+            partition,
+            {"predictions": rows, "lineage_edges": pa.concat_tables([question_edges, chosen])},
         )
 
 
 def scanned(connection: duckdb.DuckDBPyConnection, identifier: str) -> dict[str, list[str]]:
     """The baseline: every step asks the whole view for the parents of the rows found last."""
-    found: dict[tuple[str, str], None] = {}
+    row_keys: dict[tuple[str, str], None] = {}
     frontier = [identifier]
     while frontier:
         rows = connection.execute(
             "SELECT DISTINCT parent_kind, parent_id FROM lineage_edges WHERE child_id IN (SELECT unnest($ids))",
             {"ids": frontier},
         ).fetchall()
-        frontier = [row[1] for row in rows if (row[0], row[1]) not in found]
-        found |= {(row[0], row[1]): None for row in rows}
+        frontier = [row[1] for row in rows if (row[0], row[1]) not in row_keys]
+        row_keys |= {(row[0], row[1]): None for row in rows}
     by_kind: dict[str, list[str]] = {}
-    for kind, row_id in sorted(found):
+    for kind, row_id in sorted(row_keys):
         by_kind.setdefault(kind, []).append(row_id)
     return by_kind
 
 
 def timed(work: Callable[..., T], *arguments: object) -> tuple[float, T]:
     started = time.perf_counter()
-    made = work(*arguments)
-    return time.perf_counter() - started, made
+    result = work(*arguments)
+    return time.perf_counter() - started, result
 
 
 def main() -> None:
@@ -184,9 +190,9 @@ def main() -> None:
             create_views(connection, "lineage_edges")
             seconds, rows = timed(scanned, connection, identifier)
             base.append(seconds)
-            found = lineage.distinct_ids(tree)
-            assert {kind: ids for kind, ids in found.items() if kind in KINDS} == rows, identifier
-            assert len(found["document"]) == len(found["chunk"])
+            row_ids = lineage.distinct_ids(tree)
+            assert {kind: ids for kind, ids in row_ids.items() if kind in KINDS} == rows, identifier
+            assert len(row_ids["document"]) == len(row_ids["chunk"])
             assert len(rows["evidence"]) == OPTIONS * PER_CHAIN
             connection.close()
     ms = [1000 * statistics.median(values[1:]) for values in (ours, base, opening, cpu)]

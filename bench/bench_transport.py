@@ -54,13 +54,13 @@ class Baseline:
         mix, log, cost = self.mix[: len(q)], self.log[: len(q)], np.empty((len(self.p), len(q)))
         np.maximum(q, 1e-300, out=mix)
         np.log(mix, out=log)
-        own = -np.einsum("ij,ij->i", mix, log)
+        mix_entropy = -np.einsum("ij,ij->i", mix, log)
         for i, row in enumerate(self.p):
             np.add(q, row, out=mix)
             mix *= 0.5
             np.maximum(mix, 1e-300, out=mix)
             np.log(mix, out=log)
-            cost[i] = -np.einsum("ij,ij->i", mix, log) - 0.5 * (self.entropies[i] + own)
+            cost[i] = -np.einsum("ij,ij->i", mix, log) - 0.5 * (self.entropies[i] + mix_entropy)
         return float(ot.emd2(self.a, b, np.maximum(cost, 0), numItermax=1_000_000))
 
 
@@ -160,12 +160,12 @@ def report(
             base_wall += time.perf_counter() - start
             base_cpu += time.process_time() - cpu
         start, cpu = time.perf_counter(), time.process_time()
-        (found,) = find_nearest_texts([query], pool, K, cost)
+        (nearest,) = find_nearest_texts([query], pool, K, cost)
         walls.append(time.perf_counter() - start)
         cpus.append(time.process_time() - cpu)
     scale = len(pool) / len(picked)
-    kth = found.distances[-1]
-    place = {int(i): float(d) for i, d in zip(found.indices, found.distances, strict=True)}
+    kth = nearest.distances[-1]
+    place = {int(i): float(d) for i, d in zip(nearest.indices, nearest.distances, strict=True)}
     for text, true in solved.items():
         if text in place:
             assert abs(place[text] - true) < 1e-6, (text, place[text], true)
@@ -173,7 +173,7 @@ def report(
             assert true > kth - 1e-9, f"text {text} at {true} was missed (k-th is {kth})"
     if len(picked) == len(pool):
         order = sorted(solved, key=lambda t: (solved[t], t))[:K]
-        assert order == found.indices.tolist(), "the order differs from the naive loop"
+        assert order == nearest.indices.tolist(), "the order differs from the naive loop"
     start = time.perf_counter()
     find_nearest_texts([query, *others], pool, K, cost)
     four = time.perf_counter() - start
@@ -184,11 +184,11 @@ def report(
         f"({1e3 * base_wall / len(picked):.2f} ms a pair on {len(picked)} pairs; building its measures apart: "
         f"{built * scale:.2f} s)"
     )
-    print(f"  search     {wall:8.2f} s wall {cpu:8.2f} s processor, {found.n_solved} solved, results equal")
+    print(f"  search     {wall:8.2f} s wall {cpu:8.2f} s processor, {nearest.n_solved} solved, results equal")
     print(f"  ratio      {base_wall * scale / wall:8.1f} wall {base_cpu * scale / cpu:8.1f} processor")
     print(f"  four queries at once {four:.2f} s wall: {4 * base_wall * scale / four:.1f} times")
     if device != "cpu":
-        on_device(query, pool, cost, found, base_wall * scale, device)
+        on_device(query, pool, cost, nearest, base_wall * scale, device)
     where(query, pool, cost, wall)
 
 
@@ -200,12 +200,12 @@ def on_device(
     walls = []
     for _ in range(3):
         start = time.perf_counter()
-        (found,) = find_nearest_texts([query], pool, K, cost, device=device)
+        (nearest,) = find_nearest_texts([query], pool, K, cost, device=device)
         walls.append(time.perf_counter() - start)
-    assert found.indices.tolist() == expected.indices.tolist(), "the device gives another order"
-    assert np.abs(found.distances - expected.distances).max() < 1e-6
+    assert nearest.indices.tolist() == expected.indices.tolist(), "the device gives another order"
+    assert np.abs(nearest.distances - expected.distances).max() < 1e-6
     print(
-        f"  {device}: {min(walls):.3f} s wall, {found.n_solved} solved, {baseline / min(walls):.1f} times the "
+        f"  {device}: {min(walls):.3f} s wall, {nearest.n_solved} solved, {baseline / min(walls):.1f} times the "
         f"baseline, results equal"
     )
 
@@ -215,8 +215,8 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
     low, high = next(iter(pool.blocks(BLOCK_TOKENS)))
     rows = slice(int(pool.offsets[low]), int(pool.offsets[high]))
     size = rows.stop - rows.start
-    kept = query.points[query.masses > 0]
-    padded = np.concatenate([kept, kept[: -len(kept) % 8]])
+    points = query.points[query.masses > 0]
+    padded = np.concatenate([points, points[: -len(points) % 8]])
     ground = get_ground_cost(cost)
     features = tuple(torch.from_numpy(f) for f in ground.features(padded))
     room = Workspace(len(padded), size, D, torch.device("cpu"))
@@ -246,7 +246,7 @@ def where(query: TokenMeasure, pool: TokenPool, cost: str, wall: float) -> None:
         parts.append(f"{name} {best * total:.2f} s")
     torch.set_num_threads(count_processors())
     bytes_read = pool.vectors.nbytes
-    operations = 2 * 3 * D * len(kept) * len(pool.vectors)
+    operations = 2 * 3 * D * len(points) * len(pool.vectors)
     print(f"  one processor's seconds: {', '.join(parts)} (exp, and half of building, are the softmax itself)")
     print(
         f"  floor: {bytes_read / 1e9:.1f} GB read ({bytes_read / wall / 1e9:.1f} GB/s), {operations / 1e9:.0f} "
@@ -269,9 +269,9 @@ def main() -> None:
         return
     data = Path(os.environ["EVIDENCE_DEV_DATA"]) / "hotpotqa-100"
     corpus = json.loads((data / "hotpotqa_train_corpus.json").read_text(encoding="utf-8"))
-    asked = [q["question"] for q in json.loads((data / "hotpotqa_train.json").read_text(encoding="utf-8"))]
+    question_texts = [q["question"] for q in json.loads((data / "hotpotqa_train.json").read_text(encoding="utf-8"))]
     sentences = encode([s.strip() for text in corpus.values() for s in text if s.strip()])
-    questions = encode(asked, layers=True)
+    questions = encode(question_texts, layers=True)
     lengths = np.diff(questions.offsets)
     chosen = np.flatnonzero(lengths == 25)[:4]
     sample = options.texts if options.full else options.sample

@@ -22,28 +22,30 @@ DIMENSIONS = 768
 
 def sentences(count: int, rng: np.random.Generator) -> list[ScoredSentence]:
     """Filled prompts: one or two words a side with BM25 weights, two to five words of the template without."""
-    made = []
+    sentences = []
     for _ in range(count):
-        own, template = int(rng.integers(2, 5)), int(rng.integers(2, 6))
-        weights = np.concatenate([rng.uniform(0.5, 3.0, own), np.zeros(template)])
-        made.append(ScoredSentence(weights, rng.standard_normal((own + template, DIMENSIONS)).astype(np.float32)))
-    return made
+        word_count, template = int(rng.integers(2, 5)), int(rng.integers(2, 6))
+        weights = np.concatenate([rng.uniform(0.5, 3.0, word_count), np.zeros(template)])
+        sentences.append(
+            ScoredSentence(weights, rng.standard_normal((word_count + template, DIMENSIONS)).astype(np.float32))
+        )
+    return sentences
 
 
 def one_at_a_time(candidates: list[ScoredSentence], seeds: list[ScoredSentence]) -> np.ndarray:
     """Σ over the seeds of the exact transport cost, a call of the solver for each pair."""
-    found = np.zeros(len(candidates))
+    distances = np.zeros(len(candidates))
     for number, left in enumerate(candidates):
         for right in seeds:
             sides = []
             for side in (left, right):
-                held = side.weights > 0
-                vectors = side.vectors[held].astype(np.float64)
-                sides.append((side.weights[held] / side.weights[held].sum(), vectors))
+                weighted = side.weights > 0
+                vectors = side.vectors[weighted].astype(np.float64)
+                sides.append((side.weights[weighted] / side.weights[weighted].sum(), vectors))
             (a, x), (b, y) = sides
             x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
-            found[number] += ot.emd2(a, b, 1 - x @ y.T)
-    return found
+            distances[number] += ot.emd2(a, b, 1 - x @ y.T)
+    return distances
 
 
 def main() -> None:
@@ -51,22 +53,22 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=4000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--relations", type=int, default=20)
-    stated = parser.parse_args()
+    options = parser.parse_args()
     rng = np.random.default_rng(0)
-    seeds, candidates = sentences(stated.seeds, rng), sentences(stated.candidates, rng)
+    seeds, candidates = sentences(options.seeds, rng), sentences(options.candidates, rng)
     semantic_distances(candidates[:50], seeds)
     started = time.perf_counter()
-    together = semantic_distances(candidates, seeds)
+    distances = semantic_distances(candidates, seeds)
     batched = time.perf_counter() - started
     started = time.perf_counter()
     single = one_at_a_time(candidates, seeds)
     alone = time.perf_counter() - started
-    np.testing.assert_allclose(together, single, atol=1e-6)
+    np.testing.assert_allclose(distances, single, atol=1e-6)
     print(
-        f"{stated.candidates:,} candidates × {stated.seeds} seeds: together {batched:.2f} s, one pair at a time "
+        f"{options.candidates:,} candidates × {options.seeds} seeds: together {batched:.2f} s, one pair at a time "
         f"{alone:.2f} s, ratio {alone / batched:.1f}; distances equal"
     )
-    print(f"{stated.relations} relations at this rate: {stated.relations * batched:.0f} s")
+    print(f"{options.relations} relations at this rate: {options.relations * batched:.0f} s")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def random_model(words: int) -> HFMaskedLM:
 
 def one_call_a_node(asker: PromptQueries, words: list[str]) -> list[tuple[str, str, float]]:
     """Depth-first search, likeliest child first, cut by the heap's smallest member."""
-    found: list[tuple[float, str, str]] = []
+    tuples: list[tuple[float, str, str]] = []
     for shape in SHAPES:
         heap: list[tuple[float, str, str]] = []
 
@@ -78,8 +78,8 @@ def one_call_a_node(asker: PromptQueries, words: list[str]) -> list[tuple[str, s
                 (heapq.heapreplace if len(heap) == N else heapq.heappush)(heap, item)
 
         visit((), 0.0, shape, heap)
-        found += heap
-    return [(head, tail, score) for score, head, tail in sorted(found, key=lambda item: (-item[0], item[1], item[2]))]
+        tuples += heap
+    return [(head, tail, score) for score, head, tail in sorted(tuples, key=lambda item: (-item[0], item[1], item[2]))]
 
 
 def main() -> None:

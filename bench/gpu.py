@@ -78,8 +78,8 @@ def transport(device: str, small: bool) -> Iterator[Twins]:
     )
     size = f"{texts} texts, {lengths.sum()} tokens"
     for cost in list_ground_costs():
-        found = pool.measure(7, cost)
-        query = TokenMeasure(found.points[:12], found.weights[:12])
+        measure = pool.measure(7, cost)
+        query = TokenMeasure(measure.points[:12], measure.weights[:12])
         (expected,), here = timed(partial(find_nearest_texts, [query], pool, 20, cost), "cpu", 1)
         (there,), seconds = timed(partial(find_nearest_texts, [query], pool, 20, cost, device=device), device)
         same = there.indices.tolist() == expected.indices.tolist()
@@ -172,23 +172,23 @@ def index(device: str, small: bool) -> Iterator[Twins]:
     flat.add(vectors)
     there = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, flat)
     (near, _), mine = timed(lambda: flat.search(vectors[:64], 100), "cpu", 1)
-    (found, _), its = timed(lambda: there.search(vectors[:64], 100), device)
-    yield Twins("FAISS, flat", f"{len(vectors)} vectors", mine, its, float(np.abs(near - found).max()), 1e-2)
+    (nearest, _), its = timed(lambda: there.search(vectors[:64], 100), device)
+    yield Twins("FAISS, flat", f"{len(vectors)} vectors", mine, its, float(np.abs(near - nearest).max()), 1e-2)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--small", action="store_true", help="sizes that only show that everything runs")
-    stated = parser.parse_args()
-    if stated.device != "cpu" and not torch.cuda.is_available():
+    options = parser.parse_args()
+    if options.device != "cpu" and not torch.cuda.is_available():
         raise SystemExit("torch sees no CUDA device here; --device cpu --small shows that the script works")
     paths = [transport, attention, encoder, reranker, masked, *([index] if find_spec("faiss") else [])]
-    name = torch.cuda.get_device_name() if stated.device != "cpu" else "the processor itself"
+    name = torch.cuda.get_device_name() if options.device != "cpu" else "the processor itself"
     table = Table("path", "size", "processor, s", "device, s", "times", "difference", "allowed", title=name)
     wrong = 0
     for path in paths:
-        for twins in path(stated.device, stated.small):
+        for twins in path(options.device, options.small):
             fits = twins.difference <= twins.allowed
             wrong += not fits
             table.add_row(

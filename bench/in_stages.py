@@ -23,8 +23,8 @@ def keep(lake: Lake, table: str, asset: str, rows: Rows, partition: str = "", li
     """Write rows as an asset does: prepared, hashed, and put into the lake."""
     rows = prepare_rows(table, rows)  # what it was made of is let go
     version_of(rows)
-    beside = {} if lineage is None else {"lineage_edges": prepare_rows("lineage_edges", lineage)}
-    return lake.write(asset, partition, {table: rows, **beside})[table].rows
+    lineage_tables = {} if lineage is None else {"lineage_edges": prepare_rows("lineage_edges", lineage)}
+    return lake.write(asset, partition, {table: rows, **lineage_tables})[table].rows
 
 
 def check(lake: Lake, _: Path, __: argparse.Namespace) -> int:
@@ -51,11 +51,11 @@ def run(
     parser.add_argument("--stage", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.stage:
-        lake, made = Lake.create(chosen.folder / "lake", question_shards=1, corpus_shards=shards), dict[str, Any]()
+        lake, results = Lake.create(chosen.folder / "lake", question_shards=1, corpus_shards=shards), dict[str, Any]()
         before = disk(lake.root)
-        with measured(made):
-            told = stages[chosen.stage](lake, chosen.folder / "files", chosen)
-        print(json.dumps({**made, "disk": disk(lake.root) - before, "told": told}))
+        with measured(results):
+            report = stages[chosen.stage](lake, chosen.folder / "files", chosen)
+        print(json.dumps({**results, "disk": disk(lake.root) - before, "told": report}))
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.folder or Path(temporary)
@@ -65,10 +65,10 @@ def run(
         print("| stage | s | own memory, MiB | with files, MiB | disk, MiB | |\n|---|---|---|---|---|---|", flush=True)
         for name in chosen.stages:
             command = [sys.executable, "-m", module, *sys.argv[1:], "--folder", str(folder), "--stage", name]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
-            if done.returncode:
-                raise SystemExit(f"stage {name} ended with {done.returncode}:\n{done.stderr[-3000:]}")
-            row = json.loads(done.stdout.splitlines()[-1])
+            process = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))
+            if process.returncode:
+                raise SystemExit(f"stage {name} ended with {process.returncode}:\n{process.stderr[-3000:]}")
+            row = json.loads(process.stdout.splitlines()[-1])
             print(
                 f"| {name} | {row['seconds']:.1f} | {row['own']:,.0f} | {row['with files']:,.0f} | "
                 f"{row['disk'] / 2**20:,.0f} | {row['told']} |",

@@ -31,22 +31,23 @@ def put(page: str, name: str, table: str) -> str:
     marks = re.compile(rf"(<!-- measured: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
     if not marks.search(page):
         raise SystemExit(f"docs/measured.md has no marks for {name!r}: <!-- measured: {name} --> … <!-- end -->")
-    return marks.sub(lambda found: f"{found[1]}\n{table}\n\n{found[2]}", page)
+    return marks.sub(lambda match: f"{match[1]}\n{table}\n\n{match[2]}", page)
 
 
 def main() -> None:
-    stated = yaml.safe_load((BENCH / "measured.yaml").read_text(encoding="utf-8"))
+    measurements = yaml.safe_load((BENCH / "measured.yaml").read_text(encoding="utf-8"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=list(stated), default=list(stated))
+    parser.add_argument("--only", nargs="+", choices=list(measurements), default=list(measurements))
     parser.add_argument("--lakes", type=Path, default=Path(".measure"), help="where to keep what is materialized")
     parser.add_argument("--profile", type=Path, help="a profile to measure with; embedded by default")
-    asked = parser.parse_args()
-    asked.lakes.mkdir(parents=True, exist_ok=True)
-    for name in asked.only:
-        table = asked.lakes / f"{name}.md"
+    options = parser.parse_args()
+    options.lakes.mkdir(parents=True, exist_ok=True)
+    for name in options.only:
+        table = options.lakes / f"{name}.md"
         print(f"== {name}", flush=True)
         subprocess.run(
-            [sys.executable, *command(stated[name], asked.lakes, asked.profile), "--markdown", str(table)], check=True
+            [sys.executable, *command(measurements[name], options.lakes, options.profile), "--markdown", str(table)],
+            check=True,
         )
         PAGE.write_text(put(PAGE.read_text(encoding="utf-8"), name, table.read_text("utf-8").strip()), encoding="utf-8")
 

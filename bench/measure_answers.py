@@ -34,7 +34,7 @@ PENALTY = 0.0005
 
 def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any]]:
     """Each question with its prediction and the features of its options."""
-    asked = lake.read("questions", "questions/mcqa").filter(pl.col("benchmark") == benchmark).sort("question_id")
+    questions = lake.read("questions", "questions/mcqa").filter(pl.col("benchmark") == benchmark).sort("question_id")
     of_question = {
         table: {
             key[0]: rows
@@ -44,12 +44,12 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
         }
         for table, asset in (("chains", "chains"), ("predictions", "predictions"), ("evidence", "evidence"))
     }
-    texts = sorted({text for row in asked.iter_rows(named=True) for text in (row["text"], *row["options"])})
+    texts = sorted({text for row in questions.iter_rows(named=True) for text in (row["text"], *row["options"])})
     encoder = load_encoder(EMBEDDED_ENCODER)
-    shown = [" ".join(text.split()[-120:]) for text in texts]
-    vectors = dict(zip(texts, encoder.encode_sentences(shown), strict=True))
-    found = []
-    for row in asked.filter(pl.col("gold").list.len() > 0).iter_rows(named=True):
+    passages = [" ".join(text.split()[-120:]) for text in texts]
+    vectors = dict(zip(texts, encoder.encode_sentences(passages), strict=True))
+    parsed_questions = []
+    for row in questions.filter(pl.col("gold").list.len() > 0).iter_rows(named=True):
         chains = {
             c["hypothesis"]: c["support"] for c in of_question["chains"][row["question_id"]].iter_rows(named=True)
         }
@@ -65,7 +65,7 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
         size = np.array([length_feature(option) for option in row["options"]])
         columns = [support * texts, support * (not texts) * (support == 0).mean(), near * (not texts), size * texts]
         (prediction,) = of_question["predictions"][row["question_id"]].to_dicts()
-        found.append(
+        parsed_questions.append(
             {
                 "row": row,
                 "gold": labels.index(row["gold"][0]),
@@ -78,7 +78,7 @@ def questions_of(lake: Lake, benchmark: str, variant: str) -> list[dict[str, Any
                 "negated": row["negated"],
             }
         )
-    return found
+    return parsed_questions
 
 
 def fitted(questions: list[dict[str, Any]]) -> np.ndarray[Any, Any]:
@@ -150,12 +150,12 @@ def measured(name: str, questions: list[dict[str, Any]]) -> list[str]:
     best = max(baselines, key=lambda each: sum(baselines[each]))
     difference = paired_bootstrap(np.array(right, float), np.array(baselines[best], float))
     estimate = accuracy(right)
-    told = accuracy(supported)
+    supported_accuracy = accuracy(supported)
     return [
         name,
         str(len(half)),
         f"{estimate.value:.1%} ({estimate.low:.1%}–{estimate.high:.1%})",
-        f"{told.value:.1%} of {len(supported)}" if supported else "none",
+        f"{supported_accuracy.value:.1%} of {len(supported)}" if supported else "none",
         *(f"{np.mean(ordered[: max(1, len(half) * s // 100)]):.1%}" for s in (25, 50)),
         f"{calibration_error(sure, right):.3f}",
         *(f"{np.mean(hits):.1%}" for hits in baselines.values()),
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("measured", nargs="+", metavar="LAKE:BENCHMARK:VARIANT")
     parser.add_argument("--fit", action="store_true")
     parser.add_argument("--markdown", type=Path, help="a file to write the table to")
-    stated = parser.parse_args()
+    options = parser.parse_args()
     heads = [
         "benchmark:variant",
         "n",
@@ -184,26 +184,26 @@ def main() -> None:
         "against the best of these",
     ]
     rows, firsts = [], []
-    for spec in stated.measured:
+    for spec in options.measured:
         place, benchmark, variant = re.fullmatch(r"(.+):([^:]+):([^:]+)", spec).groups()  # type: ignore[union-attr]
         questions = questions_of(Lake(Path(place)), benchmark, variant)
         rows.append(measured(f"{benchmark}:{variant}", questions))
         first = questions[: len(questions) // 2]
         if all(extractive.is_yes_no_maybe(option) for q in first for option in q["row"]["options"]):
-            if stated.fit:
+            if options.fit:
                 print("no, maybe against yes:", fitted_findings(first).round(2).tolist())
         else:
             firsts += first
-    if stated.fit and firsts:
+    if options.fit and firsts:
         print(f"temperature: {temperature(firsts):.2f} of the present one")
         print({name: round(float(weight), 2) for name, weight in zip(FEATURES, fitted(firsts), strict=True)})
     table = Table(*heads)
     for row in rows:
         table.add_row(*row)
     Console(width=220, highlight=False).print(table)
-    if stated.markdown:
+    if options.markdown:
         lines = [heads, ["---"] * len(heads), *rows]
-        stated.markdown.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), encoding="utf-8")
+        options.markdown.write_text("".join(f"| {' | '.join(line)} |\n" for line in lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

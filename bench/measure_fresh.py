@@ -36,7 +36,7 @@ class Ran:
     """One run after the edit; moments are seconds since it."""
 
     name: str
-    asked: float
+    requested_at: float
     began: float
     ended: float
     steps: tuple[tuple[float, float], ...]
@@ -72,7 +72,7 @@ def _end_with_parent() -> None:
 @contextmanager
 def daemon(environment: dict[str, str], log: Path, *workspace: str | Path) -> Iterator[subprocess.Popen[bytes]]:
     """The daemon, over this repository's workspace or another; it and all that it started end with the block."""
-    with log.open("w") as told:
+    with log.open("w") as log_file:
         process = subprocess.Popen(
             [
                 Path(sys.executable).with_name("dagster-daemon"),
@@ -80,8 +80,8 @@ def daemon(environment: dict[str, str], log: Path, *workspace: str | Path) -> It
                 *(workspace or ("-w", REPOSITORY / "workspace.yaml")),
             ],
             env={**os.environ, **environment},
-            stdout=told,
-            stderr=told,
+            stdout=log_file,
+            stderr=log_file,
             start_new_session=True,
             cwd=REPOSITORY,
             preexec_fn=_end_with_parent,
@@ -124,9 +124,9 @@ def measure(world: Path, relation: str, patience: float = 600) -> Fresh:
     with dg.DagsterInstance.get() as instance, daemon({}, log) as process:
         deadline = time.monotonic() + patience
 
-        def wait(done: bool) -> None:
+        def wait(is_done: bool) -> None:
             assert process.poll() is None and time.monotonic() < deadline, log.read_text()[-3000:]
-            if not done:
+            if not is_done:
                 time.sleep(2)
 
         while not (ticked := "follow_data" in log.read_text() and settled(instance)):
@@ -142,15 +142,16 @@ def measure(world: Path, relation: str, patience: float = 600) -> Fresh:
 
 def _ran(instance: dg.DagsterInstance, record: dg.RunRecord, edited: float) -> Ran:
     run = record.dagster_run
-    made = sorted("/".join(key.path) for key in run.asset_selection or ())
+    asset_keys = sorted("/".join(key.path) for key in run.asset_selection or ())
     steps = [
         (step.start_time - edited, step.end_time - edited)
         for step in instance.get_run_step_stats(run.run_id)
-        if made and step.start_time and step.end_time
+        if asset_keys and step.start_time and step.end_time
     ]
-    name = f"{', '.join(made) if len(made) < 4 else f'{len(made)} assets'} {run.tags.get('dagster/partition', '')}"
+    assets = ", ".join(asset_keys) if len(asset_keys) < 4 else f"{len(asset_keys)} assets"
+    name = f"{assets} {run.tags.get('dagster/partition', '')}"
     return Ran(
-        name.strip() if made else run.job_name,
+        name.strip() if asset_keys else run.job_name,
         record.create_timestamp.timestamp() - edited,
         (record.start_time or 0) - edited,
         (record.end_time or 0) - edited,
@@ -174,10 +175,13 @@ def main() -> int:
     for run in fresh.runs:
         worked = sum(end - start for start, end in run.steps)
         failed = "" if run.succeeded else "  FAILED"
-        print(f"{run.asked:7.1f}{run.began:7.1f}{run.ended:7.1f}{worked:7.1f}  {run.name}{failed}")
-    beside = fresh.seconds - fresh.working
-    print(f"fresh after {fresh.seconds:.1f} s: {fresh.working:.1f} s of steps, {beside:.1f} s beside (≤ {LIMIT:.0f})")
-    return int(beside > LIMIT)
+        print(f"{run.requested_at:7.1f}{run.began:7.1f}{run.ended:7.1f}{worked:7.1f}  {run.name}{failed}")
+    waiting_seconds = fresh.seconds - fresh.working
+    print(
+        f"fresh after {fresh.seconds:.1f} s: {fresh.working:.1f} s of steps, "
+        f"{waiting_seconds:.1f} s waiting (≤ {LIMIT:.0f})"
+    )
+    return int(waiting_seconds > LIMIT)
 
 
 if __name__ == "__main__":

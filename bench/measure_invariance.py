@@ -1,4 +1,4 @@
-"""Which results of a text change with the batch it stands in or the threads beside it: none may.
+"""Check that no result of a text depends on its batch or on the number of threads.
 
     python -m bench.measure_invariance
 
@@ -31,18 +31,18 @@ Compute = Callable[[Sequence[str]], Sequence[np.ndarray]]
 
 def models(folder: Path) -> dict[str, Compute]:
     """What is computed of texts, by name."""
-    found: dict[str, Compute] = {}
+    computations: dict[str, Compute] = {}
     for dtype in ("float32", "bfloat16", "float16"):
         encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype=dtype)
-        found[f"encoder, {dtype}, vectors"] = lambda texts, e=encoder: list(e.encode_sentences(texts))  # type: ignore[misc]
-        found[f"encoder, {dtype}, tokens"] = lambda texts, e=encoder: [t.vectors for t in e.encode_tokens(texts)]  # type: ignore[misc]
+        computations[f"encoder, {dtype}, vectors"] = lambda texts, e=encoder: list(e.encode_sentences(texts))  # type: ignore[misc]
+        computations[f"encoder, {dtype}, tokens"] = lambda texts, e=encoder: [t.vectors for t in e.encode_tokens(texts)]  # type: ignore[misc]
     reranker = CrossEncoderReranker(str(make_cross_encoder(folder)), device="cpu")
-    found["cross-encoder, scores"] = lambda texts: list(reranker.score([("fever", text[:80]) for text in texts]))
+    computations["cross-encoder, scores"] = lambda texts: list(reranker.score([("fever", text[:80]) for text in texts]))
     masked = word_piece()
-    found["masked model, words"] = lambda texts: [
+    computations["masked model, words"] = lambda texts: [
         w.log_probs for w in masked.word_log_probs([text[:60].rsplit(" ", 1)[0] for text in texts])
     ]
-    return found
+    return computations
 
 
 def differing(compute: Compute, texts: Sequence[str], alone: Sequence[np.ndarray], batch: int, threads: int) -> int:
@@ -53,8 +53,8 @@ def differing(compute: Compute, texts: Sequence[str], alone: Sequence[np.ndarray
     changed = 0
     for start in range(0, len(order), batch):
         places = order[start : start + batch]
-        for place, found in zip(places, compute([texts[p] for p in places]), strict=True):
-            changed += not np.array_equal(found, alone[place])
+        for place, vector in zip(places, compute([texts[p] for p in places]), strict=True):
+            changed += not np.array_equal(vector, alone[place])
     return changed
 
 
@@ -70,7 +70,7 @@ def main() -> None:
             alone = [compute([text])[0] for text in texts]
             rows.append([name, *(differing(compute, texts, alone, b, t) for t in THREADS for b in BATCHES)])
     print(table(heads, rows))
-    assert not any(sum(row[1:]) for row in rows), "some results depend on what stands beside them"
+    assert not any(sum(row[1:]) for row in rows), "some results depend on their batch"
 
 
 if __name__ == "__main__":

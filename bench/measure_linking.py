@@ -2,7 +2,7 @@
 
     EVIDENCE_DEV_DATA=<folder> python -m bench.measure_linking
 
-The names to be told apart are the labels and mentions of all entities of the 100 development questions and of their
+The candidate names are the labels and mentions of all entities of the 100 development questions and of their
 answers, and, so that there is something to confuse them with, the labels of the 4,000 facts of T-REx: no whole Wikidata
 is at hand, so recall says how names are found in a text that a graph knows, not how many a graph knows. A question's
 own mentions are left out of the names, so that it is found by a label or by how others wrote it. Concepts are chosen
@@ -56,48 +56,48 @@ class Rows:
 
 
 def marked(rows: Iterable[dict[str, Any]]) -> list[Marked]:
-    found = []
+    marked_entities = []
     for row in rows:
         entities = [e for e in row["questionEntity"] if e["entityType"] == "entity" and e.get("span")]
         spans = tuple((e["span"][0], e["span"][1], e["name"]) for e in entities)
         if spans:
-            found.append(Marked(row["id"], row["question"], spans))
-    return found
+            marked_entities.append(Marked(row["id"], row["question"], spans))
+    return marked_entities
 
 
 def names_of(rows: Sequence[dict[str, Any]], facts: Path) -> dict[tuple[str, str], set[str]]:
     """Each (name, Wikidata id) that may be meant, with the questions that alone write it so; an empty id is a label."""
-    found: dict[tuple[str, str], set[str]] = {}
+    names: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         for entity in row["questionEntity"]:
             if entity["entityType"] == "entity":
-                found.setdefault((entity.get("label") or entity["mention"], entity["name"]), set()).add("")
-                found.setdefault((entity["mention"], entity["name"]), set()).add(row["id"])
+                names.setdefault((entity.get("label") or entity["mention"], entity["name"]), set()).add("")
+                names.setdefault((entity["mention"], entity["name"]), set()).add(row["id"])
         for answer in row["answer"]["answer"] or ():
             if isinstance(answer, dict) and answer.get("label"):
                 label = answer["label"]
-                found.setdefault((label["en"] if isinstance(label, dict) else label, answer["name"]), set()).add("")
+                names.setdefault((label["en"] if isinstance(label, dict) else label, answer["name"]), set()).add("")
     for path in sorted(facts.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             fact = json.loads(line)
             for side in ("sub", "obj"):
-                found.setdefault((fact[f"{side}_label"], fact[f"{side}_uri"]), set()).add("")
-    return found
+                names.setdefault((fact[f"{side}_label"], fact[f"{side}_uri"]), set()).add("")
+    return names
 
 
 def concepts(
     question: Marked, names: dict[tuple[str, str], set[str]], encode: MiniLm
 ) -> list[tuple[LinkedPhrase, set[str]]]:
     """What the product finds a question to name, each with its Wikidata ids."""
-    known = [key for key, writers in names.items() if writers != {question.question_id}]
-    ids = {uri: number for number, uri in enumerate(dict.fromkeys(uri for _, uri in known))}
-    linker = EntityLinker([name for name, _ in known], [ids[uri] for _, uri in known])
-    near = NameVectors(Rows(encode.encode_sentences([name for name, _ in known])), encode.encode_sentences)
+    known_names = [key for key, writers in names.items() if writers != {question.question_id}]
+    ids = {uri: number for number, uri in enumerate(dict.fromkeys(uri for _, uri in known_names))}
+    linker = EntityLinker([name for name, _ in known_names], [ids[uri] for _, uri in known_names])
+    near = NameVectors(Rows(encode.encode_sentences([name for name, _ in known_names])), encode.encode_sentences)
     graph = SimpleNamespace(linker=linker, vectors=SimpleNamespace(encode=encode.encode_sentences), near=near)
-    asked = Question(question.question_id, "mintaka", "kgqa", question.text)
-    (found,) = link_concepts([asked], cast(KnowledgeGraph, graph))
+    question_to_link = Question(question.question_id, "mintaka", "kgqa", question.text)
+    (linked_concepts,) = link_concepts([question_to_link], cast(KnowledgeGraph, graph))
     uris = list(ids)
-    return [(each, {uris[node] for node in each.nodes}) for each in found.concepts]
+    return [(each, {uris[node] for node in each.nodes}) for each in linked_concepts.concepts]
 
 
 def line(name: str, hits: Sequence[bool]) -> str:
@@ -113,8 +113,8 @@ def main() -> None:
     for title, rules in (("all rules", None), ("by spelling alone", {"exact", "normalised", "fuzzy"})):
         touched, led, precise, right = [], [], [], []
         for question in questions:
-            found = [pair for pair in concepts(question, names, encode) if rules is None or pair[0].rule in rules]
-            places = [(question.text.find(each.phrase), each, uris) for each, uris in found]
+            pairs = [pair for pair in concepts(question, names, encode) if rules is None or pair[0].rule in rules]
+            places = [(question.text.find(each.phrase), each, uris) for each, uris in pairs]
             spans = [(start, start + len(each.phrase), uris) for start, each, uris in places if start >= 0]
             for start, end, uri in question.entities:
                 touching = [uris for a, b, uris in spans if a < end and start < b]

@@ -40,18 +40,18 @@ def ask(lake: Lake, text: str, source: QuestionSource) -> AdHocAnswer:
     """The first answer of the variants in turn, as the command has it."""
     question = asked.build_question(text, (), source)
     asked.store_question(lake, question)
-    made = (
+    context = (
         asked.answer_question(
             lake,
             question.question_id,
             question.task,
             source,
             build_stages(systems.load(v.system), v),
-            lambda said: None,
+            lambda message: None,
         )
         for v in select_variants("graph", source, "", "")
     )
-    return pick_clearest(made)
+    return pick_clearest(context)
 
 
 def on_other_things() -> list[tuple[str, list[str]]]:
@@ -63,13 +63,13 @@ def on_other_things() -> list[tuple[str, list[str]]]:
     mintaka = json.loads((root / "mintaka/mintaka_dev.json").read_text())
     hotpot = json.loads((root / "hotpotqa-100/hotpotqa_train.json").read_text())
     book = [json.loads(line) for line in (root / "obqa/Data/Main/dev.jsonl").read_text().splitlines()]
-    asked = [(row["question"], [str(row["answer"]["mention"] or "")]) for row in mintaka]
-    asked += [(row["question"], [row["answer"]]) for row in hotpot]
+    questions = [(row["question"], [str(row["answer"]["mention"] or "")]) for row in mintaka]
+    questions += [(row["question"], [row["answer"]]) for row in hotpot]
     for row in book:
         choices = {choice["label"]: choice["text"] for choice in row["question"]["choices"]}
         if row["question"]["stem"].rstrip().endswith("?"):
-            asked.append((row["question"]["stem"], [choices[row["answerKey"]]]))
-    return asked
+            questions.append((row["question"]["stem"], [choices[row["answerKey"]]]))
+    return questions
 
 
 def main() -> None:
@@ -85,26 +85,26 @@ def main() -> None:
         if q.gold and not asks_for_exception(q.text)
     ]
     every += [(("other, dev", "other, test")[n % 2], *one) for n, one in enumerate(on_other_things())]
-    print("of               margin  split         answered  right  share right (95 %)    among them  what was said")
+    print("of               margin  split         answered  right  share right (95 %)    among them  statuses")
     for source in (asked.resolve_source(lake, benchmark.corpus, ""), QuestionSource(benchmark.corpus)):
         for margin in chosen.margins if source.graph else chosen.margins[:1]:
             short_answers.TIE_MARGIN = margin
             with tempfile.TemporaryDirectory() as folder:
                 copy = Lake(Path(shutil.copytree(lake.root, Path(folder) / "lake")))
                 for split in ("dev", "test", "other, dev", "other, test"):
-                    own = [q for q in every if q[0] == split]
-                    right, among, said = [], [], Counter[str]()
-                    for _, text, gold in own:
+                    split_questions = [q for q in every if q[0] == split]
+                    right, among, statuses = [], [], Counter[str]()
+                    for _, text, gold in split_questions:
                         row = ask(copy, text, source).prediction
-                        said[row["status"]] += 1
+                        statuses[row["status"]] += 1
                         if row["status"] == "answered":
                             right.append(exact_match(row["answer"], gold))
                             among.append(bool(right[-1]) or any(exact_match(s, gold) for s in row["supported_answers"]))
                     share, wider = accuracy(right), accuracy([float(a) for a in among])
                     print(
-                        f"{source!s:15}  {margin:.2f}    {split:11}  {len(right):3} of {len(own):3}   "
+                        f"{source!s:15}  {margin:.2f}    {split:11}  {len(right):3} of {len(split_questions):3}   "
                         f"{sum(right):3.0f}  {share.value:.2f} [{share.low:.2f}, {share.high:.2f}]     "
-                        f"{wider.value:.2f} [{wider.low:.2f}, {wider.high:.2f}]  {dict(sorted(said.items()))}",
+                        f"{wider.value:.2f} [{wider.low:.2f}, {wider.high:.2f}]  {dict(sorted(statuses.items()))}",
                         flush=True,
                     )
 

@@ -23,12 +23,12 @@ VARIABLES = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", 
 
 def median_ms(deed: Callable[[int], object], times: int) -> float:
     """Of so many requests, one after another."""
-    taken = []
+    durations = []
     for number in range(times):
         began = time.perf_counter()
         deed(number)
-        taken.append(time.perf_counter() - began)
-    return 1000 * statistics.median(taken)
+        durations.append(time.perf_counter() - began)
+    return 1000 * statistics.median(durations)
 
 
 def main() -> int:
@@ -67,8 +67,8 @@ def main() -> int:
         ),
     ]
     print(f"{'ms':<12}{'obstore':>10}{'pyarrow':>10}")
-    for name, own, other, times in rows:
-        print(f"{name:<12}{median_ms(own, times):>10.2f}{median_ms(other, times):>10.2f}")
+    for name, our_ms, other, times in rows:
+        print(f"{name:<12}{median_ms(our_ms, times):>10.2f}{median_ms(other, times):>10.2f}")
     server.stop()
     return 0
 

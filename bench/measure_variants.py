@@ -46,14 +46,14 @@ def project(root: Path, world: Path | None, benchmark: str, split: str | None) -
         (package / "defs" / "benchmarks" / "world" / "defs.yaml").write_text(
             yaml.safe_dump_all(declared), encoding="utf-8"
         )
-    for stated in [document for document in documents if "variants" in document]:
-        with (package / "systems" / stated["system"] / "variants.yaml").open("a", encoding="utf-8") as file:
-            file.write(yaml.safe_dump(stated["variants"]))
+    for variant_document in [document for document in documents if "variants" in document]:
+        with (package / "systems" / variant_document["system"] / "variants.yaml").open("a", encoding="utf-8") as file:
+            file.write(yaml.safe_dump(variant_document["variants"]))
     if split:
         for path in (package / "defs").rglob("*.yaml"):
             documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
-            asked = [d["attributes"] for d in documents if d and d["type"].endswith(".Benchmark")]
-            if chosen := [attributes for attributes in asked if attributes["name"] == benchmark]:
+            benchmark_fields = [d["attributes"] for d in documents if d and d["type"].endswith(".Benchmark")]
+            if chosen := [attributes for attributes in benchmark_fields if attributes["name"] == benchmark]:
                 chosen[0]["split"] = split
                 path.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
     sys.path.insert(0, str(root / "project"))
@@ -79,15 +79,15 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
     def by_relation(key: dg.AssetKey) -> bool:
         return isinstance(graph.get(key).partitions_def, dg.DynamicPartitionsDefinition)
 
-    wanted, waiting = set(), scores
+    needed_stages, waiting = set(), scores
     while waiting:
         key = waiting.pop()
         harvested = by_relation(key) or any(by_relation(parent) for parent in graph.get(key).parent_keys)
-        if key not in wanted and graph.get(key).is_executable and (harvest or not harvested):
-            wanted.add(key)
+        if key not in needed_stages and graph.get(key).is_executable and (harvest or not harvested):
+            needed_stages.add(key)
             waiting += graph.get(key).parent_keys
     with dg.DagsterInstance.get() as instance:
-        for keys in batches(graph, RunSelection(frozenset(wanted))):
+        for keys in batches(graph, RunSelection(frozenset(needed_stages))):
             definition = graph.get(keys[0]).partitions_def
             partitions = (
                 [None] if definition is None else definition.get_partition_keys(dynamic_partitions_store=instance)
@@ -102,9 +102,11 @@ def materialized(benchmark: str, variants: list[str], harvest: bool) -> Iterator
                     run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
                 )
                 took = time.monotonic() - started
-                made = [e.step_materialization_data.materialization for e in result.get_asset_materialization_events()]
-                seconds = [float(str(m.metadata["seconds"].value)) for m in made if "seconds" in m.metadata]
-                yield ["/".join(m.asset_key.path) for m in made], took, sum(seconds)
+                materializations = [
+                    e.step_materialization_data.materialization for e in result.get_asset_materialization_events()
+                ]
+                seconds = [float(str(m.metadata["seconds"].value)) for m in materializations if "seconds" in m.metadata]
+                yield ["/".join(m.asset_key.path) for m in materializations], took, sum(seconds)
 
 
 def paired(connection: Any, first: str, second: str, benchmark: str) -> dict[str, Any]:
@@ -129,10 +131,10 @@ def paired(connection: Any, first: str, second: str, benchmark: str) -> dict[str
         rows = connection.execute(sql, of | {"asset": f"evidence/retrieval/{name}"}).pl()
         document_of = dict(rows.select("source_id", "doc_id").drop_nulls().iter_rows())
         values.append(passage_values(questions.to_dicts(), rows, document_of))
-    return {metric: paired_bootstrap(found, values[1][metric]) for metric, found in values[0].items()}
+    return {metric: paired_bootstrap(first_values, values[1][metric]) for metric, first_values in values[0].items()}
 
 
-def shown(benchmark: str, variants: list[str], metrics: list[str], markdown: Path | None) -> None:
+def print_scores(benchmark: str, variants: list[str], metrics: list[str], markdown: Path | None) -> None:
     """Print the scores of the variants, and the first against each other; write them as a Markdown table, too."""
     from rich.console import Console
     from rich.table import Table
@@ -147,17 +149,21 @@ def shown(benchmark: str, variants: list[str], metrics: list[str], markdown: Pat
             "SELECT asset, metric, value, low, high, n FROM scores WHERE scope_id = $benchmark AND value IS NOT NULL",
             {"benchmark": benchmark},
         ).fetchall()
-        found: dict[tuple[str, str], tuple[Any, ...]] = {(asset, metric): rest for asset, metric, *rest in rows}
-        named = sorted({metric for _, metric in found if any(fnmatch(metric, pattern) for pattern in metrics)})
+        cells_by_metric: dict[tuple[str, str], tuple[Any, ...]] = {
+            (asset, metric): rest for asset, metric, *rest in rows
+        }
+        named = sorted(
+            {metric for _, metric in cells_by_metric if any(fnmatch(metric, pattern) for pattern in metrics)}
+        )
         table = Table("variant", *named, "n", title=benchmark)
         lines = [f"| variant | {' | '.join(named)} | n |", f"|{'---|' * (len(named) + 2)}"]
         for name in variants:
             asset = f"scores/{family}/{name}"
-            cells = [found.get((asset, metric)) for metric in named]
+            cells = [cells_by_metric.get((asset, metric)) for metric in named]
             values = [f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells]
-            asked = str(max((c[3] for c in cells if c), default=""))
-            table.add_row(name, *values, asked)
-            lines.append(f"| `{name}` | {' | '.join(values)} | {asked} |")
+            question_count = str(max((c[3] for c in cells if c), default=""))
+            table.add_row(name, *values, question_count)
+            lines.append(f"| `{name}` | {' | '.join(values)} | {question_count} |")
         out.print(table)
         if markdown:
             markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -192,31 +198,35 @@ def main() -> None:
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--harvest", action="store_true")
     parser.add_argument("--metrics", default=METRICS, help="names or patterns, with commas between")
-    stated = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        root, kept = Path(folder), (stated.lake or Path(folder)).resolve()
-        links = project(root, stated.world, stated.benchmark, stated.split)
+        root, lake_root = Path(folder), (options.lake or Path(folder)).resolve()
+        links = project(root, options.world, options.benchmark, options.split)
         from retrieval_collections import COLLECTIONS, write
 
-        os.environ |= {"EVIDENCE_LAKE": str(kept / "lake"), "DAGSTER_HOME": str(kept), "EVIDENCE_PRESETS": "all"}
-        if stated.profile:
-            os.environ["EVIDENCE_PROFILE"] = str(stated.profile.resolve())
+        os.environ |= {
+            "EVIDENCE_LAKE": str(lake_root / "lake"),
+            "DAGSTER_HOME": str(lake_root),
+            "EVIDENCE_PRESETS": "all",
+        }
+        if options.profile:
+            os.environ["EVIDENCE_PROFILE"] = str(options.profile.resolve())
         for source, place in links.items():
-            target = kept / "lake" / "raw" / place
-            given = Path(os.environ["EVIDENCE_DEV_DATA"]) / source
+            target = lake_root / "lake" / "raw" / place
+            source_path = Path(os.environ["EVIDENCE_DEV_DATA"]) / source
             if source in COLLECTIONS and not target.exists():
-                write(source, given.parent, target)
-            elif given.is_dir() and not target.exists():
-                shutil.copytree(given, target)
-            elif given.is_file():
+                write(source, source_path.parent, target)
+            elif source_path.is_dir() and not target.exists():
+                shutil.copytree(source_path, target)
+            elif source_path.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(given, target)
-        shutil.copy(REPOSITORY / "dagster.yaml", kept)
+                shutil.copy(source_path, target)
+        shutil.copy(REPOSITORY / "dagster.yaml", lake_root)
         wall = inside = 0.0
-        for assets, took, seconds in materialized(stated.benchmark, stated.variants, stated.harvest):
+        for assets, took, seconds in materialized(options.benchmark, options.variants, options.harvest):
             wall, inside = wall + took, inside + seconds
             print(f"{wall:6.0f} s  {', '.join(assets)}", file=sys.stderr)
-        shown(stated.benchmark, stated.variants, stated.metrics.split(","), stated.markdown)
+        print_scores(options.benchmark, options.variants, options.metrics.split(","), options.markdown)
         print(f"{wall:.0f} s, of which {1 - inside / wall:.1%} outside assets")
 
 

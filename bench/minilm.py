@@ -16,7 +16,7 @@ class MiniLm:
 
     def __init__(self) -> None:
         self._encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
-        self._known: dict[str, npt.NDArray[np.float32]] = {}
+        self._vectors: dict[str, npt.NDArray[np.float32]] = {}
         self.model_id, self.revision = self._encoder.model_id, self._encoder.revision
         self.dimensions, self.max_tokens = self._encoder.dimensions, self._encoder.max_tokens
 
@@ -24,9 +24,9 @@ class MiniLm:
         return self._encoder.count_tokens(texts)
 
     def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
-        self._known.update(zip(fresh, self._encoder.encode_sentences(fresh), strict=True))
-        return np.stack([self._known[text] for text in texts])
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        self._vectors.update(zip(fresh, self._encoder.encode_sentences(fresh), strict=True))
+        return np.stack([self._vectors[text] for text in texts])
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         return self._encoder.encode_tokens(texts)

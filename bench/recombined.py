@@ -72,21 +72,21 @@ class Recombined:
 
     def _write(self, folder: Path) -> None:
         data = Path(os.environ["EVIDENCE_DEV_DATA"])
-        known = dict.fromkeys(
+        known_words = dict.fromkeys(
             " ".join(text[a:b].split()) for text in _texts(data) for a, b in sentence_spans(" ".join(text.split()))
         )
-        counts = self._encoder.count_tokens(list(known))
+        counts = self._encoder.count_tokens(list(known_words))
         # One that is read as two when it stands alone would be cut where no known sentence ends.
-        kept = [
+        kept_words = [
             text
-            for text, count in zip(known, counts, strict=True)
+            for text, count in zip(known_words, counts, strict=True)
             if 4 <= count <= LONGEST and len(sentence_spans(text)) == 1 and text[-1] in ".!?"
         ]
-        tokens = self._encoder.encode_tokens(kept)
+        tokens = self._encoder.encode_tokens(kept_words)
         with replacing_folder(folder) as temporary:
-            (temporary / "sentences.json").write_text(json.dumps(kept), encoding="utf-8")
+            (temporary / "sentences.json").write_text(json.dumps(kept_words), encoding="utf-8")
             (temporary / "pieces.json").write_text(json.dumps([t.tokens for t in tokens]), encoding="utf-8")
-            np.save(temporary / "vectors.npy", self._encoder.encode_sentences(kept))
+            np.save(temporary / "vectors.npy", self._encoder.encode_sentences(kept_words))
             np.save(temporary / "tokens.npy", np.concatenate([t.vectors for t in tokens]).astype(np.float16))
             np.save(temporary / "spans.npy", np.concatenate([t.offsets for t in tokens]))
             np.save(temporary / "words.npy", np.concatenate([t.words for t in tokens]))
@@ -102,26 +102,26 @@ class Recombined:
         return None if None in places else [place for place in places if place is not None]
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        found = [self._places(text) for text in texts]
-        others = iter(self._encoder.count_tokens([t for t, p in zip(texts, found, strict=True) if p is None]))
-        return [next(others) if p is None else sum(len(self._pieces[i]) for i in p) for p in found]
+        positions = [self._places(text) for text in texts]
+        others = iter(self._encoder.count_tokens([t for t, p in zip(texts, positions, strict=True) if p is None]))
+        return [next(others) if p is None else sum(len(self._pieces[i]) for i in p) for p in positions]
 
     def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """Surface forms of the tokens of each text."""
-        found = [self._places(text) for text in texts]
-        others = iter(self._encoder.split_tokens([t for t, p in zip(texts, found, strict=True) if p is None]))  # type: ignore[attr-defined]
-        return [next(others) if p is None else tuple(form for i in p for form in self._pieces[i]) for p in found]
+        positions = [self._places(text) for text in texts]
+        others = iter(self._encoder.split_tokens([t for t, p in zip(texts, positions, strict=True) if p is None]))  # type: ignore[attr-defined]
+        return [next(others) if p is None else tuple(form for i in p for form in self._pieces[i]) for p in positions]
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        found = [self._places(text) for text in texts]
-        others = iter(self._encoder.encode_sentences([t for t, p in zip(texts, found, strict=True) if p is None]))
-        rows = [next(others) if p is None else self._vectors[p].mean(axis=0) for p in found]
+        positions = [self._places(text) for text in texts]
+        others = iter(self._encoder.encode_sentences([t for t, p in zip(texts, positions, strict=True) if p is None]))
+        rows = [next(others) if p is None else self._vectors[p].mean(axis=0) for p in positions]
         return unit_rows(np.stack(rows)).astype(np.float32)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        found = [self._places(text) for text in texts]
-        others = iter(self._encoder.encode_tokens([t for t, p in zip(texts, found, strict=True) if p is None]))
-        return [next(others) if p is None else self._joined(p) for p in found]
+        positions = [self._places(text) for text in texts]
+        others = iter(self._encoder.encode_tokens([t for t, p in zip(texts, positions, strict=True) if p is None]))
+        return [next(others) if p is None else self._joined(p) for p in positions]
 
     def _joined(self, places: Sequence[int]) -> TokenVectors:
         vectors, spans, words, start, word = [], [], [], 0, 0

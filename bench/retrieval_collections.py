@@ -23,8 +23,8 @@ Queries = list[tuple[str, set[str]]]
 def _hotpot_passages(data: Path) -> tuple[Documents, Queries]:
     """Questions in two steps, each with the two passages that answer it."""
     folder = data / "hotpotqa-100"
-    asked = [(q.text, {gold.source for gold in q.gold_evidence}) for q in read_questions("hotpotqa", folder, "train")]
-    return [(d.doc_id, d.title, d.text) for d in read_passages("hotpotqa", folder, "train")], asked
+    queries = [(q.text, {gold.source for gold in q.gold_evidence}) for q in read_questions("hotpotqa", folder, "train")]
+    return [(d.doc_id, d.title, d.text) for d in read_passages("hotpotqa", folder, "train")], queries
 
 
 def _pages(data: Path) -> dict[str, list[str]]:
@@ -36,28 +36,34 @@ def _hotpot_sentences(data: Path) -> tuple[Documents, Queries]:
     """The same questions; every sentence is a document under the title of its page."""
     pages = _pages(data).items()
     documents = [(f"{t}#{i}", t, s.strip()) for t, page in pages for i, s in enumerate(page) if s.strip()]
-    known = {name for name, _, _ in documents}
+    titles = {name for name, _, _ in documents}
     rows = json.loads((data / "hotpotqa-100" / "hotpotqa_train.json").read_text())
-    return documents, [(r["question"], {f"{t}#{i}" for t, i in r["supporting_facts"]} & known) for r in rows]
+    return documents, [(r["question"], {f"{t}#{i}" for t, i in r["supporting_facts"]} & titles) for r in rows]
 
 
 def _hotpot_clozes(data: Path) -> tuple[Documents, Queries]:
     """Sentences that were taken out of 200 pages, each with the page that it stood in: no question in two steps."""
-    drawn, pages = random.Random(0), _pages(data)
+    generator, pages = random.Random(0), _pages(data)
     long = {t: [i for i, s in enumerate(page) if i and len(s) > SHORTEST_CLOZE] for t, page in pages.items()}
-    taken = {t: drawn.choice(long[t]) for t in drawn.sample(sorted(t for t in pages if len(long[t]) > 1), CLOZES)}
-    kept = {t: "".join(s for i, s in enumerate(page) if taken.get(t) != i) for t, page in pages.items()}
-    return [(t, t, text) for t, text in kept.items()], [(pages[t][i].strip(), {t}) for t, i in taken.items()]
+    removed_sentence = {
+        t: generator.choice(long[t]) for t in generator.sample(sorted(t for t in pages if len(long[t]) > 1), CLOZES)
+    }
+    page_texts = {
+        t: "".join(s for i, s in enumerate(page) if removed_sentence.get(t) != i) for t, page in pages.items()
+    }
+    return [(t, t, text) for t, text in page_texts.items()], [
+        (pages[t][i].strip(), {t}) for t, i in removed_sentence.items()
+    ]
 
 
 def _openbook_facts(data: Path) -> tuple[Documents, Queries]:
     """Questions with their right answer, each with the fact of the book that it rests on."""
     folder = data / "obqa"
-    asked = [
+    queries = [
         (f"{q.text} {q.options['ABCD'.index(q.gold[0])]}", {gold.source for gold in q.gold_evidence})
         for q in read_questions("obqa", folder, "dev")
     ]
-    return [(d.doc_id, d.title, d.text) for d in read_passages("obqa", folder, "dev")], asked
+    return [(d.doc_id, d.title, d.text) for d in read_passages("obqa", folder, "dev")], queries
 
 
 def _pubmed_abstracts(data: Path) -> tuple[Documents, Queries]:
@@ -72,8 +78,10 @@ def _sample_articles(data: Path) -> tuple[Documents, Queries]:
     articles = map(json.loads, (SAMPLE / "corpus" / "sample" / "articles.jsonl").open(encoding="utf-8"))
     lines = (SAMPLE / "benchmarks" / "sample_mcqa.jsonl").open(encoding="utf-8")
     rows = [row for row in map(json.loads, lines) if row["gold_evidence"]]
-    asked = [(f"{r['text']} {r['options'][r['gold']]}", {gold["source"] for gold in r["gold_evidence"]}) for r in rows]
-    return [(a["doc_id"], a["title"], a["text"]) for a in articles], asked
+    queries = [
+        (f"{r['text']} {r['options'][r['gold']]}", {gold["source"] for gold in r["gold_evidence"]}) for r in rows
+    ]
+    return [(a["doc_id"], a["title"], a["text"]) for a in articles], queries
 
 
 COLLECTIONS: dict[str, Callable[[Path], tuple[Documents, Queries]]] = {
@@ -89,13 +97,13 @@ COLLECTIONS: dict[str, Callable[[Path], tuple[Documents, Queries]]] = {
 def write(name: str, data: Path, folder: Path) -> None:
     """Write a collection into ``folder``; queries without a relevant document are left out."""
     documents, queries = COLLECTIONS[name](data)
-    asked = [query for query in queries if query[1]]
+    answerable = [query for query in queries if query[1]]
     (folder / "qrels").mkdir(parents=True)
     corpus = [{"_id": i, "title": title, "text": text} for i, title, text in documents]
-    numbered = [{"_id": f"q{i}", "text": text} for i, (text, _) in enumerate(asked)]
+    numbered = [{"_id": f"q{i}", "text": text} for i, (text, _) in enumerate(answerable)]
     for file, rows in (("corpus", corpus), ("queries", numbered)):
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         (folder / f"{file}.jsonl").write_text(lines, encoding="utf-8")
-    for split, chosen in (("dev", range(len(asked) // 2)), ("test", range(len(asked) // 2, len(asked)))):
-        lines = "".join(f"q{i}\t{gold}\t1\n" for i in chosen for gold in sorted(asked[i][1]))
+    for split, chosen in (("dev", range(len(answerable) // 2)), ("test", range(len(answerable) // 2, len(answerable)))):
+        lines = "".join(f"q{i}\t{gold}\t1\n" for i in chosen for gold in sorted(answerable[i][1]))
         (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{lines}", encoding="utf-8")

@@ -5,7 +5,7 @@ SBOM.
 
 Run by ``make audit``, in an environment with the extra ``audit``. The exit status is 1 where a dependency has a known
 weakness or a licence that is not accepted, or where weights are others than stated. Where no index can be asked about
-weaknesses, that is said, and is no failure.
+weaknesses, the script says so and does not fail.
 """
 
 from __future__ import annotations
@@ -36,34 +36,36 @@ BY_HAND: dict[str, str] = {}
 
 def dependencies(extras: frozenset[str] = frozenset({"deploy", "documents"})) -> list[metadata.Distribution]:
     """Every installed package that the project needs to run, itself left out."""
-    found: dict[str, metadata.Distribution] = {}
+    distributions: dict[str, metadata.Distribution] = {}
     todo = [(PROJECT, extras)]
     while todo:
-        name, wanted = todo.pop()
+        name, requested_extras = todo.pop()
         for line in metadata.requires(name) or []:
             requirement = Requirement(line)
             marker = requirement.marker
-            if marker and not any(marker.evaluate({"extra": extra}) for extra in (*wanted, "")):
+            if marker and not any(marker.evaluate({"extra": extra}) for extra in (*requested_extras, "")):
                 continue
             key = re.sub(r"[-_.]+", "-", requirement.name).lower()
-            if key in found:
+            if key in distributions:
                 continue
             try:
-                found[key] = metadata.distribution(key)
+                distributions[key] = metadata.distribution(key)
             except metadata.PackageNotFoundError:
                 continue  # of an extra that is not installed
             todo.append((key, frozenset(requirement.extras)))
-    return [found[key] for key in sorted(found)]
+    return [distributions[key] for key in sorted(distributions)]
 
 
 def licence(package: metadata.Distribution) -> str:
     """What a package says of its licence: its expression, else its classifiers, else the first line of its field."""
-    stated = package.metadata
-    if "License-Expression" in stated:
-        return stated["License-Expression"]
-    classified = [c.rpartition(" :: ")[2] for c in stated.get_all("Classifier") or [] if c.startswith("License ::")]
-    field = next(iter((stated.get_all("License") or [""])[0].strip().splitlines()), "")
-    return "; ".join(classified) or BY_HAND.get(stated["Name"], field)
+    package_metadata = package.metadata
+    if "License-Expression" in package_metadata:
+        return package_metadata["License-Expression"]
+    classified = [
+        c.rpartition(" :: ")[2] for c in package_metadata.get_all("Classifier") or [] if c.startswith("License ::")
+    ]
+    field = next(iter((package_metadata.get_all("License") or [""])[0].strip().splitlines()), "")
+    return "; ".join(classified) or BY_HAND.get(package_metadata["Name"], field)
 
 
 def refused(packages: Sequence[metadata.Distribution]) -> Iterator[str]:
@@ -76,15 +78,15 @@ def refused(packages: Sequence[metadata.Distribution]) -> Iterator[str]:
 def weaknesses(packages: Sequence[metadata.Distribution]) -> tuple[list[str], int]:
     """Known weaknesses of these packages, and of how many of them an index could say anything."""
     command = [sys.executable, "-m", "pip_audit", "--format", "json", "--progress-spinner", "off", "--desc", "off"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
-        told = {one["name"].lower(): one for one in json.loads(done.stdout)["dependencies"]}
+        audited = {one["name"].lower(): one for one in json.loads(process.stdout)["dependencies"]}
     except (ValueError, KeyError):
-        print(done.stderr.strip()[-500:])
+        print(process.stderr.strip()[-500:])
         return [], 0
-    ours = [told.get(re.sub(r"[-_.]+", "-", package.metadata["Name"]).lower(), {}) for package in packages]
-    known = [one for one in ours if "vulns" in one]
-    return [f"{one['name']} {one['version']}: {v['id']}" for one in known for v in one["vulns"]], len(known)
+    ours = [audited.get(re.sub(r"[-_.]+", "-", package.metadata["Name"]).lower(), {}) for package in packages]
+    vulnerable = [one for one in ours if "vulns" in one]
+    return [f"{one['name']} {one['version']}: {v['id']}" for one in vulnerable for v in one["vulns"]], len(vulnerable)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,7 +39,7 @@ class RecordedHarvest:
     @property
     def numbers(self) -> dict[str, int]:
         """The counts that are printed, under their names there."""
-        pairs = [pair for own in self.pairs.values() for pair in own]
+        pairs = [pair for relation_pairs in self.pairs.values() for pair in relation_pairs]
         return {"tuples": len(pairs), "fact_count": count_extracted_entities(pairs), "diversity": diversity(pairs)}
 
     def printed(self, metric: str) -> Figure | None:
@@ -50,25 +50,25 @@ class RecordedHarvest:
 
 def read_recorded_harvests(folder: Path) -> list[RecordedHarvest]:
     """The harvests below a folder, by set, setting and model; relations that are not of the set are left out."""
-    found: dict[tuple[str, str, str], dict[str, list[EntityPair]]] = defaultdict(dict)
-    known = {
+    pairs_by_relation: dict[tuple[str, str, str], dict[str, list[EntityPair]]] = defaultdict(dict)
+    known_files = {
         path.name: {file.stem.casefold(): file.stem for file in list_seed_files(collection_folder(path.name))}
         for path in sorted(PACKAGED_RELATIONS.iterdir())
         if path.is_dir()
     }
     for file in sorted(folder.rglob(TUPLES)):
         parts = file.resolve().parts[-5:-1]
-        if len(parts) < 4 or parts[0] not in known:
+        if len(parts) < 4 or parts[0] not in known_files:
             raise BadInput(
-                f"lies in no folder <set>/<setting>/<model>/<relation>; sets are {', '.join(known)}", file=file
+                f"is not in a folder <set>/<setting>/<model>/<relation>; sets are {', '.join(known_files)}", file=file
             )
         collection, setting, model, relation = parts
-        name = known[collection].get(relation.casefold()) or known[collection].get(
+        name = known_files[collection].get(relation.casefold()) or known_files[collection].get(
             relation.partition("_")[0].casefold()
         )
         if name is not None:
-            found[collection, setting, model][name] = _pairs(file)
-    return [RecordedHarvest(*key, pairs) for key, pairs in sorted(found.items())]
+            pairs_by_relation[collection, setting, model][name] = _pairs(file)
+    return [RecordedHarvest(*key, pairs) for key, pairs in sorted(pairs_by_relation.items())]
 
 
 def _pairs(file: Path) -> list[EntityPair]:
@@ -90,8 +90,11 @@ def main(folder: Path) -> None:
     for one in read_recorded_harvests(folder):
         for metric, value in one.numbers.items():
             printed = one.printed(metric)
-            beside = f", printed {printed.value:,.0f}" if printed else ""
-            print(f"{one.collection} {one.setting} {one.model}, {len(one.pairs)} relations: {metric} {value:,}{beside}")
+            printed_note = f", printed {printed.value:,.0f}" if printed else ""
+            print(
+                f"{one.collection} {one.setting} {one.model}, {len(one.pairs)} relations: "
+                f"{metric} {value:,}{printed_note}"
+            )
 
 
 if __name__ == "__main__":

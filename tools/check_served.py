@@ -56,7 +56,7 @@ SERVERS = {
     "transformers": "-m transformers.cli.transformers serve {model} --host 127.0.0.1 --port {port} --dtype float32",
 }
 LEVELS = {"vllm": ("structured_outputs", "json_schema"), "transformers": ("none",)}
-"""How the servers can be told the shape of a reply."""
+"""Ways to send the schema of a reply."""
 ENVIRONMENT = {
     "VLLM_TARGET_DEVICE": "cpu",
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -78,7 +78,7 @@ class Proxy:
 
     target: str
     statuses: Counter[int] = field(default_factory=Counter)
-    asked: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)
     """Times that each request had a whole reply."""
     refused: list[str] = field(default_factory=list)
 
@@ -103,7 +103,7 @@ class Proxy:
             )
         if request.method == "POST":
             self.statuses[reply.status_code] += 1
-            self.asked[hashlib.sha256(body).hexdigest()] += 1
+            self.requests[hashlib.sha256(body).hexdigest()] += 1
             if reply.status_code >= 400:
                 self.refused.append(f"{reply.status_code} {reply.text[:300]}")
         return Response(reply.content, reply.status_code, media_type=JSON)
@@ -143,12 +143,12 @@ def served(python: Path, server: str, cache: Path, log: Path) -> Iterator[str]:
         process.wait()
 
 
-def kept(lake: Path) -> list[dict[str, object]]:
+def read_completions(lake: Path) -> list[dict[str, object]]:
     """The replies in the lake's cache, and with them what the server calls its revision."""
-    found = list(lake.rglob("completions.sqlite"))
-    if not found:
+    databases = list(lake.rglob("completions.sqlite"))
+    if not databases:
         return []
-    with contextlib.closing(sqlite3.connect(found[0])) as db:
+    with contextlib.closing(sqlite3.connect(databases[0])) as db:
         return [json.loads(value) for (value,) in db.execute("SELECT value FROM completions")]
 
 
@@ -196,19 +196,19 @@ def check(python: Path, server: str, constrain: str, cache: Path, kill_after: in
             with proxy.running() as url:
                 started = time.monotonic()
                 process = demo(world, url, constrain)
-                while process.poll() is None and sum(proxy.asked.values()) < kill_after:
+                while process.poll() is None and sum(proxy.requests.values()) < kill_after:
                     time.sleep(0.05)
                 if process.poll() is not None:
                     return [], [f"{server}: the demo ended before the kill:\n{process.communicate()[0][-3000:]}"]
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
-                before, saved = set(proxy.asked), len(kept(world / "lake")) - 1
-                repeated = sum(proxy.asked.values())
-                proxy.asked.clear()
-                said = demo(world, url, constrain).communicate()[0]
+                before, saved = set(proxy.requests), len(read_completions(world / "lake")) - 1
+                repeated = sum(proxy.requests.values())
+                proxy.requests.clear()
+                output = demo(world, url, constrain).communicate()[0]
                 seconds = time.monotonic() - started
-        again = len(before & set(proxy.asked))
-        replies = kept(world / "lake")
+        again = len(before & set(proxy.requests))
+        replies = read_completions(world / "lake")
         if proxy.refused:
             wrong.append(f"{len(proxy.refused)} requests refused, first: {proxy.refused[0]}")
         if again > len(before) - saved:
@@ -216,12 +216,12 @@ def check(python: Path, server: str, constrain: str, cache: Path, kill_after: in
         if len(without_usage := [reply for reply in replies if not reply["prompt_tokens"]]) != 1:
             # An empty reply took no tokens of its own; one entry is no reply but what the server calls its revision.
             wrong.append(f"{len(without_usage)} entries are kept without usage, where the revision alone has none")
-        if "Traceback" in said:
-            wrong.append(said[-3000:])
-        reasons = Counter(re.findall(r"is unusable: (it was cut off|[^(\"']{0,40})", said))
-        if failed := [line for line in said.splitlines() if "rows failed" in line and "is unusable" not in line]:
+        if "Traceback" in output:
+            wrong.append(output[-3000:])
+        reasons = Counter(re.findall(r"is unusable: (it was cut off|[^(\"']{0,40})", output))
+        if failed := [line for line in output.splitlines() if "rows failed" in line and "is unusable" not in line]:
             wrong.append(f"a row failed for another reason than its reply: {failed[0][:300]}")
-    total = repeated + sum(proxy.asked.values())
+    total = repeated + sum(proxy.requests.values())
     row = [
         server,
         constrain,
@@ -242,7 +242,7 @@ def main() -> None:
     parser.add_argument("--python", type=Path, required=True, help="python of the environment that holds the servers")
     parser.add_argument("--servers", nargs="+", choices=list(SERVERS), default=list(SERVERS))
     parser.add_argument("--kill-after", type=int, default=100, help="replies after which the first run is killed")
-    stated = parser.parse_args()
+    options = parser.parse_args()
     sys.path.insert(0, str(REPOSITORY))
     from evidence_assets_tests.models.tiny import make_causal
 
@@ -266,11 +266,11 @@ def main() -> None:
         make_causal(stored / "snapshots" / "1", texts=texts, vocabulary=2000, size=128)
         (stored / "refs").mkdir()
         (stored / "refs" / "main").write_text("1", encoding="utf-8")
-        for server in stated.servers:
+        for server in options.servers:
             for constrain in LEVELS[server]:
-                row, found = check(stated.python.absolute(), server, constrain, cache, stated.kill_after)
+                row, problems = check(options.python.absolute(), server, constrain, cache, options.kill_after)
                 table.add_row(*row)
-                wrong += [f"{server}, {constrain}: {each}" for each in found]
+                wrong += [f"{server}, {constrain}: {each}" for each in problems]
     Console(width=200, highlight=False).print(table)
     for each in wrong:
         print(each)

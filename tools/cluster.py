@@ -58,7 +58,7 @@ def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> l
     graph = defs().resolve_asset_graph()
     declared = find_benchmark(benchmark)
     run_selection = select_assets(graph, declared, select_variants(declared, variants))
-    asked: list[dict[str, Any]] = []
+    assets: list[dict[str, Any]] = []
     for key in sorted(run_selection.keys or ()):
         definition = graph.get(key).partitions_def if graph.get(key).is_executable else None
         names = definition.get_partition_keys() if definition is not None else []
@@ -67,8 +67,8 @@ def selection(benchmark: str, variants: Sequence[str] = (), pool: str = "") -> l
         if names:
             one["partitions"] = {"ranges": [{"start": name, "end": name} for name in names]}
         if graph.get(key).is_executable and (not pool or pool in (graph.get(key).pools or ())):
-            asked.append(one)
-    return asked
+            assets.append(one)
+    return assets
 
 
 def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
@@ -80,7 +80,7 @@ def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
     from evidence_assets.definitions import defs
 
     graph = defs().resolve_asset_graph()
-    later, asked = set[dg.AssetKey](), list[dict[str, Any]]()
+    later, assets = set[dg.AssetKey](), list[dict[str, Any]]()
     with cluster.instance() as instance:
         for key in (key for level in graph.toposorted_asset_keys_by_level for key in level):
             node = graph.get(key)
@@ -90,8 +90,8 @@ def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
                 continue
             names = [name for name in partitions_of(graph, key, instance, EVERYTHING) if name is not None]
             over = {"partitions": {"ranges": [{"start": name, "end": name} for name in names]}} if names else {}
-            asked.append({"assetKey": {"path": list(key.path)}} | over)
-    return asked
+            assets.append({"assetKey": {"path": list(key.path)}} | over)
+    return assets
 
 
 def parquet(root: Path) -> dict[str, str]:
@@ -107,14 +107,17 @@ def parquet(root: Path) -> dict[str, str]:
 
 
 def backfill(
-    cluster: Cluster, wanted: Sequence[Mapping[str, Any]], asked_by: str, execution: Mapping[str, Any] | None = None
+    cluster: Cluster, assets: Sequence[Mapping[str, Any]], asked_by: str, execution: Mapping[str, Any] | None = None
 ) -> str:
     """Ask for a backfill; its name."""
 
-    asked: dict[str, Any] = {"partitionsByAssets": wanted, "tags": [{"key": "evidence/asked_by", "value": asked_by}]}
+    parameters: dict[str, Any] = {
+        "partitionsByAssets": assets,
+        "tags": [{"key": "evidence/asked_by", "value": asked_by}],
+    }
     if execution is not None:
-        asked["runConfigData"] = json.dumps({"execution": {"config": execution}})
-    answer = cluster.ask(LAUNCH, asked=asked)
+        parameters["runConfigData"] = json.dumps({"execution": {"config": execution}})
+    answer = cluster.ask(LAUNCH, asked=parameters)
     return str(answer["backfillId"])
 
 
@@ -126,14 +129,14 @@ def timed(what: str) -> Iterator[None]:
 
 
 def carried_out(cluster: Cluster, backfill_id: str, drill: Callable[[Sequence[Mapping[str, str]]], None]) -> str:
-    """Wait for a backfill's end; ``drill`` is told of its runs meanwhile."""
+    """Wait for a backfill's end; ``drill`` receives its runs meanwhile."""
     deadline = time.monotonic() + PATIENCE
     while True:
         state = cluster.ask(STATE, id=backfill_id)
         if state["status"] not in ("REQUESTED", "CANCELING", "FAILING"):
             counts = [run["status"] for run in state["runs"]]
-            told = ", ".join(f"{counts.count(status)} {status}" for status in sorted(set(counts)))
-            print(f"           backfill {backfill_id}: {state['status']}, runs: {told}", flush=True)
+            summary = ", ".join(f"{counts.count(status)} {status}" for status in sorted(set(counts)))
+            print(f"           backfill {backfill_id}: {state['status']}, runs: {summary}", flush=True)
             return str(state["status"])
         drill([run for run in state["runs"] if run["status"] == "STARTED"])
         if time.monotonic() > deadline:
@@ -141,12 +144,12 @@ def carried_out(cluster: Cluster, backfill_id: str, drill: Callable[[Sequence[Ma
         time.sleep(2)
 
 
-def ten_at_once(cluster: Cluster, wanted: Sequence[Mapping[str, Any]]) -> bool:
+def ten_at_once(cluster: Cluster, assets: Sequence[Mapping[str, Any]]) -> bool:
     """Ask for ten backfills of steps of a pool at once; whether all end, and never two of them work at the same
     time."""
-    asked = [backfill(cluster, wanted, f"person{number}") for number in range(10)]
-    ended = {carried_out(cluster, one, lambda running: None) for one in asked}
-    runs = [run["runId"] for one in asked for run in cluster.ask(STATE, id=one)["runs"]]
+    backfill_ids = [backfill(cluster, assets, f"person{number}") for number in range(10)]
+    ended = {carried_out(cluster, one, lambda running: None) for one in backfill_ids}
+    runs = [run["runId"] for one in backfill_ids for run in cluster.ask(STATE, id=one)["runs"]]
     steps = sorted(
         (step["startTime"], step["endTime"])
         for run in runs
@@ -213,11 +216,11 @@ def main() -> int:
 
         names = [name for name in options.variants.split(",") if name]
         with timed(f"backfilled: {options.benchmark or 'the whole sample'}"):
-            wanted = selection(options.benchmark, names) if options.benchmark else whole(cluster, found_out=False)
-            asked = [backfill(cluster, wanted, "first")]
+            assets = selection(options.benchmark, names) if options.benchmark else whole(cluster, found_out=False)
+            backfill_ids = [backfill(cluster, assets, "first")]
             if "twice" in options.drill:
-                asked.append(backfill(cluster, wanted, "second"))
-            ended = [carried_out(cluster, one, harm) for one in asked]
+                backfill_ids.append(backfill(cluster, assets, "second"))
+            ended = [carried_out(cluster, one, harm) for one in backfill_ids]
         if lost[0]:
             told_of = cluster.steps(lost[0])[lost[1]]
             print(f"           {lost[1]}: {told_of['status']}, attempts: {len(told_of['attempts'])}", flush=True)
@@ -230,7 +233,7 @@ def main() -> int:
             return 1
         if set(ended) != {"COMPLETED_SUCCESS"}:
             with timed("the same backfill once more"):
-                again = carried_out(cluster, backfill(cluster, wanted, "again"), lambda running: None)
+                again = carried_out(cluster, backfill(cluster, assets, "again"), lambda running: None)
             if again != "COMPLETED_SUCCESS":
                 return 1
         if not options.benchmark:
@@ -274,10 +277,10 @@ def compared(cluster: Cluster, local: Path) -> int:
     with timed("fetched by another machine"):
         for name in (*TABLES, "cache"):
             lake.folder(name)
-    return told(parquet(lake.root), parquet(local), lake.address)
+    return print_comparison(parquet(lake.root), parquet(local), lake.address)
 
 
-def told(ours: Mapping[str, str], theirs: Mapping[str, str], address: str) -> int:
+def print_comparison(ours: Mapping[str, str], theirs: Mapping[str, str], address: str) -> int:
     """Say which files of the folder are other ones in the store; what only the store has was made by the daemon's
     sensors."""
     differing = sorted(name for name in theirs if ours.get(name) != theirs[name])

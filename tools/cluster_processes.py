@@ -37,15 +37,15 @@ query ($id: ID!) { runOrError(runId: $id) {
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
-def wait(done: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
+def wait(is_done: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
     """Wait until something is so."""
     deadline = time.monotonic() + seconds
-    while not done():
+    while not is_done():
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what} took more than {seconds:.0f} s")
         time.sleep(0.5)
@@ -112,18 +112,22 @@ class Cluster:
 
     def postgres(self) -> subprocess.Popen[bytes]:
         """Postgres over a folder of its own, as a user that it accepts."""
-        found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(shutil.which("initdb") or "initdb").parent]
-        programs, data = found[-1], self.folder / "postgres"
-        own: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}
+        program_folders = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [
+            Path(shutil.which("initdb") or "initdb").parent
+        ]
+        programs, data = program_folders[-1], self.folder / "postgres"
+        process_user: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.getuid() == 0 else {}
         if not data.exists():
             data.mkdir()
-            if own:
+            if process_user:
                 shutil.chown(data, "postgres", "postgres")
-            made = [programs / "initdb", "-D", data, "-U", "dagster", "-A", "trust", "--no-sync"]
-            subprocess.run([str(part) for part in made], check=True, stdout=subprocess.DEVNULL, cwd="/", **own)
+            initdb = [programs / "initdb", "-D", data, "-U", "dagster", "-A", "trust", "--no-sync"]
+            subprocess.run(
+                [str(part) for part in initdb], check=True, stdout=subprocess.DEVNULL, cwd="/", **process_user
+            )
         port = str(self.ports["postgres"])
         server: list[str | Path] = [programs / "postgres", "-D", data, "-p", port, "-h", "127.0.0.1", "-k", data, "-F"]
-        process = self.start("postgres", server, cwd="/", **own)
+        process = self.start("postgres", server, cwd="/", **process_user)
         wait(lambda: answers(self.ports["postgres"]), "Postgres")
         return process
 
@@ -187,9 +191,11 @@ class Cluster:
         for name in WORKERS:
             for process in processes(f"{NAME}={self.mark(name)}"):
                 with suppress(OSError):
-                    told = dict(pair.partition("=")[::2] for pair in (process / "environ").read_text().split("\0"))
-                    if "DAGSTER_RUN_STEP_KEY" in told and "execute_step" in (process / "cmdline").read_text():
-                        at[name] = told["DAGSTER_RUN_STEP_KEY"]
+                    environment = dict(
+                        pair.partition("=")[::2] for pair in (process / "environ").read_text().split("\0")
+                    )
+                    if "DAGSTER_RUN_STEP_KEY" in environment and "execute_step" in (process / "cmdline").read_text():
+                        at[name] = environment["DAGSTER_RUN_STEP_KEY"]
         return at
 
     def kill(self, name: str) -> None:
@@ -211,11 +217,11 @@ class Cluster:
                 [value] = answer["data"].values()
                 if value["__typename"] != "PythonError":
                     return value
-                told = value["message"]
+                message = value["message"]
             except (OSError, HTTPException, ValueError, KeyError, AttributeError, TypeError) as error:
-                told = str(error)
+                message = str(error)
             time.sleep(min(5, attempt + 1))
-        raise RuntimeError(f"the webserver does not answer: {told}")
+        raise RuntimeError(f"the webserver does not answer: {message}")
 
     @contextmanager
     def instance(self) -> Iterator[Any]:
@@ -240,20 +246,20 @@ def sent(port: int, method: str, path: str, body: bytes = b"") -> bytes:
     with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         connection.request(method, path, body, {"Content-Type": "application/json"})
         reply = connection.getresponse()
-        said = reply.read()
+        reply_bytes = reply.read()
     if reply.status >= 400:
-        raise OSError(f"{reply.status} {reply.reason}: {said[:200]!r}")
-    return said
+        raise OSError(f"{reply.status} {reply.reason}: {reply_bytes[:200]!r}")
+    return reply_bytes
 
 
 def processes(words: str) -> list[Path]:
     """Folders of the processes that have these words in their environment, whatever session is theirs."""
-    found = []
+    process_ids = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if words.encode() in (place / "environ").read_bytes().split(b"\0"):
-                found.append(place)
-    return found
+                process_ids.append(place)
+    return process_ids
 
 
 def end(process: subprocess.Popen[bytes], mark: str) -> None:

@@ -1,8 +1,8 @@
 """Compare two lakes by what their rows say: which rows both hold, which only one, and which differ in what.
 
 Rows meet by their natural key (asset, question, option …) and are compared in every other column. Ids and hashes that
-may change with the code's versions are not compared: where one points to another row, what that row says stands in
-its place. So two lakes that give the same answers for the same reasons are equal, whoever computed the ids. Nothing
+may change with the code's versions are not compared: where one points to another row, the content of that row
+replaces the id. Two lakes with the same answers for the same reasons are equal, however ids were computed. Nothing
 of the package is imported and nothing is written: a lake of another release can be compared, and one that may not be
 touched.
 
@@ -110,7 +110,7 @@ def read(lake: Path, table: str) -> list[Row]:
 
 
 def row_names(lake: Path) -> dict[str, str]:
-    """What each row is named by, for the ids that stand in columns of other rows."""
+    """The content of each row by id, for ids in columns of other rows."""
     names: dict[str, str] = {}
 
     def name(row: Row, columns: Sequence[str]) -> str:
@@ -149,7 +149,7 @@ class Difference:
     columns: Counter[str] = field(default_factory=Counter)
     """Changed rows by the column that differs."""
     largest: float = 0.0
-    """Largest difference of two numbers that stand in the same place, within the tolerance or not."""
+    """Largest difference of two corresponding numbers, within the tolerance or not."""
     examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """Sentences on differing rows, by asset."""
 
@@ -158,7 +158,7 @@ class Difference:
         return bool(self.only_old or self.only_new or self.changed)
 
 
-def apart(old: Any, new: Any, place: str = "") -> Iterator[tuple[float, str, Any, Any]]:
+def iterate_differences(old: Any, new: Any, place: str = "") -> Iterator[tuple[float, str, Any, Any]]:
     """How far apart two values are wherever they differ, with the place inside them and what stands there.
 
     Infinitely far where anything else than a number with a decimal point differs.
@@ -168,10 +168,10 @@ def apart(old: Any, new: Any, place: str = "") -> Iterator[tuple[float, str, Any
             yield abs(old - new), place, old, new
     elif isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
         for name, value in old.items():
-            yield from apart(value, new[name], f"{place}.{name}")
+            yield from iterate_differences(value, new[name], f"{place}.{name}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from apart(one, other, f"{place}[{index}]")
+            yield from iterate_differences(one, other, f"{place}[{index}]")
     elif old != new:
         yield math.inf, place, old, new
 
@@ -207,7 +207,7 @@ def _by_key(table: str, rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _remove_equal(old: list[Row], new: list[Row]) -> int:
-    """Take the rows that stand in both lists out of both; how many they were."""
+    """Remove the rows that both lists contain; returns their number."""
     count = 0
     for row in list(old):
         if row in new:
@@ -221,7 +221,7 @@ def _compare_rows(difference: Difference, key: str, old: Row, new: Row, toleranc
     changes = []
     for column in dict.fromkeys([*old, *new]):
         beyond = []
-        for distance, *difference_at in apart(old.get(column), new.get(column), column):
+        for distance, *difference_at in iterate_differences(old.get(column), new.get(column), column):
             if distance != math.inf:
                 difference.largest = max(difference.largest, distance)
             if distance > tolerance:
@@ -276,13 +276,15 @@ def compare(
         if not (lake / "format.json").exists():
             raise FileNotFoundError(f"there is no lake at {lake}")
     folders = {path.parent.name for lake in (old, new) for path in lake.glob("[!.]*/asset=*")}
-    held = folders - {"indexes"}  # which are files and no rows
-    if unknown := set(tables) - held:
-        raise ValueError(f"neither lake holds a table {sorted(unknown)[0]!r}; they hold {', '.join(sorted(held))}")
-    order = [*KEYS, *sorted(held - set(KEYS))]
+    table_names = folders - {"indexes"}  # which are files and no rows
+    if unknown := set(tables) - table_names:
+        raise ValueError(
+            f"neither lake holds a table {sorted(unknown)[0]!r}; they hold {', '.join(sorted(table_names))}"
+        )
+    order = [*KEYS, *sorted(table_names - set(KEYS))]
     names_old, names_new = row_names(old), row_names(new)
     differences = []
-    for table in (name for name in order if name in (tables or held)):
+    for table in (name for name in order if name in (tables or table_names)):
         hidden = [column.split(".", 1)[1] for column in left_out if column.startswith(f"{table}.")]
         rows_old = _content(table, read(old, table), names_old, hidden)
         rows_new = _content(table, read(new, table), names_new, hidden)

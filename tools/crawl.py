@@ -4,7 +4,7 @@
 
 A reader of its own process answers on 127.0.0.1. The crawler opens a page, takes a link of it at random, now and then
 starts again at the first page or with a search, and now and then asks for what is not there. Any status but 200 (or
-404 where it was asked for), a page over a second, and any file whose hash is another at the end is told, and the exit
+404 where it was asked for), a page over a second, and any file whose hash has changed is reported, and the exit
 code is 1.
 """
 
@@ -47,8 +47,8 @@ def page(address: str) -> tuple[int, str]:
 
 def links(text: str) -> list[str]:
     """Pages of the explorer that a page leads to."""
-    found = (unescape(link) for link in re.findall(r'href="(/[^"#]*)', text))
-    return [link for link in found if not link.startswith("/static/")]
+    hrefs = (unescape(link) for link in re.findall(r'href="(/[^"#]*)', text))
+    return [link for link in hrefs if not link.startswith("/static/")]
 
 
 def walk(minutes: float, pause: float, chance: random.Random) -> tuple[list[str], list[float], Counter[str]]:
@@ -66,11 +66,11 @@ def walk(minutes: float, pause: float, chance: random.Random) -> tuple[list[str]
             wrong.append(f"{status} for {address}: {text[:200]}")
         if seconds[-1] > SLOW:
             wrong.append(f"{seconds[-1]:.1f} s for {address}")
-        found = links(text)
+        next_links = links(text)
         words = re.findall(r"[a-z]{5,}", text)
         if chance.random() < 0.05 and words:
-            found = [f"/search?q={quote(chance.choice(words))}"]
-        ways = found if found and chance.random() > 0.05 else list(STARTS)
+            next_links = [f"/search?q={quote(chance.choice(words))}"]
+        ways = next_links if next_links and chance.random() > 0.05 else list(STARTS)
         time.sleep(pause)
     return wrong, seconds, kinds
 

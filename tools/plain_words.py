@@ -21,7 +21,7 @@ NAMES = {
 """Names that do not say what they hold."""
 PHRASES = re.compile(
     r"\b(?:(?:is|are|was|were|be|been) (?:told|said|mended)\b|goes without saying|taken over|takes? over|gainsay\w*|"
-    r"(?:made|asked) anew|made again|(?:lies|lie|stands|stand) (?:in|beside|below|under)\b|of no news|as it were|"
+    r"(?:made|asked) anew|made again|(?:lies|lie|stands|stand) (?:in|beside|below)\b|of no news|as it were|"
     r"who (?:reads|answers|explains|asks|reasons)\b|whoever)",
     re.IGNORECASE,
 )

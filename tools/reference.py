@@ -87,11 +87,14 @@ def variant_list() -> str:
     """Every variant with its parameters, and every preset."""
     lines = ["# Variants", "", "A variant is a method with parameters; its key is part of its assets' keys.", ""]
     for system in systems.list_systems():
-        own = [variant for variant in variants() if variant.system == system]
+        system_variants = [variant for variant in variants() if variant.system == system]
         lines += [f"## {system}", ""]
         lines += _table(
             ["variant", "method", "parameters", "presets"],
-            ([f"`{v.key}`", v.method or system, _parameters(v.parameters), ", ".join(v.presets)] for v in own),
+            (
+                [f"`{v.key}`", v.method or system, _parameters(v.parameters), ", ".join(v.presets)]
+                for v in system_variants
+            ),
         )
     lines += ["## Presets", "", "A preset is a printed table. Load its variants with `EVIDENCE_PRESETS=NAME`.", ""]
     lines += _table(["preset", "description"], ([f"`{name}`", preset.about] for name, preset in presets().items()))

@@ -54,12 +54,12 @@ def score_recording(folder: Path, several: Literal["refuse", "first"] = "first")
 
     ``several`` as in :func:`parse_answer`: the scores published beside recordings take the first of several letters.
     """
-    seen: set[tuple[str, ...]] = set()
+    seen_keys: set[tuple[str, ...]] = set()
     columns = ("path", "dataset", "question_id", "model", "mode", "gold", "question")
     for row in headed_rows(folder / INDEX, columns, "\t", quoted=False):
         letters = [name for name in row.values if len(name) == 1 and name.isupper()]
         options = tuple(row.text(letter) for letter in letters if row.text_or_none(letter))
-        _, asked = checks.build_question(
+        _, question = checks.build_question(
             row,
             benchmark=row.text("dataset"),
             source_id=row.text("question_id"),
@@ -70,16 +70,16 @@ def score_recording(folder: Path, several: Literal["refuse", "first"] = "first")
             gold=(find_option_letter(row, "gold", options),),
         )
         path, model, mode = row.text("path"), row.text("model"), row.text("mode")
-        for key in (("path", path), ("answer", asked.benchmark, asked.source_id, model, mode)):
-            if key in seen:
+        for key in (("path", path), ("answer", question.benchmark, question.source_id, model, mode)):
+            if key in seen_keys:
                 raise row.error(f"{' / '.join(key[1:])} comes twice", "path" if key[0] == "path" else "question_id")
-            seen.add(key)
+            seen_keys.add(key)
         reply, answer, error = _reply(folder, path, row), None, ""
         try:
-            answer = parse_answer(reply, asked.labels, asked.options, several=several)
+            answer = parse_answer(reply, question.labels, question.options, several=several)
         except UnusableReply as unusable:
             error = str(unusable)
-        yield Scored(asked, model, mode, path, reply, answer, error)
+        yield Scored(question, model, mode, path, reply, answer, error)
 
 
 def _reply(folder: Path, path: str, row: Row) -> str:
@@ -102,13 +102,13 @@ def main(
         for item in score_recording(folder):
             for benchmark in (item.question.benchmark, "all"):
                 scored.setdefault((benchmark, item.model, item.mode), []).append(item)
-        found = [(*key, accuracy([i.correct for i in items]), items) for key, items in scored.items()]
+        results = [(*key, accuracy([i.correct for i in items]), items) for key, items in scored.items()]
     names = ("benchmark", "model", "mode", "accuracy", "low", "high", "n", "unusable")
-    rows = [(*key, e.value, e.low, e.high, e.n, sum(i.answer is None for i in items)) for *key, e, items in found]
+    rows = [(*key, e.value, e.low, e.high, e.n, sum(i.answer is None for i in items)) for *key, e, items in results]
     if print_if_json(as_json, [dict(zip(names, row, strict=True)) for row in rows]):
         return
     print_table(names, rows)
-    reasons = Counter(i.error for benchmark, *_, items in found if benchmark == "all" for i in items if i.error)
+    reasons = Counter(i.error for benchmark, *_, items in results if benchmark == "all" for i in items if i.error)
     for reason, count in reasons.most_common():
         out.print(strip_controls(f"{count:,} unusable: {reason}"), style="dim", markup=False)
 

@@ -77,8 +77,8 @@ def main() -> None:
             page.goto(f"http://127.0.0.1:{PORT}{address}")
             if name == "table":
                 page.locator("figure.grid").first.scroll_into_view_if_needed()
-            taken = Image.open(io.BytesIO(page.screenshot()))
-            taken.convert("RGB").quantize(COLOURS).save(FOLDER / f"{name}.png", optimize=True)
+            screenshot = Image.open(io.BytesIO(page.screenshot()))
+            screenshot.convert("RGB").quantize(COLOURS).save(FOLDER / f"{name}.png", optimize=True)
             size = (FOLDER / f"{name}.png").stat().st_size
             assert size <= MOST_BYTES, f"{name}.png has {size:,} bytes"
             print(f"docs/tour/{name}.png {size:,} bytes")

@@ -58,8 +58,10 @@ def campaign(folder: Path, say: Callable[[str], None] = print) -> int:
         began = time.monotonic()
         demos = [machine.demo(machine.world, name) for name in ("one", "other")]
         # A process a step would load torch for each; a run has one of its own already.
-        asked = [backfill(machine, selection(BENCHMARK), name, {"in_process": {}}) for name in ("first", "second")]
-        states = [carried_out(machine, name, lambda running: None) for name in asked]
+        backfill_ids = [
+            backfill(machine, selection(BENCHMARK), name, {"in_process": {}}) for name in ("first", "second")
+        ]
+        states = [carried_out(machine, name, lambda running: None) for name in backfill_ids]
         statuses = [demo.wait() for demo in demos]
         took = f"{time.monotonic() - began:.0f}"
         rows += [(f"demo {n}", f"exit {status}", took) for n, status in enumerate(statuses)]
@@ -72,15 +74,17 @@ def campaign(folder: Path, say: Callable[[str], None] = print) -> int:
     say(table(("at once", "ended", "seconds"), rows))
     ours, theirs = parquet(machine.world.lake), parquet(alone.lake)
     differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
-    found: dict[str, list[str]] = in_child(machine.world, lambda: left(machine.world)) | {"different bytes": differing}
+    problems: dict[str, list[str]] = in_child(machine.world, lambda: left(machine.world)) | {
+        "different bytes": differing
+    }
     say(
         f"{len(theirs)} Parquet files of a demo alone; of the crowd: "
-        + ", ".join(f"{len(what)} {name}" for name, what in found.items())
+        + ", ".join(f"{len(what)} {name}" for name, what in problems.items())
     )
-    for name, what in found.items():
+    for name, what in problems.items():
         for one in what[:10]:
             say(f"{name}: {one}")
     wrong = sum(status != 0 for status in (*statuses, lone)) + sum(state != "COMPLETED_SUCCESS" for state in states)
     if not wrong:
         shutil.rmtree(folder / "alone")
-    return wrong + sum(map(len, found.values()))
+    return wrong + sum(map(len, problems.values()))

@@ -28,7 +28,7 @@ SECONDS = 10
 MEGABYTES = 400
 """What an input may add to the memory of its reader; the largest expand to 30 MB."""
 BATCH = 200
-"""Inputs a process reads before another takes over."""
+"""Inputs per process."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def datasets() -> Iterator[Target]:
         yield Target(f"graph {graph.name}", _texts(texts), read)
 
 
-def own() -> Iterator[Target]:
+def user_data() -> Iterator[Target]:
     """A person's own questions, tables, corpora, knowledge bases and seeds: those of the sample."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -147,42 +147,42 @@ def declarations() -> Iterator[Target]:
     from evidence_assets.benchmarks.knowledge_bases import knowledge_bases
     from evidence_assets.experiment.variants import presets, variants_of
 
-    def anew(*caches: Any) -> None:
+    def clear_caches(*caches: Any) -> None:
         for cache in (documents.declarations, *caches):
             cache.cache_clear()
 
     def profile(folder: Path) -> None:
-        anew(profiles._load)
+        clear_caches(profiles._load)
         profiles.load(str(folder / "p.yaml"))
 
     def bases(folder: Path) -> None:
-        anew(knowledge_bases)
+        clear_caches(knowledge_bases)
         knowledge_bases(folder)
 
     def benchmarks(folder: Path) -> None:
-        anew()
+        clear_caches()
         all_benchmarks(folder)
 
     def variants(folder: Path) -> None:
-        anew(variants_of)
+        clear_caches(variants_of)
         variants_of("s", folder)
 
     def tables(folder: Path) -> None:
-        anew(presets)
+        clear_caches(presets)
         presets(folder / "presets.yaml")
 
     package = REPOSITORY / "evidence_assets"
     yield Target("profile", {"p.yaml": (package / "profiles" / "embedded.yaml").read_bytes()}, profile)
-    own = b"extends: embedded\nname: own\nharvesting: {training_steps: 3}\n"
-    yield Target("profile that extends", {"p.yaml": own}, profile)
+    profile_text = b"extends: embedded\nname: own\nharvesting: {training_steps: 3}\n"
+    yield Target("profile that extends", {"p.yaml": profile_text}, profile)
     defs = {path.stem: path.read_bytes() for path in sorted((package / "defs").rglob("*.yaml"))}
     whole = {f"{path.parent.name}.yaml": path.read_bytes() for path in sorted((package / "defs").rglob("*.yaml"))}
     some = next(content for content in whole.values() if b"Benchmark" in content)
     yield Target("benchmarks", {"d.yaml": some}, benchmarks)
     bases_there = [content for content in [*defs.values(), *whole.values()] if b"KnowledgeBase" in content]
     yield Target("knowledge bases", {"d.yaml": bases_there[0]}, bases)
-    stated = (package / "systems" / "baselines" / "variants.yaml").read_bytes()
-    yield Target("variants", {"s/variants.yaml": stated}, variants)
+    variants_text = (package / "systems" / "baselines" / "variants.yaml").read_bytes()
+    yield Target("variants", {"s/variants.yaml": variants_text}, variants)
     yield Target("presets", {"presets.yaml": (package / "experiment" / "presets.yaml").read_bytes()}, tables)
 
 
@@ -245,7 +245,7 @@ def command_line() -> Target:
 
 
 def targets() -> list[Target]:
-    return [*datasets(), *own(), stark(), *declarations(), command_line()]
+    return [*datasets(), *user_data(), stark(), *declarations(), command_line()]
 
 
 def _ours(error: BaseException, folder: Path) -> None:
@@ -314,14 +314,14 @@ def _batch(every: list[Target], numbers: range, seed: int, folder: Path) -> Iter
 
     for reached in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(reached, late)
-    held = 4 * 2**30
-    resource.setrlimit(resource.RLIMIT_DATA, (held, held))
+    memory_limit = 4 * 2**30
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_limit, memory_limit))
     for number in numbers:
         target = every[number % len(every)]
         if find := one(target, random.Random(f"{seed} {number}"), folder / "input"):
-            kept = folder / "finds" / str(number)
+            find_folder = folder / "finds" / str(number)
             if not any(Path(name).is_symlink() for name in (folder / "input").rglob("*")):
-                shutil.copytree(folder / "input", kept, symlinks=True, ignore=_no_pipes, dirs_exist_ok=True)
+                shutil.copytree(folder / "input", find_folder, symlinks=True, ignore=_no_pipes, dirs_exist_ok=True)
             yield {"number": number, "target": target.name, "where": find[0], "what": find[1]}
 
 
@@ -339,8 +339,8 @@ def campaign(folder: Path, inputs: int, seed: int, only: str = "", say: Callable
         for find in _forked(every, numbers, seed, folder):
             finds.setdefault((find["where"], find["what"].partition(":")[0]), []).append(find)
     rows = [
-        [len(found), where, found[0]["target"], found[0]["number"], found[0]["what"][:110]]
-        for (where, _), found in sorted(finds.items(), key=lambda item: -len(item[1]))
+        [len(errors), where, errors[0]["target"], errors[0]["number"], errors[0]["what"][:110]]
+        for (where, _), errors in sorted(finds.items(), key=lambda item: -len(item[1]))
     ]
     say(table(("times", "where", "first target", "input", "what"), rows) if rows else "no find")
     counts = Counter(every[number % len(every)].name for number in range(inputs))

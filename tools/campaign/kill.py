@@ -27,11 +27,11 @@ def _replace(path: Path, old: str, new: str) -> None:
 
 
 def _seed(world: World) -> None:
-    own = world.lake / "raw" / "seeds" / "may_treat.yaml"
-    if not own.exists():
-        own.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(world.sample / "seeds" / "may_treat.yaml", own)
-    _replace(own, "- - phenytoin\n  - epilepsy\n", "")
+    seed_file = world.lake / "raw" / "seeds" / "may_treat.yaml"
+    if not seed_file.exists():
+        seed_file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(world.sample / "seeds" / "may_treat.yaml", seed_file)
+    _replace(seed_file, "- - phenytoin\n  - epilepsy\n", "")
 
 
 def _document(world: World) -> None:
@@ -128,19 +128,21 @@ def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say
     chance = random.Random(seed)
     kinds = [chance.choice(list(only) or KINDS) for _ in range(rounds)]
     base = World.new(folder / "base")
-    wanted = {"empty": _undisturbed(base)}
-    wanted["removed"] = Undisturbed(wanted["empty"].data, *_again(base, folder))
+    references = {"empty": _undisturbed(base)}
+    references["removed"] = Undisturbed(references["empty"].data, *_again(base, folder))
     tallies = {kind: Tally() for kind in KINDS}
     for kind in [kind for kind in EDITS if kind in kinds]:
-        anew = World.new(folder / f"{kind}_anew")
+        fresh_world = World.new(folder / f"{kind}_anew")
         edited = base.copy(folder / f"{kind}_edited")
-        for world in (anew, edited):
+        for world in (fresh_world, edited):
             EDITS[kind](world)
-        fresh, wanted[kind] = _undisturbed(anew), _undisturbed(edited)
-        if apart := _differing(fresh.data, wanted[kind].data):
-            say(f"{kind}: an edited lake, made again, differs from one made of the edited input at once: {apart}")
+        fresh, references[kind] = _undisturbed(fresh_world), _undisturbed(edited)
+        if differences := _differing(fresh.data, references[kind].data):
+            say(
+                f"{kind}: an edited lake, materialized again, differs from one materialized from the edited input: {differences}"
+            )
             tallies[kind]["different bytes"] += 1
-        shutil.rmtree(anew.root)
+        shutil.rmtree(fresh_world.root)
     for number, kind in enumerate(kinds):
         chance = random.Random(f"{seed} {number}")
         world = World.new(folder / "round") if kind == "empty" else base.copy(folder / "round")
@@ -148,10 +150,10 @@ def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say
             EDITS[kind](world)
         elif kind == "removed":
             remove_some(world, chance)
-        told = _round(world, wanted[kind], tallies[kind], chance)
-        say(f"round {number + 1}/{rounds} {kind}: {'; '.join(told) or 'no difference'}")
-        if told and not (kept := folder / f"defect_{number}").exists():
-            world.root.rename(kept)
+        defects = _round(world, references[kind], tallies[kind], chance)
+        say(f"round {number + 1}/{rounds} {kind}: {'; '.join(defects) or 'no difference'}")
+        if defects and not (defect_folder := folder / f"defect_{number}").exists():
+            world.root.rename(defect_folder)
         shutil.rmtree(world.root, ignore_errors=True)
         if (number + 1) % 20 == 0 or number + 1 == rounds:
             say(_printed(tallies))
@@ -161,23 +163,23 @@ def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say
 def _again(base: World, folder: Path) -> tuple[float, int]:
     """Seconds and writes of a second run over a finished lake, which must change nothing."""
     again = base.copy(folder / "again")
-    before, done = data(again), _undisturbed(again)
-    if apart := _differing(before, done.data):
-        raise RuntimeError(f"a second undisturbed run differs from the first: {apart}")
+    before, rerun = data(again), _undisturbed(again)
+    if differences := _differing(before, rerun.data):
+        raise RuntimeError(f"a second undisturbed run differs from the first: {differences}")
     shutil.rmtree(again.root)
-    return done.seconds, done.writes
+    return rerun.seconds, rerun.writes
 
 
-def _round(world: World, wanted: Undisturbed, tally: Tally, chance: random.Random) -> list[str]:
+def _round(world: World, reference: Undisturbed, tally: Tally, chance: random.Random) -> list[str]:
     power = chance.random() < 0.4
     for _ in range(chance.choice((1, 2, 2, 3))):
         began = time.time()
         if chance.random() < 0.5:
             how = "by write"
-            killed = ended(start(world, Moment(chance.randint(1, wanted.writes), chance.random() < 0.5))) == -9
+            killed = ended(start(world, Moment(chance.randint(1, reference.writes), chance.random() < 0.5))) == -9
         else:
             how = "by time"
-            killed = kill_after(start(world), chance.uniform(0.1, wanted.seconds))
+            killed = kill_after(start(world), chance.uniform(0.1, reference.seconds))
         tally["kills"] += killed
         tally[f"{how}, power cut" if power else how] += killed
         if power and killed:
@@ -186,20 +188,24 @@ def _round(world: World, wanted: Undisturbed, tally: Tally, chance: random.Rando
     if ended(start(world)) != 0:
         tally["failed"] += 1
         return ["the run to the end failed: " + (world.root / "said.txt").read_text()[-1500:]]
-    found: dict[str, list[str]] = in_child(world, lambda: left(world))
-    found["different bytes"] = _differing(wanted.data, data(world))
-    for name, what in found.items():
+    problems: dict[str, list[str]] = in_child(world, lambda: left(world))
+    problems["different bytes"] = _differing(reference.data, data(world))
+    for name, what in problems.items():
         tally[name] += len(what)
-    return [f"{name}: {what[:3]}" for name, what in found.items() if what]
+    return [f"{name}: {what[:3]}" for name, what in problems.items() if what]
 
 
-def _differing(wanted: dict[str, str], found: dict[str, str]) -> list[str]:
-    return sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+def _differing(expected_hashes: dict[str, str], actual_hashes: dict[str, str]) -> list[str]:
+    return sorted(
+        name
+        for name in expected_hashes.keys() | actual_hashes.keys()
+        if expected_hashes.get(name) != actual_hashes.get(name)
+    )
 
 
 def _printed(tallies: dict[str, Tally]) -> str:
-    shown = {kind: tally for kind, tally in tallies.items() if tally}
-    total = sum(shown.values(), Tally())
-    rows = [[kind, *(tally[name] for name in COLUMNS)] for kind, tally in {**shown, "all": total}.items()]
+    nonempty = {kind: tally for kind, tally in tallies.items() if tally}
+    total = sum(nonempty.values(), Tally())
+    rows = [[kind, *(tally[name] for name in COLUMNS)] for kind, tally in {**nonempty, "all": total}.items()]
     kills = ", ".join(f"{count} {how}" for how, count in sorted(total.items()) if how.startswith("by "))
     return f"{table(('lake', *COLUMNS), rows)}\nkills: {kills}"

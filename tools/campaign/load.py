@@ -58,21 +58,21 @@ def _requests(lake: Path) -> dict[str, Callable[[], str]]:
         with connect(lake) as connection:
             return show(connection, identifier)
 
-    found: dict[str, Callable[[], str]] = {f"query {n}": lambda q=q: query(q) for n, q in enumerate(QUERIES)}  # type: ignore[misc]
-    found |= {f"trace {i}": lambda i=i: walk(trace, i) for i in ids}  # type: ignore[misc]
-    found |= {f"impact {i}": lambda i=i: walk(impact, i) for i in chunks}  # type: ignore[misc]
-    found |= {f"card {i}": lambda i=i: page(evidence_card, i) for i in ids}  # type: ignore[misc]
-    return found | {f"reading {i}": lambda i=i: page(text, i) for i in ids}  # type: ignore[misc]
+    requests: dict[str, Callable[[], str]] = {f"query {n}": lambda q=q: query(q) for n, q in enumerate(QUERIES)}  # type: ignore[misc]
+    requests |= {f"trace {i}": lambda i=i: walk(trace, i) for i in ids}  # type: ignore[misc]
+    requests |= {f"impact {i}": lambda i=i: walk(impact, i) for i in chunks}  # type: ignore[misc]
+    requests |= {f"card {i}": lambda i=i: page(evidence_card, i) for i in ids}  # type: ignore[misc]
+    return requests | {f"reading {i}": lambda i=i: page(text, i) for i in ids}  # type: ignore[misc]
 
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _read(lake: Path, wanted: dict[str, str], until: float, readers: int, seed: int) -> dict[str, Any]:
+def _read(lake: Path, expected: dict[str, str], until: float, readers: int, seed: int) -> dict[str, Any]:
     """What so many threads of this process saw until then: seconds of each kind of request, errors, torn reads."""
     requests = _requests(lake)
-    seen: dict[str, list[float]] = {}
+    durations: dict[str, list[float]] = {}
     wrong: list[str] = []
 
     def reader(number: int) -> None:
@@ -81,18 +81,18 @@ def _read(lake: Path, wanted: dict[str, str], until: float, readers: int, seed: 
             name = chance.choice(list(requests))
             began = time.monotonic()
             try:
-                if _hash(requests[name]()) != wanted[name]:
+                if _hash(requests[name]()) != expected[name]:
                     wrong.append(f"torn: {name}")
             except Exception as error:
                 wrong.append(f"error: {name}: {type(error).__name__}: {str(error)[:200]}")
-            seen.setdefault(name.split()[0], []).append(time.monotonic() - began)
+            durations.setdefault(name.split()[0], []).append(time.monotonic() - began)
 
     threads = [threading.Thread(target=reader, args=(number,)) for number in range(readers)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return {"seconds": seen, "wrong": wrong}
+    return {"seconds": durations, "wrong": wrong}
 
 
 def campaign(
@@ -104,21 +104,21 @@ def campaign(
     if ended(start(world)) != 0:
         raise RuntimeError((world.root / "said.txt").read_text()[-3000:])
     before = data(world)
-    wanted = in_child(world, lambda: {name: _hash(ask()) for name, ask in _requests(world.lake).items()})
+    expected = in_child(world, lambda: {name: _hash(ask()) for name, ask in _requests(world.lake).items()})
     until = time.monotonic() + 60 * minutes
-    beside = World.new(folder / "beside")  # the same lake and records, with what the campaign notes of its own
-    for ours, theirs in ((beside.home, world.home), (beside.lake, world.lake)):
+    second_world = World.new(folder / "beside")  # the same lake and records, with what the campaign notes of its own
+    for ours, theirs in ((second_world.home, world.home), (second_world.lake, world.lake)):
         shutil.rmtree(ours, ignore_errors=True)
         ours.symlink_to(theirs)
-    writers = [_again_until(one, until) for one in (world, beside)]
+    writers = [_again_until(one, until) for one in (world, second_world)]
     reading = [
-        _in_thread(world, wanted, until, min(THREADS, readers - n), seed + n) for n in range(0, readers, THREADS)
+        _in_thread(world, expected, until, min(THREADS, readers - n), seed + n) for n in range(0, readers, THREADS)
     ]
-    said = [answer() for answer in reading]
+    summaries = [answer() for answer in reading]
     runs = [wait() for wait in writers]
-    wrong = [line for one in said for line in one["wrong"]]
+    wrong = [line for one in summaries for line in one["wrong"]]
     seconds: dict[str, list[float]] = {}
-    for one in said:
+    for one in summaries:
         for name, took in one["seconds"].items():
             seconds.setdefault(name, []).extend(took)
     rows = []
@@ -164,18 +164,18 @@ def _again_until(world: World, until: float) -> Callable[[], list[int]]:
 
 
 def _in_thread(
-    world: World, wanted: dict[str, str], until: float, readers: int, seed: int
+    world: World, expected: dict[str, str], until: float, readers: int, seed: int
 ) -> Callable[[], dict[str, Any]]:
     """Start a process of readers; a call that waits for what they saw."""
-    found: list[dict[str, Any]] = []
+    summaries: list[dict[str, Any]] = []
     work = threading.Thread(
-        target=lambda: found.append(in_child(world, lambda: _read(world.lake, wanted, until, readers, seed)))
+        target=lambda: summaries.append(in_child(world, lambda: _read(world.lake, expected, until, readers, seed)))
     )
     work.start()
 
     def wait() -> dict[str, Any]:
         work.join()
-        return found[0] if found else {"seconds": {}, "wrong": ["error: a process of readers failed"]}
+        return summaries[0] if summaries else {"seconds": {}, "wrong": ["error: a process of readers failed"]}
 
     return wait
 

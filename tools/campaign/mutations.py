@@ -15,7 +15,7 @@ from typing import Any
 from yaml import YAMLError, safe_load
 
 RAW = "\ue000"
-"""Marks a text that stands in the mutated file without quotes."""
+"""Marks text that is written without quotes."""
 LITERALS = (
     "NaN",
     "Infinity",
@@ -80,18 +80,18 @@ def odd(chance: random.Random) -> Any:
 def spoilt_value(value: Any, chance: random.Random) -> Any:
     """The value with one part of it gone, doubled or another."""
     if isinstance(value, dict | list) and value and chance.random() < 0.85:
-        made = copy.copy(value)
-        key = chance.choice(list(made)) if isinstance(made, dict) else chance.randrange(len(made))
+        mutated = copy.copy(value)
+        key = chance.choice(list(mutated)) if isinstance(mutated, dict) else chance.randrange(len(mutated))
         way = chance.random()
         if way < 0.15:
-            del made[key]
-        elif way < 0.25 and isinstance(made, dict):
-            made[str(odd(chance))[:50]] = made[key]
-        elif way < 0.3 and isinstance(made, list):
-            made.append(made[key])
+            del mutated[key]
+        elif way < 0.25 and isinstance(mutated, dict):
+            mutated[str(odd(chance))[:50]] = mutated[key]
+        elif way < 0.3 and isinstance(mutated, list):
+            mutated.append(mutated[key])
         else:
-            made[key] = spoilt_value(made[key], chance)
-        return made
+            mutated[key] = spoilt_value(mutated[key], chance)
+        return mutated
     return odd(chance)
 
 
@@ -125,24 +125,24 @@ def _structure(content: bytes, chance: random.Random, yaml: bool) -> bytes:
 
 def _bytes(content: bytes, chance: random.Random) -> bytes:
     """Bytes flipped, cut, doubled, put in."""
-    made = bytearray(content)
+    mutated = bytearray(content)
     for _ in range(chance.choice((1, 1, 1, 8))):
-        at = chance.randrange(len(made) + 1)
-        end = min(len(made), at + chance.choice((1, 4, 64, 4096)))
+        at = chance.randrange(len(mutated) + 1)
+        end = min(len(mutated), at + chance.choice((1, 4, 64, 4096)))
         way = chance.randrange(5)
         if way == 0:
-            made[at:end] = b""
+            mutated[at:end] = b""
         elif way == 1:
-            made[at:at] = bytes(made[at:end]) * chance.choice((1, 2, 100))
+            mutated[at:at] = bytes(mutated[at:end]) * chance.choice((1, 2, 100))
         elif way == 2:
-            made[at:at] = chance.choice(
+            mutated[at:at] = chance.choice(
                 (b"\0", b"\xff\xfe", b"\xc3", b'"', b"\r", b"\x85", b"\xe2\x80\xa8", b"[" * 9999, b"{")
             )
         elif way == 3:
-            made[at:at] = chance.randbytes(chance.choice((1, 30)))
-        elif made:
-            made[at % len(made)] ^= 1 << chance.randrange(8)
-    return bytes(made)
+            mutated[at:at] = chance.randbytes(chance.choice((1, 30)))
+        elif mutated:
+            mutated[at % len(mutated)] ^= 1 << chance.randrange(8)
+    return bytes(mutated)
 
 
 def _encoded(content: bytes, chance: random.Random) -> bytes:
@@ -226,9 +226,9 @@ def spoil(path: Path, chance: random.Random) -> str:
     weights = (8 if text else 0, 6, 2, 3, 2, 2, 2)
     (way,) = chance.choices(list(ways), weights)
     try:
-        made = ways[way]()
+        mutated = ways[way]()
     except (ValueError, YAMLError, RecursionError):  # what was spoilt before cannot be parsed any more
-        made = _bytes(content, chance)
-    if made is not None:
-        path.write_bytes(made)
+        mutated = _bytes(content, chance)
+    if mutated is not None:
+        path.write_bytes(mutated)
     return way

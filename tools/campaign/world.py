@@ -1,7 +1,7 @@
 """A small world, and processes that materialize it: forked from one that has everything loaded, so that each takes
 seconds.
 
-A process may be told to kill its group at its n-th write of the lake. It notes what it has flushed to the disk and what
+A process can kill its group at its n-th write of the lake. It notes what it has flushed to the disk and what
 it has renamed, so that a power cut can be acted out afterwards: what was never flushed is cut short, and renames in a
 folder that was not flushed after them are undone.
 """
@@ -64,7 +64,7 @@ class World:
 
     @property
     def environment(self) -> dict[str, str]:
-        # the profile lies beside the worlds: it is one for all, because what is loaded before a fork depends on it
+        # one profile for all worlds, because code loaded before a fork depends on it
         named = {"EVIDENCE_LAKE": self.lake, "DAGSTER_HOME": self.home, "EVIDENCE_PROFILE": self.root.parent / "p.yaml"}
         return {name: str(path) for name, path in named.items()}
 
@@ -118,10 +118,10 @@ def in_child(world: World, work: Callable[[], Any]) -> Any:
     child = _fork(world, tell)
     os.close(writer)
     with os.fdopen(reader) as stream:
-        said = stream.read()
+        output = stream.read()
     if ended(child) != 0:
         raise RuntimeError(f"a process of the campaign failed: {(world.root / 'said.txt').read_text()[-3000:]}")
-    return json.loads(said)
+    return json.loads(output)
 
 
 def ended(child: int) -> int:
@@ -138,9 +138,9 @@ def _fork(world: World, work: Callable[[], int]) -> int:
     try:
         os.setsid()
         os.environ |= world.environment
-        said = os.open(world.root / "said.txt", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        output_file = os.open(world.root / "said.txt", os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        os.dup2(output_file, 1)
+        os.dup2(output_file, 2)
         status = work()
     except BaseException:
         import traceback
@@ -182,8 +182,8 @@ def _watch(world: World, moment: Moment) -> list[int]:
     count, lake = [0], str(world.lake) + os.sep
     real_fsync, real_link = os.fsync, os.link
 
-    def note(*said: Any) -> None:
-        os.write(notes, (json.dumps(said) + "\n").encode())
+    def note(*fields: Any) -> None:
+        os.write(notes, (json.dumps(fields) + "\n").encode())
 
     def watched(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
@@ -194,20 +194,20 @@ def _watch(world: World, moment: Moment) -> list[int]:
             if count[0] == moment.write and not moment.after:
                 os.killpg(0, signal.SIGKILL)
             if name in ("rename", "replace"):
-                target, kept = os.fspath(arguments[1]), ""
+                target, backup = os.fspath(arguments[1]), ""
                 if Path(target).is_file():
-                    kept = str(backups / str(count[0]))
-                    real_link(target, kept)
-                done = real(*arguments, **named)
-                note("rename", path, target, kept)
+                    backup = str(backups / str(count[0]))
+                    real_link(target, backup)
+                result = real(*arguments, **named)
+                note("rename", path, target, backup)
             else:
-                done = real_fsync(arguments[0]) if name == "fsync" else real(*arguments, **named)
+                result = real_fsync(arguments[0]) if name == "fsync" else real(*arguments, **named)
                 if name == "fsync":
                     status = os.fstat(arguments[0])
                     note("fsync", path, status.st_ino, status.st_mtime_ns)
             if count[0] == moment.write:
                 os.killpg(0, signal.SIGKILL)
-            return done
+            return result
 
         return call
 
@@ -254,12 +254,12 @@ def cut_power(world: World, since: float, chance: random.Random) -> int:
             if new and status.st_size and flushed.get(status.st_ino) != status.st_mtime_ns and status.st_mtime > since:
                 os.truncate(path, chance.randrange(status.st_size))
                 lost += 1
-    for source, target, kept in reversed(unsafe[chance.randint(0, len(unsafe)) :]):
+    for source, target, backup in reversed(unsafe[chance.randint(0, len(unsafe)) :]):
         was, now = Path(source), Path(target)
         if now.exists() and not was.exists() and was.parent.is_dir():
             now.rename(was)
-            if kept:
-                os.link(kept, now)
+            if backup:
+                os.link(backup, now)
             lost += 1
     return lost
 

@@ -39,46 +39,46 @@ def wikidata(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]
             entity = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise BadInput(f"is not valid JSON ({error})", file=file, line=line) from error
-        own = _field(entity, "id", str, file, line)
+        entity_id = _field(entity, "id", str, file, line)
         label = _field(entity, "labels", dict, file, line).get(language)
         if label is not None:
-            yield Named(own, _field(label, "value", str, file, line))
+            yield Named(entity_id, _field(label, "value", str, file, line))
         for relation, claims in _field(entity, "claims", dict, file, line).items():
             for claim in claims:
                 if not isinstance(claim, dict) or not isinstance(claim.get("mainsnak"), dict):
                     raise BadInput("a claim without its main part", file=file, line=line, field=f"claims.{relation}")
                 if claim.get("rank") != "deprecated" and claim["mainsnak"].get("snaktype") == "value":
-                    tail = _said(claim["mainsnak"].get("datavalue"), file, line, f"claims.{relation}")
+                    tail = _object_text(claim["mainsnak"].get("datavalue"), file, line, f"claims.{relation}")
                     if tail:
-                        yield TripleRecord(own, relation, tail, line)
+                        yield TripleRecord(entity_id, relation, tail, line)
 
 
-def _said(value: Any, file: Path, line: int, field: str) -> str:
+def _object_text(value: Any, file: Path, line: int, field: str) -> str:
     """An item's id, or a literal as text; nothing for places on the globe and what a later dump may bring."""
     if not isinstance(value, dict) or "value" not in value:
         raise BadInput("a value without its kind or content", file=file, line=line, field=field)
-    said = value["value"]
+    content = value["value"]
     match value.get("type"):
-        case "wikibase-entityid" if isinstance(said, dict) and "id" in said:
-            return str(said["id"])
-        case "time" if isinstance(said, dict):
-            return str(said.get("time", "")).lstrip("+").partition("T")[0].removesuffix("-00-00")
-        case "quantity" if isinstance(said, dict):
-            return str(said.get("amount", "")).lstrip("+")
-        case "monolingualtext" if isinstance(said, dict):
-            return str(said.get("text", ""))
+        case "wikibase-entityid" if isinstance(content, dict) and "id" in content:
+            return str(content["id"])
+        case "time" if isinstance(content, dict):
+            return str(content.get("time", "")).lstrip("+").partition("T")[0].removesuffix("-00-00")
+        case "quantity" if isinstance(content, dict):
+            return str(content.get("amount", "")).lstrip("+")
+        case "monolingualtext" if isinstance(content, dict):
+            return str(content.get("text", ""))
         case "string":
-            return str(said)
+            return str(content)
     return ""
 
 
 def _field(entity: Any, name: str, kind: type[Any], file: Path, line: int) -> Any:
-    found = entity.get(name) if isinstance(entity, dict) else None
-    if found == [] and kind is dict:  # how the dump writes an empty object
+    field_value = entity.get(name) if isinstance(entity, dict) else None
+    if field_value == [] and kind is dict:  # how the dump writes an empty object
         return {}
-    if not isinstance(found, kind):
+    if not isinstance(field_value, kind):
         raise BadInput(f"expected {'an object' if kind is dict else 'a text'}", file=file, line=line, field=name)
-    return found
+    return field_value
 
 
 def freebase(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]:
@@ -90,17 +90,21 @@ def freebase(file: Path, language: str = "en") -> Iterator[TripleRecord | Named]
     for line, fields in delimited_rows(file, "\t"):
         if len(fields) != 4 or fields[3].strip() != ".":
             raise BadInput("expected subject, predicate, object and a full stop, with tabs", file=file, line=line)
-        subject, predicate, said, _ = fields
+        subject, predicate, object_text, _ = fields
         for part, field in ((subject, "subject"), (predicate, "predicate")):
             if not (part.startswith("<") and part.endswith(">")):
                 raise BadInput(f"{part[:60]!r} is no address (<http://…>)", file=file, line=line, field=field)
         if not (subject.startswith(FREEBASE) and predicate.startswith(FREEBASE)):
             continue
-        own, relation = subject[len(FREEBASE) : -1], predicate[len(FREEBASE) : -1]
-        if relation == "type.object.name" and (found := _NAME.fullmatch(said)) and found["language"] == language:
-            yield Named(own, _unquoted(found["quoted"], file, line))
-        elif said.startswith(FREEBASE) and not relation.startswith(PASSED_OVER):
-            yield TripleRecord(own, relation, said[len(FREEBASE) : -1], line)
+        subject_id, relation = subject[len(FREEBASE) : -1], predicate[len(FREEBASE) : -1]
+        if (
+            relation == "type.object.name"
+            and (name_match := _NAME.fullmatch(object_text))
+            and name_match["language"] == language
+        ):
+            yield Named(subject_id, _unquoted(name_match["quoted"], file, line))
+        elif object_text.startswith(FREEBASE) and not relation.startswith(PASSED_OVER):
+            yield TripleRecord(subject_id, relation, object_text[len(FREEBASE) : -1], line)
 
 
 def _unquoted(quoted: str, file: Path, line: int) -> str:

@@ -48,12 +48,12 @@ def convert(
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent) as folder, duckdb.connect(f"{folder}/work.duckdb") as work:
         triples, names = Path(folder, "triples.tsv"), Path(folder, "names.tsv")
-        with triples.open("w", encoding="utf-8") as said, names.open("w", encoding="utf-8") as called:
+        with triples.open("w", encoding="utf-8") as triple_file, names.open("w", encoding="utf-8") as called:
             for item in read(*files):
                 if isinstance(item, Named):
                     _write(called, item.id, item.name)
                 else:
-                    _write(said, item.head, item.relation, item.tail)
+                    _write(triple_file, item.head, item.relation, item.tail)
         work.execute("SET preserve_insertion_order = false")
         work.execute("SET threads = 1")
         work.execute("SET enable_progress_bar = false")
@@ -77,8 +77,8 @@ def convert(
         )
         ends = "SELECT h AS id FROM stated UNION ALL SELECT t FROM stated"
         of_these = f"SELECT id, name FROM shown SEMI JOIN ({ends}) USING (id)"
-        beside = in_ids and in_ids.with_name(NAMES)
-        for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names), (beside, of_these)):
+        names_file = in_ids and in_ids.with_name(NAMES)
+        for place, rows in ((in_ids, "SELECT h, r, t FROM stated"), (target, in_names), (names_file, of_these)):
             if place is not None:
                 with replacing_file(place) as temporary:
                     work.execute(

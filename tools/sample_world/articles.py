@@ -1,9 +1,9 @@
-"""The articles: which fact is told where and how, with the character offsets of every sentence.
+"""The articles: where and how each fact is stated, with the character offsets of every sentence.
 
-Each fact of a prompted relation is told four times in four wordings: once in its prompt's own wording in an article on
-its head, once in an article on its tail, once beside another fact of its relation ("..., whereas ..."), and once among
+Each fact of a prompted relation is stated four times in four wordings: in its prompt's wording in an article on its
+head, in an article on its tail, together with another fact of its relation ("..., whereas ..."), and among
 notes. The third way puts the answer to one question beside the answer to another, so that counting shared words does
-not find the right one. Facts of other relations are told once.
+not find the right one. Facts of other relations are stated once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tools.sample_world.wording import fill, sentence, statement, type_phrase, w
 LONGEST = 12
 """Sentences in an article at most, the opening one included."""
 OWN_PAGE = 6
-"""An entity about which so many sentences are told has a page of its own."""
+"""An entity with this many sentences has its own page."""
 SHORTEST = 5
 """Pages with fewer sentences are joined with those of other kinds."""
 MIXED = "several things"
@@ -26,7 +26,7 @@ PAIRS = ("{}; likewise, {}", "{}, and {}", "{}; besides, {}")
 
 
 @dataclass(frozen=True)
-class Telling:
+class ArticleSentence:
     """One sentence and the facts that it states; `denies` is a false triple that it speaks against."""
 
     text: str
@@ -40,31 +40,31 @@ class Article:
 
     doc_id: str
     title: str
-    sentences: list[Telling] = field(default_factory=list)
+    sentences: list[ArticleSentence] = field(default_factory=list)
 
     @property
     def text(self) -> str:
         """The sentences as running text."""
-        return " ".join(telling.text for telling in self.sentences)
+        return " ".join(entry.text for entry in self.sentences)
 
-    def spans(self) -> list[tuple[int, int, Telling]]:
+    def spans(self) -> list[tuple[int, int, ArticleSentence]]:
         """Start, end and content of every sentence."""
-        found, start = [], 0
-        for telling in self.sentences:
-            found.append((start, start + len(telling.text), telling))
-            start += len(telling.text) + 1
-        return found
+        spans, start = [], 0
+        for entry in self.sentences:
+            spans.append((start, start + len(entry.text), entry))
+            start += len(entry.text) + 1
+        return spans
 
 
-def tell_once(world: World, fact: Fact, wording: int) -> Telling:
+def tell_once(world: World, fact: Fact, wording: int) -> ArticleSentence:
     """Tell the fact in one wording."""
-    return Telling(sentence(statement(world, fact, wording)), (fact,))
+    return ArticleSentence(sentence(statement(world, fact, wording)), (fact,))
 
 
-def deny(world: World, head: str, relation: str, tail: str) -> Telling:
+def deny(world: World, head: str, relation: str, tail: str) -> ArticleSentence:
     """Tell that a near miss is not so."""
     text = fill(world, world.relations[relation]["denied"], head, tail, relation=relation)
-    return Telling(sentence(text), (), (head, relation, tail))
+    return ArticleSentence(sentence(text), (), (head, relation, tail))
 
 
 def _pair_up(facts: list[Fact]) -> list[tuple[Fact, Fact | None]]:
@@ -80,59 +80,59 @@ def _pair_up(facts: list[Fact]) -> list[tuple[Fact, Fact | None]]:
     return pairs
 
 
-def _tell_pair(world: World, pair: tuple[Fact, Fact | None], use: int, joints: tuple[str, ...]) -> Telling:
-    """Tell two facts in one sentence, each in its own next wording."""
+def _tell_pair(world: World, pair: tuple[Fact, Fact | None], use: int, joints: tuple[str, ...]) -> ArticleSentence:
+    """State two facts in one sentence, each in its own next wording."""
     first, second = pair
     one = statement(world, first, wording_order(world, first)[use])
     if second is None:
-        return Telling(sentence(one), (first,))
+        return ArticleSentence(sentence(one), (first,))
     other = statement(world, second, wording_order(world, second)[use])
     joint = joints[int(order_key("joint", *first.triple, use), 16) % len(joints)]
-    return Telling(sentence(joint.format(one, other)), (first, second))
+    return ArticleSentence(sentence(joint.format(one, other)), (first, second))
 
 
-def _pages(title: str, opening: str, tellings: list[Telling], *, numbered: bool = False) -> list[Article]:
+def _pages(title: str, opening: str, entries: list[ArticleSentence], *, numbered: bool = False) -> list[Article]:
     """Cut a list of sentences into articles of even length, each with its opening sentence."""
-    count = -(-len(tellings) // (LONGEST - 1))
+    count = -(-len(entries) // (LONGEST - 1))
     articles = []
     for part in range(count):
-        share = tellings[part * len(tellings) // count : (part + 1) * len(tellings) // count]
+        share = entries[part * len(entries) // count : (part + 1) * len(entries) // count]
         name = title if count == 1 and not numbered else f"{title}, part {part + 1}"
-        articles.append(Article("", name, [Telling(opening), *share]))
+        articles.append(Article("", name, [ArticleSentence(opening), *share]))
     return articles
 
 
-def _entity_articles(world: World, told: dict[str, list[Telling]]) -> list[Article]:
+def _entity_articles(world: World, sentences: dict[str, list[ArticleSentence]]) -> list[Article]:
     """Write a page for every entity with much to tell, and shared pages, by type, for the others."""
     articles: list[Article] = []
-    shared: dict[str, list[tuple[str, list[Telling]]]] = defaultdict(list)
-    for name in sorted(told, key=lambda name: (name.lower(), name)):
-        tellings = sorted(told[name], key=lambda telling: order_key("place", name, telling.text))
-        if len(tellings) < OWN_PAGE:
-            shared[world.types[name]].append((name, tellings))
+    shared: dict[str, list[tuple[str, list[ArticleSentence]]]] = defaultdict(list)
+    for name in sorted(sentences, key=lambda name: (name.lower(), name)):
+        entries = sorted(sentences[name], key=lambda entry: order_key("place", name, entry.text))
+        if len(entries) < OWN_PAGE:
+            shared[world.types[name]].append((name, entries))
             continue
         also = world.aliases.get(name)
         opening = f"this page is about {name}, {type_phrase(world, name)}"
         opening += f" that is also called {also[0]}" if also else ""
-        articles += _pages(capital(name), sentence(opening), tellings)
+        articles += _pages(capital(name), sentence(opening), entries)
     for kind in [*sorted(shared), MIXED]:
         number = 0
         for batch in _packed(shared[kind]):
-            if sum(len(tellings) for _, tellings in batch) < SHORTEST and kind != MIXED:
+            if sum(len(entries) for _, entries in batch) < SHORTEST and kind != MIXED:
                 shared[MIXED] += batch
                 continue
             number += 1
             names = [name for name, _ in batch]
             listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
             opening = sentence(f"these short entries on {kind} deal with {listed}")
-            tellings = [telling for _, tellings in batch for telling in tellings]
-            articles.append(Article("", f"Short entries: {kind} {number}", [Telling(opening), *tellings]))
+            entries = [entry for _, entries in batch for entry in entries]
+            articles.append(Article("", f"Short entries: {kind} {number}", [ArticleSentence(opening), *entries]))
     return articles
 
 
-def _packed(entries: list[tuple[str, list[Telling]]]) -> list[list[tuple[str, list[Telling]]]]:
+def _packed(entries: list[tuple[str, list[ArticleSentence]]]) -> list[list[tuple[str, list[ArticleSentence]]]]:
     """Pack entries onto pages, the longest first, each on the first page that has room."""
-    batches: list[list[tuple[str, list[Telling]]]] = []
+    batches: list[list[tuple[str, list[ArticleSentence]]]] = []
     for entry in sorted(entries, key=lambda entry: (-len(entry[1]), order_key("shared", entry[0]))):
         fits = (batch for batch in batches if sum(len(other) for _, other in [*batch, entry]) < LONGEST)
         batch = next(fits, None)
@@ -148,8 +148,8 @@ def _packed(entries: list[tuple[str, list[Telling]]]) -> list[list[tuple[str, li
     return batches
 
 
-def _sentences(batch: list[tuple[str, list[Telling]]]) -> int:
-    return sum(len(tellings) for _, tellings in batch)
+def _sentences(batch: list[tuple[str, list[ArticleSentence]]]) -> int:
+    return sum(len(entries) for _, entries in batch)
 
 
 def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str, str, str]]) -> list[Article]:
@@ -164,7 +164,7 @@ def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str,
     near_misses
         false triples; each is denied in one sentence on the page of its tail
     """
-    on_page: dict[str, list[Telling]] = defaultdict(list)
+    on_page: dict[str, list[ArticleSentence]] = defaultdict(list)
     by_relation: dict[str, list[Fact]] = defaultdict(list)
     prompted = set(world.prompted())
     for fact in facts:
@@ -183,19 +183,19 @@ def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str,
     everything: list[Fact] = []
     for relation, group in by_relation.items():
         group = sorted(group, key=lambda fact: order_key("survey", *fact.triple))
-        tellings = [_tell_pair(world, pair, 2, CONTRASTS) for pair in _pair_up(group)]
+        entries = [_tell_pair(world, pair, 2, CONTRASTS) for pair in _pair_up(group)]
         entry = world.relations[relation]
         title = f"Side by side: {entry['head_type']} and {entry['tail_type']}"
         opening = sentence(f"this survey sets cases of {entry['head_type']} and {entry['tail_type']} side by side")
-        articles += _pages(title if entry["collection"] == "biomedical" else f"{title} ({relation})", opening, tellings)
+        articles += _pages(title if entry["collection"] == "biomedical" else f"{title} ({relation})", opening, entries)
         everything += group
     for collection, place in (("biomedical", "ward"), ("commonsense", "household")):
         group = sorted(
             (f for f in everything if f.collection == collection), key=lambda f: order_key("notes", *f.triple)
         )
-        tellings = [_tell_pair(world, pair, 3, PAIRS) for pair in _pair_up(group)]
+        entries = [_tell_pair(world, pair, 3, PAIRS) for pair in _pair_up(group)]
         articles += _pages(
-            f"Notes from the {place}", f"This page of the {place} diary keeps mixed notes.", tellings, numbered=True
+            f"Notes from the {place}", f"This page of the {place} diary keeps mixed notes.", entries, numbered=True
         )
     for number, article in enumerate(articles, 1):
         article.doc_id = f"sample-{number:04d}"
@@ -203,19 +203,19 @@ def write_articles(world: World, facts: list[Fact], near_misses: list[tuple[str,
 
 
 def sentences_of(articles: list[Article]) -> dict[tuple[str, str, str], list[dict[str, object]]]:
-    """For every told triple, the sentences that state it, as gold evidence rows."""
-    found: dict[tuple[str, str, str], list[dict[str, object]]] = defaultdict(list)
+    """For every stated triple, the sentences that state it, as gold evidence rows."""
+    sentences: dict[tuple[str, str, str], list[dict[str, object]]] = defaultdict(list)
     for article in articles:
-        for start, end, telling in article.spans():
-            for fact in telling.facts:
+        for start, end, entry in article.spans():
+            for fact in entry.facts:
                 locator = {"doc_id": article.doc_id, "char_start": start, "char_end": end}
-                found[fact.triple].append(
+                sentences[fact.triple].append(
                     {
                         "kind": "sentence",
                         "source": article.doc_id,
                         "locator": locator,
-                        "text": telling.text,
+                        "text": entry.text,
                         "fact": list(fact.triple),
                     }
                 )
-    return found
+    return sentences

@@ -1,4 +1,4 @@
-"""Chains of facts: what a question asks by way of one, two or three hops, who answers it, and which options are wrong.
+"""Chains of one to three facts: the question they ask, its answers and its wrong options.
 
 A chain starts at a known name and takes steps; a step follows a relation from head to tail (forward) or back. The last
 step is the one asked about; the earlier ones only describe where it starts ("a medicine prescribed for gout").
@@ -54,10 +54,10 @@ class KnownFacts:
         fronts: list[tuple[str, list[Triple], tuple[str, ...]]] = [(chain.start, [], (chain.start,))]
         for step in chain.steps:
             fronts = [
-                (name, [*path, triple], (*seen, name))
-                for at, path, seen in fronts
+                (name, [*path, triple], (*visited, name))
+                for at, path, visited in fronts
                 for name, triple in self._next[at, step.relation, step.forward]
-                if name not in seen
+                if name not in visited
             ]
         answers: dict[str, list[list[Triple]]] = defaultdict(list)
         for name, path, _ in fronts:
@@ -92,34 +92,36 @@ def describe_chain(world: World, chain: Chain) -> str:
 def question_text(world: World, chain: Chain, *, negated: bool = False) -> str:
     """Ask for the answer of the chain, or for the one option that is no answer."""
     last = chain.steps[-1]
-    known = describe_chain(world, Chain(chain.start, chain.steps[:-1]))
+    known_part = describe_chain(world, Chain(chain.start, chain.steps[:-1]))
     form = f"{'not' if negated else 'ask'}_{'tail' if last.forward else 'head'}"
-    names = {"head": known} if last.forward else {"tail": known}
-    return ask(world, last.relation, form, **names, pick=known + last.relation)
+    names = {"head": known_part} if last.forward else {"tail": known_part}
+    return ask(world, last.relation, form, **names, pick=known_part + last.relation)
 
 
-def wrong_options(known: KnownFacts, chain: Chain, gold: Iterable[str], count: int) -> list[str]:
+def wrong_options(known_facts: KnownFacts, chain: Chain, gold: Iterable[str], count: int) -> list[str]:
     """Choose wrong options that look right: named beside the start, of the gold one's shape, or of its neighbourhood.
 
     Every candidate fills the same slot of the last relation elsewhere, and is true, doubtful or nearly true of none of
     the names from which the last step is taken, held-out facts included.
     """
-    world, last = known.world, chain.steps[-1]
+    world, last = known_facts.world, chain.steps[-1]
     # an end that nearly everything could be joined to leaves no option that is surely wrong
     if world.too_general(chain.start, chain.steps[0].relation):
         return []
     # what a held-out or doubtful fact may make true must not be a wrong option, though nothing states it
-    sources = known.truth.before_last(chain)
+    sources = known_facts.truth.before_last(chain)
     gold = list(gold)
-    taken = {chain.start, *gold, *sources}
-    slot = sorted({fact.tail if last.forward else fact.head for fact in known.facts if fact.relation == last.relation})
+    excluded = {chain.start, *gold, *sources}
+    slot = sorted(
+        {fact.tail if last.forward else fact.head for fact in known_facts.facts if fact.relation == last.relation}
+    )
     if world.relations[last.relation].get("symmetric"):
         slot = sorted(
-            {name for fact in known.facts if fact.relation == last.relation for name in (fact.head, fact.tail)}
+            {name for fact in known_facts.facts if fact.relation == last.relation for name in (fact.head, fact.tail)}
         )
     if not last.forward and last.relation == "may_treat":
         # a medicine that brings the illness about or must not be given in it is the most tempting wrong remedy
-        slot = sorted({*slot, *(fact.head for fact in known.facts if world.types[fact.head] == "drug")})
+        slot = sorted({*slot, *(fact.head for fact in known_facts.facts if world.types[fact.head] == "drug")})
     slot = world.lexicon["safe_wrong"].get(last.relation, slot)
     kinds = {world.types[name] for name in gold}
     candidates = []
@@ -128,17 +130,17 @@ def wrong_options(known: KnownFacts, chain: Chain, gold: Iterable[str], count: i
             (source, last.relation, name) if last.forward else (name, last.relation, source) for source in sources
         ]
         if (
-            name in taken
+            name in excluded
             or world.too_general(name, last.relation)
             or any(world.may_hold(*triple) for triple in triples)
         ):
             continue
         if last.relation == "may_treat" and not last.forward and not world.tails(name, "may_treat"):
             continue
-        beside = sum(known.joined(name, source) for source in [chain.start, *sources])
+        neighbour_count = sum(known_facts.joined(name, source) for source in [chain.start, *sources])
         alike = max((SequenceMatcher(None, name, right).ratio() for right in gold), default=0.0)
         same_kind = world.types[name] in kinds
-        candidates.append((-(2 * beside + alike + same_kind), order_key("wrong", chain, name), name))
+        candidates.append((-(2 * neighbour_count + alike + same_kind), order_key("wrong", chain, name), name))
     # the most tempting ones first, yet not always the same: half of the places go to chance
     candidates.sort()
     tempting = [name for _, _, name in candidates[: (count + 1) // 2]]

@@ -24,7 +24,7 @@ HELD_OUT_SHARE = 0.10
 """Share of the facts of each prompted relation that no document, graph or knowledge base states."""
 LEFT_OUT_OF_GRAPH = 0.06
 """Share of the remaining facts that the graph lacks: a real graph is never complete."""
-TOLD_SHARE = 0.85
+STATED_SHARE = 0.85
 """Share of the facts of relations without prompt that the articles tell."""
 
 
@@ -44,7 +44,7 @@ class Fact:
     check: str = field(compare=False)
     held_out: bool = field(compare=False, default=False)
     in_graph: bool = field(compare=False, default=True)
-    told: bool = field(compare=False, default=True)
+    is_stated: bool = field(compare=False, default=True)
 
     @property
     def triple(self) -> tuple[str, str, str]:
@@ -90,17 +90,17 @@ class World:
 
     def tails(self, head: str, relation: str) -> list[str]:
         """Every tail that is true of the head, the head side of a symmetric relation included."""
-        found = list(self._tails[head, relation])
+        tails = list(self._tails[head, relation])
         if self.relations[relation].get("symmetric"):
-            found += self._heads[head, relation]
-        return found
+            tails += self._heads[head, relation]
+        return tails
 
     def heads(self, tail: str, relation: str) -> list[str]:
         """Every head that is true of the tail, the tail side of a symmetric relation included."""
-        found = list(self._heads[tail, relation])
+        heads = list(self._heads[tail, relation])
         if self.relations[relation].get("symmetric"):
-            found += self._tails[tail, relation]
-        return found
+            heads += self._tails[tail, relation]
+        return heads
 
     def holds(self, head: str, relation: str, tail: str) -> bool:
         """Say whether the triple is among the facts, held-out ones included."""
@@ -115,7 +115,7 @@ class World:
         if any(self.clusters[other] & self.clusters[tail] for other in self.tails(head, relation)):
             return True
         if relation in ("may_treat", "may_contraindicate", "interacts_with"):
-            # what is said of one medicine is often true of its whole family
+            # a fact about one medicine is often true of its family
             for drug, other in ((head, tail), (tail, head)):
                 family = {
                     sister
@@ -179,20 +179,20 @@ def _choose_held_out(rows: list[tuple[str, str, str, str]], prompted: set[str]) 
     mentions: dict[str, int] = defaultdict(int)
     groups: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
     for head, relation, tail, _ in rows:
-        # only facts that are certain to be told keep a name known
+        # only facts that are certain to be stated keep a name
         if relation in prompted:
             mentions[head] += 1
             mentions[tail] += 1
             groups[relation].append((head, relation, tail))
     chosen: set[tuple[str, str, str]] = set()
     for relation in sorted(groups):
-        wanted = round(HELD_OUT_SHARE * len(groups[relation]))
+        held_out_count = round(HELD_OUT_SHARE * len(groups[relation]))
         for triple in sorted(groups[relation], key=lambda triple: order_key("held out", *triple)):
-            if wanted and mentions[triple[0]] > 1 and mentions[triple[2]] > 1:
+            if held_out_count and mentions[triple[0]] > 1 and mentions[triple[2]] > 1:
                 chosen.add(triple)
                 mentions[triple[0]] -= 1
                 mentions[triple[2]] -= 1
-                wanted -= 1
+                held_out_count -= 1
     return chosen
 
 
@@ -211,10 +211,10 @@ def load_world() -> World:
     for head, relation, tail, check in rows:
         hidden = (head, relation, tail) in held_out
         in_graph = not hidden and int(order_key("graph", head, relation, tail), 16) % 1000 >= 1000 * LEFT_OUT_OF_GRAPH
-        told = not hidden and (
-            relation in prompted or int(order_key("told", head, relation, tail), 16) % 1000 < 1000 * TOLD_SHARE
+        is_stated = not hidden and (
+            relation in prompted or int(order_key("told", head, relation, tail), 16) % 1000 < 1000 * STATED_SHARE
         )
-        facts.append(Fact(relation, head, tail, relations[relation]["collection"], check, hidden, in_graph, told))
+        facts.append(Fact(relation, head, tail, relations[relation]["collection"], check, hidden, in_graph, is_stated))
     doubtful = {(head, relation, tail) for head, relation, tail, _ in read_triples(INPUTS / "facts" / "unsure.tsv")}
     return World(facts, relations, lexicon["aliases"], lexicon, doubtful)
 

@@ -22,14 +22,14 @@ def question_forms(relations: Mapping[str, Mapping[str, Any]]) -> list[dict[str,
     """
     forms = []
     for edge_type, entry in relations.items():
-        for asked, slots in (("head", ("{at}", "{t}")), ("tail", ("{ah}", "{h}"))):
-            for phrase in [entry.get(f"desc_{asked}", ""), *entry.get(f"ask_{asked}", ())]:
+        for asked_end, slots in (("head", ("{at}", "{t}")), ("tail", ("{ah}", "{h}"))):
+            for phrase in [entry.get(f"desc_{asked_end}", ""), *entry.get(f"ask_{asked_end}", ())]:
                 for mark, text in AGREEMENT.items():
                     phrase = phrase.replace(mark, text)
                 for slot in slots:
                     phrase = phrase.replace(slot, "{}")
                 if phrase.count("{}") == 1:
-                    forms.append({"phrase": phrase, "edge_type": edge_type, "asked": asked})
+                    forms.append({"phrase": phrase, "edge_type": edge_type, "asked": asked_end})
     return forms
 
 

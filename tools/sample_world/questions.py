@@ -79,9 +79,9 @@ class QuestionMaker:
         turns the triples that a question needs into gold evidence rows
     """
 
-    def __init__(self, known: KnownFacts, hidden: KnownFacts, evidence: Evidence, benchmark: str) -> None:
-        self.known, self.hidden, self.evidence, self.benchmark = known, hidden, evidence, benchmark
-        self.world: World = known.world
+    def __init__(self, known_facts: KnownFacts, hidden: KnownFacts, evidence: Evidence, benchmark: str) -> None:
+        self.known_facts, self.hidden, self.evidence, self.benchmark = known_facts, hidden, evidence, benchmark
+        self.world: World = known_facts.world
         self.questions: list[Question] = []
         self.near_misses: list[Triple] = []
         self._used: Counter[str] = Counter()
@@ -126,7 +126,7 @@ class QuestionMaker:
     def choice(self, steps: Sequence[Step], *, right: int = 1, reuse: int = 1) -> bool:
         """Add one question whose options hold so many right answers and three (or two) wrong ones."""
         for chain in self._starts(steps, self.known):
-            answers = self.known.follow(chain)
+            answers = self.known_facts.follow(chain)
             usable = [name for name in sorted(answers) if self._used[name] < reuse and name != chain.start]
             if len(usable) < right or self._used[chain.start] >= reuse:
                 continue
@@ -166,7 +166,7 @@ class QuestionMaker:
     def odd_one_out(self, steps: Sequence[Step]) -> bool:
         """Add one question for the option that does not hold; the evidence is what shows that the others do."""
         for chain in self._starts(steps, self.known):
-            answers = self.known.follow(chain)
+            answers = self.known_facts.follow(chain)
             true = sorted(answers, key=lambda name: order_key("odd", chain, name))[:3]
             if len(true) < 3 or self._used[f"odd {chain.start}"]:
                 continue
@@ -193,7 +193,7 @@ class QuestionMaker:
     def unanswerable(self, step: Step) -> bool:
         """Add one question whose true answer is a held-out fact, so that no evidence can settle it."""
         for chain in self._starts([step], self.hidden):
-            if self._used[f"hidden {chain.start}"] or self.known.follow(chain):
+            if self._used[f"hidden {chain.start}"] or self.known_facts.follow(chain):
                 continue
             gold = sorted(self.hidden.follow(chain))[:1]
             text = question_text(self.world, chain)
@@ -209,7 +209,7 @@ class QuestionMaker:
     def short_answer(self, steps: Sequence[Step], *, most: int = 6, hidden: bool = False) -> bool:
         """Add one question without options; every right answer of the source is gold."""
         for chain in self._starts(steps, self.hidden if hidden else self.known):
-            answers = self.known.follow(chain)
+            answers = self.known_facts.follow(chain)
             if self._used[chain.start] or hidden == bool(answers) or len(answers) > most:
                 continue
             text = f"Name {describe_chain(self.world, chain)}."
@@ -246,20 +246,20 @@ def path_evidence(path: Iterable[Triple]) -> list[dict[str, Any]]:
     return [{"kind": "path", "source": "graph", "locator": triples, "text": "; ".join(" ".join(t) for t in triples)}]
 
 
-def _round_robin(wanted: int, makers: Sequence[Callable[[], bool]], what: str) -> None:
+def _round_robin(count: int, makers: Sequence[Callable[[], bool]], what: str) -> None:
     """Call the makers in turn until so many questions are made; a maker that can make no more is left out."""
     alive = list(makers)
-    made = 0
-    while made < wanted and alive:
+    finished_count = 0
+    while finished_count < count and alive:
         for maker in list(alive):
-            if made == wanted:
+            if finished_count == count:
                 break
             if maker():
-                made += 1
+                finished_count += 1
             else:
                 alive.remove(maker)
-    if made < wanted:
-        raise ValueError(f"the facts yield only {made} of {wanted} questions of the kind: {what}")
+    if finished_count < count:
+        raise ValueError(f"the facts yield only {finished_count} of {count} questions of the kind: {what}")
 
 
 def _steps(pattern: Sequence[tuple[str, bool]]) -> tuple[Step, ...]:

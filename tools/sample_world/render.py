@@ -79,24 +79,24 @@ def render(folder: Path, size: Size = "full") -> None:
     """
     world = load_world() if size == "full" else _small_world(load_world())
     counts = COUNTS[size]
-    told = [fact for fact in world.facts if fact.told]
+    stated_facts = [fact for fact in world.facts if fact.is_stated]
     graph = [fact for fact in world.facts if fact.in_graph]
     hidden = [fact for fact in world.facts if fact.held_out]
 
-    mcqa = QuestionMaker(KnownFacts(world, told), KnownFacts(world, hidden), fact_evidence, "sample_mcqa")
+    mcqa = QuestionMaker(KnownFacts(world, stated_facts), KnownFacts(world, hidden), fact_evidence, "sample_mcqa")
     make_mcqa(mcqa, counts["mcqa"])
-    articles = write_articles(world, told, mcqa.near_misses)
-    stated = sentences_of(articles)
+    articles = write_articles(world, stated_facts, mcqa.near_misses)
+    sentences = sentences_of(articles)
     for question in mcqa.questions:
         # until here the evidence names the facts; now it names the sentences that state them
         triples = dict.fromkeys(row["fact"] for row in question["gold_evidence"])
-        question["gold_evidence"] = [row for triple in triples for row in stated[triple]]
+        question["gold_evidence"] = [row for triple in triples for row in sentences[triple]]
     _jsonl(folder, "corpus/sample/articles.jsonl", [_article_row(a.doc_id, a.title, a.text) for a in articles])
     _seeds(folder, world)
     for name in ("biomedical", "commonsense"):
         _lines(folder, f"graphs/{name}.tsv", ["\t".join(f.triple) for f in sorted(graph) if f.collection == name])
     _lines(folder, "held_out.tsv", ["\t".join(triple) for triple in sorted(fact.triple for fact in hidden)])
-    _lines(folder, "stated.tsv", ["\t".join(fact.triple) for fact in sorted(told)])
+    _lines(folder, "stated.tsv", ["\t".join(fact.triple) for fact in sorted(stated_facts)])
 
     tables = load_tables() if size == "full" else [t for t in load_tables() if t.table_id == "planets"]
     _jsonl(folder, "tables/tables.jsonl", [_table_row(table) for table in tables])
@@ -124,12 +124,13 @@ def render(folder: Path, size: Size = "full") -> None:
 
 
 def _small_world(world: World) -> World:
-    """Let only the facts about a few names and about what is next to them be told; the others stay true, unsaid."""
+    """State only the facts about a few names and their neighbours; the others stay true but unstated."""
     near = set(SMALL_CORES)
     ring = [fact for fact in world.facts if near & {fact.head, fact.tail}]
     near |= {name for fact in ring for name in (fact.head, fact.tail)}
     facts = [
-        fact if fact.head in near else replace(fact, told=False, in_graph=False, held_out=False) for fact in world.facts
+        fact if fact.head in near else replace(fact, is_stated=False, in_graph=False, held_out=False)
+        for fact in world.facts
     ]
     return World(facts, world.relations, world.aliases, world.lexicon, world.doubtful)
 
@@ -137,7 +138,7 @@ def _small_world(world: World) -> World:
 def _seeds(folder: Path, world: World) -> None:
     """Write one seed file for each prompted relation that has more facts than seed pairs."""
     for relation in world.prompted():
-        facts = [fact for fact in world.by_relation[relation] if fact.told]
+        facts = [fact for fact in world.by_relation[relation] if fact.is_stated]
         if len(facts) <= SEED_PAIRS:
             continue
         entry = world.relations[relation]

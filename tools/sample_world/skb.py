@@ -1,7 +1,7 @@
 """The semi-structured knowledge base: typed nodes with documents, typed edges, and conjunctive questions.
 
-The nodes are the names that hang together most densely in the biomedical facts. Each edge is told in the
-document of one of its two ends only, so that a node's document holds about half of what its edges say of it.
+The nodes are the names that hang together most densely in the biomedical facts. Each edge is stated in the
+document of one of its ends only, so that a node's document holds about half of what its edges say of it.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class KnowledgeBase:
 def build(world: World, size: int) -> KnowledgeBase:
     """Build the knowledge base of the names that hang together most densely."""
     links = [fact for fact in world.facts if fact.collection == "biomedical" and not fact.held_out]
-    kept = _densest(links, size)
-    ids = {name: f"n{number:04d}" for number, name in enumerate(kept)}
+    names = _densest(links, size)
+    ids = {name: f"n{number:04d}" for number, name in enumerate(names)}
     inside = sorted(fact for fact in links if fact.head in ids and fact.tail in ids)
-    told: dict[str, list[str]] = {name: [] for name in kept}
+    node_sentences: dict[str, list[str]] = {name: [] for name in names}
     for fact in inside:
-        # each fact is told in the document of one of its ends, in a wording that the questions do not use
+        # each fact is stated in the document of one of its ends, in a wording that the questions do not use
         home = fact.head if int(order_key("home", *fact.triple), 16) % 2 else fact.tail
         order = wording_order(world, fact)
-        told[home].append(sentence(statement(world, fact, order[1 % len(order)])))
+        node_sentences[home].append(sentence(statement(world, fact, order[1 % len(order)])))
     nodes = []
-    for name in kept:
-        sentences = sorted(told[name], key=lambda text: order_key("document", name, text))
+    for name in names:
+        sentences = sorted(node_sentences[name], key=lambda text: order_key("document", name, text))
         document = " ".join([sentence(f"{name} is {type_phrase(world, name)}"), *sentences])
         nodes.append(
             {
@@ -74,9 +74,9 @@ def _densest(links: list[Fact], size: int) -> list[str]:
         links = [fact for fact in links if not gone & {fact.head, fact.tail}]
 
 
-def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Question]:
+def make_questions(world: World, base: KnowledgeBase, count: int) -> list[Question]:
     """Make conjunctive questions: two or three conditions on one node, some of them over two edges."""
-    known = KnownFacts(world, base.facts)
+    known_facts = KnownFacts(world, base.facts)
     singles: dict[str, list[Chain]] = {name: [] for name in base.ids}
     for fact in base.facts:
         singles[fact.tail].append(Chain(fact.head, (Step(fact.relation, True),)))
@@ -88,7 +88,7 @@ def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Quest
                 continue  # "a medicine from the (description) group" is no English
             for chain in chains:
                 joined = Chain(chain.start, (*chain.steps, *last.steps))
-                for answer in known.follow(joined):
+                for answer in known_facts.follow(joined):
                     if joined not in doubles[answer]:
                         doubles[answer].append(joined)
     questions: list[Question] = []
@@ -96,9 +96,9 @@ def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Quest
     pairs: set[tuple[str, ...]] = set()
     for name in sorted(base.ids, key=lambda name: order_key("skb", name)):
         for conditions in _candidates(name, singles[name], doubles[name]):
-            # who answers is of the kind that the question asks for
+            # answers have the type that the question asks for
             answers = [
-                {other for other in known.follow(chain) if world.types[other] == world.types[name]}
+                {other for other in known_facts.follow(chain) if world.types[other] == world.types[name]}
                 for chain in conditions
             ]
             right = set.intersection(*answers)
@@ -112,11 +112,13 @@ def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Quest
             phrases = [describe_chain(world, chain) for chain in conditions]
             text = f"Which {world.types[name]} is at once {', '.join(phrases[:-1])} and {phrases[-1]}?"
             key = tuple(sorted(phrases))
-            if key in pairs or Counter(q["shape"] for q in questions)["+".join(shape)] > max(2, wanted // 8):
+            if key in pairs or Counter(q["shape"] for q in questions)["+".join(shape)] > max(2, count // 8):
                 continue
             pairs.add(key)
             used[name] += 1
-            paths = [path for chain in conditions for other in sorted(right) for path in known.follow(chain)[other][:1]]
+            paths = [
+                path for chain in conditions for other in sorted(right) for path in known_facts.follow(chain)[other][:1]
+            ]
             questions.append(
                 {
                     "question_id": "sample_skb-000",
@@ -136,10 +138,10 @@ def make_questions(world: World, base: KnowledgeBase, wanted: int) -> list[Quest
                 }
             )
             break
-        if len(questions) == wanted:
+        if len(questions) == count:
             break
-    if len(questions) < wanted:
-        raise ValueError(f"the knowledge base yields only {len(questions)} of {wanted} questions")
+    if len(questions) < count:
+        raise ValueError(f"the knowledge base yields only {len(questions)} of {count} questions")
     return finish(questions)
 
 

@@ -31,31 +31,31 @@ def _base(benchmark: str, task: str, text: str, table: Table, **fields: Any) -> 
     }
 
 
-def _findings(tables: list[Table], use: str, wanted: int) -> list[tuple[Table, Finding]]:
+def _findings(tables: list[Table], use: str, count: int) -> list[tuple[Table, Finding]]:
     """Find so many things to ask about, going round the operations and using every table about equally often."""
-    found: list[tuple[Table, Finding]] = []
+    findings: list[tuple[Table, Finding]] = []
     used: dict[str, int] = dict.fromkeys((table.table_id for table in tables), 0)
-    seen: set[str] = set()
+    seen_texts: set[str] = set()
     for turn in range(50 * len(FINDERS)):
-        if len(found) == wanted:
+        if len(findings) == count:
             break
         finder = FINDERS[turn % len(FINDERS)]
         for table in sorted(tables, key=lambda table: (used[table.table_id], order_key(use, turn, table.table_id))):
             finding = finder(table, f"{use}{turn}{table.table_id}")
-            if finding and finding.question not in seen:
-                seen.add(finding.question)
+            if finding and finding.question not in seen_texts:
+                seen_texts.add(finding.question)
                 used[table.table_id] += 1
-                found.append((table, finding))
+                findings.append((table, finding))
                 break
-    if len(found) < wanted:
-        raise ValueError(f"the tables yield only {len(found)} of {wanted} findings for {use}")
-    return found
+    if len(findings) < count:
+        raise ValueError(f"the tables yield only {len(findings)} of {count} findings for {use}")
+    return findings
 
 
-def make_table_questions(tables: list[Table], wanted: int) -> list[Question]:
+def make_table_questions(tables: list[Table], count: int) -> list[Question]:
     """Make multiple-choice questions: look-up, comparison, superlative, difference, ratio, count, trend."""
     questions = []
-    for table, finding in _findings(tables, "table question", wanted):
+    for table, finding in _findings(tables, "table question", count):
         options = sorted(
             [finding.answer, *finding.wrong], key=lambda option: order_key("option", finding.question, option)
         )
@@ -76,8 +76,8 @@ def make_table_questions(tables: list[Table], wanted: int) -> list[Question]:
 
 def _unknown_claim(table: Table, tables: list[Table], key: str) -> str:
     """Claim something near the table that it does not say: of a row that another table has, or of another matter."""
-    own = {row[0] for row in table.rows}
-    missing = sorted({row[0] for other in tables if other.item == table.item for row in other.rows} - own)
+    row_names = {row[0] for row in table.rows}
+    missing = sorted({row[0] for other in tables if other.item == table.item for row in other.rows} - row_names)
     if missing and int(order_key(key), 16) % 3 == 0:
         name = sorted(missing, key=lambda name: order_key(key, name))[0]
         column = sorted(range(1, len(table.header)), key=lambda column: order_key(key, column))[0]
@@ -86,11 +86,11 @@ def _unknown_claim(table: Table, tables: list[Table], key: str) -> str:
     return table.beyond
 
 
-def make_claims(tables: list[Table], wanted: int) -> list[Question]:
+def make_claims(tables: list[Table], count: int) -> list[Question]:
     """Make verification claims, with the cells that decide them; nothing decides the unknown ones."""
-    unknown = round(SHARES[UNKNOWN] * wanted)
+    unknown = round(SHARES[UNKNOWN] * count)
     claims = []
-    for number, (table, finding) in enumerate(_findings(tables, "claim", wanted - unknown)):
+    for number, (table, finding) in enumerate(_findings(tables, "claim", count - unknown)):
         # every operation comes round with both labels
         label = SUPPORTS if (number + number // len(FINDERS)) % 2 == 0 else REFUTES
         text = finding.statement if label == SUPPORTS else finding.false_statement

@@ -36,13 +36,13 @@ class Table:
     @cached_property
     def numbers(self) -> dict[int, list[float]]:
         """The columns that hold numbers only, with their values."""
-        found: dict[int, list[float]] = {}
+        columns: dict[int, list[float]] = {}
         for column in range(1, len(self.header)):
             try:
-                found[column] = [float(row[column]) for row in self.rows]
+                columns[column] = [float(row[column]) for row in self.rows]
             except ValueError:
                 continue
-        return found
+        return columns
 
     def is_year(self, column: int) -> bool:
         """Say whether the column holds years, for which ratios mean nothing."""
@@ -191,17 +191,17 @@ def reverse_look_up(table: Table, key: str) -> Finding | None:
                 if len(fits) == 1 and len(near) >= 2:
                     others = [r[0] for r in table.rows if r[0] not in near and r[0] != table.name(row)]
                     wrong = [*_pick(key, near, 3), *_pick(key, others, 3)][:3]
-                    told = (
+                    condition = (
                         f"{column_name(table, one)} {pair[0]}{unit(table, one)} and {column_name(table, two)} "
                         f"{pair[1]}{unit(table, two)}"
                     )
                     return Finding(
                         "look-up",
-                        f"Which {table.item} is listed with {told}?",
+                        f"Which {table.item} is listed with {condition}?",
                         table.name(row),
                         tuple(wrong),
-                        f"{table.name(row)} is the {table.item} listed with {told}.",
-                        f"{wrong[0]} is the {table.item} listed with {told}.",
+                        f"{table.name(row)} is the {table.item} listed with {condition}.",
+                        f"{wrong[0]} is the {table.item} listed with {condition}.",
                         ((row, one), (row, two)),
                     )
     return None

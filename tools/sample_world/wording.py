@@ -67,12 +67,12 @@ def ask(world: World, relation: str, form: str, head: str = "", tail: str = "", 
     return capital(fill(world, forms[int(order_key("ask", pick), 16) % len(forms)], head, tail, relation=relation))
 
 
-def describe(world: World, relation: str, known: str, *, forward: bool) -> str:
+def describe(world: World, relation: str, known_name: str, *, forward: bool) -> str:
     """Name the unknown end of a triple by the known one: its tail where forward, else its head."""
     relation_entry = world.relations[relation]
     if forward:
-        return fill(world, relation_entry["desc_tail"], head=known, relation=relation)
-    return fill(world, relation_entry["desc_head"], tail=known, relation=relation)
+        return fill(world, relation_entry["desc_tail"], head=known_name, relation=relation)
+    return fill(world, relation_entry["desc_head"], tail=known_name, relation=relation)
 
 
 def type_phrase(world: World, name: str) -> str:

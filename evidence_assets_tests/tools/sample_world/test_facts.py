@@ -6,11 +6,11 @@ from tools.sample_world.chains import Chain, KnownFacts, Step, wrong_options
 from tools.sample_world.facts import load_world
 
 WORLD = load_world()
-TOLD = [fact for fact in WORLD.facts if fact.told]
+STATED_FACTS = [fact for fact in WORLD.facts if fact.is_stated]
 
 
 def test_a_wrong_option_is_never_a_fact_held_out_or_doubtful() -> None:
-    known = KnownFacts(WORLD, TOLD)
+    known = KnownFacts(WORLD, STATED_FACTS)
     for relation in WORLD.prompted():
         tails = sorted({fact.tail for fact in WORLD.by_relation[relation]})
         for tail in tails:
