@@ -49,5 +49,5 @@ def test_a_malformed_one_is_named(tmp_path: Path) -> None:
     write_files(tmp_path, {f"lama/{SETTING}/bert/P37_x/ent_tuples.json": '[\n[["a", "b"], -1],\n[["a"], -1]\n]'})
     with pytest.raises(BadInput, match=r"ent_tuples\.json:3: expected \[\[head, tail\], score\]"):
         read_recorded_harvests(tmp_path)
-    with pytest.raises(BadInput, match="lies in no folder"):
+    with pytest.raises(BadInput, match="is not in a folder"):
         read_recorded_harvests(write_files(tmp_path / "more", {"x/y/z/P37/ent_tuples.json": "[]"}))

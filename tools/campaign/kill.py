@@ -138,9 +138,7 @@ def campaign(folder: Path, rounds: int, seed: int, only: Sequence[str] = (), say
             EDITS[kind](world)
         fresh, references[kind] = _undisturbed(fresh_world), _undisturbed(edited)
         if differences := _differing(fresh.data, references[kind].data):
-            say(
-                f"{kind}: an edited lake, materialized again, differs from one materialized from the edited input: {differences}"
-            )
+            say(f"{kind}: an edited lake, differs from one made from the edited input: {differences}")
             tallies[kind]["different bytes"] += 1
         shutil.rmtree(fresh_world.root)
     for number, kind in enumerate(kinds):

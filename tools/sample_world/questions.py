@@ -125,14 +125,14 @@ class QuestionMaker:
 
     def choice(self, steps: Sequence[Step], *, right: int = 1, reuse: int = 1) -> bool:
         """Add one question whose options hold so many right answers and three (or two) wrong ones."""
-        for chain in self._starts(steps, self.known):
+        for chain in self._starts(steps, self.known_facts):
             answers = self.known_facts.follow(chain)
             usable = [name for name in sorted(answers) if self._used[name] < reuse and name != chain.start]
             if len(usable) < right or self._used[chain.start] >= reuse:
                 continue
             gold = sorted(usable, key=lambda name: order_key("gold", chain, name))[:right]
             text = question_text(self.world, chain)
-            wrong = wrong_options(self.known, chain, gold, 4 - right)
+            wrong = wrong_options(self.known_facts, chain, gold, 4 - right)
             # a name of the question among the options would give it away or away from it
             if len(wrong) < 4 - right or any(option.lower() in text.lower() for option in (*gold, *wrong)):
                 continue
@@ -165,13 +165,13 @@ class QuestionMaker:
 
     def odd_one_out(self, steps: Sequence[Step]) -> bool:
         """Add one question for the option that does not hold; the evidence is what shows that the others do."""
-        for chain in self._starts(steps, self.known):
+        for chain in self._starts(steps, self.known_facts):
             answers = self.known_facts.follow(chain)
             true = sorted(answers, key=lambda name: order_key("odd", chain, name))[:3]
             if len(true) < 3 or self._used[f"odd {chain.start}"]:
                 continue
             text = question_text(self.world, chain, negated=True)
-            odd = wrong_options(self.known, chain, true, 1)
+            odd = wrong_options(self.known_facts, chain, true, 1)
             if not odd or any(option.lower() in text.lower() for option in (*true, *odd)):
                 continue
             options = self._shuffled(text, [*true, *odd])
@@ -197,7 +197,7 @@ class QuestionMaker:
                 continue
             gold = sorted(self.hidden.follow(chain))[:1]
             text = question_text(self.world, chain)
-            wrong = wrong_options(self.known, chain, gold, 3)
+            wrong = wrong_options(self.known_facts, chain, gold, 3)
             if len(wrong) < 3 or any(option.lower() in text.lower() for option in (*gold, *wrong)):
                 continue
             options = self._shuffled(text, [*gold, *wrong])
@@ -208,7 +208,7 @@ class QuestionMaker:
 
     def short_answer(self, steps: Sequence[Step], *, most: int = 6, hidden: bool = False) -> bool:
         """Add one question without options; every right answer of the source is gold."""
-        for chain in self._starts(steps, self.hidden if hidden else self.known):
+        for chain in self._starts(steps, self.hidden if hidden else self.known_facts):
             answers = self.known_facts.follow(chain)
             if self._used[chain.start] or hidden == bool(answers) or len(answers) > most:
                 continue
