@@ -29,27 +29,27 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 SMALL_SAMPLE = REPOSITORY / "evidence_assets" / "sample" / "small"
 
 
-# How long an example takes says how busy the machine is, not whether the code is right.
+# The duration of an example depends on the machine's load.
 hypothesis.settings.register_profile("patient", hypothesis.settings(deadline=None))
 hypothesis.settings.load_profile("patient")
 
 
 @sqlalchemy.event.listens_for(sqlalchemy.Engine, "connect")
 def _spare_the_disk(connection: object, _record: object) -> None:
-    """Dagster flushes its records to the disk at every event; those of a test need not outlive a power cut."""
+    """Do not sync Dagster's databases to disk in tests."""
     if isinstance(connection, sqlite3.Connection):
         connection.execute("PRAGMA synchronous=OFF")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first, so that no process is left alone with one at the end."""
+    """Run files with slow tests first, which balances parallel workers."""
     slow = {item.path for item in items if item.get_closest_marker("slow") or item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    """Nor need a lake of this process's outlive one; that it is flushed before it is named is tested by counting."""
+    """Do not sync lakes to disk; another test counts the syncs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)
         yield
@@ -57,7 +57,7 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _same_environment_afterwards() -> Iterator[None]:
-    """A command run inside a test's process sets variables (`--lake`), which must not reach the next test."""
+    """Restore the environment, because commands set variables (`--lake`)."""
     before = dict(os.environ)
     yield
     if os.environ != before:
@@ -67,15 +67,13 @@ def _same_environment_afterwards() -> Iterator[None]:
 
 @pytest.fixture
 def other_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Patches the profile, its presets or what is declared: what was read before is forgotten, and what is read now,
-    too.
-    """
-    from evidence_assets_tests.assets.small_worlds import forget  # here, as most tests need no Dagster
+    """A monkeypatch for profiles, presets and declarations; clears their caches before and after."""
+    from evidence_assets_tests.assets.small_worlds import clear_profile_caches  # here, as most tests need no Dagster
 
-    forget()
+    clear_profile_caches()
     yield monkeypatch
     monkeypatch.undo()
-    forget()
+    clear_profile_caches()
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +87,7 @@ def dev_data() -> Path:
 
 @dataclass(frozen=True)
 class World:
-    """A lake, a Dagster home and the small profile, of one test's own."""
+    """A lake, a Dagster home and the small profile of one test."""
 
     root: Path
 
@@ -102,7 +100,7 @@ class World:
         }
 
     def run(self, *command: str, timeout: float = 480) -> subprocess.CompletedProcess[str]:
-        """Run the command line in a process of its own, in this world."""
+        """Run the command line in a child process."""
         return subprocess.run(
             [sys.executable, "-m", "evidence_assets.cli", *command],
             env={**os.environ, **self.environment},
@@ -113,18 +111,20 @@ class World:
         )
 
     def invoke(self, *command: str) -> Result:
-        """Run the command line in this process, in this world."""
+        """Run the command line in this process."""
         from evidence_assets.cli import app
-        from evidence_assets_tests.assets.small_worlds import forget  # here, as most tests need no Dagster
+        from evidence_assets_tests.assets.small_worlds import (
+            clear_profile_caches,
+        )  # here, as most tests need no Dagster
 
-        forget()
+        clear_profile_caches()
         try:
             return CliRunner().invoke(app, list(command), env=dict(self.environment))
         finally:
-            forget()
+            clear_profile_caches()
 
     def data(self) -> dict[str, str]:
-        """Content hash of every data file: what a rerun must reproduce. History is what differs between runs."""
+        """Content hash of every data file; history is excluded, because it differs between runs."""
         lake = self.root / "data_lake"
         return {
             str(path.relative_to(lake)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -149,21 +149,21 @@ def world(tmp_path: Path) -> World:
 
 @pytest.fixture(scope="session")
 def made_world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A world in which the whole graph was materialized once; tests may read it, not change it.
+    """A read-only world with the whole graph materialized.
 
-    Tests that run side by side in several processes share it: the first to ask makes it, the others wait.
+    Parallel test processes share it: the first one materializes it, the others wait.
     """
-    mine = tmp_path_factory.getbasetemp()
-    shared = mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     root = shared / "made" / "world"
     with (shared / "made.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (root / "first_run.txt").exists():
             shutil.rmtree(root, ignore_errors=True)
             world = new_world(root)
-            done = world.run("demo", timeout=600)
-            assert done.returncode == 0, done.stdout + done.stderr
-            (root / "first_run.txt").write_text(done.stdout)
+            result = world.run("demo", timeout=600)
+            assert result.returncode == 0, result.stdout + result.stderr
+            (root / "first_run.txt").write_text(result.stdout)
     return World(root)
 
 

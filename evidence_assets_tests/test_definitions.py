@@ -19,28 +19,28 @@ SNAPSHOT = Path(__file__).parent / "asset_specs.json"
 
 
 @pytest.fixture(scope="module")
-def loaded() -> dg.Definitions:
+def definitions() -> dg.Definitions:
     return defs()
 
 
 def test_loading_the_definitions_imports_nothing_that_only_a_step_needs() -> None:
-    """Each process of a cluster loads them: a run, a step, the code location."""
+    """Every process of a cluster loads them: runs, steps, the code location."""
     code = (
         "import sys; from evidence_assets.definitions import defs; defs()\n"
         "heavy = {'transformers', 'sentence_transformers', 'ot', 'scipy.stats', 'faiss', 'ray'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
 
 
-def specs(loaded: dg.Definitions) -> dict[str, object]:
-    """What a user sees of each asset, as plain data."""
-    graph = loaded.resolve_asset_graph()
-    found: dict[str, object] = {}
-    for spec in sorted(loaded.resolve_all_asset_specs(), key=lambda s: s.key.to_user_string()):
+def specs(definitions: dg.Definitions) -> dict[str, object]:
+    """The visible properties of each asset."""
+    graph = definitions.resolve_asset_graph()
+    result: dict[str, object] = {}
+    for spec in sorted(definitions.resolve_all_asset_specs(), key=lambda s: s.key.to_user_string()):
         node = graph.get(spec.key)
-        found[spec.key.to_user_string()] = {
+        result[spec.key.to_user_string()] = {
             "group": spec.group_name,
             "kinds": sorted(spec.kinds),
             "owners": list(spec.owners),
@@ -52,21 +52,21 @@ def specs(loaded: dg.Definitions) -> dict[str, object]:
             "deps": sorted(dep.asset_key.to_user_string() for dep in spec.deps),
             "checks": sorted(key.name for key in graph.asset_check_keys if key.asset_key == spec.key),
         }
-    return found
+    return result
 
 
-def test_the_specifications_are_those_of_the_snapshot(loaded: dg.Definitions) -> None:
+def test_the_specifications_are_those_of_the_snapshot(definitions: dg.Definitions) -> None:
     """After a deliberate change: UPDATE_SNAPSHOT=1 pytest evidence_assets_tests/test_definitions.py,
-    then look at it.
+    then review it.
     """
-    found = json.loads(json.dumps(specs(loaded)))
+    specs_by_key = json.loads(json.dumps(specs(definitions)))
     if os.environ.get("UPDATE_SNAPSHOT"):
-        SNAPSHOT.write_text(json.dumps(found, indent=1) + "\n")
-    assert found == json.loads(SNAPSHOT.read_text())
+        SNAPSHOT.write_text(json.dumps(specs_by_key, indent=1) + "\n")
+    assert specs_by_key == json.loads(SNAPSHOT.read_text())
 
 
-def test_every_asset_says_what_it_is(loaded: dg.Definitions) -> None:
-    for spec in loaded.resolve_all_asset_specs():
+def test_every_asset_has_a_description_and_metadata(definitions: dg.Definitions) -> None:
+    for spec in definitions.resolve_all_asset_specs():
         name = spec.key.to_user_string()
         assert spec.description and spec.description.endswith("."), name
         assert spec.owners and spec.group_name and spec.kinds and spec.code_version, name
@@ -75,9 +75,9 @@ def test_every_asset_says_what_it_is(loaded: dg.Definitions) -> None:
             assert [c.name for c in spec.metadata["dagster/column_schema"].columns] == list(table.names), name
 
 
-def test_every_table_asset_has_its_blocking_check(loaded: dg.Definitions) -> None:
-    checks = {key.asset_key for key in loaded.resolve_asset_graph().asset_check_keys if key.name == "sound"}
-    with_table = {s.key for s in loaded.resolve_all_asset_specs() if s.metadata.get("table")}
+def test_every_table_asset_has_its_blocking_check(definitions: dg.Definitions) -> None:
+    checks = {key.asset_key for key in definitions.resolve_asset_graph().asset_check_keys if key.name == "sound"}
+    with_table = {s.key for s in definitions.resolve_all_asset_specs() if s.metadata.get("table")}
     assert with_table == checks
 
 
@@ -91,7 +91,7 @@ def test_no_edge_fans_in_more_than_64_partitions(
     other_settings.setenv("EVIDENCE_PRESETS", presets)
     instance = dg.DagsterInstance.ephemeral()
     instance.add_dynamic_partitions("relations", [f"r{i}" for i in range(MAX_RELATIONS)])
-    graph, seen = defs().resolve_asset_graph(), set()
+    graph, visited = defs().resolve_asset_graph(), set()
     for key in graph.materializable_asset_keys:
         node = graph.get(key)
         for parent in node.parent_keys:
@@ -100,9 +100,9 @@ def test_no_edge_fans_in_more_than_64_partitions(
                 continue
             mapping = graph.get_partition_mapping(key, parent)
             edge = (node.partitions_def, upstream, repr(mapping))
-            if edge in seen:
+            if edge in visited:
                 continue
-            seen.add(edge)
+            visited.add(edge)
             subset = None
             if node.partitions_def is not None:
                 first = node.partitions_def.get_partition_keys(dynamic_partitions_store=instance)[0]

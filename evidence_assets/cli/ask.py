@@ -238,7 +238,7 @@ def prompts(
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Show a language model's prompts for one question, without sending."""
+    """Show the prompts for one question without sending them."""
     with report_errors():
         from evidence_assets.experiment.prompts import preview_prompts
 

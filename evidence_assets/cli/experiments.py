@@ -96,7 +96,7 @@ def plan(
     as_json: JsonOption = False,
     lake: LakeOption = None,
 ) -> None:
-    """Estimate the cost of a preset: questions, model calls and time."""
+    """Estimate questions, model calls and time of a preset."""
     with report_errors():
         from dagster import DagsterInstance
 

@@ -23,7 +23,7 @@ commands = typer.Typer(rich_markup_mode=None)
 
 @commands.command()
 def demo() -> None:
-    """Materialize all assets of the profile and show example answers."""
+    """Materialize all assets and show example answers."""
     with report_errors():
         from evidence_assets import profiles
         from evidence_assets.cli.runner import run_all
@@ -155,7 +155,7 @@ def _examples() -> None:
 
 @commands.command()
 def limits() -> None:
-    """Set Dagster's pool limits from the profile (`make ui` runs this)."""
+    """Set Dagster's pool limits from the profile."""
     with report_errors():
         from dagster import DagsterInstance
 

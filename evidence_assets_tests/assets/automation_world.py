@@ -1,4 +1,4 @@
-"""A small lake with a few seed files, and what the sensors of the code base ask for, look by look."""
+"""A small lake with a few seed files, and the run requests of the sensors, tick by tick."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ RELATIONS: dict[str, tuple[str, list[list[str]]]] = {
     "listed_with": ("<HEAD> is listed with <TAIL>", [["gout", "allopurinol"]]),
     "leads_to": ("<HEAD> can lead to <TAIL>", [["epilepsy", "gout"]]),
 }
-"""Three relations in words that the small corpus holds; what they say is of no matter here."""
+"""Three relations whose words occur in the small corpus; their truth does not matter."""
 
 Asset = tuple[str, str | None]
 COLLECTION = "knowledge/kbloom/biomedical"
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
-def write_seed(lake: Path, name: str, prompt: str, pairs: Sequence[Sequence[str]], **more: Any) -> Path:
-    """Write a seed file as a person would."""
+def write_seed(lake: Path, name: str, prompt: str, pairs: Sequence[Sequence[str]], **fields: Any) -> Path:
+    """Write a seed file."""
     path = lake / "raw" / "seeds" / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"id": name, "collection": "biomedical", "prompt": prompt, "pairs": [list(p) for p in pairs], **more}
+    content = {"id": name, "collection": "biomedical", "prompt": prompt, "pairs": [list(p) for p in pairs], **fields}
     path.write_text(yaml.safe_dump(content, sort_keys=False))
     return path
 
 
 class ByRelation:
-    """Gives each question the best triple of one relation, so that an edit of that relation touches these questions."""
+    """Selects the best triple of one relation per question, so that editing a relation changes known questions."""
 
     name = "by_relation"
 
@@ -60,19 +60,19 @@ class ByRelation:
         self.version = "|".join(row["triple_id"] for row in self._best)
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        found = []
+        selected = []
         for question in questions:
             row = self._best[int(question.question_id[:8], 16) % len(self._best)]
             text = f"{row['head']} {row['relation']} {row['tail']}"
             parent = Parent("triple", row["triple_id"], row["triple_id"])
-            found.append(
+            selected.append(
                 [SelectedEvidence(option, "triple", (parent,), "", text, 1.0) for option, _ in question.hypotheses]
             )
-        return found
+        return selected
 
 
 def question_assets() -> dg.Definitions:
-    """Evidence from the collection for the multiple-choice questions, and what the product's reasoner makes of it."""
+    """Evidence from the collection for multiple-choice questions, with the assets downstream of it."""
 
     def make(step: StageContext) -> StageOutput:
         questions = build_questions(step.read("questions", "questions/mcqa", step.partition))
@@ -90,67 +90,71 @@ def question_assets() -> dg.Definitions:
         partitions=question_partitions("mcqa"),
     )
     variant = Variant(system="baselines", family="mcqa", name="by_relation", method="bm25", evidence="by_relation")
-    made = variant_defs(variant)
-    return dg.Definitions.merge(dg.Definitions(assets=[evidence], asset_checks=[table_check(evidence)]), made)
+    variant_definitions = variant_defs(variant)
+    return dg.Definitions.merge(
+        dg.Definitions(assets=[evidence], asset_checks=[table_check(evidence)]), variant_definitions
+    )
 
 
 @cache
 def definitions(questions: bool) -> dg.Definitions:
-    """What the code base loads, with the question assets of the test where they are wanted."""
+    """The package's definitions, optionally with the test's question assets."""
     return dg.Definitions.merge(defs(), question_assets()) if questions else defs()
 
 
 @dataclass
-class House:
-    """One lake, one Dagster instance, and what follows changes in them."""
+class SensorWorld:
+    """A lake, a Dagster instance and the sensors over them."""
 
     root: Path
     instance: dg.DagsterInstance
-    loaded: dg.Definitions
+    loaded_definitions: dg.Definitions
     repository: dg.RepositoryDefinition
     with_questions: bool = False
     cursor: str | None = None
     queue: list[dg.DagsterRun] = field(default_factory=list)
 
     @classmethod
-    def open(cls, root: Path, *, questions: bool = False) -> House:
-        loaded = definitions(questions)
-        return cls(root, dg.DagsterInstance.get(), loaded, loaded.get_repository_def(), questions)
+    def open(cls, root: Path, *, questions: bool = False) -> SensorWorld:
+        loaded_definitions = definitions(questions)
+        return cls(
+            root, dg.DagsterInstance.get(), loaded_definitions, loaded_definitions.get_repository_def(), questions
+        )
 
     @property
     def lake(self) -> Lake:
         return Lake(self.root / "data_lake")
 
-    def seed(self, name: str, pairs: Sequence[Sequence[str]] | None = None, **more: Any) -> Path:
-        prompt, own = RELATIONS.get(name, ("<HEAD> may treat <TAIL>", []))
-        return write_seed(self.root / "data_lake", name, more.pop("prompt", prompt), pairs or own, **more)
+    def seed(self, name: str, pairs: Sequence[Sequence[str]] | None = None, **fields: Any) -> Path:
+        prompt, default_pairs = RELATIONS.get(name, ("<HEAD> may treat <TAIL>", []))
+        return write_seed(self.root / "data_lake", name, fields.pop("prompt", prompt), pairs or default_pairs, **fields)
 
     # The daemon -------------------------------------------------------------------------------------------------------
 
     def tick_seeds(self) -> list[dg.RunRequest]:
-        """One look at the seed files; partitions are added as the sensors have it done."""
-        asked, new = seeds.request_seed_runs(self.instance, self.lake)
-        self.instance.add_dynamic_partitions("relations", new)
-        return asked
+        """A tick over the seed files; adds the partitions that the sensors request."""
+        requests, new_partitions = seeds.request_seed_runs(self.instance, self.lake)
+        self.instance.add_dynamic_partitions("relations", new_partitions)
+        return requests
 
     def tick_follow(self) -> list[dg.RunRequest]:
-        """One look at what was made."""
-        followed = request_stale_assets(self.repository, self.instance, self.cursor)
-        self.cursor = followed.cursor
-        return list(followed.run_requests or [])
+        """A tick over the materializations."""
+        result = request_stale_assets(self.repository, self.instance, self.cursor)
+        self.cursor = result.cursor
+        return list(result.run_requests or [])
 
     def tick(self) -> list[Asset]:
-        """One look at both; what they ask for waits as queued runs."""
+        """A tick over both; the requested runs are queued."""
         new = [*self.tick_seeds(), *self.tick_follow()]
         if not self.with_questions:
-            # the graph is followed once, in the test that goes all the way
+            # only the end-to-end test includes the graph
             new = [request for request in new if not _names(request)[0].startswith("knowledge/sample/")]
         self.queue += [self._queued(request) for request in new]
         return sorted((name, request.partition_key) for request in new for name in _names(request))
 
     def _queued(self, request: dg.RunRequest) -> dg.DagsterRun:
         selection = frozenset(request.asset_selection or ())
-        job = self.loaded.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
+        job = self.loaded_definitions.resolve_implicit_global_asset_job_def().get_subset(asset_selection=selection)
         tags = dict(request.tags)
         if request.partition_key and "dagster/partition" not in tags:
             tags |= job.get_tags_for_partition_key(request.partition_key, selection)
@@ -160,9 +164,9 @@ class House:
 
     def run(self, run: dg.DagsterRun, *, succeeds: bool = True) -> list[dg.DagsterEvent]:
         """Execute one queued run."""
-        # what runs a run that waits is no public function: another takes its place
+        # No public function executes a queued run, so a new run replaces it.
         self.instance.delete_run(run.run_id)
-        result = self.loaded.resolve_implicit_global_asset_job_def().execute_in_process(
+        result = self.loaded_definitions.resolve_implicit_global_asset_job_def().execute_in_process(
             instance=self.instance,
             asset_selection=list(run.asset_selection or ()),
             tags=run.tags,
@@ -174,43 +178,43 @@ class House:
         return list(result.all_events)
 
     def make(self, *names: str, partition: str | None = None, succeeds: bool = True) -> list[dg.DagsterEvent]:
-        """Materialize by hand."""
+        """Materialize assets directly."""
         keys = [dg.AssetKey(name.split("/")) for name in names]
         request = dg.RunRequest(asset_selection=keys, partition_key=partition)
         with dg.partition_loading_context(dynamic_partitions_store=self.instance):
             return self.run(self._queued(request), succeeds=succeeds)
 
     def work(self, *, failing: Collection[Asset] = ()) -> list[str]:
-        """Execute what waits in the queue; runs of ``failing`` must fail, and what they say is returned."""
-        waiting, self.queue = self.queue, []
-        said = []
-        for run in waiting:
-            made = {("/".join(key.path), run.tags.get("dagster/partition")) for key in run.asset_selection or ()}
-            for event in self.run(run, succeeds=not made & set(failing)):
+        """Execute the queued runs; runs of ``failing`` must fail. Returns their error messages."""
+        queued, self.queue = self.queue, []
+        messages = []
+        for run in queued:
+            assets = {("/".join(key.path), run.tags.get("dagster/partition")) for key in run.asset_selection or ()}
+            for event in self.run(run, succeeds=not assets & set(failing)):
                 if event.is_step_failure and event.step_failure_data.error is not None:
-                    said.append(event.step_failure_data.error.to_string())
-        return said
+                    messages.append(event.step_failure_data.error.to_string())
+        return messages
 
-    def settle(self, last: list[Asset] | None = None, most: int = 15) -> list[list[Asset]]:
-        """Tick and work until nothing is asked for, or ``last`` has been; what was asked for at each tick."""
-        asked_for: list[list[Asset]] = []
-        for _ in range(most):
-            found = self.tick()
-            if not found:
-                return asked_for
-            asked_for.append(found)
+    def settle(self, last: list[Asset] | None = None, max_ticks: int = 15) -> list[list[Asset]]:
+        """Tick and execute until nothing, or ``last``, is requested; returns the requests of each tick."""
+        requested: list[list[Asset]] = []
+        for _ in range(max_ticks):
+            assets = self.tick()
+            if not assets:
+                return requested
+            requested.append(assets)
             self.work()
-            if found == last:
-                return asked_for
-        raise AssertionError(f"no end after {most} ticks: {asked_for}")
+            if assets == last:
+                return requested
+        raise AssertionError(f"no end after {max_ticks} ticks: {requested}")
 
-    # What can be seen -------------------------------------------------------------------------------------------------
+    # Results --------------------------------------------------------------------------------------------------------
 
     def stale(self) -> set[Asset]:
-        """Asset partitions that were made from other data than there is now."""
+        """Stale asset partitions."""
         records = InstanceRecords(self.repository, self.instance)
         with dg.partition_loading_context(dynamic_partitions_store=self.instance):
-            changed = [part for key in records.last_events for part, _ in records.find_stale(key)]
+            changed = [asset for key in records.last_events for asset, _ in records.find_stale(key)]
         return {("/".join(key.path), partition) for key, partition in changed}
 
     def last_metadata(self, name: str, partition: str | None = None) -> dict[str, Any]:
@@ -219,7 +223,7 @@ class House:
         return {key: value.value for key, value in record.asset_materialization.metadata.items()}
 
     def runs(self, name: str, partition: str | None = None) -> int:
-        """Runs that made an asset partition, or were to."""
+        """Number of runs that selected an asset partition."""
         key = dg.AssetKey(name.split("/"))
         runs = self.instance.get_runs()
         return sum(
@@ -236,7 +240,7 @@ class House:
         return list(zip(rows["head"], rows["tail"], strict=True))
 
     def check(self, name: str, key: str) -> tuple[bool, str]:
-        """Whether an asset check passed last, and what it found wrong."""
+        """Whether an asset check passed last, and its error text."""
         check = dg.AssetCheckKey(dg.AssetKey(key.split("/")), name)
         record = self.instance.get_latest_asset_check_evaluation_record(check)
         evaluation = record.event.dagster_event.asset_check_evaluation_data  # type: ignore[union-attr]

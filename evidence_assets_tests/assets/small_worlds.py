@@ -1,4 +1,4 @@
-"""A small world in this process: a lake of a test's own, a profile, and chosen assets materialized in it."""
+"""A small world in this process: a lake, a profile, and selected materialized assets."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ _CACHES = (
 )
 
 
-def forget() -> None:
-    """Forget what was read of the profile and of what is declared under it."""
+def clear_profile_caches() -> None:
+    """Clear the caches of profiles, benchmarks and partitions."""
     for cache in _CACHES:
         cache.cache_clear()
 
 
 class SmallWorld:
-    """Assets by the beginnings of their keys, made one selection at a time."""
+    """A lake in which tests materialize selected assets."""
 
     def __init__(self, root: Path) -> None:
-        self._loaded = defs()
-        self.graph = self._loaded.resolve_asset_graph()
-        self._job = self._loaded.resolve_implicit_global_asset_job_def()
+        self._definitions = defs()
+        self.graph = self._definitions.resolve_asset_graph()
+        self._job = self._definitions.resolve_implicit_global_asset_job_def()
         self._jobs: dict[tuple[frozenset[dg.AssetKey], bool], dg.JobDefinition] = {}
         self.instance = dg.DagsterInstance.ephemeral()
         self.lake = Lake.create(root / "data_lake", question_shards=1, corpus_shards=1)
 
     def make(
-        self, *keys: str, partition: str | None = None, fails: bool = False, checked: bool = True
+        self, *keys: str, partition: str | None = None, fails: bool = False, run_checks: bool = True
     ) -> dg.ExecuteInProcessResult:
-        """Materialize exactly these assets; with ``fails`` a failed step or check is what is expected.
+        """Materialize exactly these assets; with ``fails``, a step or check must fail.
 
         Without ``checked``, checks are left out, which are half of the steps. What has shards is made in the only one.
         """
-        if partition is None and len(groups := [(p, list(own)) for p, own in groupby(keys, self._shard)]) > 1:
-            return [self.make(*own, partition=p, fails=fails, checked=checked) for p, own in groups][-1]
+        if partition is None and len(groups := [(p, list(group)) for p, group in groupby(keys, self._shard)]) > 1:
+            return [self.make(*group, partition=p, fails=fails, checked=run_checks) for p, group in groups][-1]
         partition = partition or self._shard(keys[0])
         selection = frozenset(dg.AssetKey(key.split("/")) for key in keys)
-        if (selection, checked) not in self._jobs:
-            self._jobs[selection, checked] = self._job.get_subset(
-                asset_selection=selection, asset_check_selection=None if checked else frozenset()
+        if (selection, run_checks) not in self._jobs:
+            self._jobs[selection, run_checks] = self._job.get_subset(
+                asset_selection=selection, asset_check_selection=None if run_checks else frozenset()
             )
-        result = self._jobs[selection, checked].execute_in_process(
+        result = self._jobs[selection, run_checks].execute_in_process(
             instance=self.instance,
             partition_key=partition,
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
@@ -82,27 +82,31 @@ class SmallWorld:
 
 @contextmanager
 def small_world(root: Path, profile: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallWorld]:
-    """A world under the embedded profile on the small sample; ``profile`` are further lines of YAML."""
+    """A world with the embedded profile and the small sample; ``profile`` adds lines of YAML."""
     root.mkdir(parents=True, exist_ok=True)
-    stated = "\n".join(["extends: embedded", "sample: small", *profile])
-    (root / "profile.yaml").write_text(stated + "\n")
+    profile_lines = "\n".join(["extends: embedded", "sample: small", *profile])
+    (root / "profile.yaml").write_text(profile_lines + "\n")
     monkeypatch.setenv("EVIDENCE_LAKE", str(root / "data_lake"))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(root / "profile.yaml"))
-    forget()
+    clear_profile_caches()
     try:
         yield SmallWorld(root)
     finally:
         monkeypatch.undo()
-        forget()
+        clear_profile_caches()
 
 
 def materialize(
-    lake: Lake, made: dg.Definitions | dg.AssetsDefinition, *keys: str, **options: Any
+    lake: Lake, definitions: dg.Definitions | dg.AssetsDefinition, *keys: str, **options: Any
 ) -> dg.ExecuteInProcessResult:
-    """Materialize what is defined over a lake: these assets with their checks, or all."""
-    defined = [made] if isinstance(made, dg.AssetsDefinition) else [*(made.assets or []), *(made.asset_checks or [])]
+    """Materialize these assets (or all) with their checks in a lake."""
+    assets = (
+        [definitions]
+        if isinstance(definitions, dg.AssetsDefinition)
+        else [*(definitions.assets or []), *(definitions.asset_checks or [])]
+    )
     return dg.materialize(
-        defined,  # type: ignore[arg-type]
+        assets,  # type: ignore[arg-type]
         selection=[dg.AssetKey(key.split("/")) for key in keys] or None,
         resources={"lake": LakeResource(root=str(lake.root))},
         run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
@@ -111,19 +115,19 @@ def materialize(
 
 
 def failures(result: dg.ExecuteInProcessResult) -> str:
-    """What the failed steps of a run said."""
-    said = []
+    """Error messages of a run's failed steps."""
+    messages = []
     for event in result.all_events:
         if event.is_step_failure:
             error = event.step_failure_data.error
             while error is not None:
-                said.append(error.message)
+                messages.append(error.message)
                 error = error.cause
-    return " ".join(said)
+    return " ".join(messages)
 
 
-def wrong(result: dg.ExecuteInProcessResult) -> dict[str, str]:
-    """What the failed checks of a run found, by asset."""
+def failed_checks(result: dg.ExecuteInProcessResult) -> dict[str, str]:
+    """Errors of a run's failed checks, by asset."""
     return {
         evaluation.asset_key.to_user_string(): str(evaluation.metadata["wrong"].value)
         for evaluation in result.get_asset_check_evaluations()

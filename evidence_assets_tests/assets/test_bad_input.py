@@ -1,4 +1,4 @@
-"""Bad raw input, met by the real assets: each has a defined result, with file, line and field where there is one."""
+"""Bad raw input: the assets report file, line and field."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 
 def chunk(lake: Lake) -> dg.ExecuteInProcessResult:
     """Materialize the chunks of the corpus ``mine``."""
-    loaded = dg.build_defs_for_component(Corpus(name="mine", folder="mine"))
-    return materialize(lake, loaded, "corpus/mine/chunks", partition_key="0")
+    definitions = dg.build_defs_for_component(Corpus(name="mine", folder="mine"))
+    return materialize(lake, definitions, "corpus/mine/chunks", partition_key="0")
 
 
-def put(lake: Lake, name: str, content: bytes) -> Path:
+def write_raw(lake: Lake, name: str, content: bytes) -> Path:
     path = lake.raw / "mine" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -44,23 +44,25 @@ def line(**fields: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         (".keep", b"", "the corpus is empty"),
         ("a.jsonl", line(doc_id="1", text="One.") + line(doc_id="1", text="Two."), r"a\.jsonl:2.*doc_id"),
         ("a.jsonl", line(doc_id="1", text="One.") + b'{"doc_id": "2", "text": "\xff"}\n', r"a\.jsonl:2"),
     ],
 )
-def test_a_corpus_that_cannot_be_read_says_where(lake: Lake, name: str, content: bytes, says: str) -> None:
-    put(lake, name, content)
-    with pytest.raises(BadInput, match=says):
+def test_an_unreadable_corpus_is_reported_with_its_location(
+    lake: Lake, name: str, content: bytes, message: str
+) -> None:
+    write_raw(lake, name, content)
+    with pytest.raises(BadInput, match=message):
         chunk(lake)
-    assert lake.files("chunks") == [], "nothing may be half loaded"
+    assert lake.files("chunks") == [], "no partial rows"
 
 
-def test_a_long_article_loses_nothing_and_no_chunk_is_too_long(lake: Lake) -> None:
+def test_chunks_of_a_long_article_are_complete_and_within_the_limit(lake: Lake) -> None:
     text = " ".join(f"Sentence number {i} says that {i * 7} follows." for i in range(6000)) + " " + "x" * 20_000
-    put(lake, "long.txt", text.encode())
+    write_raw(lake, "long.txt", text.encode())
     assert chunk(lake).success
     chunks = lake.read("chunks").sort("ordinal")
     assert chunks["n_tokens"].to_numpy().max() <= 128
@@ -69,8 +71,8 @@ def test_a_long_article_loses_nothing_and_no_chunk_is_too_long(lake: Lake) -> No
 
 
 def benchmark(lake: Lake, questions: bytes, tables: bytes = b"") -> Benchmark:
-    put(lake, "questions.jsonl", questions)
-    put(lake, "tables.jsonl", tables)
+    write_raw(lake, "questions.jsonl", questions)
+    write_raw(lake, "tables.jsonl", tables)
     return Benchmark(
         name="mine", task="table_qa" if tables else "mcqa", path="mine/questions.jsonl", tables="mine/tables.jsonl"
     )
@@ -90,7 +92,7 @@ def test_a_table_without_rows_is_kept_and_gives_no_evidence(lake: Lake) -> None:
     assert selector.select([question]) == [[]]
 
 
-def test_a_corpus_of_a_dataset_without_passages_is_refused_when_it_is_loaded() -> None:
+def test_a_corpus_of_a_dataset_without_passages_fails_to_load() -> None:
     with pytest.raises(BadInput, match=r"brings no passages; known: .*hotpotqa"):
         dg.build_defs_for_component(Corpus(name="mine", folder="mine", documents="csqa"))
     with pytest.raises(BadInput, match="did you mean 'hotpotqa'"):

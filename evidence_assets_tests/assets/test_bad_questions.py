@@ -1,4 +1,4 @@
-"""Bad question files, met by the asset that reads them: file, line and field are named, nothing is loaded."""
+"""Bad question files: the asset reports file, line and field and stores nothing."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def load(
         path = lake.raw / "mine" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    made = Benchmark(name="mine", task="mcqa", reader=reader, path="mine", split=split)
-    other_settings.setattr(benchmark, "all_benchmarks", lambda folder=None: {"mine": made})
+    declared_benchmark = Benchmark(name="mine", task="mcqa", reader=reader, path="mine", split=split)
+    other_settings.setattr(benchmark, "all_benchmarks", lambda folder=None: {"mine": declared_benchmark})
     return materialize(lake, Questions().build_defs(None), "questions/mcqa", partition_key="mine|0")  # type: ignore[arg-type]
 
 
@@ -67,18 +67,18 @@ BAD: list[tuple[str, str, str, dict[str, bytes], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("reader", "split", "files", "said"), [case[1:] for case in BAD], ids=[case[0] for case in BAD]
+    ("reader", "split", "files", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD]
 )
-def test_it_is_named_and_nothing_is_half_loaded(
-    lake: Lake, other_settings: pytest.MonkeyPatch, reader: str, split: str, files: dict[str, bytes], said: str
+def test_a_bad_file_is_reported_and_nothing_is_stored(
+    lake: Lake, other_settings: pytest.MonkeyPatch, reader: str, split: str, files: dict[str, bytes], message: str
 ) -> None:
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         load(lake, other_settings, reader, split, files)
     assert lake.files("questions") == []
 
 
 @pytest.mark.parametrize("official", [2, 3])
-def test_a_file_of_another_length_than_the_official_one_is_told(
+def test_an_unofficial_number_of_questions_is_reported(
     lake: Lake, other_settings: pytest.MonkeyPatch, official: int
 ) -> None:
     info = load_datasets()["medmcqa"].model_copy(update={"counts": {"dev": official}})

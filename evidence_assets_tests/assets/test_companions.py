@@ -1,4 +1,4 @@
-"""4StepFocus, A2Q and knowledge prompting as assets of a small world: rows, lineage, scores, and what goes wrong."""
+"""4StepFocus, A2Q and knowledge prompting as assets of a small world: rows, lineage, scores and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evidence_assets.lake.lineage import trace
 from evidence_assets.models.protocols import Request
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
 from evidence_assets.systems.four_step_focus.ranking import build_schema
-from evidence_assets_tests.assets.small_worlds import SmallWorld, failures, small_world, wrong
+from evidence_assets_tests.assets.small_worlds import SmallWorld, failed_checks, failures, small_world
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
 from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
@@ -33,7 +33,7 @@ def scores(family: str, *names: str) -> list[str]:
 
 
 def prepared(world: SmallWorld) -> None:
-    """Questions of both halves, for the small sample has few; and the graph that they are asked of."""
+    """Materialize the questions of both splits and their graph."""
     world.make("raw/sample")
     for name in ("sample_skb", "sample_kgqa"):
         file = world.lake.raw / "sample" / "benchmarks" / f"{name}.jsonl"
@@ -44,8 +44,8 @@ def prepared(world: SmallWorld) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
-    """The default assets of the three systems, made once; tests may read them."""
+def default_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
+    """The default assets of the three systems, materialized once and read-only."""
     with (
         pytest.MonkeyPatch.context() as patch,
         small_world(tmp_path_factory.mktemp("made"), ["name: small"], patch) as world,
@@ -59,41 +59,41 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
         yield world
 
 
-def test_ranked_nodes_have_the_ids_of_their_base_and_of_the_gold(made: SmallWorld) -> None:
-    nodes = set(made.rows("kg_nodes", BASE[0])["node_id"])
-    gold = set(made.rows("questions", "questions/search")["gold"].explode(empty_as_null=True))
+def test_ranked_nodes_have_the_ids_of_their_base_and_of_the_gold(default_world: SmallWorld) -> None:
+    nodes = set(default_world.rows("kg_nodes", BASE[0])["node_id"])
+    gold = set(default_world.rows("questions", "questions/search")["gold"].explode(empty_as_null=True))
     assert gold and gold <= nodes
     assert all(node.startswith("sample_skb:n") for node in nodes)
-    predictions = made.rows("predictions", "predictions/search/fourstepfocus")
+    predictions = default_world.rows("predictions", "predictions/search/fourstepfocus")
     assert set(predictions["ranked_answers"].explode(empty_as_null=True)) <= nodes
     assert predictions["ranked_answers"].list.len().to_list() == [20] * predictions.height
     assert predictions["answer"].to_list() == predictions["ranked_answers"].list.first().to_list()
     assert set(predictions["reasoner"]) == {"form_parser"}, "no language model read the questions"
-    assert set(made.rows("predictions", "predictions/search/vector_search")["reasoner"]) == {"vector"}
+    assert set(default_world.rows("predictions", "predictions/search/vector_search")["reasoner"]) == {"vector"}
 
 
-def test_every_answer_rests_on_rows_that_exist(made: SmallWorld) -> None:
-    with connect(made.lake.root) as connection:
+def test_every_answer_rests_on_rows_that_exist(default_world: SmallWorld) -> None:
+    with connect(default_world.lake.root) as connection:
         for asset, sources in (
             ("predictions/search/fourstepfocus", {"question", "evidence", "edge", "node", "passage", "file"}),
             ("predictions/graph/kg_graph", {"question", "evidence", "edge", "triple", "file"}),
         ):
-            rows = made.rows("predictions", asset).filter(pl.col("status") == "answered")
+            rows = default_world.rows("predictions", asset).filter(pl.col("status") == "answered")
             root = trace(connection, rows["prediction_id"][0])
             if asset.startswith("predictions/search"):
-                named = [node for node in root.next if node.kind == "node"]
-                assert [node.id for node in named] == [rows["answer"][0]]
-                assert named[0].content["name"], "the answer's name stands beside its id"
+                answer_nodes = [node for node in root.next if node.kind == "node"]
+                assert [node.id for node in answer_nodes] == [rows["answer"][0]]
+                assert answer_nodes[0].content["name"], "the answer's name stands beside its id"
             assert {kind for kind, _ in _below(root.as_dict())} == sources
 
 
 def _below(node: dict[str, object]) -> set[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
+    below: set[tuple[str, str]] = set()
     children = node["next"]
     assert isinstance(children, list)
     for child in children:
-        found |= {(child["kind"], child["id"])} | _below(child)
-    return found
+        below |= {(child["kind"], child["id"])} | _below(child)
+    return below
 
 
 # Language models, scripted ------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ PROSE = "I am not sure what you would like to know, but let me tell you somethin
 
 
 class Script:
-    """What a language model says: prose to some questions, what is asked for to the others."""
+    """Scripted replies: prose for some questions, valid replies for the others."""
 
     def __init__(self, world: SmallWorld) -> None:
         self._questions = world.rows("questions", "questions/search").sort("question_id")["text"].to_list()
@@ -141,21 +141,21 @@ class Script:
                 term.text: kind for term, kind in ((triplet.head, head), (triplet.tail, tail)) if term.is_variable
             }
         types[query.target.text] = query.target.node_type or ""
-        named = {name.removeprefix("?"): node_type for name, node_type in types.items()}
+        types_by_name = {name.removeprefix("?"): node_type for name, node_type in types.items()}
         rows = [(t.head.text, t.edge_type, t.tail.text) for t in query.triplets]
-        return reply_of(query.target.text, named, *rows)
+        return reply_of(query.target.text, types_by_name, *rows)
 
 
 CASES = ("kg_graph", "kg_background", "kg_both", "kg_none")
 
 
 def answered_by_a_model(world: SmallWorld) -> None:
-    """All that a scripted model takes part in; two questions on the base and one on the graph end as failed rows."""
+    """Materialize all assets that call the scripted model; two base questions and one graph question fail."""
     world.make(*BASE)
-    ranked = world.make(
+    result = world.make(
         *variant("search", "fourstepfocus", "fourstepfocus_reranked"), partition="sample_skb|0", fails=True
     )
-    assert "2 of 5 rows failed" in wrong(ranked)["predictions/search/fourstepfocus"]
+    assert "2 of 5 rows failed" in failed_checks(result)["predictions/search/fourstepfocus"]
     world.make("chains/graph/background", "triples/graph/background", partition="sample_kgqa|0")
     for name in CASES:
         world.make(*variant("graph", name), partition="sample_kgqa|0", fails=name in ("kg_background", "kg_both"))
@@ -189,23 +189,23 @@ def test_prose_and_unknown_types_end_as_failed_rows_with_their_reason(scripted: 
 @pytest.mark.long
 def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(scripted: SmallWorld) -> None:
     scripted.make(*scores("graph", *CASES), partition="sample_kgqa")
-    found = {
+    scores_by_case = {
         name: dict(scripted.rows("scores", f"scores/graph/{name}").select("metric", "value").iter_rows())
         for name in CASES
     }
     for name in CASES:
-        assert {"accuracy", "hit@1", "hit@10", "triple_f1", "evidence_recall"} <= found[name].keys(), name
-    assert found["kg_graph"]["hit@10"] > 0
+        assert {"accuracy", "hit@1", "hit@10", "triple_f1", "evidence_recall"} <= scores_by_case[name].keys(), name
+    assert scores_by_case["kg_graph"]["hit@10"] > 0
     for name in ("kg_background", "kg_none"):
-        assert {found[name][m] for m in ("hit@1", "hit@10", "triple_f1", "evidence_recall")} == {0.0}, name
+        assert {scores_by_case[name][m] for m in ("hit@1", "hit@10", "triple_f1", "evidence_recall")} == {0.0}, name
     # An answer is right by its name or an alias, whoever it comes from; the script says garlic to all that has facts.
     questions = scripted.rows("questions", "questions/graph").to_dicts()
     garlic = sum("garlic" in q["gold"] for q in questions)
     failed = set(scripted.rows("chains", "chains/graph/background").filter(pl.col("status") == "failed")["question_id"])
     unanswerable = [q for q in questions if not q["gold"]]
-    assert found["kg_none"]["accuracy"] == pytest.approx(len(unanswerable) / len(questions))
+    assert scores_by_case["kg_none"]["accuracy"] == pytest.approx(len(unanswerable) / len(questions))
     right = sum("garlic" in q["gold"] and q["question_id"] not in failed for q in questions)
-    assert found["kg_background"]["accuracy"] == pytest.approx(right / len(questions))
+    assert scores_by_case["kg_background"]["accuracy"] == pytest.approx(right / len(questions))
     assert garlic >= right
 
 
@@ -221,7 +221,7 @@ def test_a_question_whose_background_is_prose_fails_in_the_cases_that_need_it(sc
         assert all(e.startswith("no background knowledge: ") for e in rows["error"].drop_nulls())
 
 
-# What goes wrong ----------------------------------------------------------------------------------------------------
+# Errors -----------------------------------------------------------------------------------------------------------
 
 
 def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,17 +229,17 @@ def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.
         world.make("raw/sample")
         world.make("questions/search", partition="sample_skb|0")
         world.make("questions/graph", partition="sample_kgqa|0")
-        early = world.make("evidence/graph/nearest_triples", partition="sample_kgqa|0", fails=True)
-        assert "knowledge/sample/nodes is not made: materialize it first" in failures(early)
-        refused = world.make("chains/graph/background", partition="sample_kgqa|0", fails=True)
-        assert "background knowledge takes a language model" in failures(refused)
+        failed_run = world.make("evidence/graph/nearest_triples", partition="sample_kgqa|0", fails=True)
+        assert "knowledge/sample/nodes is not made: materialize it first" in failures(failed_run)
+        failed_run = world.make("chains/graph/background", partition="sample_kgqa|0", fails=True)
+        assert "background knowledge takes a language model" in failures(failed_run)
 
-        # An empty graph and an empty base: every question ends as a row that says so.
+        # An empty graph or base gives an insufficient row per question.
         world.lake.write("knowledge/sample/nodes", "", {"kg_nodes": []})
         world.lake.write("knowledge/sample/edges", "", {"kg_edges": []})
         world.make("knowledge/sample/passages")
-        early = world.make("evidence/graph/kg_both", partition="sample_kgqa|0", fails=True)
-        assert "what the model recalls is missing for 3 of 3 questions of sample_kgqa|0" in failures(early)
+        failed_run = world.make("evidence/graph/kg_both", partition="sample_kgqa|0", fails=True)
+        assert "what the model recalls is missing for 3 of 3 questions of sample_kgqa|0" in failures(failed_run)
         world.make(*variant("graph", "a2q", "nearest_triples", "kg_graph"), partition="sample_kgqa|0")
         for name in ("a2q", "nearest_triples", "kg_graph"):
             assert set(world.rows("predictions", f"predictions/graph/{name}")["status"]) == {"insufficient"}
@@ -250,11 +250,11 @@ def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.
         rows = world.rows("predictions", "predictions/search/vector_search")
         assert (set(rows["status"]), set(rows["answer"])) == ({"insufficient"}, {None})
 
-        # A base without nodes or with an edge that leads nowhere is refused where it is read.
+        # A base without nodes, or with a dangling edge, is an error.
         folder = world.lake.raw / "sample" / "skb" / "sample"
         (folder / "edges.tsv").write_text("n0000\tmay_treat\tn9999\n")
-        refused = world.make("knowledge/sample_skb/edges", fails=True)
-        assert "edges.tsv:1: tail_id: 'n9999' is no node of nodes.jsonl" in failures(refused)
+        failed_run = world.make("knowledge/sample_skb/edges", fails=True)
+        assert "edges.tsv:1: tail_id: 'n9999' is no node of nodes.jsonl" in failures(failed_run)
         (folder / "nodes.jsonl").write_text("")
-        refused = world.make("knowledge/sample_skb/nodes", fails=True)
-        assert "holds no node; a knowledge base needs at least one" in failures(refused)
+        failed_run = world.make("knowledge/sample_skb/nodes", fails=True)
+        assert "holds no node; a knowledge base needs at least one" in failures(failed_run)

@@ -1,4 +1,4 @@
-"""What a lake declares is loaded beside what the package declares, and nothing else than data."""
+"""The lake's declarations are loaded with the package's, and can name only data."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from evidence_assets.lake.errors import BadInput
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The file that the lake in use declares by."""
+def declaration_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The lake's declaration file."""
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path))
     file = tmp_path / "declarations" / "corpus" / "mine" / "defs.yaml"
     file.parent.mkdir(parents=True)
@@ -25,33 +25,33 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     declarations.cache_clear()
 
 
-def loaded() -> set[str]:
+def load_keys() -> set[str]:
     defs = Declared().build_defs(cast(dg.ComponentLoadContext, None))
     specs = (spec for asset in defs.assets or () if isinstance(asset, dg.AssetsDefinition) for spec in asset.specs)
     return {spec.key.to_user_string() for spec in specs}
 
 
-def test_a_corpus_of_the_lake_is_loaded_and_known_without_dagster(place: Path) -> None:
-    assert loaded() == set()
+def test_a_corpus_of_the_lake_is_loaded_and_known_without_dagster(declaration_file: Path) -> None:
+    assert load_keys() == set()
     declarations.cache_clear()
-    place.write_text(
+    declaration_file.write_text(
         "type: evidence_assets.assets.corpus.Corpus\nattributes: {name: mine, folder: corpora/mine}\n", encoding="utf-8"
     )
-    assert {"corpus/mine/chunks", "corpus/mine/index"} <= loaded()
-    named = [document.attributes["name"] for document in declarations_of("Corpus")]
-    assert "mine" in named and "sample" in named
+    assert {"corpus/mine/chunks", "corpus/mine/index"} <= load_keys()
+    names = [document.attributes["name"] for document in declarations_of("Corpus")]
+    assert "mine" in names and "sample" in names
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("type: os.system\nattributes: {command: ls}\n", "cannot declare the component 'system'"),
         ("type: evidence_assets.assets.resources.Resources\n", "cannot declare the component 'Resources'"),
         ("type: evidence_assets.assets.benchmark.Benchmark\nattributes: {name: b, task: mcqa, corpus: none}\n", "none"),
     ],
 )
-def test_a_lake_declares_data_and_errors_name_its_file(place: Path, text: str, said: str) -> None:
-    place.write_text(text, encoding="utf-8")
-    with pytest.raises(BadInput, match=said) as raised:
-        loaded()
-    assert str(place) in str(raised.value)
+def test_a_lake_declares_data_and_errors_name_its_file(declaration_file: Path, text: str, message: str) -> None:
+    declaration_file.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=message) as raised:
+        load_keys()
+    assert str(declaration_file) in str(raised.value)

@@ -1,4 +1,4 @@
-"""A graph as assets: files and harvests merged, arrays refused when they are older than their rows."""
+"""Graph assets: files and harvests are merged, and stale arrays are not used."""
 
 from __future__ import annotations
 
@@ -26,29 +26,31 @@ HARVEST = "knowledge/kbloom/small/triples"
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    made = Lake.create(tmp_path / "lake")
-    write_triples(made.raw, TRIPLES)
-    write_triples(made.raw, [("aspirin", "may_treat", "fever"), ("aspirin", "may_treat", "headache")], "other.tsv")
+    test_lake = Lake.create(tmp_path / "lake")
+    write_triples(test_lake.raw, TRIPLES)
+    write_triples(test_lake.raw, [("aspirin", "may_treat", "fever"), ("aspirin", "may_treat", "headache")], "other.tsv")
     model = WordEncoder()
     for module in (component, inputs):
         monkeypatch.setattr(module, "get_encoder", lambda settings: model)
-    return made
+    return test_lake
 
 
-def graph_of(**stated: object) -> Graph:
+def graph_of(**attributes: object) -> Graph:
     files = [
         GraphFiles(format="tab_separated", paths=["graph.tsv"], licence="CC0-1.0"),
         GraphFiles(format="tab_separated", paths=["other.tsv"], licence="CC-BY-4.0"),
     ]
-    return Graph.model_validate({"name": "small", "files": files, **stated})
+    return Graph.model_validate({"name": "small", "files": files, **attributes})
 
 
 def materialize(lake: Lake, graph: Graph, *parts: str) -> dg.ExecuteInProcessResult:
-    made = graph.build_defs(cast(dg.ComponentLoadContext, None))
-    return small_worlds.materialize(lake, made, *(f"knowledge/small/{part}" for part in parts), raise_on_error=False)
+    definitions = graph.build_defs(cast(dg.ComponentLoadContext, None))
+    return small_worlds.materialize(
+        lake, definitions, *(f"knowledge/small/{part}" for part in parts), raise_on_error=False
+    )
 
 
-def harvested(lake: Lake, asset: str = HARVEST) -> None:
+def write_harvest(lake: Lake, asset: str = HARVEST) -> None:
     facts = [
         ("aspirin", "may_treat", "fever", 1),
         ("quinine", "may_treat", "malaria", 2),
@@ -74,24 +76,28 @@ def harvested(lake: Lake, asset: str = HARVEST) -> None:
 def test_two_sources_meet_in_one_edge_that_keeps_both_licences(lake: Lake) -> None:
     assert materialize(lake, graph_of()).success
     edges = {tuple(row["sources"]): row for row in lake.read("kg_edges").to_dicts()}
-    both = edges[("graph.tsv:6", "other.tsv:1")]
-    assert both["licences"] == ["CC-BY-4.0", "CC0-1.0"] and both["triple_ids"] == [
+    merged_edge = edges[("graph.tsv:6", "other.tsv:1")]
+    assert merged_edge["licences"] == ["CC-BY-4.0", "CC0-1.0"] and merged_edge["triple_ids"] == [
         triple_id("aspirin", "may_treat", "fever")
     ]
-    opened = inputs.open_graph(lake, "small")
-    assert (opened.arrays.n_nodes, opened.arrays.n_edges) == (lake.read("kg_nodes").height, len(edges))
-    assert opened.linker.link("Fevers").names == ("fever",)
+    graph = inputs.open_graph(lake, "small")
+    assert (graph.arrays.n_nodes, graph.arrays.n_edges) == (lake.read("kg_nodes").height, len(edges))
+    assert graph.linker.link("Fevers").names == ("fever",)
 
 
 def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lake: Lake) -> None:
-    (stated,) = (made.attributes for made in declarations_of("Graph") if made.attributes["name"] == "medical")
-    graph = Graph.model_validate(stated | {"name": "small", "profiles": []})
+    (attributes,) = (
+        declaration.attributes
+        for declaration in declarations_of("Graph")
+        if declaration.attributes["name"] == "medical"
+    )
+    graph = Graph.model_validate(attributes | {"name": "small", "profiles": []})
     for files, reader in zip(graph.files, (readers.TestDiseaseDatabase, readers.TestDrugbank), strict=True):
         for place, text in zip(files.paths, reader.files, strict=True):
             lake.raw_path(place).parent.mkdir(parents=True, exist_ok=True)
             lake.raw_path(place).write_text(text)
     (harvest,) = graph.harvested
-    harvested(lake, harvest)
+    write_harvest(lake, harvest)
     assert materialize(lake, graph).success
     names = dict(lake.read("kg_nodes").select("node_id", "name").iter_rows())
     edges = lake.read("kg_edges").select("head_id", "relation", "tail_id").rows()
@@ -131,6 +137,6 @@ def test_a_bad_line_is_named_and_leaves_what_was_there(lake: Lake) -> None:
 def test_every_source_of_the_paper_profile_says_where_it_is_obtained() -> None:
     for kind in ("Graph", "Corpus", "KnowledgeBase"):
         for declared in declarations_of(kind):
-            stated = declared.attributes
-            if "paper" in (stated.get("profiles") or ()) and not stated.get("source"):
-                assert len(stated.get("holds", "")) > 20, stated["name"]
+            attributes = declared.attributes
+            if "paper" in (attributes.get("profiles") or ()) and not attributes.get("source"):
+                assert len(attributes.get("holds", "")) > 20, attributes["name"]

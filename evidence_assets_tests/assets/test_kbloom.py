@@ -1,4 +1,4 @@
-"""The opted-in assets of a harvest, materialized over rows that lie in a lake: kinds, judges, likelihood."""
+"""The opted-in assets of a harvest over stored rows: kinds, judges, likelihood."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ harvesting:
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """Seeds and two harvested triples of one relation."""
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
-    found = LakeResource(root=str(tmp_path / "data_lake")).open()
-    found.write("knowledge/seeds", "eats", {"relation_seeds": build_seed_rows(EATS)})
-    found.write(HARVEST, "eats", {"triples": make_triples([("owl", "mouse"), ("cow", "moon")])})
-    return found
+    test_lake = LakeResource(root=str(tmp_path / "data_lake")).open()
+    test_lake.write("knowledge/seeds", "eats", {"relation_seeds": build_seed_rows(EATS)})
+    test_lake.write(HARVEST, "eats", {"triples": make_triples([("owl", "mouse"), ("cow", "moon")])})
+    return test_lake
 
 
 def harvest(**parameters: object) -> Variant:
@@ -44,11 +44,11 @@ def harvest(**parameters: object) -> Variant:
 
 
 def parents(variant: Variant) -> dict[str, set[str]]:
-    """Every asset that the variant makes, with what it reads."""
-    made: Any = variant_defs(variant)
+    """Every asset of the variant with its upstream keys."""
+    definitions: Any = variant_defs(variant)
     return {
         spec.key.to_user_string(): {dep.asset_key.to_user_string() for dep in spec.deps}
-        for asset in made.assets
+        for asset in definitions.assets
         for spec in asset.specs
     }
 
@@ -56,25 +56,25 @@ def parents(variant: Variant) -> dict[str, set[str]]:
 def test_models_judge_and_rate_where_the_profile_names_some(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = harvest(baseline=False)
-    assert not any("judged" in key for key in parents(mine)), "an extractive profile has no judge"
-    says = {"owl eats mouse.": "correct", "cow eats moon.": "wrong"}
+    variant = harvest(baseline=False)
+    assert not any("judged" in key for key in parents(variant)), "an extractive profile has no judge"
+    replies = {"owl eats mouse.": "correct", "cow eats moon.": "wrong"}
     record(
         tmp_path / "answers" / "a.jsonl",
-        [(judge_request(text), Completion(reply, 1, 1, 0.0, "stop")) for text, reply in says.items()],
+        [(judge_request(text), Completion(reply, 1, 1, 0.0, "stop")) for text, reply in replies.items()],
     )
     profile = tmp_path / "judged.yaml"
     profile.write_text(PROFILE.format(answers=tmp_path / "answers", model=make_causal(tmp_path / "tiny-causal")))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
-    assert "scores/knowledge/mine_judged" in parents(mine)
-    result = materialize(lake, variant_defs(mine), "scores/knowledge/mine_judged")
+    assert "scores/knowledge/mine_judged" in parents(variant)
+    result = materialize(lake, variant_defs(variant), "scores/knowledge/mine_judged")
     (event,) = result.get_asset_materialization_events()
     metadata = event.step_materialization_data.materialization.metadata
     assert (metadata["model_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 2, 2)
     rows = lake.read("scores", "scores/knowledge/mine_judged")
-    found = {(row["reasoner"].partition("@")[0], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
-    assert found["recorded", "precision"] == 0.5
-    assert found["tiny-causal", "likelihood"] < 0
+    values = {(row["reasoner"].partition("@")[0], row["metric"]): row["value"] for row in rows.iter_rows(named=True)}
+    assert values["recorded", "precision"] == 0.5
+    assert values["tiny-causal", "likelihood"] < 0
 
 
 def test_triples_that_say_of_what_kind_things_are_are_read_before_the_harvest() -> None:

@@ -1,6 +1,4 @@
-"""Whatever loads or asks a model waits for its pool, and is tried again when its server is back; limits are the
-profile's.
-"""
+"""Steps with models have pools, and are retried when their server is unavailable."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets.small_worlds import materialize
 
 
-def test_whatever_loads_or_asks_a_model_has_a_pool() -> None:
+def test_every_step_with_a_model_has_a_pool() -> None:
     pools = {}
     for asset in defs().assets or []:
         if isinstance(asset, dg.AssetsDefinition):
@@ -41,20 +39,20 @@ def test_whatever_loads_or_asks_a_model_has_a_pool() -> None:
 
 
 class Failing:
-    """Fails so many times, then makes a row."""
+    """Fails ``times`` times, then succeeds."""
 
     def __init__(self, error: Exception, times: int) -> None:
-        self.error, self.times, self.tried = error, times, 0
+        self.error, self.times, self.attempts = error, times, 0
 
     def __call__(self, step: StageContext) -> StageOutput:
-        self.tried += 1
-        if self.tried <= self.times:
+        self.attempts += 1
+        if self.attempts <= self.times:
             raise self.error
         return StageOutput([])
 
 
 @pytest.mark.parametrize(
-    ("error", "times", "tried", "succeeds", "tags"),
+    ("error", "times", "attempts", "succeeds", "tags"),
     [
         (TemporarilyUnavailable("the server is down"), 2, 3, True, {}),
         (TemporarilyUnavailable("the server is down"), 99, MAX_RETRIES + 1, False, {}),
@@ -63,22 +61,22 @@ class Failing:
         (BadInput("a typing error"), 1, 1, False, {}),
     ],
 )
-def test_only_what_may_pass_is_tried_again_each_time_later(
+def test_only_temporary_errors_are_retried(
     error: Exception,
     times: int,
-    tried: int,
+    attempts: int,
     succeeds: bool,
     tags: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table_assets, "FIRST_WAIT", 0.01)
-    make = Failing(error, times)
+    monkeypatch.setattr(table_assets, "FIRST_RETRY_DELAY_S", 0.01)
+    failing = Failing(error, times)
     asset = table_asset(
-        "chains/x", "chains", make, description="Of the test.", group="test", code_version="1", pool="llm"
+        "chains/x", "chains", failing, description="Of the test.", group="test", code_version="1", pool="llm"
     )
     result = materialize(Lake.create(tmp_path), asset, raise_on_error=False, tags=tags)
-    assert (result.success, make.tried) == (succeeds, tried)
+    assert (result.success, failing.attempts) == (succeeds, attempts)
     if not succeeds:
         failed = next(event for event in result.all_events if event.is_step_failure)
         assert str(error) in failed.step_failure_data.error_display_string

@@ -1,4 +1,4 @@
-"""Scores are made of stored predictions: scoring again never predicts again."""
+"""Scores come from stored predictions: scoring never calls a solver."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
     benchmark = "sample_mcqa"
     lake.write("questions/mcqa", f"{benchmark}|0", {"questions": [question(i, benchmark) for i in range(4)]})
-    stored = [prediction(i, "A" if i else "B", benchmark) for i in range(4)]
-    lake.write("predictions/mcqa/x", f"{benchmark}|0", {"predictions": stored})
+    predictions = [prediction(i, "A" if i else "B", benchmark) for i in range(4)]
+    lake.write("predictions/mcqa/x", f"{benchmark}|0", {"predictions": predictions})
     before = lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes()
 
     materialize(lake, variant_defs(PLAIN), "scores/mcqa/x", partition_key=benchmark)

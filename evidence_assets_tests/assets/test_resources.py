@@ -1,4 +1,4 @@
-"""What Dagster and Ray are told of where steps work, and that Ray changes no byte of what they make."""
+"""Placement options of steps for Dagster and Ray; Ray changes no byte of the vectors."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ def on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("on_ray")
-def test_what_a_step_takes_is_the_profiles_by_its_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_profile_sets_a_steps_resources_by_its_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "executor", lambda: None)  # needs packages that this test does not
-    stated = {}
-    for one in [*(defs().assets or []), *(defs().asset_checks or [])]:
-        assert isinstance(one, dg.AssetsDefinition)
-        stated[one.op.name] = json.loads(one.op.tags.get(TAG, "null"))
-        assert stated[one.op.name] is None or one.op.retry_policy == dg.RetryPolicy(
+    config_by_op = {}
+    for asset in [*(defs().assets or []), *(defs().asset_checks or [])]:
+        assert isinstance(asset, dg.AssetsDefinition)
+        config_by_op[asset.op.name] = json.loads(asset.op.tags.get(TAG, "null"))
+        assert config_by_op[asset.op.name] is None or asset.op.retry_policy == dg.RetryPolicy(
             max_retries=resources.MAX_STEP_RESTARTS
         )
-    assert stated["evidence__mcqa__uscrake"] == {"num_cpus": 2, "num_gpus": 0.5, "memory": 3_000_000_000}
-    assert stated["evidence__mcqa__bm25"] == {"num_cpus": 1, "memory": 2_000_000_000}
-    assert stated["corpus__sample__embeddings"] == {"memory": 3_000_000_000}, "its actors have the card"
-    beside_the_head = {"raw__seeds", "raw__seeds_seed_files"}  # they only look at small files
-    assert stated["corpus__sample__token_store"] == stated["corpus__sample__embeddings"]
-    assert {name for name, needs in stated.items() if needs is None} == beside_the_head
+    assert config_by_op["evidence__mcqa__uscrake"] == {"num_cpus": 2, "num_gpus": 0.5, "memory": 3_000_000_000}
+    assert config_by_op["evidence__mcqa__bm25"] == {"num_cpus": 1, "memory": 2_000_000_000}
+    assert config_by_op["corpus__sample__embeddings"] == {"memory": 3_000_000_000}, "its actors have the card"
+    unplaced = {"raw__seeds", "raw__seeds_seed_files"}  # they only read small files
+    assert config_by_op["corpus__sample__token_store"] == config_by_op["corpus__sample__embeddings"]
+    assert {name for name, needs in config_by_op.items() if needs is None} == unplaced
 
 
 @pytest.mark.usefixtures("on_ray")
-def test_only_who_watches_a_step_begins_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_run_process_retries_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "retry_policy" in step_options("gpu") and block_mapper() is map
     monkeypatch.setenv(STEP_VARIABLE, "a_step")
     assert "retry_policy" not in step_options("gpu") and block_mapper() is not map
 
 
 @pytest.mark.usefixtures("on_ray")
-def test_without_its_packages_the_profile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_profile_needs_the_ray_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dagster_ray", None)
     with pytest.raises(BadInput, match=r"evidence-assets\[ray\]"):
         executor()
@@ -76,10 +76,10 @@ def two_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("on_ray", "two_workers")
 def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One worker has room for all that is asked, so that blocks wait for one another."""
+    """One worker fits the resources, so that blocks are queued."""
     monkeypatch.setattr(embedding, "CHUNKS_PER_CALL", 8)
     monkeypatch.setenv(STEP_VARIABLE, "a_step")
-    monkeypatch.setattr(resources, "_stated", lambda needs: {"num_cpus": 1})
+    monkeypatch.setattr(resources, "_ray_options", lambda needs: {"num_cpus": 1})
     settings = profiles.load().encoder
     model, texts = get_encoder(settings), [f"Sentence {i} says " + "that " * (i % 9) + "much." for i in range(60)]
     chunks = pl.DataFrame(
@@ -93,8 +93,8 @@ def test_vectors_are_the_same_bytes_over_workers(monkeypatch: pytest.MonkeyPatch
     )
     nothing = pl.DataFrame(schema={"chunk_id": pl.String, "vector": pl.List(pl.Float32), "input_hash": pl.String})
     encode = partial(corpus_building._vectors, settings, False)
-    alone, together = (
+    in_process, by_actors = (
         embed(chunks, nothing, model, model_key(model), encode=encode, map_blocks=over)[0]
         for over in (map, block_mapper())
     )
-    assert len(alone) == 60 and alone.equals(together)
+    assert len(in_process) == 60 and in_process.equals(by_actors)

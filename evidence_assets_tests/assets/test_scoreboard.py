@@ -1,4 +1,4 @@
-"""The printed figures as a table of the lake, behind every score."""
+"""The table of printed figures, materialized after every score."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from evidence_assets_tests.experiment.scores.test_plots import score
 
 
 def test_it_waits_for_scores_that_exist() -> None:
-    known = {"/".join(key.path) for key in all_defs().resolve_asset_graph().materializable_asset_keys}
-    scores = {key for key in known if key.startswith("scores/")}
+    keys = {"/".join(key.path) for key in all_defs().resolve_asset_graph().materializable_asset_keys}
+    scores = {key for key in keys if key.startswith("scores/")}
     assert {stage.key for stage in score_stages()} == scores
     assert {key.split("/")[1] for key in scores} == {"mcqa", "table", "graph", "search", "knowledge"}
 
@@ -25,10 +25,10 @@ def test_the_printed_figures_are_written_and_counted_and_the_scores_plotted(tmp_
     lake.write("scores/mcqa/bm25", "sample_mcqa", {"scores": [score("accuracy", 0.5)]})
     (asset,) = Scoreboard().build_defs(None).assets or []  # type: ignore[arg-type]
     assert isinstance(asset, dg.AssetsDefinition)
-    done = dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
-    (made,) = done.asset_materializations_for_node("report__scoreboard")
-    assert str(made.metadata["accuracy"].value).startswith("![accuracy.png](data:image/png;base64,iVBOR")
+    result = dg.materialize([asset], resources={"lake": LakeResource(root=str(lake.root))})
+    (materialization,) = result.asset_materializations_for_node("report__scoreboard")
+    assert str(materialization.metadata["accuracy"].value).startswith("![accuracy.png](data:image/png;base64,iVBOR")
     assert (lake.root / "reports" / "scoreboard" / "accuracy.png").read_bytes().startswith(b"\x89PNG")
     rows = lake.read("published_figures", "report/scoreboard")
-    counts = [made.metadata[name].value for name in ("printed", "fillable", "filled")]
+    counts = [materialization.metadata[name].value for name in ("printed", "fillable", "filled")]
     assert counts == [rows.height, rows["reason"].null_count(), 0] and rows.height == 1248

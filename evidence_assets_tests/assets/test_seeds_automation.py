@@ -1,7 +1,6 @@
-"""Seed files and what follows from them, proved by ticking the real sensors over real runs.
+"""Seed files and their downstream assets, tested with sensor ticks over real runs.
 
-The sensors are evaluated by the function that the code server answers the daemon with; what they ask for is queued as
-runs and executed. Nothing is stubbed: the model is the sample's own, trained for a few hundred steps.
+The requested runs are queued and executed. Nothing is stubbed: the sample's model is trained for a few hundred steps.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import polars as pl
 import pytest
 
 from evidence_assets.assets import seeds
-from evidence_assets_tests.assets.automation_world import COLLECTION, RELATIONS, House, write_seed
+from evidence_assets_tests.assets.automation_world import COLLECTION, RELATIONS, SensorWorld, write_seed
 from evidence_assets_tests.conftest import REPOSITORY, SMALL_PROFILE
 
 PROFILE = SMALL_PROFILE.replace("n: 20,", "n: 12, sample_relations: [],")
@@ -31,8 +30,8 @@ def environment(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake whose three relations were harvested at the sensors' request, and whose questions are answered."""
+def built_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with three harvested relations and answered questions."""
     root = tmp_path_factory.mktemp("house")
     (root / "dagster_home").mkdir()
     (root / "dagster_home" / "dagster.yaml").write_bytes((REPOSITORY / "dagster.yaml").read_bytes())
@@ -41,45 +40,48 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         environment(root, patch)
         for name, (prompt, pairs) in RELATIONS.items():
             write_seed(root / "data_lake", name, prompt, pairs)
-        house = House.open(root, questions=True)
-        house.make("raw/sample")
-        house.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")
-        house.make("corpus/sample/index", "models/masked_lm", "raw/seeds", "knowledge/sample/triples")
-        house.make("questions/mcqa", partition=QUESTIONS)
-        asked = house.settle()
-        assert asked == [[(SEEDS, name) for name in sorted(RELATIONS)], [(HARVEST, name) for name in sorted(RELATIONS)]]
-        house.make(*(name for name, _ in [*MERGED, *GRAPH]), "knowledge/sample/csr")
+        sensor_world = SensorWorld.open(root, questions=True)
+        sensor_world.make("raw/sample")
+        sensor_world.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")
+        sensor_world.make("corpus/sample/index", "models/masked_lm", "raw/seeds", "knowledge/sample/triples")
+        sensor_world.make("questions/mcqa", partition=QUESTIONS)
+        requested = sensor_world.settle()
+        assert requested == [
+            [(SEEDS, name) for name in sorted(RELATIONS)],
+            [(HARVEST, name) for name in sorted(RELATIONS)],
+        ]
+        sensor_world.make(*(name for name, _ in [*MERGED, *GRAPH]), "knowledge/sample/csr")
         names = ["evidence", "chains", "predictions", "citations"]
-        house.make(*(f"{name}/mcqa/by_relation" for name in names), partition=QUESTIONS)
-        house.make("scores/mcqa/by_relation", partition="sample_mcqa")
-        assert house.settle() == []
-        house.instance.dispose()
+        sensor_world.make(*(f"{name}/mcqa/by_relation" for name in names), partition=QUESTIONS)
+        sensor_world.make("scores/mcqa/by_relation", partition="sample_mcqa")
+        assert sensor_world.settle() == []
+        sensor_world.instance.dispose()
     return root
 
 
 @pytest.fixture
-def copy(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the lake and of its instance that a test may change."""
-    shutil.copytree(built, tmp_path / "house")
+def copy(built_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the lake and its instance that a test may change."""
+    shutil.copytree(built_root, tmp_path / "house")
     environment(tmp_path / "house", monkeypatch)
     return tmp_path / "house"
 
 
 @pytest.fixture
-def house(copy: Path) -> House:
-    return House.open(copy)
+def sensor_world(copy: Path) -> SensorWorld:
+    return SensorWorld.open(copy)
 
 
 def test_one_edit_asks_for_one_relation_then_for_what_stands_on_it_each_once(copy: Path) -> None:
-    house = House.open(copy, questions=True)
-    house.seed("leads_to", [["epilepsy", "tuberculosis"]], prompt="<HEAD> can respond well to <TAIL>")
-    assert house.tick() == [(SEEDS, "leads_to")]
-    assert house.stale() == set()
-    house.work()
-    assert house.stale() == {(HARVEST, "leads_to"), *MERGED}, "of the relations, only the edited one is stale"
-    asked = house.settle()
+    sensor_world = SensorWorld.open(copy, questions=True)
+    sensor_world.seed("leads_to", [["epilepsy", "tuberculosis"]], prompt="<HEAD> can respond well to <TAIL>")
+    assert sensor_world.tick() == [(SEEDS, "leads_to")]
+    assert sensor_world.stale() == set()
+    sensor_world.work()
+    assert sensor_world.stale() == {(HARVEST, "leads_to"), *MERGED}, "of the relations, only the edited one is stale"
+    requested = sensor_world.settle()
     by_relation = "mcqa/by_relation"
-    assert asked == [
+    assert requested == [
         [(HARVEST, "leads_to")],
         MERGED,
         [
@@ -89,116 +91,118 @@ def test_one_edit_asks_for_one_relation_then_for_what_stands_on_it_each_once(cop
         ],
         [("knowledge/sample/csr", None), (f"scores/{by_relation}", "sample_mcqa")],
     ]
-    assert house.stale() == set()
-    chains = house.last_metadata(f"chains/{by_relation}", QUESTIONS)
+    assert sensor_world.stale() == set()
+    chains = sensor_world.last_metadata(f"chains/{by_relation}", QUESTIONS)
     assert chains["rows_reused"] > 0 and chains["rows_computed"] > 0, "only questions whose evidence changed"
-    evidence = house.lake.read("evidence", f"evidence/{by_relation}")
-    touched = evidence.filter(pl.col("text").str.contains(" leads_to "))["question_id"].unique()
-    made = house.lake.read("chains", f"chains/{by_relation}")
-    assert chains["rows_computed"] == made.filter(pl.col("question_id").is_in(touched.to_list())).height
+    evidence = sensor_world.lake.read("evidence", f"evidence/{by_relation}")
+    touched_ids = evidence.filter(pl.col("text").str.contains(" leads_to "))["question_id"].unique()
+    chains_rows = sensor_world.lake.read("chains", f"chains/{by_relation}")
+    assert chains["rows_computed"] == chains_rows.filter(pl.col("question_id").is_in(touched_ids.to_list())).height
 
 
-def test_the_same_content_with_another_time_or_layout_asks_for_nothing(house: House) -> None:
-    path = house.seed("leads_to")
+def test_the_same_content_with_another_time_or_layout_asks_for_nothing(sensor_world: SensorWorld) -> None:
+    path = sensor_world.seed("leads_to")
     os.utime(path, (1, 1))
-    assert house.tick() == []
+    assert sensor_world.tick() == []
     path.write_text("# a remark\n" + path.read_text().replace("collection: biomedical", "collection:   biomedical"))
-    assert house.tick() == []
+    assert sensor_world.tick() == []
 
 
 @pytest.mark.long
-def test_a_new_file_becomes_a_partition_and_is_merged_once(house: House) -> None:
-    before = house.runs(COLLECTION)
-    house.seed("brings", [["febuxostat", "gout"]])
-    asked = house.settle(MERGED)
-    assert asked[0] == [(SEEDS, "brings"), ("raw/seeds", None)]
-    assert asked[1:] == [[(HARVEST, "brings")], MERGED]
-    assert house.partitions() == {*RELATIONS, "brings"}
-    assert house.runs(COLLECTION) == before + 1
-    assert house.triples(COLLECTION, "brings") == house.triples(HARVEST, "brings") != []
+def test_a_new_file_becomes_a_partition_and_is_merged_once(sensor_world: SensorWorld) -> None:
+    before = sensor_world.runs(COLLECTION)
+    sensor_world.seed("brings", [["febuxostat", "gout"]])
+    requested = sensor_world.settle(MERGED)
+    assert requested[0] == [(SEEDS, "brings"), ("raw/seeds", None)]
+    assert requested[1:] == [[(HARVEST, "brings")], MERGED]
+    assert sensor_world.partitions() == {*RELATIONS, "brings"}
+    assert sensor_world.runs(COLLECTION) == before + 1
+    assert sensor_world.triples(COLLECTION, "brings") == sensor_world.triples(HARVEST, "brings") != []
 
 
 @pytest.mark.long
-def test_a_deleted_file_takes_its_partition_and_its_triples_along_and_may_come_back(house: House) -> None:
-    there = house.triples(HARVEST, "leads_to")
-    assert there
-    path = house.seed("leads_to")
+def test_a_deleted_file_takes_its_partition_and_its_triples_along_and_may_come_back(sensor_world: SensorWorld) -> None:
+    triples_before = sensor_world.triples(HARVEST, "leads_to")
+    assert triples_before
+    path = sensor_world.seed("leads_to")
     path.unlink()
-    assert house.settle(MERGED) == [[("raw/seeds", None)], MERGED]
-    assert house.partitions() == set(RELATIONS) - {"leads_to"}
-    assert not [key for key in house.stale() if "leads_to" in key], "nothing is left that could be stale"
-    house.make("knowledge/sample/edges")
-    assert "leads_to" not in set(house.lake.read("kg_edges", "knowledge/sample/edges")["relation"])
+    assert sensor_world.settle(MERGED) == [[("raw/seeds", None)], MERGED]
+    assert sensor_world.partitions() == set(RELATIONS) - {"leads_to"}
+    assert not [key for key in sensor_world.stale() if "leads_to" in key], "nothing is left that could be stale"
+    sensor_world.make("knowledge/sample/edges")
+    assert "leads_to" not in set(sensor_world.lake.read("kg_edges", "knowledge/sample/edges")["relation"])
     for table in ("relation_seeds", "prompts", "candidate_tuples", "triples"):
         assert "leads_to" not in set(
-            house.lake.read(table).get_column("relation" if table == "triples" else "relation_id")
+            sensor_world.lake.read(table).get_column("relation" if table == "triples" else "relation_id")
         )
-    house.seed("leads_to")
-    asked = house.settle(MERGED)
-    assert asked == [[(SEEDS, "leads_to"), ("raw/seeds", None)], [(HARVEST, "leads_to")], MERGED]
-    assert house.triples(COLLECTION, "leads_to") == there
+    sensor_world.seed("leads_to")
+    requested = sensor_world.settle(MERGED)
+    assert requested == [[(SEEDS, "leads_to"), ("raw/seeds", None)], [(HARVEST, "leads_to")], MERGED]
+    assert sensor_world.triples(COLLECTION, "leads_to") == triples_before
 
 
 @pytest.mark.long
-def test_what_changed_while_no_daemon_ran_is_found_by_one_that_knows_nothing(house: House) -> None:
-    house.seed("leads_to", [["epilepsy", "tuberculosis"]])
-    house.seed("leads_to", [["epilepsy", "hiv"]])
-    house.seed("may_treat", [["colchicine", "gout"]])
-    later = House.open(house.root)
+def test_what_changed_while_no_daemon_ran_is_found_by_one_that_knows_nothing(sensor_world: SensorWorld) -> None:
+    sensor_world.seed("leads_to", [["epilepsy", "tuberculosis"]])
+    sensor_world.seed("leads_to", [["epilepsy", "hiv"]])
+    sensor_world.seed("may_treat", [["colchicine", "gout"]])
+    later = SensorWorld.open(sensor_world.root)
     assert later.tick() == [(SEEDS, "leads_to"), (SEEDS, "may_treat")]
     later.work()
-    latest = House.open(house.root)
+    latest = SensorWorld.open(sensor_world.root)
     assert latest.settle(MERGED) == [[(HARVEST, "leads_to"), (HARVEST, "may_treat")], MERGED]
 
 
-def test_a_bad_file_fails_its_check_by_file_line_and_field_and_the_others_go_on(house: House) -> None:
-    there = house.triples(HARVEST, "leads_to")
-    house.seed("leads_to", prompt="<HEAD> can lead to nothing")
-    house.seed("may_treat", [["colchicine", "gout"]])
-    (house.root / "data_lake/raw/seeds/broken.yaml").write_text("id: broken\npairs: [[a, '']]\n")
-    asked = house.settle(MERGED)
-    assert asked[0] == [(SEEDS, "may_treat"), ("raw/seeds", None)]
-    assert asked[1][0] == (HARVEST, "may_treat")
-    passed, wrong = house.check("seed_files", "raw/seeds")
+def test_a_bad_file_fails_its_check_by_file_line_and_field_and_the_others_go_on(sensor_world: SensorWorld) -> None:
+    triples_before = sensor_world.triples(HARVEST, "leads_to")
+    sensor_world.seed("leads_to", prompt="<HEAD> can lead to nothing")
+    sensor_world.seed("may_treat", [["colchicine", "gout"]])
+    (sensor_world.root / "data_lake/raw/seeds/broken.yaml").write_text("id: broken\npairs: [[a, '']]\n")
+    requested = sensor_world.settle(MERGED)
+    assert requested[0] == [(SEEDS, "may_treat"), ("raw/seeds", None)]
+    assert requested[1][0] == (HARVEST, "may_treat")
+    passed, wrong = sensor_world.check("seed_files", "raw/seeds")
     assert not passed
     assert "leads_to.yaml:3: prompt: the prompt has no <TAIL>" in wrong
     assert "broken.yaml:1: collection: is missing" in wrong
-    assert "broken" not in house.partitions(), "a file that was never good is no partition"
-    assert house.triples(HARVEST, "leads_to") == there, "one that was keeps what it had"
-    house.seed("leads_to")
-    (house.root / "data_lake/raw/seeds/broken.yaml").unlink()
-    assert ("raw/seeds", None) in house.tick()
-    house.work()
-    assert house.check("seed_files", "raw/seeds") == (True, "nothing")
+    assert "broken" not in sensor_world.partitions(), "a file that was never good is no partition"
+    assert sensor_world.triples(HARVEST, "leads_to") == triples_before, "one that was keeps what it had"
+    sensor_world.seed("leads_to")
+    (sensor_world.root / "data_lake/raw/seeds/broken.yaml").unlink()
+    assert ("raw/seeds", None) in sensor_world.tick()
+    sensor_world.work()
+    assert sensor_world.check("seed_files", "raw/seeds") == (True, "nothing")
 
 
-def test_weights_that_are_no_numbers_fail_the_relation(house: House) -> None:
+def test_weights_that_are_no_numbers_fail_the_relation(sensor_world: SensorWorld) -> None:
     from safetensors.torch import load_file, save_file
 
-    weights = house.lake.index_folder("models/masked_lm") / "model.safetensors"
+    weights = sensor_world.lake.index_folder("models/masked_lm") / "model.safetensors"
     tensors = load_file(weights)
     save_file({name: tensor * float("nan") for name, tensor in tensors.items()}, weights, metadata={"format": "pt"})
-    there = house.triples(HARVEST, "leads_to")
-    events = house.make(HARVEST, partition="leads_to", succeeds=False)
+    triples_before = sensor_world.triples(HARVEST, "leads_to")
+    events = sensor_world.make(HARVEST, partition="leads_to", succeeds=False)
     [failure] = [event for event in events if event.is_step_failure]
     assert "sample-masked-lm yields NaN" in failure.step_failure_data.error_display_string
-    assert house.triples(HARVEST, "leads_to") == there
+    assert sensor_world.triples(HARVEST, "leads_to") == triples_before
 
 
 def test_the_sample_is_put_in_place_once_and_a_lake_holds_so_many_relations(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    sensor_world: SensorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    profile = house.root / "with_sample.yaml"
+    profile = sensor_world.root / "with_sample.yaml"
     profile.write_text(SMALL_PROFILE.replace("n: 20,", "n: 20, sample_relations: [may_treat, may_cause],"))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
-    rendered = house.lake.raw / "sample/seeds"
-    (rendered / "may_cause.yaml").write_text(house.seed("may_cause", [["hiv", "aids"]]).read_text())
-    (house.lake.raw / "seeds/may_cause.yaml").unlink()
-    own = (house.lake.raw / "seeds/may_treat.yaml").read_text()
-    assert set(seeds.read_seeds(house.lake).relations) == {*RELATIONS, "may_cause"}
-    assert (house.lake.raw / "seeds/may_treat.yaml").read_text() == own, "a file of the user's is never replaced"
-    (house.lake.raw / "seeds/may_cause.yaml").unlink()
-    assert set(seeds.read_seeds(house.lake).relations) == set(RELATIONS), "what was deleted stays deleted"
-    monkeypatch.setattr(seeds, "MOST", 2)
-    found = seeds.read_seeds(house.lake)
-    assert len(found.relations) == 2 and "at most 2 relations" in str(found.errors[0])
+    rendered = sensor_world.lake.raw / "sample/seeds"
+    (rendered / "may_cause.yaml").write_text(sensor_world.seed("may_cause", [["hiv", "aids"]]).read_text())
+    (sensor_world.lake.raw / "seeds/may_cause.yaml").unlink()
+    text_before = (sensor_world.lake.raw / "seeds/may_treat.yaml").read_text()
+    assert set(seeds.read_seeds(sensor_world.lake).relations) == {*RELATIONS, "may_cause"}
+    assert (sensor_world.lake.raw / "seeds/may_treat.yaml").read_text() == text_before, (
+        "a file of the user's is never replaced"
+    )
+    (sensor_world.lake.raw / "seeds/may_cause.yaml").unlink()
+    assert set(seeds.read_seeds(sensor_world.lake).relations) == set(RELATIONS), "what was deleted stays deleted"
+    monkeypatch.setattr(seeds, "MAX_RELATIONS", 2)
+    seed_files = seeds.read_seeds(sensor_world.lake)
+    assert len(seed_files.relations) == 2 and "at most 2 relations" in str(seed_files.errors[0])

@@ -1,6 +1,4 @@
-"""From an edited seed file to the last score under a real daemon: one run, within a minute beside the work of its
-steps.
-"""
+"""From an edited seed file to the last score under a real daemon: one run, with under a minute of overhead."""
 
 from __future__ import annotations
 
@@ -27,10 +25,12 @@ def test_an_edit_is_carried_through_to_the_scoreboard(changed_world: World, monk
     assert fresh.seconds - fresh.working < LIMIT * busy
     with dg.DagsterInstance.get() as instance:
         runs = instance.get_runs()[: len(fresh.runs) - 1]
-        made = [(key, run.tags.get("dagster/partition")) for run in runs for key in run.asset_selection or ()]
-    assert len(made) == len(set(made)), "each thing is made once"
+        materialized = [(key, run.tags.get("dagster/partition")) for run in runs for key in run.asset_selection or ()]
+    assert len(materialized) == len(set(materialized)), "each thing is made once"
     relations = {
-        partition for key, partition in made if key.path[:2] in (["knowledge", "seeds"], ["knowledge", "kbloom"])
+        partition
+        for key, partition in materialized
+        if key.path[:2] in (["knowledge", "seeds"], ["knowledge", "kbloom"])
     }
     assert relations == {EDITED, None}, "no other relation is touched"
-    assert {key.path[0] for key, _ in made} >= {"knowledge", "evidence", "predictions", "scores", "report"}
+    assert {key.path[0] for key, _ in materialized} >= {"knowledge", "evidence", "predictions", "scores", "report"}

@@ -1,4 +1,4 @@
-"""What is stale, in Dagster's eyes and in those of the sensor: exactly what a change of code or of an input touches."""
+"""Stale assets according to Dagster and the sensor: exactly those downstream of a change."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def world(changed_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return changed_world
 
 
-def changed(instance: dg.DagsterInstance) -> set[str]:
-    """Asset partitions that the sensor knows to be made from other data than there is now."""
+def find_stale_names(instance: dg.DagsterInstance) -> set[str]:
+    """Asset partitions that the sensor considers stale."""
     records = InstanceRecords(defs().get_repository_def(), instance)
     with dg.partition_loading_context(dynamic_partitions_store=instance):
         parts = [part for key in records.last_events for part, _ in records.find_stale(key)]
@@ -27,9 +27,9 @@ def changed(instance: dg.DagsterInstance) -> set[str]:
 
 def test_everything_is_fresh_after_a_whole_run(world: World) -> None:
     instance, graph = dg.DagsterInstance.get(), defs().resolve_asset_graph()
-    recorded = instance.get_latest_materialization_code_versions(list(graph.get_all_asset_keys()))
-    assert recorded == {key: graph.get(key).code_version for key in graph.get_all_asset_keys()}
-    assert changed(instance) == set()
+    code_versions = instance.get_latest_materialization_code_versions(list(graph.get_all_asset_keys()))
+    assert code_versions == {key: graph.get(key).code_version for key in graph.get_all_asset_keys()}
+    assert find_stale_names(instance) == set()
 
 
 @pytest.mark.long
@@ -37,11 +37,11 @@ def test_the_same_content_made_again_makes_nothing_stale_and_other_content_what_
     instance = dg.DagsterInstance.get()
     job = defs().resolve_implicit_global_asset_job_def()
     assert job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey(["raw", "sample"])]).success
-    assert changed(instance) == set()
+    assert find_stale_names(instance) == set()
     instance.report_runless_asset_event(
         dg.AssetMaterialization(["tables"], partition="sample_tables", tags={"dagster/data_version": "another"})
     )
-    found = changed(instance)
-    assert any(name.startswith("evidence/table/") for name in found)
-    assert all("sample_tables" in name for name in found), found
-    assert not any(name.startswith(("corpus", "raw", "questions", "tables")) for name in found)
+    stale = find_stale_names(instance)
+    assert any(name.startswith("evidence/table/") for name in stale)
+    assert all("sample_tables" in name for name in stale), stale
+    assert not any(name.startswith(("corpus", "raw", "questions", "tables")) for name in stale)

@@ -1,4 +1,4 @@
-"""Two tiny encoders rank the same chunks, each in assets of its own, and stand side by side on one scoreboard."""
+"""Two tiny encoders rank the same chunks, each in separate assets."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
         for letter, seed, positions in (("a", 1, 128), ("b", 5, 104))
     )
     lines = ["name: two", "presets: [encoders]", f"encoders: {{{encoders}}}"]
-    with pytest.MonkeyPatch.context() as patch, small_world(folder / "world", lines, patch) as made:
-        made.make("raw/sample")
-        made.make("questions/mcqa", partition=PARTITION)
-        made.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")
-        made.make("corpus/sample/index")
-        made.make(*(f"{table}/mcqa/cosine" for table in TABLES), partition=PARTITION)
-        yield made
+    with pytest.MonkeyPatch.context() as patch, small_world(folder / "world", lines, patch) as keys:
+        keys.make("raw/sample")
+        keys.make("questions/mcqa", partition=PARTITION)
+        keys.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")
+        keys.make("corpus/sample/index")
+        keys.make(*(f"{table}/mcqa/cosine" for table in TABLES), partition=PARTITION)
+        yield keys
 
 
 def _files(lake: Lake) -> dict[str, bytes]:
@@ -50,9 +50,11 @@ def _files(lake: Lake) -> dict[str, bytes]:
 
 
 def test_only_what_a_loaded_variant_reads_is_encoded_again(world: SmallWorld) -> None:
-    made = {key.to_user_string() for key in world.graph.materializable_asset_keys}
-    again = {key for key in made if key.startswith(("corpus/", "knowledge/", "subgraphs/")) and key.endswith("/tiny_b")}
-    assert again == {
+    keys = {key.to_user_string() for key in world.graph.materializable_asset_keys}
+    second_keys = {
+        key for key in keys if key.startswith(("corpus/", "knowledge/", "subgraphs/")) and key.endswith("/tiny_b")
+    }
+    assert second_keys == {
         f"{key}/tiny_b"
         for key in (
             "corpus/sample/embeddings",
@@ -64,7 +66,7 @@ def test_only_what_a_loaded_variant_reads_is_encoded_again(world: SmallWorld) ->
             "subgraphs/mcqa",
         )
     }
-    assert "tiny_a" not in " ".join(made), "the first one's keys are as they were"
+    assert "tiny_a" not in " ".join(keys), "the first one's keys are as they were"
     vectors = world.graph.get(
         next(k for k in world.graph.materializable_asset_keys if k.path[-2:] == ["index", "tiny_b"])
     )
@@ -80,16 +82,16 @@ def test_the_second_encoder_ranks_otherwise_and_overwrites_nothing(world: SmallW
     first, second = (world.rows("evidence", f"evidence/mcqa/cosine{e}") for e in ("", "/tiny_b"))
     assert set(first["question_id"]) == set(second["question_id"]) and set(second["selector"]) == {"cosine@tiny_b"}
     assert not set(first["evidence_id"]) & set(second["evidence_id"])
-    ranked = ["question_id", "option", "rank", "source_id"]
-    assert first.select(ranked).join(second.select(ranked), on=ranked).height < 0.9 * first.height
+    columns = ["question_id", "option", "rank", "source_id"]
+    assert first.select(columns).join(second.select(columns), on=columns).height < 0.9 * first.height
     best = second.sort("evidence_id").row(0, named=True)
     (question,) = build_questions(
         world.rows("questions", "questions/mcqa").filter(pl.col("question_id") == best["question_id"])
     )
     model = get_encoder(profiles.load().with_models({"encoder": "tiny_b"}).encoder)
     query = model.encode_sentences([question.query(dict(question.hypotheses)[best["option"]])])[0]
-    kept = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
-    vector = kept.filter(pl.col("chunk_id") == best["source_id"])["vector"][0].to_numpy().astype(np.float32)
+    embeddings = world.rows("chunk_embeddings", "corpus/sample/embeddings/tiny_b")
+    vector = embeddings.filter(pl.col("chunk_id") == best["source_id"])["vector"][0].to_numpy().astype(np.float32)
     assert best["score"] == pytest.approx(float(vector @ query), abs=1e-3), "its vectors are compared with each other"
 
 
@@ -97,9 +99,9 @@ def test_lineage_leads_to_the_encoder_and_its_revision_and_back(world: SmallWorl
     evidence = world.rows("evidence", "evidence/mcqa/cosine/tiny_b")
     (model,) = set(world.rows("models", "evidence/mcqa/cosine/tiny_b")["model_id"])
     with connect(world.lake.root) as connection:
-        led = {(node.kind, node.id) for node in trace(connection, evidence["evidence_id"][0]).next}
-        below = [impact(connection, model)]
-        for node in below:
-            below += node.next
-    assert ("model", model) in led
-    assert {"evidence", "chunk_embedding", "prediction"} <= {node.kind for node in below}
+        parents = {(node.kind, node.id) for node in trace(connection, evidence["evidence_id"][0]).next}
+        nodes = [impact(connection, model)]
+        for node in nodes:
+            nodes += node.next
+    assert ("model", model) in parents
+    assert {"evidence", "chunk_embedding", "prediction"} <= {node.kind for node in nodes}

@@ -1,6 +1,4 @@
-"""Two tiny language models answer the same questions, each in assets of its own, and stand side by side on one
-scoreboard.
-"""
+"""Two tiny language models answer the same questions, each in separate assets on one scoreboard."""
 
 from __future__ import annotations
 
@@ -16,9 +14,9 @@ from evidence_assets.lake.lineage import trace
 from evidence_assets_tests.assets.small_worlds import SmallWorld, small_world
 from evidence_assets_tests.models.tiny import make_causal
 
-PLACE, PARTITION = "table/without_explanations", "sample_claims|0"
+VARIANT, PARTITION = "table/without_explanations", "sample_claims|0"
 TABLES = ("chains", "predictions", "citations")
-FIRST, SECOND = PLACE, f"{PLACE}/tiny_b"
+FIRST, SECOND = VARIANT, f"{VARIANT}/tiny_b"
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +27,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
         for letter, seed in (("a", 1), ("b", 5))
     )
     lines = ["name: two", "presets: [ucret_ablation]", f"generators: {{{generators}}}"]
-    with pytest.MonkeyPatch.context() as patch, small_world(folder / "world", lines, patch) as made:
-        made.make("raw/sample")
-        made.make("questions/table", partition=PARTITION)
-        made.make("tables", partition=PARTITION.partition("|")[0])
-        made.make(f"evidence/{PLACE}", partition=PARTITION)
-        made.make(*(f"{table}/{FIRST}" for table in TABLES), partition=PARTITION)
-        yield made
+    with pytest.MonkeyPatch.context() as patch, small_world(folder / "world", lines, patch) as small:
+        small.make("raw/sample")
+        small.make("questions/table", partition=PARTITION)
+        small.make("tables", partition=PARTITION.partition("|")[0])
+        small.make(f"evidence/{VARIANT}", partition=PARTITION)
+        small.make(*(f"{table}/{FIRST}" for table in TABLES), partition=PARTITION)
+        yield small
 
 
 def test_the_second_model_overwrites_nothing_of_the_first(world: SmallWorld) -> None:
@@ -60,10 +58,10 @@ def test_every_row_says_which_revision_made_it_what_it_cost_and_how_it_ended(wor
 
 def test_both_are_on_one_scoreboard_and_compared(world: SmallWorld) -> None:
     world.make(f"scores/{FIRST}", f"scores/{SECOND}", partition="sample_claims")
-    shown = CliRunner().invoke(app, ["scoreboard", "--lake", str(world.lake.root)])
-    assert "without_explanations@tiny_b" in shown.output, shown.output
-    both = [f"without_explanations@tiny_{letter}" for letter in "ab"]
-    compared = CliRunner().invoke(app, ["compare", *both, "--lake", str(world.lake.root), "--json"])
+    scoreboard = CliRunner().invoke(app, ["scoreboard", "--lake", str(world.lake.root)])
+    assert "without_explanations@tiny_b" in scoreboard.output, scoreboard.output
+    variants = [f"without_explanations@tiny_{letter}" for letter in "ab"]
+    compared = CliRunner().invoke(app, ["compare", *variants, "--lake", str(world.lake.root), "--json"])
     assert compared.exit_code == 0, compared.output
     accuracy = world.rows("scores", f"scores/{SECOND}").filter(pl.col("metric") == "accuracy")["value"][0]
     assert f'"accuracy_b": {accuracy}' in compared.output

@@ -1,4 +1,4 @@
-"""The variants of UCRET and UCRET-JS that YAML declares; that they answer is held by ``test_every_table``."""
+"""The declared variants of UCRET and UCRET-JS; ``test_every_table`` tests that they answer."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def test_the_bridge_brings_passages_that_are_marked_as_outside(tmp_path: Path, m
         world.make("questions/table", "evidence/table/ucret_bridge", partition="sample_claims|0")
         rows = world.rows("evidence", "evidence/table/ucret_bridge")
     outside, cells = (rows.filter(pl.col("kind") == kind) for kind in ("chunk", "cell"))
-    assert outside.height and {json.loads(why)["rule"] for why in outside["why"]} == {"outside"}
+    assert outside.height and {json.loads(reason)["rule"] for reason in outside["why"]} == {"outside"}
     later = outside.join(cells.group_by("question_id").agg(pl.col("rank").max().alias("last")), on="question_id")
     assert (later["rank"] > later["last"]).all()

@@ -1,4 +1,4 @@
-"""Paths as evidence in the small world: every citation stands in the graph, and what lacks a graph has none."""
+"""Paths as evidence in the small world: every path is in the graph."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_paths_stand_in_the_graph_and_a_changed_one_does_not(lake: Lake, variant
     rows = lake.read("evidence", f"evidence/mcqa/{variant}", PARTITION)
     assert rows.height and set(rows["kind"]) == {"path"}
     assert find_evidence_errors(rows, lake) == []
-    lied = rows.with_columns(pl.col("text").str.replace("may treat|is |may ", "never "))
-    assert find_evidence_errors(lied, lake)
+    altered = rows.with_columns(pl.col("text").str.replace("may treat|is |may ", "never "))
+    assert find_evidence_errors(altered, lake)
     broken = rows.with_columns(pl.col("locator").str.replace(r'"[0-9a-f]{4}', '"0000'))
     assert "is not in the graph" in find_evidence_errors(broken, lake)[0]
     assert "no list of edges" in find_evidence_errors(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
@@ -39,17 +39,19 @@ def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
     assert {row["question_id"] for row in rows} == set(questions["question_id"])
     for row in rows:
         inside = {node["node_id"] for node in row["nodes"]}
-        reached = {node["node_id"] for node in row["nodes"] if node["hop"] != UNREACHED_HOP}
-        named, options = ({node for link in row[part] for node in link["node_ids"]} for part in ("concepts", "targets"))
-        assert named <= reached and len(reached) <= 64 and inside - reached <= options
-        assert options <= inside or not named
-        assert {node["node_id"] for node in row["nodes"] if node["hop"] == 0} == named
+        reached_ids = {node["node_id"] for node in row["nodes"] if node["hop"] != UNREACHED_HOP}
+        concept_ids, options = (
+            {node for link in row[part] for node in link["node_ids"]} for part in ("concepts", "targets")
+        )
+        assert concept_ids <= reached_ids and len(reached_ids) <= 64 and inside - reached_ids <= options
+        assert options <= inside or not concept_ids
+        assert {node["node_id"] for node in row["nodes"] if node["hop"] == 0} == concept_ids
 
 
 def test_scores_say_where_questions_are_lost_and_whether_the_graph_carries_a_signal(lake: Lake) -> None:
     scores = lake.read("scores", "scores/mcqa/ugat")
-    found = scores.filter(pl.col("metric").str.starts_with("graph_") & (pl.col("scope_id") == "sample_graph"))
-    values = dict(found.select("metric", "value").iter_rows())
+    graph_scores = scores.filter(pl.col("metric").str.starts_with("graph_") & (pl.col("scope_id") == "sample_graph"))
+    values = dict(graph_scores.select("metric", "value").iter_rows())
     assert values["graph_linked"] >= values["graph_right_found"] > 0 and values["graph_signal"] > 0.5
     assert values["graph_right_kept"] == values["graph_right_linked"]
     assert set(scores.filter(pl.col("metric").str.starts_with("graph_"))["scope_id"]) == {"sample_graph"}

@@ -1,4 +1,4 @@
-"""Every declared variant of USCRaKE, opted in and made of the small sample: rows, reasons, lineage, answers."""
+"""The declared variants of USCRaKE."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GRID = {f"uscrake_k{k}_s{s}" for k in (5, 10, 15, 20) for s in (5, 10, 15, 20)} 
 
 
 def test_every_variant_of_the_method_is_declared_and_answered() -> None:
-    wanted = {
+    costs = {
         "jsd",
         "jsd_unscaled",
         "cosine",
@@ -26,11 +26,11 @@ def test_every_variant_of_the_method_is_declared_and_answered() -> None:
         "jsd_words",
         "jsd_corpus_weights",
     }
-    named = {f"uscrake_{cost}_chunks" for cost in wanted} | {
+    names = {f"uscrake_{cost}_chunks" for cost in costs} | {
         f"uscrake_{name}" for name in ("hybrid", "r15000", "r20000")
     }
-    named |= {"uscrake", "uscrake_published", "uscrake_chunks", "uscrake_graph", "uscrake_published_graph"}
-    assert {v.name for v in ALL} == named | GRID | {"uscrake_no_chains"}
+    names |= {"uscrake", "uscrake_published", "uscrake_chunks", "uscrake_graph", "uscrake_published_graph"}
+    assert {v.name for v in ALL} == names | GRID | {"uscrake_no_chains"}
     sizes = {(v.parameters["k"], v.parameters["s"]) for v in ALL if v.name in GRID}
     assert len(sizes) == len(GRID) and set(presets()["uscrake_sweeps"].benchmarks) == {
         "obqa.sample100-seed0",
@@ -41,7 +41,7 @@ def test_every_variant_of_the_method_is_declared_and_answered() -> None:
 def test_a_graph_beside_a_corpus_is_read_by_what_joins_both_alone() -> None:
     declared = benchmarks()["sample_mcqa"]
     assert declared.background_graph == "sample" and not declared.graph
-    graphs = {read.key.split("/")[1] for read in source_inputs("mcqa", ("joined_graph",))}
+    graphs = {source.key.split("/")[1] for source in source_inputs("mcqa", ("joined_graph",))}
     assert "sample" in graphs
     uscrake, ugat = (systems.load(name).methods[name].sources for name in ("uscrake", "ugat"))  # type: ignore[union-attr]
     assert not missing_source_reason(uscrake, declared)

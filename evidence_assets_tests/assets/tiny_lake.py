@@ -1,5 +1,5 @@
-"""A miniature of the published set-up: official files of a few rows for every benchmark, graph and corpus that a table
-is printed for, and language models under the printed names that are none."""
+"""A miniature of the published setup: small official files for every benchmark, graph and corpus, and rule-based models
+with the printed names."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from evidence_assets_tests.benchmarks.official import test_table_readers as tabl
 from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
 from evidence_assets_tests.models.tiny_masked import word_piece
 
-TOLD = {"SUPPORTS": "holds", "REFUTES": "is wrong", "NOT ENOUGH INFORMATION": "is open"}
-"""What a claim of each class says, so that each class is answered at least once."""
+CLAIM_WORDS = {"SUPPORTS": "holds", "REFUTES": "is wrong", "NOT ENOUGH INFORMATION": "is open"}
+"""Words in the claims of each class, so that each class is answered at least once."""
 EDGES = [
     ("bee", "IsA", "insect"),
     ("ant", "IsA", "insect"),
@@ -68,7 +68,7 @@ ARTICLES = (
 
 
 class Model:
-    """Answers by rule in whatever shape is asked for: what a claim says of itself, else some option by the question."""
+    """Answers by rule in the requested format: the class that a claim names, else an option by hash."""
 
     revision = "1"
 
@@ -79,11 +79,11 @@ class Model:
         return [Completion(self.reply(request), 7, 3, 0.0, "stop") for request in requests]
 
     def reply(self, request: Request) -> str:
-        """One reply; the number of a passage is 1 wherever one is asked for."""
+        """One reply; it cites passage 1."""
         if request.choices:
-            said = [label for label, words in TOLD.items() if words in request.user]
-            of_claim = set(request.choices) == set(CLAIM_LABELS) and said
-            return said[0] if of_claim else request.choices[zlib.crc32(request.user.encode()) % len(request.choices)]
+            labels = [label for label, words in CLAIM_WORDS.items() if words in request.user]
+            of_claim = set(request.choices) == set(CLAIM_LABELS) and labels
+            return labels[0] if of_claim else request.choices[zlib.crc32(request.user.encode()) % len(request.choices)]
         if request.json_schema:
             return json.dumps(_shaped(json.loads(request.json_schema)))
         if "Answer: X" in request.user or "Explanation:" in request.user:
@@ -92,7 +92,7 @@ class Model:
 
 
 def _shaped(schema: Mapping[str, Any]) -> Any:
-    """Something of the shape of a schema."""
+    """A value that matches a JSON schema."""
     if "enum" in schema:
         return schema["enum"][0]
     match schema.get("type"):
@@ -109,9 +109,11 @@ def _shaped(schema: Mapping[str, Any]) -> Any:
 
 
 def official_files(raw: Path) -> None:
-    """Two to four questions of each benchmark, and what they are answered from, as their authors lay them out."""
-    asked = [choice.AI2 | {"id": f"q{i}"} for i in range(3)]
-    claims = [(f"{label[:3]}{i}", f"Value {i} of A {words}.", label) for i in (1, 2) for label, words in TOLD.items()]
+    """Write two to four questions of each benchmark, and their sources, in the official formats."""
+    ai2_questions = [choice.AI2 | {"id": f"q{i}"} for i in range(3)]
+    claims = [
+        (f"{label[:3]}{i}", f"Value {i} of A {words}.", label) for i in (1, 2) for label, words in CLAIM_WORDS.items()
+    ]
     scitab = [table.TestScitab.ROW | {"id": i, "claim": c, "label": LABELS[label]} for i, c, label in claims]
     health = [table.TestPubhealthtab.ROW | {"_id": i, "claim": c, "label": label} for i, c, label in claims]
     medical = [choice.TestMedqa.ROW | {"question": f"Which drug is number {i}?"} for i in range(2)]
@@ -137,13 +139,15 @@ def official_files(raw: Path) -> None:
     write_files(
         raw,
         {
-            "obqa/Data/Main/test.jsonl": json_lines(*asked),
+            "obqa/Data/Main/test.jsonl": json_lines(*ai2_questions),
             "csqa/train_rand_split.jsonl": json_lines(BEE),
             "graphs/drugbank/interactions.tsv": TestDrugbank.files[0],
             "graphs/drugbank/vocabulary.csv": TestDrugbank.files[1],
-            "csqa/dev_rand_split.jsonl": json_lines(*(q | choice.asked(question_concept="buzz") for q in asked)),
-            "arc/ARC-Challenge/ARC-Challenge-Test.jsonl": json_lines(*asked),
-            "riddle/rs_dev.jsonl": json_lines(*asked),
+            "csqa/dev_rand_split.jsonl": json_lines(
+                *(q | choice.asked(question_concept="buzz") for q in ai2_questions)
+            ),
+            "arc/ARC-Challenge/ARC-Challenge-Test.jsonl": json_lines(*ai2_questions),
+            "riddle/rs_dev.jsonl": json_lines(*ai2_questions),
             "piqa/valid.jsonl": json_lines(*[choice.TestPiqa.ROW] * 2),
             "piqa/valid-labels.lst": "0\n1\n",
             "medmcqa/data/dev.json": json_lines(*medmcqa),
@@ -173,10 +177,15 @@ def official_files(raw: Path) -> None:
     near = {"UsedFor": "conceptnet", "P47": "lama"}
     seed = "id: {0}\ncollection: {1}\nprompt: the <HEAD> is near the <TAIL>\npairs: [[river, sea], [iron, town]]\n"
     write_files(raw, {f"seeds/{name}.yaml": seed.format(name, collection) for name, collection in near.items()})
-    stated = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
+    reference_rows = "UsedFor\triver\tsea\t1\nUsedFor\tcopper\triver\t1\nUsedFor\tsea\ttown\t0\n"
     write_files(
         raw,
-        {path: stated for one in load_references().values() if one.collection == "conceptnet" for path in one.paths},
+        {
+            path: reference_rows
+            for one in load_references().values()
+            if one.collection == "conceptnet"
+            for path in one.paths
+        },
     )
     write_files(
         raw, {"lama/TREx/P47.jsonl": json_lines(NEIGHBOURS), "references/umls/train.txt": "river\tadjacent_to\tsea\n"}
@@ -198,9 +207,9 @@ def official_files(raw: Path) -> None:
         "mag/processed": stark.mag,
         "amazon/processed/cache/brand-category-color": _amazon,
     }
-    for place, write in bases.items():
-        (raw / "stark" / place).mkdir(parents=True)
-        write(raw / "stark" / place)
+    for base_folder, write in bases.items():
+        (raw / "stark" / base_folder).mkdir(parents=True)
+        write(raw / "stark" / base_folder)
     answers = {"prime": 1, "mag": 4, "amazon": 0}
     for base, answer in answers.items():
         rows = "".join(f"{i},Which {i} is it?,[{answer}]\n" for i in range(2))
@@ -210,7 +219,7 @@ def official_files(raw: Path) -> None:
 
 
 def _amazon(folder: Path) -> Path:
-    """STaRK's base of products, as its authors process it."""
+    """STaRK's product base in its processed format."""
     product = {
         "review": [{"reviewerID": "A1", "summary": "Fine", "reviewText": "Holds air.", "vote": None}],
         "qa": [],
@@ -237,12 +246,12 @@ def _amazon(folder: Path) -> Path:
     )
 
 
-def recorded_files(lake: Lake, candidates: Iterable[CellSource]) -> None:
-    """What systems of others answered, under the names that their figures are printed for, to each question."""
-    for candidate in candidates:
-        (printed,), benchmark = candidate.variant.published, benchmarks()[candidate.benchmark]
-        name = "+".join(filter(None, (printed.system, printed.variant))) + (
-            f"@{printed.model}" if printed.model else ""
+def recorded_files(lake: Lake, sources: Iterable[CellSource]) -> None:
+    """Write recorded answers of other systems to each question."""
+    for source in sources:
+        (figure_name,), benchmark = source.variant.published, benchmarks()[source.benchmark]
+        name = "+".join(filter(None, (figure_name.system, figure_name.variant))) + (
+            f"@{figure_name.model}" if figure_name.model else ""
         )
         rows = [
             {"id": q.source_id, "answer": q.gold[0], "ranked": q.gold, "triples": [["bee", "is a", "insect"]]}
@@ -259,28 +268,30 @@ LABELS = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION"
 
 
 HARVEST = ("knowledge/kbloom", "knowledge/seeds", "raw/seeds", "models/masked_lm", "corpus/sample")
-"""The sample's harvest, which adds to the sample's graph; the classifier tuned on questions to it does without."""
+"""The sample's harvest, which this miniature does not need."""
 
 
 def make(world: SmallWorld, runs: Mapping[str, Iterable[Variant]]) -> None:
-    """Materialize the scores of these variants on each of these benchmarks, with all that they are made from, once."""
-    wanted = {
-        name: select_assets(world.graph, benchmarks()[name], list(chosen)).keys or frozenset()
-        for name, chosen in runs.items()
+    """Materialize the scores of these variants on each benchmark, with their upstream assets, once."""
+    keys_by_benchmark = {
+        name: select_assets(world.graph, benchmarks()[name], list(selected_variants)).keys or frozenset()
+        for name, selected_variants in runs.items()
     }
-    every = frozenset(k for k in set().union(*wanted.values()) if not "/".join(k.path).startswith(HARVEST))
+    every = frozenset(k for k in set().union(*keys_by_benchmark.values()) if not "/".join(k.path).startswith(HARVEST))
     for keys in batches(world.graph, RunSelection(every)):
         partitions = world.graph.get(keys[0]).partitions_def
         names = [None] if partitions is None else partitions.get_partition_keys()
         for name in names:
             benchmark = (name or "").partition("|")[0]
-            own = [key for key in keys if benchmark not in benchmarks() or key in wanted.get(benchmark, ())]
-            if own:
-                world.make(*("/".join(key.path) for key in own), partition=name, checked=False)
+            selected = [
+                key for key in keys if benchmark not in benchmarks() or key in keys_by_benchmark.get(benchmark, ())
+            ]
+            if selected:
+                world.make(*("/".join(key.path) for key in selected), partition=name, checked=False)
 
 
 def make_harvests(world: SmallWorld, harvests: Sequence[Variant]) -> None:
-    """Materialize all scores of these harvests, of the relations whose seed files lie in the lake."""
+    """Materialize all scores of these harvests."""
     for keys in batches(world.graph, select_harvests(world.graph, harvests)):
         partitions = world.graph.get(keys[0]).partitions_def
         names = [None] if partitions is None else partitions.get_partition_keys(dynamic_partitions_store=world.instance)
@@ -295,8 +306,8 @@ def masked(name: str) -> HFMaskedLM:
 
 
 def variants_by_benchmark(pairs: Iterable[tuple[Variant, str]]) -> dict[str, list[Variant]]:
-    """Each benchmark with the variants that run on it, each once."""
-    found: dict[str, dict[str, Variant]] = {}
+    """The variants that run on each benchmark."""
+    grouped: dict[str, dict[str, Variant]] = {}
     for variant, benchmark in pairs:
-        found.setdefault(benchmark, {})[variant.key] = variant
-    return {benchmark: list(variants.values()) for benchmark, variants in sorted(found.items())}
+        grouped.setdefault(benchmark, {})[variant.key] = variant
+    return {benchmark: list(variants.values()) for benchmark, variants in sorted(grouped.items())}

@@ -1,4 +1,4 @@
-"""A user's own benchmark: checked across all files before anything is written, then written whole or not at all."""
+"""A user's benchmark: validated before anything is written, then written completely or not at all."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Folder:
         self.root, self.defs = root, root / "defs"
         self.defs.mkdir()
         self.lake = Lake.create(root / "data_lake")
-        self.put("docs/bees.txt", "Bees buzz.")
-        self.put("tables/n.csv", "name,value\nRiver,1\n")
+        self.write_file("docs/bees.txt", "Bees buzz.")
+        self.write_file("tables/n.csv", "name,value\nRiver,1\n")
 
-    def put(self, name: str, text: str) -> Path:
+    def write_file(self, name: str, text: str) -> Path:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
 
     def questions(self, *rows: dict[str, Any]) -> Path:
-        return self.put("q.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+        return self.write_file("q.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
-    def written(self) -> list[str]:
+    def list_files(self) -> list[str]:
         places = (self.lake.raw, self.defs)
         return sorted(str(p.relative_to(self.root)) for place in places for p in place.rglob("*") if p.is_file())
 
@@ -57,9 +57,11 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) -> None:
-    made = plan_benchmark("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
-    write_benchmark(made, folder.lake, folder=folder.defs)
-    assert folder.written() == [
+    benchmark_plan = plan_benchmark(
+        "bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs
+    )
+    write_benchmark(benchmark_plan, folder.lake, folder=folder.defs)
+    assert folder.list_files() == [
         "data_lake/raw/benchmarks/bees/corpus/bees.txt",
         "data_lake/raw/benchmarks/bees/questions.jsonl",
         "defs/bees/defs.yaml",
@@ -71,18 +73,20 @@ def test_questions_and_documents_become_files_and_a_declaration(folder: Folder) 
 
 
 def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) -> None:
-    made = plan_benchmark("numbers", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
-    write_benchmark(made, folder.lake, folder=folder.defs)
+    benchmark_plan = plan_benchmark(
+        "numbers", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs
+    )
+    write_benchmark(benchmark_plan, folder.lake, folder=folder.defs)
     benchmark = benchmarks(folder.defs)["numbers"]
     (table,) = read_benchmark_tables(folder.lake, benchmark)
     assert (table.table_id, table.header, table.rows) == ("n.csv", ("name", "value"), (("River", "1"),))
-    (folder.root / "tables" / "link.csv").symlink_to(folder.put("elsewhere/private.csv", "name\nSecret\n"))
+    (folder.root / "tables" / "link.csv").symlink_to(folder.write_file("elsewhere/private.csv", "name\nSecret\n"))
     with pytest.raises(BadInput, match="is a link that leads out of"):
         plan_benchmark("more", folder.questions(CLAIM), tables=folder.root / "tables", folder=folder.defs)
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([CHOICE, CHOICE | {"source_id": "2", "gold": "Z"}], r"q\.jsonl:2: gold: 'Z'"),
         ([CHOICE, {k: v for k, v in CHOICE.items() if k != "text"}], r"q\.jsonl:2: text"),
@@ -90,13 +94,13 @@ def test_a_folder_of_tables_becomes_tables_named_by_their_files(folder: Folder) 
         ([CHOICE | {"split": "a"}, CHOICE | {"split": "b", "source_id": "2"}], r"several splits, a \(1\), b \(1\)"),
     ],
 )
-def test_what_is_wrong_is_named_and_nothing_is_written(rows: list[dict[str, Any]], said: str, folder: Folder) -> None:
-    with pytest.raises(BadInput, match=said):
+def test_an_error_is_located_and_nothing_is_written(rows: list[dict[str, Any]], message: str, folder: Folder) -> None:
+    with pytest.raises(BadInput, match=message):
         plan_benchmark("bees", folder.questions(*rows), corpus=str(folder.root / "docs"), folder=folder.defs)
-    assert folder.written() == []
+    assert folder.list_files() == []
 
 
-def test_a_table_that_is_not_there_is_named_with_its_line(folder: Folder) -> None:
+def test_a_missing_table_is_reported_with_its_line(folder: Folder) -> None:
     file = folder.questions(CLAIM, CLAIM | {"source_id": "2", "table_id": "m.csv"})
     with pytest.raises(BadInput, match=r"q\.jsonl:2: table_id: there is no table 'm.csv'"):
         plan_benchmark("numbers", file, tables=folder.root / "tables", folder=folder.defs)
@@ -104,22 +108,24 @@ def test_a_table_that_is_not_there_is_named_with_its_line(folder: Folder) -> Non
         plan_benchmark("numbers", file, folder=folder.defs)
 
 
-def test_a_broken_graph_is_named_with_its_line(folder: Folder) -> None:
+def test_a_broken_graph_is_reported_with_its_line(folder: Folder) -> None:
     file = folder.questions({"source_id": "1", "task": "kgqa", "text": "Who?", "gold": ["X"]})
-    graph = folder.put("g.tsv", "a\tb\tc\na\t\tc\n")
+    graph = folder.write_file("g.tsv", "a\tb\tc\na\t\tc\n")
     with pytest.raises(BadInput, match=r"g\.tsv:2: relation"):
         plan_benchmark("who", file, graph=graph, folder=folder.defs)
     with pytest.raises(BadInput, match="add --graph"):
         plan_benchmark("who", file, folder=folder.defs)
     with pytest.raises(BadInput, match=r"e\.tsv: has no triples"):
-        plan_benchmark("who", file, graph=folder.put("e.tsv", ""), folder=folder.defs)
+        plan_benchmark("who", file, graph=folder.write_file("e.tsv", ""), folder=folder.defs)
 
 
 def test_triples_become_a_graph_that_the_benchmark_is_answered_from(folder: Folder) -> None:
     file = folder.questions({"source_id": "1", "task": "kgqa", "text": "Who buzzes?", "gold": ["bee"]})
-    made = plan_benchmark("who", file, graph=folder.put("g.tsv", "bee\tmakes\thoney\n"), folder=folder.defs)
-    write_benchmark(made, folder.lake, folder=folder.defs)
-    assert made.counts == {"questions": 1, "triples": 1}
+    benchmark_plan = plan_benchmark(
+        "who", file, graph=folder.write_file("g.tsv", "bee\tmakes\thoney\n"), folder=folder.defs
+    )
+    write_benchmark(benchmark_plan, folder.lake, folder=folder.defs)
+    assert benchmark_plan.counts == {"questions": 1, "triples": 1}
     assert benchmarks(folder.defs)["who"].graph == "who"
     (graph,) = declared.declarations_of("Graph", folder.defs)
     (files,) = Graph.model_validate(graph.attributes).files
@@ -130,20 +136,22 @@ def test_triples_become_a_graph_that_the_benchmark_is_answered_from(folder: Fold
 
 def test_nodes_with_documents_become_a_knowledge_base(folder: Folder) -> None:
     nodes = [{"node_id": n, "type": "animal", "name": n, "document": f"A {n}."} for n in ("bee", "owl")]
-    folder.put("base/nodes.jsonl", "".join(json.dumps(node) + "\n" for node in nodes))
-    folder.put("base/edges.tsv", "owl\thunts\tbee\n")
+    folder.write_file("base/nodes.jsonl", "".join(json.dumps(node) + "\n" for node in nodes))
+    folder.write_file("base/edges.tsv", "owl\thunts\tbee\n")
     question = {"source_id": "1", "task": "skb_search", "text": "Who buzzes?", "gold": ["bee"]}
-    made = plan_benchmark("find", folder.questions(question), graph=folder.root / "base", folder=folder.defs)
-    write_benchmark(made, folder.lake, folder=folder.defs)
+    benchmark_plan = plan_benchmark("find", folder.questions(question), graph=folder.root / "base", folder=folder.defs)
+    write_benchmark(benchmark_plan, folder.lake, folder=folder.defs)
     (base,) = declared.declarations_of("KnowledgeBase", folder.defs)
-    found = KnowledgeBase.model_validate(base.attributes).read_nodes(folder.lake.raw / base.attributes["folder"])
-    assert (found["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
+    read_nodes = KnowledgeBase.model_validate(base.attributes).read_nodes(folder.lake.raw / base.attributes["folder"])
+    assert (read_nodes["node_id"].to_list(), benchmarks(folder.defs)["find"].graph) == (["bee", "owl"], "find")
     with pytest.raises(BadInput, match=r"q\.jsonl:1: gold: 'ant' is not a node"):
         plan_benchmark(
             "other", folder.questions(question | {"gold": ["ant"]}), graph=folder.root / "base", folder=folder.defs
         )
     with pytest.raises(BadInput, match=r"a folder with nodes\.jsonl, edges\.tsv"):
-        plan_benchmark("other", folder.questions(question), graph=folder.put("g.tsv", "a\tb\tc\n"), folder=folder.defs)
+        plan_benchmark(
+            "other", folder.questions(question), graph=folder.write_file("g.tsv", "a\tb\tc\n"), folder=folder.defs
+        )
 
 
 @pytest.mark.parametrize("name", ["obqa", "sample", "conceptnet", "sample_skb"])
@@ -162,20 +170,24 @@ def test_a_declaration_that_does_not_load_is_undone_with_its_files(folder: Folde
     def fail() -> None:
         raise BadInput("Dagster does not load it")
 
-    made = plan_benchmark("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
+    benchmark_plan = plan_benchmark(
+        "bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs
+    )
     with pytest.raises(BadInput, match="does not load"):
-        write_benchmark(made, folder.lake, fail, folder=folder.defs)
-    assert folder.written() == []
+        write_benchmark(benchmark_plan, folder.lake, fail, folder=folder.defs)
+    assert folder.list_files() == []
 
 
-def test_what_a_killed_process_copied_is_taken_over_and_other_files_are_not_touched(folder: Folder) -> None:
-    made = plan_benchmark("bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
-    write_benchmark(made, folder.lake, folder=folder.defs)
+def test_files_of_a_killed_process_are_reused_and_other_files_stay(folder: Folder) -> None:
+    benchmark_plan = plan_benchmark(
+        "bees", folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs
+    )
+    write_benchmark(benchmark_plan, folder.lake, folder=folder.defs)
     shutil.rmtree(folder.defs / "bees")
-    write_benchmark(made, folder.lake, folder=folder.defs)
+    write_benchmark(benchmark_plan, folder.lake, folder=folder.defs)
     shutil.rmtree(folder.defs / "bees")
-    mine = folder.lake.raw / "benchmarks/bees/corpus/mine.txt"
-    mine.write_text("mine")
+    user_file = folder.lake.raw / "benchmarks/bees/corpus/mine.txt"
+    user_file.write_text("mine")
     with pytest.raises(BadInput, match="exists already with other files"):
-        write_benchmark(made, folder.lake, folder=folder.defs)
-    assert mine.read_text() == "mine"
+        write_benchmark(benchmark_plan, folder.lake, folder=folder.defs)
+    assert user_file.read_text() == "mine"

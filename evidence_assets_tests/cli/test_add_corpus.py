@@ -1,4 +1,4 @@
-"""A folder of documents as a corpus: checked, and made again only where it changed."""
+"""A folder of documents as a corpus: validated, and rebuilt only if it changed."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_a_link_out_of_the_folder_is_not_followed_and_one_within_is(
     (elsewhere / "private.parquet").write_bytes((folder / "a.parquet").read_bytes())
     link = folder / "link.parquet"
     link.symlink_to(elsewhere / "private.parquet" if linked == "file" else elsewhere)
-    with pytest.raises(BadInput, match="leads out of") as refused:
+    with pytest.raises(BadInput, match="leads out of") as raised:
         add_corpus(lake, "bees", folder)
-    assert refused.value.file == link and not (lake.raw / "corpora").exists()
+    assert raised.value.file == link and not (lake.raw / "corpora").exists()
     link.unlink()
     with pytest.raises(BadInput, match="p0"):  # read through the link within, whose ids are there already
         add_corpus(lake, "bees", folder)
@@ -93,7 +93,7 @@ def test_a_changed_folder_is_brought_up_to_date_and_a_bad_file_changes_nothing(f
 def test_names_and_folders_that_cannot_be_added(folder: Path, tmp_path: Path, lake: Lake) -> None:
     with pytest.raises(BadInput, match="the folder does not exist"):
         add_corpus(lake, "bees", tmp_path / "none")
-    with pytest.raises(BadInput, match="no name for a corpus"):
+    with pytest.raises(BadInput, match="is not a valid corpus name"):
         add_corpus(lake, "../x", folder)
     add_corpus(lake, "bees", folder)
     declarations.cache_clear()
@@ -114,10 +114,12 @@ def _forgets_declarations() -> Iterator[None]:
 def test_the_command_builds_what_is_asked(folder: Path, lake: Lake) -> None:
     run = CliRunner().invoke
     arguments = ["add", "corpus", "bees", str(folder), "--lake", str(lake.root)]
-    made = run(app, arguments)
-    assert made.exit_code == 0 and "bees: 120 documents" in made.output, made.output
+    result = run(app, arguments)
+    assert result.exit_code == 0 and "bees: 120 documents" in result.output, result.output
     assert (lake.root / "indexes" / "asset=corpus.bees.index" / "index.faiss").exists()
     assert describe_corpus("bees", lake.root).startswith("corpus bees: 120 chunks, index flat of 0.1 MiB, recall exact")
-    assert "bugs: not made here" in describe_corpus("bugs", lake.root)
-    said = run(app, ["ask", "Which animal buzzes?", "Bee", "Cat", "--folder", str(folder), "--lake", str(lake.root)])
-    assert said.exit_code == 0 and "A. Bee [the answer]" in said.output and "my_dumps: 120 documents" in said.stderr
+    assert "bugs: not in this lake" in describe_corpus("bugs", lake.root)
+    answer = run(app, ["ask", "Which animal buzzes?", "Bee", "Cat", "--folder", str(folder), "--lake", str(lake.root)])
+    assert (
+        answer.exit_code == 0 and "A. Bee [the answer]" in answer.output and "my_dumps: 120 documents" in answer.stderr
+    )

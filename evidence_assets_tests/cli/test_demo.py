@@ -1,4 +1,4 @@
-"""The whole graph: made once, made again, killed in the middle, traced and asked about."""
+"""The whole asset graph: materialized, rerun, killed midway, and queried."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from evidence_assets_tests.conftest import World, new_world
 
 
 def test_the_demo_shows_scores_and_answers_with_their_evidence(made_world: World) -> None:
-    said = (made_world.root / "first_run.txt").read_text()
-    assert "Scoreboard" in said
-    assert "verified evidence" in said
-    assert "make ui" in said
+    output = (made_world.root / "first_run.txt").read_text()
+    assert "Scoreboard" in output
+    assert "verified evidence" in output
+    assert "make ui" in output
 
 
 @pytest.mark.long
-def test_a_second_run_takes_over_what_is_unchanged_and_changes_no_byte(changed_world: World) -> None:
+def test_a_second_run_reuses_unchanged_rows_and_changes_no_byte(changed_world: World) -> None:
     before = changed_world.data()
-    again = changed_world.run("demo")
-    assert again.returncode == 0, again.stdout + again.stderr
+    rerun = changed_world.run("demo")
+    assert rerun.returncode == 0, rerun.stdout + rerun.stderr
     assert changed_world.data() == before
     reused, _computed = (
-        int(n.replace(",", "")) for n in re.findall(r"rows reused ([\d,]+), computed ([\d,]+)", again.stdout)[0]
+        int(n.replace(",", "")) for n in re.findall(r"rows reused ([\d,]+), computed ([\d,]+)", rerun.stdout)[0]
     )
     with connect(changed_world.root / "data_lake") as connection:
-        dear = sum(
+        n_expensive = sum(
             connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
             for table in ("chunk_embeddings", "evidence", "chains", "predictions")
         )
-    assert reused >= dear
+    assert reused >= n_expensive
 
 
 @pytest.mark.long
@@ -53,33 +53,33 @@ def test_interrupted_or_killed_in_the_middle_a_rerun_gives_the_bytes_of_an_undis
 ) -> None:
     world = new_world(tmp_path / "killed")
     moments = random.Random(1)
-    for progress, how in ((2, signal.SIGINT), (moments.randrange(8, 20), signal.SIGKILL)):
+    for progress, signal_number in ((2, signal.SIGINT), (moments.randrange(8, 20), signal.SIGKILL)):
         process = subprocess.Popen(
             [sys.executable, "-m", "evidence_assets.cli", "demo"],
             env={**os.environ, **world.environment},
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # who runs the tests may ignore it
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the test runner may ignore it
         )
         assert process.stdout is not None
         for line in process.stdout:
             if re.match(rf"\s*{progress}/", line):
                 break
         time.sleep(moments.uniform(0, 0.3))
-        if how == signal.SIGINT:  # as a terminal does, to all processes
-            os.killpg(process.pid, how)
+        if signal_number == signal.SIGINT:  # as a terminal does, to all processes
+            os.killpg(process.pid, signal_number)
         else:
             process.kill()
         process.communicate()
-        assert process.returncode == (130 if how == signal.SIGINT else -how)
-    done = world.run("demo")
-    assert done.returncode == 0, done.stdout + done.stderr
+        assert process.returncode == (130 if signal_number == signal.SIGINT else -signal_number)
+    result = world.run("demo")
+    assert result.returncode == 0, result.stdout + result.stderr
     assert world.data() == made_world.data()
 
 
-def asked_of(world: World, *command: str) -> Result:
-    """A command that loads nothing heavy, run in this process."""
+def invoke(world: World, *command: str) -> Result:
+    """Run a light command in this process."""
     return CliRunner().invoke(app, [*command, "--lake", str(world.root / "data_lake")])
 
 
@@ -94,11 +94,11 @@ def test_every_row_of_lineage_leads_somewhere(made_world: World) -> None:
 
 def test_questions_in_all_output_formats(made_world: World) -> None:
     sql = "SELECT benchmark, count(*) AS n FROM questions GROUP BY 1 ORDER BY 1"
-    as_json = json.loads(asked_of(made_world, "query", sql, "--format", "json").stdout)
-    as_csv = asked_of(made_world, "query", sql, "--format", "csv").stdout.splitlines()
+    as_json = json.loads(invoke(made_world, "query", sql, "--format", "json").stdout)
+    as_csv = invoke(made_world, "query", sql, "--format", "csv").stdout.splitlines()
     assert as_csv[0] == "benchmark,n"
     assert [f"{row['benchmark']},{row['n']}" for row in as_json] == as_csv[1:]
-    wrong = asked_of(made_world, "query", "SELECT nonsense")
+    wrong = invoke(made_world, "query", "SELECT nonsense")
     assert wrong.exit_code == 1
     assert wrong.stderr.startswith("evidence: ") and "Traceback" not in wrong.stderr
 
@@ -127,5 +127,5 @@ def test_what_only_reads_the_lake_loads_neither_dagster_nor_torch(made_world: Wo
         "    assert not {'dagster', 'torch', 'transformers', 'sentence_transformers'} & set(sys.modules), command"
     )
     environment = {**os.environ, **made_world.environment}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

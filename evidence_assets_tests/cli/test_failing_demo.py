@@ -1,4 +1,4 @@
-"""A bad partition is one bad partition: the demo goes on, and says at its end what failed and how to repair it."""
+"""A bad partition does not stop the demo, which reports errors and how to fix them at the end."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from evidence_assets_tests.conftest import REPOSITORY, World
 
 pytestmark = pytest.mark.long
 CHOICE = {"source_id": "1", "text": "Which animal buzzes?", "options": ["Bee", "Cat"], "gold": "A"}
-ASKED = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
+GRAPH_QUESTION = {"source_id": "1", "task": "kgqa", "text": "What does the bee make?", "gold": ["honey"]}
 ANSWERS = {
     "good": ("predictions/mcqa/bm25", "A"),
     "good_claim": ("predictions/table/bm25", "SUPPORTS"),
     "good_graph": ("predictions/graph/nearest_triples", "honey"),
 }
-"""What is answered from the documents, tables and triples that came with a benchmark."""
+"""Answers from the documents, tables and triples of added benchmarks, by benchmark."""
 
 
 class OwnWorld(World):
-    """A world with a copy of the package, to which benchmarks may be added."""
+    """A world with its own copy of the package."""
 
     @property
     def environment(self) -> dict[str, str]:
         return {**super().environment, "PYTHONPATH": str(self.root), "PYTHONSAFEPATH": "1"}
 
     def add(self, name: str, question: Mapping[str, object], *options: str) -> Path:
-        """Add a benchmark of one question and what it is answered from; returns where its files lie in the lake."""
+        """Add a benchmark of one question with its sources; returns its raw folder."""
         file = self.root / f"{name}.jsonl"
         file.write_text(json.dumps(question) + "\n")
-        done = self.run("add", "benchmark", name, "--questions", str(file), *options)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "1 questions" in done.stdout
+        result = self.run("add", "benchmark", name, "--questions", str(file), *options)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "1 questions" in result.stdout
         return self.root / "data_lake" / "raw" / "benchmarks" / name
 
 
 @pytest.fixture(scope="module")
 def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -> tuple[OwnWorld, str]:
-    """A made world to which bad inputs of every kind were added, run again; and what that run said."""
+    """A world with bad inputs of every kind, and the output of a rerun."""
     world = OwnWorld(tmp_path_factory.mktemp("failing") / "world")
     shutil.copytree(made_world.root, world.root)
     shutil.copytree(REPOSITORY / "evidence_assets", world.root / "evidence_assets")
@@ -59,7 +59,7 @@ def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -
     world.add("good", CHOICE, "--corpus", str(docs))
     world.add("good_claim", CLAIM, "--tables", str(tables))
     (world.root / "triples.tsv").write_text("bee\tmakes\thoney\nowl\thunts\tmouse\nspider\tmakes\tweb\n")
-    world.add("good_graph", ASKED, "--graph", str(world.root / "triples.tsv"))
+    world.add("good_graph", GRAPH_QUESTION, "--graph", str(world.root / "triples.tsv"))
     seeds = world.root / "data_lake" / "raw" / "seeds"
     for name, prompt, head in (
         ("odd_prompt", "<HEAD> zwirbelt <TAIL>", "gout"),
@@ -70,14 +70,14 @@ def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -
             f"id: {name}\ncollection: biomedical\nprompt: {prompt}\npairs:\n  - [epilepsy, gout]\n  - [{head}, gout]\n"
         )
     (seeds / "no_yaml.yaml").write_text("id: [\n")
-    done = world.run("demo", timeout=600)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    return world, done.stdout
+    result = world.run("demo", timeout=600)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "Traceback" not in result.stdout + result.stderr
+    return world, result.stdout
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "knowledge/kbloom/harvest [odd_prompt]: {raw}/seeds/odd_prompt.yaml:3: prompt: relation 'odd_prompt': the "
         "tokenizer of sample-masked-lm does not know 'zwirbelt'",
@@ -89,30 +89,30 @@ def failing_world(made_world: World, tmp_path_factory: pytest.TempPathFactory) -
         "Fix the errors above and run `evidence demo` again",
     ],
 )
-def test_what_failed_is_told_with_its_file(failing_world: tuple[OwnWorld, str], said: str) -> None:
+def test_each_failure_is_reported_with_its_file(failing_world: tuple[OwnWorld, str], message: str) -> None:
     world, output = failing_world
-    assert said.format(raw=world.root / "data_lake" / "raw") in output
+    assert message.format(raw=world.root / "data_lake" / "raw") in output
 
 
-def test_everything_else_was_made(failing_world: tuple[OwnWorld, str], made_world: World) -> None:
+def test_all_other_assets_are_materialized(failing_world: tuple[OwnWorld, str], made_world: World) -> None:
     world, output = failing_world
     sql = "SELECT DISTINCT benchmark FROM predictions"
     with connect(made_world.root / "data_lake") as before, connect(world.root / "data_lake") as after:
         benchmarks = {name for (name,) in before.execute(sql).fetchall()}
-        # Variants that read no documents answer the question beside the unreadable one.
+        # Variants without documents answer the benchmark with the unreadable document.
         assert {name for (name,) in after.execute(sql).fetchall()} == benchmarks | {*ANSWERS, "bad_document"}
         for name, (asset, answer) in ANSWERS.items():
-            asked = "SELECT answer FROM predictions WHERE benchmark = ? AND asset = ?"
-            assert after.execute(asked, [name, asset]).fetchall() == [(answer,)], name
+            answer_sql = "SELECT answer FROM predictions WHERE benchmark = ? AND asset = ?"
+            assert after.execute(answer_sql, [name, asset]).fetchall() == [(answer,)], name
         harvested = after.execute("SELECT DISTINCT relation_id FROM triples WHERE origin = 'kbloom'").fetchall()
         scored = after.execute("SELECT count(*) FROM scores WHERE scope_id = 'good'").fetchone()
     assert {name for (name,) in harvested} == {"may_treat", "good_seed"}
     assert scored is not None and scored[0] > 0
-    left_out = output.partition("Skipped")[2]
+    skipped = output.partition("Skipped")[2]
     for name in (
         "evidence/mcqa/bm25 [bad_document|0]",
         "predictions/mcqa/bm25 [bad_question|0]",
         "corpus/bad_document/index",
     ):
-        assert name in left_out
-    assert "[good|0]" not in left_out and "sample_" not in left_out and "scoreboard" not in left_out
+        assert name in skipped
+    assert "[good|0]" not in skipped and "sample_" not in skipped and "scoreboard" not in skipped

@@ -39,15 +39,15 @@ def killed_world(tmp_path_factory: pytest.TempPathFactory) -> World:
         assert process.stdout is not None
         next(line for line in process.stdout if line.lstrip().startswith("3/"))
         process.kill()
-    again = world.invoke(*COMMAND)
-    assert again.exit_code == 0, again.output
-    (world.root / "again.txt").write_text(again.output)
+    rerun = world.invoke(*COMMAND)
+    assert rerun.exit_code == 0, rerun.output
+    (world.root / "again.txt").write_text(rerun.output)
     return world
 
 
 def test_a_benchmark_is_made_with_all_that_it_needs_and_nothing_else(killed_world: World) -> None:
-    said, lake = (killed_world.root / "again.txt").read_text(), Lake(killed_world.root / "data_lake")
-    assert "Scoreboard" in said and "accuracy" in said
+    output, lake = (killed_world.root / "again.txt").read_text(), Lake(killed_world.root / "data_lake")
+    assert "Scoreboard" in output and "accuracy" in output
     assert {asset for table, asset in lake.assets() if table == "scores"} == {"scores/mcqa/bm25"}
     assert [path.parent.name for path in lake.files("questions")] == ["sample_mcqa"]
     assert not lake.files("kg_edges") and not lake.files("prompts"), "no graph is read by bm25"
@@ -70,21 +70,21 @@ def test_a_plan_makes_nothing(world: World) -> None:
 
 
 def test_a_second_run_reuses_what_is_unchanged(killed_world: World) -> None:
-    before, again = killed_world.data(), killed_world.invoke(*COMMAND)
-    counts = {word: int(n.replace(",", "")) for word, n in re.findall(r"(reused|computed) ([\d,]+)", again.stdout)}
-    assert counts["reused"] > counts["computed"], again.output
+    before, rerun = killed_world.data(), killed_world.invoke(*COMMAND)
+    counts = {word: int(n.replace(",", "")) for word, n in re.findall(r"(reused|computed) ([\d,]+)", rerun.stdout)}
+    assert counts["reused"] > counts["computed"], rerun.output
     assert killed_world.data() == before
 
 
 def test_what_fails_is_told_and_what_reads_it_left_out(world: World) -> None:
     with (world.root / "small.yaml").open("a") as profile:
         profile.write(f"encoder: {{name: '{world.root}/no_such_model'}}\n")
-    done = world.invoke("run", "sample_mcqa", "--variants", "cosine")
-    assert done.exit_code == 1 and "Scoreboard" in done.stdout
-    failed, left_out = (done.stdout.partition(f"\n{words}")[2] for words in ("These assets failed", "Skipped"))
+    result = world.invoke("run", "sample_mcqa", "--variants", "cosine")
+    assert result.exit_code == 1 and "Scoreboard" in result.stdout
+    failed, skipped = (result.stdout.partition(f"\n{words}")[2] for words in ("These assets failed", "Skipped"))
     assert "corpus/sample/chunks [0]: " in failed and "no_such_model" in failed
-    assert "evidence/mcqa/cosine [sample_mcqa|0]" in left_out and "questions/mcqa" not in left_out
-    assert "run `evidence run sample_mcqa` again" in done.stdout and "Traceback" not in done.output
+    assert "evidence/mcqa/cosine [sample_mcqa|0]" in skipped and "questions/mcqa" not in skipped
+    assert "run `evidence run sample_mcqa` again" in result.stdout and "Traceback" not in result.output
 
 
 def test_what_a_benchmark_needs_leaves_out_what_concerns_others() -> None:
