@@ -1,7 +1,7 @@
 """evidence_assets: evidence-based reasoning as software-defined data assets.
 
-``evidence_assets.definitions`` is the door Dagster enters by, ``evidence_assets.cli`` the one for people, and
-``evidence_assets.lake.table(name)`` the one for notebooks.
+Entry points: ``evidence_assets.definitions`` for Dagster, ``evidence_assets.cli`` for the command line, and
+``evidence_assets.lake.table(name)`` for notebooks.
 """
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""The door Dagster enters by: loads ``defs``, nothing else."""
+"""Dagster's entry point: loads ``defs``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import dagster as dg
 
-# Partition mappings between dimensions are marked beta in 1.13; users should not be told at every start.
+# Hide Dagster's beta warnings: partition mappings between dimensions are beta in 1.13.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Everything below ``defs``."""
+    """All definitions below ``defs``."""
     return dg.load_from_defs_folder(path_within_project=Path(__file__).parent)

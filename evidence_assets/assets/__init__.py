@@ -1,1 +1,1 @@
-"""Dagster components that YAML in ``defs`` instantiates, so that an ablation or a new benchmark is YAML, not Python."""
+"""Dagster components for the YAML in ``defs``: an ablation or a new benchmark needs YAML only, no Python."""

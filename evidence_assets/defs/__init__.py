@@ -1,1 +1,1 @@
-"""YAML alone: which corpora, graphs, benchmarks, systems and presets there are. Their components stand in `assets`."""
+"""YAML only: declares corpora, graphs, benchmarks, systems and presets. ``assets`` has their components."""

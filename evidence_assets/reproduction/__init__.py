@@ -1,1 +1,1 @@
-"""The printed figures as a table with ours beside them: what each cell needs, and why others cannot be filled."""
+"""The table of printed figures with our scores: what fills each cell, or why nothing can."""

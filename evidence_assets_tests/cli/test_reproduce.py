@@ -115,5 +115,5 @@ def test_the_option_run_fills_a_table(tmp_path: Path) -> None:
     assert {cell["n"] for cell in filled_cells} == {2}
     for cell in filled_cells:  # another model, fewer questions, and another version of the graph
         note = cell["where ours differs, or why there is none"]
-        for part in (f"printed {cell['model'] or 'without a model'}", "2 of ", "our freebase (the part that you wrote"):
+        for part in (f"printed {cell['model'] or 'without a model'}", "2 of ", "our freebase (your extract"):
             assert part in note, (part, note)
