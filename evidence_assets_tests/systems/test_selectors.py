@@ -1,6 +1,4 @@
-"""What every method that picks evidence must fulfil, whichever system it belongs to: a new one is tested by being
-there.
-"""
+"""The contract of selectors, tested for every method of every system. New methods are included automatically."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
 
 NEEDS_A_MODEL = ("a2q_tuned", "kg_both", "kg_background")
-"""Variants whose evidence needs what the default graph does not make: a tuned classifier, a language model's memory."""
+"""Variants that need a model outside the default asset graph: a tuned classifier or a language model."""
 QUESTIONS_PER_CASE = 3
 
 
@@ -31,8 +29,8 @@ def method_of(variant: Variant) -> Method[Any] | None:
 
 
 def find_cases() -> dict[str, tuple[Variant, str]]:
-    """The first variant of each method and family, with a benchmark that it can be asked about."""
-    found: dict[str, tuple[Variant, str]] = {}
+    """The first variant of each method and family, with a benchmark that has its sources."""
+    cases: dict[str, tuple[Variant, str]] = {}
     for variant in variants():
         if variant.family not in FAMILIES or variant.evidence or variant.name in NEEDS_A_MODEL:
             continue
@@ -46,61 +44,63 @@ def find_cases() -> dict[str, tuple[Variant, str]]:
             None,
         )
         if method and benchmark:
-            found.setdefault(f"{variant.method or variant.system} on {variant.family}", (variant, benchmark.name))
-    return found
+            cases.setdefault(f"{variant.method or variant.system} on {variant.family}", (variant, benchmark.name))
+    return cases
 
 
 CASES = find_cases()
 
 
-def without_scores(picks: list[SelectedEvidence]) -> list[tuple[object, ...]]:
-    """Picks without their scores, whose last digits may depend on what is computed beside them."""
-    return [(p.option, p.kind, p.parents, p.locator, p.text) for p in picks]
+def without_scores(evidence: list[SelectedEvidence]) -> list[tuple[object, ...]]:
+    """Evidence without scores, whose last digits can depend on the batch."""
+    return [(item.option, item.kind, item.parents, item.locator, item.text) for item in evidence]
 
 
 @pytest.mark.parametrize("case", sorted(CASES))
 class TestSelectorContract:
     @pytest.fixture
-    def step(self, case: str, made_world: World) -> StageContext:
+    def context(self, case: str, made_world: World) -> StageContext:
         variant, benchmark = CASES[case]
         stage = build_stages(systems.load(variant.system), variant)[0]
         lake = Lake(made_world.root / "data_lake")
         return stage.prepare(StageContext(lake, "evidence", stage.key, f"{benchmark}|0"))
 
     @pytest.fixture
-    def selector(self, case: str, step: StageContext) -> Selector:
+    def selector(self, case: str, context: StageContext) -> Selector:
         variant, _ = CASES[case]
         method = method_of(variant)
         assert method is not None
-        opened: Selector = method.open_selector(step, method.settings_of(variant))
-        return opened
+        selector: Selector = method.open_selector(context, method.settings_of(variant))
+        return selector
 
     @pytest.fixture
-    def questions(self, case: str, step: StageContext) -> list[Question]:
-        return build_questions(step.read_input("questions"))[:QUESTIONS_PER_CASE]
+    def questions(self, case: str, context: StageContext) -> list[Question]:
+        return build_questions(context.read_input("questions"))[:QUESTIONS_PER_CASE]
 
-    def test_picks_name_an_option_a_source_and_a_finite_score(
+    def test_evidence_has_an_option_a_source_and_a_finite_score(
         self, case: str, selector: Selector, questions: list[Question]
     ) -> None:
-        picked = list(selector.select(questions))
-        assert len(picked) == len(questions) > 1
-        for question, picks in zip(questions, picked, strict=True):
-            assert {pick.option for pick in picks} <= {"", *question.labels}
-            assert all(pick.parents and pick.kind and math.isfinite(pick.score) for pick in picks)
-        assert any(picked) or case.startswith("closed_book")
+        selected = list(selector.select(questions))
+        assert len(selected) == len(questions) > 1
+        for question, evidence in zip(questions, selected, strict=True):
+            assert {item.option for item in evidence} <= {"", *question.labels}
+            assert all(item.parents and item.kind and math.isfinite(item.score) for item in evidence)
+        assert any(selected) or case.startswith("closed_book")
 
-    def test_a_question_gets_alone_what_it_gets_among_others(
+    def test_evidence_does_not_depend_on_the_other_questions(
         self, case: str, selector: Selector, questions: list[Question]
     ) -> None:
-        among = list(selector.select(questions))
+        with_others = list(selector.select(questions))
         alone = list(selector.select(questions[-1:]))
-        assert without_scores(alone[0]) == without_scores(among[-1])
+        assert without_scores(alone[0]) == without_scores(with_others[-1])
 
-    def test_no_question_gets_nothing(self, case: str, selector: Selector) -> None:
+    def test_no_questions_give_no_evidence(self, case: str, selector: Selector) -> None:
         assert list(selector.select([])) == []
 
-    def test_the_version_is_that_of_what_is_read(self, case: str, selector: Selector, step: StageContext) -> None:
+    def test_a_reopened_selector_has_the_same_version(
+        self, case: str, selector: Selector, context: StageContext
+    ) -> None:
         variant, _ = CASES[case]
         method = method_of(variant)
         assert method is not None
-        assert method.open_selector(step, method.settings_of(variant)).version == selector.version
+        assert method.open_selector(context, method.settings_of(variant)).version == selector.version

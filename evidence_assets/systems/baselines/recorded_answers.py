@@ -1,13 +1,13 @@
-"""Systems of others, scored from what they once answered or retrieved, by the code that scores ours.
+"""Scores other systems from their recorded answers or evidence, with the same code as our systems.
 
-In the lake, ``raw/recorded/<benchmark>/<name>.jsonl`` holds a question a line, under its id in the official files,
-with what the system has of these::
+``raw/recorded/<benchmark>/<name>.jsonl`` in the lake has one line per question, with its id in the official files and
+any of these fields::
 
     {"id": "7-980", "answer": "B", "ranked": ["n5", "n9"], "triples": [["bee", "is a", "insect"]]}
 
 ``answer`` is the label of an option or claim, or a short answer; ``ranked`` are nodes of a knowledge base, or short
-answers, best first; ``triples`` are what was retrieved, best first. ``<name>`` is what the figures are printed for
-that it is compared with: the system, ``+`` and the variant where one is named, ``@`` and the model where one is.
+answers, best first; ``triples`` are the retrieved triples, best first. ``<name>`` selects the published figures for
+the comparison: the system, optionally ``+`` and the variant, optionally ``@`` and the model.
 """
 
 from __future__ import annotations
@@ -36,71 +36,75 @@ Rows = Sequence[dict[str, Any]]
 
 
 def recorded_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
-    """Scores of all files of the benchmarks of a family."""
-    asked = f"questions/{variant.family}"
+    """The stage that scores all recorded answers for the benchmarks of a family."""
+    questions_asset = f"questions/{variant.family}"
 
-    def make(step: StageContext) -> StageOutput:
-        questions = step.read_benchmark("questions", asked)
-        files = sorted(step.lake.raw_path(f"{FOLDER}/{step.benchmark.base_name}").glob("*.jsonl"))
-        rows = [row for file in files for row in _scores(step, file, questions)]
+    def make(context: StageContext) -> StageOutput:
+        questions = context.read_benchmark("questions", questions_asset)
+        files = sorted(context.lake.raw_path(f"{FOLDER}/{context.benchmark.base_name}").glob("*.jsonl"))
+        rows = [row for file in files for row in _score_file(context, file, questions)]
         return StageOutput(rows, metadata={"systems": len(files)})
 
-    about, family, key = (
-        "What systems of others reach by their recorded answers",
-        variant.family,
-        f"scores/{variant.key}",
-    )
-    reads = [StageInput(asked, "benchmark"), StageInput(f"raw/{FOLDER}")]
+    about, family, key = "Scores of other systems from recorded answers.", variant.family, f"scores/{variant.key}"
+    reads = [StageInput(questions_asset, "benchmark"), StageInput(f"raw/{FOLDER}")]
     return [Stage(key, "scores", make, about, reads, VERSION, family=family, partitions="benchmarks", pool="gpu")]
 
 
-def _scores(step: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
+def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> Rows:
     name, _, model = file.stem.partition("@")
     system, _, variant = name.partition("+")
-    printed, asked = [PublishedName(system, variant, model)], questions.to_dicts()
-    rows = _rows(file, {q["source_id"]: q for q in asked}, refuse=step.benchmark_name == step.benchmark.base_name)
-    answers, facts = [], []
+    published, question_rows = [PublishedName(system, variant, model)], questions.to_dicts()
+    rows = _match_rows(
+        file,
+        {q["source_id"]: q for q in question_rows},
+        reject_unknown=context.benchmark_name == context.benchmark.base_name,
+    )
+    prediction_rows, evidence_rows = [], []
     for question, row in rows:
         ranked = list(row.texts("ranked")) if "ranked" in row.values else []
-        # hits are counted over triples: a short answer is the end of one
+        # hits@k counts triples, so a short answer becomes the tail of one
         triples = [["", "", answer] for answer in ranked] if question["task"] == "kgqa" else []
-        triples += [_triple(row, one) for one in row.values.get("triples") or []]
-        facts += [_fact(question, rank, triple) for rank, triple in enumerate(triples, 1)]
+        triples += [_check_triple(row, item) for item in row.values.get("triples") or []]
+        evidence_rows += [_evidence_row(question, rank, triple) for rank, triple in enumerate(triples, 1)]
         if "answer" in row.values or (ranked and question["task"] == "skb_search"):
-            answers.append(_answer(question, row.text_or_none("answer") or ranked[0], ranked))
+            prediction_rows.append(_prediction_row(question, row.text_or_none("answer") or ranked[0], ranked))
     evidence, predictions, citations = (
-        pl.DataFrame(prepare_rows(table, found))
-        for table, found in (("evidence", facts), ("predictions", answers), ("citations", []))
+        pl.DataFrame(prepare_rows(table, table_rows))
+        for table, table_rows in (("evidence", evidence_rows), ("predictions", prediction_rows), ("citations", []))
     )
-    more = retrieval_metrics(asked, evidence, get_encoder(step.profile.token_encoder)) if facts else {}
-    if not answers:
-        return metric_rows(step.benchmark_name, name, RECORDED_ANSWERS, model, more, printed)
+    retrieval = (
+        retrieval_metrics(question_rows, evidence, get_encoder(context.profile.token_encoder)) if evidence_rows else {}
+    )
+    if not prediction_rows:
+        return metric_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, retrieval, published)
     tables = {"questions": questions, "predictions": predictions, "evidence": evidence.clear(), "citations": citations}
-    return score_rows(step.benchmark_name, name, RECORDED_ANSWERS, model, tables, printed, more)
+    return score_rows(context.benchmark_name, name, RECORDED_ANSWERS, model, tables, published, retrieval)
 
 
-def _rows(file: Path, known: Mapping[str, dict[str, Any]], refuse: bool) -> Iterator[tuple[dict[str, Any], Row]]:
-    """Each row with its question; of a part of a benchmark, rows of other questions are passed over."""
-    seen = set()
+def _match_rows(
+    file: Path, questions: Mapping[str, dict[str, Any]], reject_unknown: bool
+) -> Iterator[tuple[dict[str, Any], Row]]:
+    """Each row with its question; rows of unknown questions are skipped, or rejected with ``reject_unknown``."""
+    ids = set()
     for row in jsonl_rows(file):
         row.check_field_names(("id", "answer", "ranked", "triples"))
-        name = row.label("id")
-        if name in seen:
-            raise row.error(f"{name} comes twice", "id")
-        seen.add(name)
-        if name in known:
-            yield known[name], row
-        elif refuse:
-            raise row.error(f"{name} is no question of the benchmark", "id")
+        question_id = row.label("id")
+        if question_id in ids:
+            raise row.error(f"{question_id} appears twice. Remove one of the lines", "id")
+        ids.add(question_id)
+        if question_id in questions:
+            yield questions[question_id], row
+        elif reject_unknown:
+            raise row.error(f"{question_id} is not a question of the benchmark. Use ids of the official files", "id")
 
 
-def _triple(row: Row, stated: Any) -> list[str]:
-    if not isinstance(stated, list) or len(stated) != 3 or not all(isinstance(part, str) for part in stated):
-        raise row.error("expected [head, relation, tail] each", "triples")
-    return stated
+def _check_triple(row: Row, value: Any) -> list[str]:
+    if not isinstance(value, list) or len(value) != 3 or not all(isinstance(part, str) for part in value):
+        raise row.error("expected a list of [head, relation, tail]", "triples")
+    return value
 
 
-def _fact(question: Mapping[str, Any], rank: int, triple: Sequence[str]) -> dict[str, Any]:
+def _evidence_row(question: Mapping[str, Any], rank: int, triple: Sequence[str]) -> dict[str, Any]:
     """A row of ``evidence``."""
     return {
         "evidence_id": f"{question['question_id']}-{rank}",
@@ -121,7 +125,7 @@ def _fact(question: Mapping[str, Any], rank: int, triple: Sequence[str]) -> dict
     }
 
 
-def _answer(question: Mapping[str, Any], answer: str, ranked: Sequence[str]) -> dict[str, Any]:
+def _prediction_row(question: Mapping[str, Any], answer: str, ranked: Sequence[str]) -> dict[str, Any]:
     """A row of ``predictions``."""
     return {
         "prediction_id": question["question_id"],
