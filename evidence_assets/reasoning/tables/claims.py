@@ -86,7 +86,7 @@ def check_claim(view: TableView, text: str) -> ClaimCheck:
     verdict = [ClaimFinding("settled", outcome, float(bool(outcome.is_confirmed)))] if outcome else []
     findings = verdict or list(dict.fromkeys(_find_signals(analysis)))
     if analysis.is_negated:
-        note = " The claim denies this."
+        note = " The claim negates this."
         findings = [ClaimFinding(f, replace(o, text=o.text + note), 1 - share) for f, o, share in findings]
     words = [word for word in tokenize(analysis.text) if word not in STOP_WORDS]
     unknown_words = dict.fromkeys(word for word in words if not word[0].isdigit() and stem(word) not in view.vocabulary)
@@ -114,9 +114,9 @@ def explain_claim(view: TableView, text: str) -> tuple[TableChain, ...]:
     check = check_claim(view, text)
     p_true, p_false, p_open = label_probabilities(check.features)
     is_settled = check.features.verdict is not None
-    reason = "The cells named settle the claim." if is_settled else "No single working on cells settles the claim."
+    reason = "The cells settle the claim." if is_settled else "No operation on the cells settles the claim."
     if not is_settled and check.unknown_words:
-        reason += f" Neither cells nor caption say {', '.join(f'“{word}”' for word in check.unknown_words)}."
+        reason += f" The cells and the caption do not mention {', '.join(f'“{word}”' for word in check.unknown_words)}."
     return (
         _build_chain(view, SUPPORTS, [f for f in check.findings if f.share > 0.5], p_true),
         _build_chain(view, REFUTES, [f for f in check.findings if f.share < 0.5], p_false),
@@ -136,7 +136,7 @@ def _find_signals(analysis: TextAnalysis) -> Iterator[ClaimFinding]:
         best = max(view.body, key=lambda i: (weights[i], -i))
         cells = tuple((best, j) for j in view.columns if collect_words(view.text_at((best, j))) & {*words})
         n_shared = sum(word in view.row_words[best] for word in words)
-        text = f"{view.row_number(best)} holds {n_shared} of the {len(words)} words of the claim that rows hold."
+        text = f"{view.row_number(best)} has {n_shared} of {len(words)} words that the claim shares with the table."
         yield ClaimFinding("word row", Outcome("row", text, cells, 0.0), float(n_shared == len(words)))
 
 
@@ -192,4 +192,4 @@ def _split_rivals(lines: Sequence[tuple[int, int]], border: int) -> tuple[list[i
 def _build_chain(view: TableView, label: str, findings: Sequence[ClaimFinding], support: float) -> TableChain:
     steps = [*cite_names(view, [cell for f in findings for cell in f.outcome.cells])]
     steps += [TableStep(f.outcome.operation, f.outcome.text, f.outcome.cells) for f in findings]
-    return TableChain(label, tuple(steps) or (TableStep("absent", "No cell speaks for this label."),), support)
+    return TableChain(label, tuple(steps) or (TableStep("absent", "No cell supports this label."),), support)

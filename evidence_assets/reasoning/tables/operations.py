@@ -54,9 +54,9 @@ def cite_names(view: TableView, cells: Sequence[CellLocation]) -> tuple[TableSte
     cited = [cell for cell in (*names, *headers) if cell not in set(cells)]
     if not cited:
         return ()
-    sentence = ", ".join(f"{view.row_number(i)} is that of “{view.row_name(i)}”" for i in rows[:_MAX_NAMED_ROWS])
-    rest = f", and so on for {len(rows)} rows" if len(rows) > _MAX_NAMED_ROWS else ""
-    return (TableStep("find_row", f"{sentence}{rest}." if sentence else "The column is headed so.", tuple(cited)),)
+    sentences = [f"{view.row_number(i)} is “{view.row_name(i)}”." for i in rows[:_MAX_NAMED_ROWS]]
+    sentences += [f"{len(rows)} rows in all."] if len(rows) > _MAX_NAMED_ROWS else []
+    return (TableStep("find_row", " ".join(sentences) or "The column has this header.", tuple(cited)),)
 
 
 def _rank_rows(view: TableView, column: int, rows: Iterable[int], direction: int) -> list[tuple[float, int]]:
@@ -76,8 +76,8 @@ def measure_trend(view: TableView, column: int, along: int, direction: int = 1) 
     movements = movements if len(movements) <= 2 else (2,)
     verbs = {1: "rises", -1: "falls", 0: "stays the same", 2: "moves up and down"}
     n_rising = sum(sign > 0 for sign in signs)
-    predicate = " and then ".join(verbs[sign] for sign in movements)
-    condition = "grows" if direction > 0 else "falls"
+    predicate = ", then ".join(verbs[sign] for sign in movements)
+    condition = "rises" if direction > 0 else "falls"
     share = f"{n_rising} of {len(signs)} steps go up"
     text = f"As “{view.label(along)}” {condition}, “{view.label(column)}” {predicate} ({share})."
     cells = tuple((i, j) for _, _, i in series for j in (along, column))
@@ -181,9 +181,10 @@ def find_extreme(view: TableView, column: int, rows: Sequence[int], direction: i
     if len(ranking) < 2 or rank > len(values):
         return None
     best = [i for value, i in ranking if value == values[rank - 1]]
-    adjective = (f"{rank}. " if rank > 1 else "") + ("greatest" if direction > 0 else "smallest")
+    ordinal = "" if rank == 1 else {2: "second ", 3: "third "}.get(rank, f"{rank}th ")
     value_text, names = view.text_at((best[0], column)), " and ".join(map(view.row_name, best))
-    text = f"Of {len(ranking)} cells under “{view.label(column)}” the {adjective} is “{value_text}”, of {names}."
+    adjective = ordinal + ("greatest" if direction > 0 else "smallest")
+    text = f"The {adjective} of {len(ranking)} values in “{view.label(column)}” is “{value_text}” ({names})."
     others = [i for _, i in ranking if i not in best]
     return Outcome("superlative", text, tuple((i, column) for i in (*others, *best)), values[rank - 1], tuple(best))
 
@@ -228,7 +229,7 @@ def compare_cells(
     text = f"“{view.text_at(a)}” {sign} “{view.text_at(b)}”."
     if len(shares) > 1:
         relation = "greater" if direction > 0 else "smaller"
-        text = f"In {math.fsum(shares):g} of {len(shares)} comparisons the first is {relation}: {text}"
+        text = f"The first value is {relation} in {math.fsum(shares):g} of {len(shares)} comparisons; first: {text}"
     cells = tuple(dict.fromkeys(cell for a, b, _ in pairs for cell in (a, b)))
     return Outcome("comparison", text, cells, math.fsum(shares) / len(shares))
 
@@ -279,7 +280,7 @@ def find_joint_row(view: TableView, items: Sequence[tuple[int | None, frozenset[
     )
     proof |= dict.fromkeys(min(cells) for _, cells in items if cells and not cells & proof.keys())
     names = " and ".join(map(view.row_name, best[:_MAX_NAMED_ROWS]))
-    text = f"Of {len(items)} things said {highest} stand together, in the row of {names}."
+    text = f"{highest} of {len(items)} stated items are in one row: {names}."
     return Outcome("look_up", text, tuple(proof), float(highest == len(items)), tuple(best))
 
 

@@ -150,21 +150,21 @@ def _explain_outcome(view: TableView, outcome: Outcome, option: str, chain: Tabl
         agrees = bool(numbers) and numbers[0].states(outcome.number)
     steps = (*cite_names(view, cells), TableStep(outcome.operation, outcome.text, cells))
     if not agrees:
-        contrast = TableStep("differs", f"That is not “{option}”.")
+        contrast = TableStep("differs", f"This does not match “{option}”.")
         return TableChain(chain.hypothesis, (*steps, contrast, *chain.steps), _MAX_OTHER_SUPPORT * chain.support)
-    last = TableStep("agrees", f"That is “{option}”.", () if location is None else (location,))
+    last = TableStep("agrees", f"This matches “{option}”.", () if location is None else (location,))
     return TableChain(chain.hypothesis, (*steps, last), _CONFIRMED_SUPPORT)
 
 
 def _explain_cell(view: TableView, label: str, option: str, match: CellMatch | None) -> TableChain:
     if match is None:
-        return TableChain(label, (TableStep("absent", f"No cell says anything of “{option}”."),), 0.0)
+        return TableChain(label, (TableStep("absent", f"No cell matches “{option}”."),), 0.0)
     steps = []
-    row, column = match.location
+    row, column = view.row_number(match.location[0]), match.location[1]
     if match.key is not None:
-        text = f"{view.row_number(row)} holds “{view.text_at(match.key)}”, which the question names."
+        text = f"{row} has “{view.text_at(match.key)}”, which is in the question."
         steps.append(TableStep("find_row", text, (match.key,)))
-    relation = "says" if match.match == 1.0 else "comes near to"
-    text = f"There, under “{view.label(column)}”, stands “{view.text_at(match.location)}”: it {relation} “{option}”."
+    relation = "matches" if match.match == 1.0 else "partly matches"
+    text = f"{row} has “{view.text_at(match.location)}” in “{view.label(column)}”, which {relation} “{option}”."
     steps.append(TableStep("look_up", text, (*view.header_cells(column), match.location)))
     return TableChain(label, tuple(steps), match.support)

@@ -238,7 +238,6 @@ class TableView:
 
     @cached_property
     def row_words(self) -> dict[int, frozenset[str]]:
-        """Content stems of each body row."""
         return {i: frozenset().union(*(collect_words(self.text_at((i, j))) for j in self.columns)) for i in self.body}
 
     @cached_property

@@ -73,7 +73,7 @@ def test_cited_cells_alone_lead_to_the_answer() -> None:
 
 def test_outputs_change_only_with_the_version() -> None:
     """If this fails, raise the version of the solver, and put both new values here."""
-    assert (TableSolver.version, digest()) == ("11", "97a05e9b8c2089683f377439b2061828")
+    assert (TableSolver.version, digest()) == ("12", "196a4b5bfe4a1954812bf8364195e910")
 
 
 def test_no_output_depends_on_the_order_of_a_set() -> None:

@@ -62,8 +62,8 @@ def test_what_neither_cells_nor_caption_say_leaves_a_claim_open_and_is_named() -
     assert view.caption == caption.text
     (without, named), (beside, fewer) = found
     assert beside < without
-    assert named.endswith("Neither cells nor caption say “captivity”, “zoo”, “observed”.")
-    assert fewer.endswith("Neither cells nor caption say “zoo”.")
+    assert named.endswith("The cells and the caption do not mention “captivity”, “zoo”, “observed”.")
+    assert fewer.endswith("The cells and the caption do not mention “zoo”.")
 
 
 def test_what_cannot_be_solved_fails_with_a_reason() -> None:
