@@ -58,17 +58,17 @@ class InstanceRecords:
     def _events(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Id of the latest materialization event of each partition."""
         if self.graph.get(key).is_partitioned:
-            return self._latest(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
+            return self._latest_events(key, dg.DagsterEventType.ASSET_MATERIALIZATION)
         return {None: self.last_events[key]} if self.last_events.get(key) else {}
 
     def _planned_events(self, key: dg.AssetKey) -> Mapping[str | None, int]:
         """Id of the latest planned-materialization event of each partition."""
         if self.graph.get(key).is_partitioned:
-            return self._latest(key, dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
+            return self._latest_events(key, dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED)
         planned = self.instance.get_latest_planned_materialization_info(key)
         return {None: planned.storage_id} if planned else {}
 
-    def _latest(self, key: dg.AssetKey, kind: dg.DagsterEventType) -> Mapping[str | None, int]:
+    def _latest_events(self, key: dg.AssetKey, kind: dg.DagsterEventType) -> Mapping[str | None, int]:
         return dict(self.instance.get_latest_storage_id_by_partition(key, kind).items())
 
     def _partitions(self, key: dg.AssetKey) -> set[str | None]:

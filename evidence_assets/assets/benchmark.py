@@ -93,16 +93,16 @@ class Declared(dg.Component, dg.Model, dg.Resolvable):
 
 
 def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Definitions:
-    kind = COMPONENTS.get(document.component)
-    if kind is None:
-        near = closest_name(document.component, COMPONENTS)
+    component = COMPONENTS.get(document.component)
+    if component is None:
+        suggestion = closest_name(document.component, COMPONENTS)
         raise BadInput(
-            f"a lake cannot declare the component {document.component!r}; did you mean {near!r}?",
+            f"a lake cannot declare the component {document.component!r}; did you mean {suggestion!r}?",
             file=document.file,
             field="type",
         )
     try:
-        return kind.from_attributes_dict(attributes=document.attributes, context=context).build_defs(context)
+        return component.from_attributes_dict(attributes=document.attributes, context=context).build_defs(context)
     except BadInput as error:
         raise BadInput(error.message, file=error.file or document.file, field=error.field) from error
 
@@ -165,11 +165,11 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not benchmarks_of_family("mcqa"):
             return dg.Definitions()
-        assets = [_asset(name) for name in encoders_of("subgraphs/mcqa")]
+        assets = [_subgraph_asset(name) for name in encoders_of("subgraphs/mcqa")]
         return dg.Definitions(assets=assets, asset_checks=[table_check(asset) for asset in assets])
 
 
-def _asset(name: str) -> dg.AssetsDefinition:
+def _subgraph_asset(name: str) -> dg.AssetsDefinition:
     """Subgraphs linked by one encoder; the profile's first without a name."""
     limits = profiles.load().ugat
     return table_asset(

@@ -1,6 +1,6 @@
 """Sensors that re-materialize stale assets, and the run that takes a change from a seed file to the last score.
 
-That run starts a run of its own for each batch of assets, without waiting for a tick, the queue or a new process.
+It starts a run for each batch of assets, without waiting for a tick, the queue or a new process.
 """
 
 import os

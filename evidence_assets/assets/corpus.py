@@ -52,7 +52,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
         return [FileGroup(self.documents, folder, files, lambda: read_passages(self.documents, folder, self.split))]
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        base, group = f"corpus/{self.name}", f"corpus_{self.name}"
+        key_prefix, group = f"corpus/{self.name}", f"corpus_{self.name}"
         if self.documents != "folder":
             check_passages(self.documents)
         if not self.is_in_profile():
@@ -63,7 +63,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             return corpus_building.build_chunks(step, self.name, self.portions(step.lake.raw_path(self.folder)))
 
         chunks = table_asset(
-            f"{base}/chunks",
+            f"{key_prefix}/chunks",
             "chunks",
             make_chunks,
             group=group,
@@ -81,13 +81,13 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             return meta.built_from, metadata | {"chunks_reused": reused}
 
         tokens = files_asset(
-            f"{base}/token_store",
+            f"{key_prefix}/token_store",
             make_tokens,
             group=group,
             code_version=f"{token_store.VERSION}.{bm25.VERSION}",
             description=f"Contextual token vectors and BM25 statistics of {self.name}, in the index's order.",
             kinds=("numpy", "pytorch"),
-            deps=[dep(f"{base}/chunks", ALL_PARTITIONS)],
+            deps=[dep(f"{key_prefix}/chunks", ALL_PARTITIONS)],
             pool="gpu",
             hands_out=True,
         )

@@ -52,20 +52,26 @@ Make = Callable[[StageContext], StageOutput]
 
 
 def _row_assets(
-    base: str, builders: Mapping[str, tuple[Make, str]], deps: Sequence[str], group: str, version: str
+    key_prefix: str, builders: Mapping[str, tuple[Make, str]], deps: Sequence[str], group: str, version: str
 ) -> list[dg.AssetsDefinition]:
     """``nodes`` and ``edges`` of a graph, each with its function and description."""
     return [
         table_asset(
-            f"{base}/{name}", f"kg_{name}", make, description=about, group=group, code_version=version, deps=deps
+            f"{key_prefix}/{name}",
+            f"kg_{name}",
+            make,
+            description=description,
+            group=group,
+            code_version=version,
+            deps=deps,
         )
-        for name, (make, about) in builders.items()
+        for name, (make, description) in builders.items()
     ]
 
 
 def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
     """``knowledge/<name>/csr``: the graph in compressed sparse rows."""
-    base = f"knowledge/{name}"
+    key_prefix = f"knowledge/{name}"
 
     def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
         built_from = graph_store.tables_version(lake, name, "nodes", "edges")
@@ -73,13 +79,13 @@ def _csr_asset(name: str, group: str, version: str) -> dg.AssetsDefinition:
         return built_from, {"nodes": arrays.n_nodes, "edges": arrays.n_edges}
 
     return files_asset(
-        f"{base}/csr",
+        f"{key_prefix}/csr",
         make,
         description=f"{name} in compressed sparse rows (CSR), for traversal.",
         group=group,
         code_version=f"{version}:{FORMAT}:{graph_store.MAPPED_COLUMNS_FORMAT}",
         kinds=("numpy",),
-        deps=[f"{base}/nodes", f"{base}/edges"],
+        deps=[f"{key_prefix}/nodes", f"{key_prefix}/edges"],
     )
 
 
@@ -115,33 +121,33 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         """All its files."""
         return list(dict.fromkeys(path for f in self.files for path in [*f.paths, f.names] if path))
 
-    def _raw(self, step: StageContext) -> Path:
+    def _raw_folder(self, step: StageContext) -> Path:
         return step.lake.fetch_raw(*self._paths)
 
-    def _merged(self, step: StageContext) -> merge.MergedGraph:
+    def _merge(self, step: StageContext) -> merge.MergedGraph:
         triples = [step.read("triples", f"knowledge/{self.name}/triples")]
         triples += [merge.select_top_ranked(step.read("triples", key), self.best_harvested) for key in self.harvested]
-        return merge.merge_triples(pl.concat(triples), graph_rows.read_synonyms(self._sources, self._raw(step)))
+        return merge.merge_triples(pl.concat(triples), graph_rows.read_synonyms(self._sources, self._raw_folder(step)))
 
     def _make_triples(self, step: StageContext) -> StageOutput:
-        table = graph_rows.triple_table(self._sources, self._raw(step), load_vocabulary())
+        table = graph_rows.triple_table(self._sources, self._raw_folder(step), load_vocabulary())
         counts = table.group_by("licence").len().sort("licence")
         return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
 
     def _make_nodes(self, step: StageContext) -> StageOutput:
-        return StageOutput(self._merged(step)[0])
+        return StageOutput(self._merge(step)[0])
 
     def _make_edges(self, step: StageContext) -> StageOutput:
-        _, edges = self._merged(step)
+        _, edges = self._merge(step)
         return StageOutput(edges, merge.edge_lineage(edges))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        base, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
+        key_prefix, group = f"knowledge/{self.name}", f"knowledge_{self.name}"
         if not self.is_in_profile():
             return dg.Definitions()
         source, raw = raw_assets(self, f"raw/graphs/{self.name}", self._paths)
         triples = table_asset(
-            f"{base}/triples",
+            f"{key_prefix}/triples",
             "triples",
             self._make_triples,
             group=group,
@@ -156,23 +162,23 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
             ),
             "edges": (self._make_edges, f"Edges of {self.name} with their triples, sources and licences."),
         }
-        deps, version = [source, f"{base}/triples", *self.harvested], f"{merge.VERSION}:{self.best_harvested}"
-        with_rows = [triples, *_row_assets(base, builders, deps, group, version)]
-        vectors = [self._node_vectors(name) for name in encoders_of(f"{base}/node_vectors")]
+        deps, version = [source, f"{key_prefix}/triples", *self.harvested], f"{merge.VERSION}:{self.best_harvested}"
+        row_assets = [triples, *_row_assets(key_prefix, builders, deps, group, version)]
+        vectors = [self._node_vectors(name) for name in encoders_of(f"{key_prefix}/node_vectors")]
         return dg.Definitions(
-            assets=[*raw, *with_rows, _csr_asset(self.name, group, merge.VERSION), *vectors],
-            asset_checks=[table_check(asset) for asset in with_rows],
+            assets=[*raw, *row_assets, _csr_asset(self.name, group, merge.VERSION), *vectors],
+            asset_checks=[table_check(asset) for asset in row_assets],
         )
 
     def _node_vectors(self, name: str) -> dg.AssetsDefinition:
         """Name vectors of one encoder; the profile's first without a name."""
-        base = f"knowledge/{self.name}"
-        key = key_for_model(f"{base}/node_vectors", name)
+        key_prefix = f"knowledge/{self.name}"
+        key = key_for_model(f"{key_prefix}/node_vectors", name)
 
         def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             profile = profiles.load().with_models({"encoder": name} if name else {})
             model, built_from = get_encoder(profile.encoder), graph_store.name_vectors_version(lake, self.name)
-            nodes, memory = lake.read("kg_nodes", f"{base}/nodes"), profile.index.bytes
+            nodes, memory = lake.read("kg_nodes", f"{key_prefix}/nodes"), profile.index.bytes
             forms, reused = graph_store.build_name_vectors(
                 lake.index_folder(key), nodes, model, model_key(model), built_from, memory
             )
@@ -183,7 +189,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
             key,
             make,
             kinds=("numpy", "pytorch"),
-            deps=[f"{base}/nodes"],
+            deps=[f"{key_prefix}/nodes"],
             **encoder_options(
                 name,
                 f"knowledge_{self.name}",
@@ -203,10 +209,10 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not profiles.load().is_any_of(self.profiles):
             return dg.Definitions()
-        about = f"Passages of the graph {self.graph}: names of nodes and sentences of edges, with vectors"
+        description = f"Passages of the graph {self.graph}: names of nodes and sentences of edges, with vectors"
         assets = [
             _passages_asset(
-                self.graph, name, about, "", lambda graph, _, is_selected: fact_passages(graph, is_selected)
+                self.graph, name, description, "", lambda graph, _, is_selected: fact_passages(graph, is_selected)
             )
             for name in encoders_of(f"knowledge/{self.graph}/passages")
         ]
@@ -216,7 +222,7 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
 def _passages_asset(
     graph: str,
     name: str,
-    about: str,
+    description: str,
     version: str,
     build: Callable[[KnowledgeGraph, Encoder, OwnerFilter], Iterable[Passage]],
 ) -> dg.AssetsDefinition:
@@ -238,7 +244,7 @@ def _passages_asset(
         deps=[f"knowledge/{graph}/nodes", f"knowledge/{graph}/edges"],
         partitions=corpus_partitions(),
         kinds=("parquet", "pytorch"),
-        **encoder_options(name, "knowledge", f"{version}{VERSION}", about),
+        **encoder_options(name, "knowledge", f"{version}{VERSION}", description),
     )
 
 
@@ -263,25 +269,30 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not self.is_in_profile():
             return dg.Definitions()
-        base = f"knowledge/{self.name}"
-        source, raw = raw_assets(self, f"raw/{base}", [self.folder])
+        key_prefix = f"knowledge/{self.name}"
+        source, raw = raw_assets(self, f"raw/{key_prefix}", [self.folder])
         builders = {
             "nodes": (self._make_nodes, f"Nodes of {self.name} with their documents."),
             "edges": (self._make_edges, f"Typed edges of {self.name}."),
         }
-        with_rows = _row_assets(base, builders, [source], "knowledge", "2")
-        encoded = [self._encoded(name) for name in encoders_of(f"{base}/passage_index")]
+        row_assets = _row_assets(key_prefix, builders, [source], "knowledge", "2")
+        passages_and_indexes = [self._encoded(name) for name in encoders_of(f"{key_prefix}/passage_index")]
         return dg.Definitions(
-            assets=[*raw, *with_rows, _csr_asset(self.name, "knowledge", "1"), *(a for pair in encoded for a in pair)],
+            assets=[
+                *raw,
+                *row_assets,
+                _csr_asset(self.name, "knowledge", "1"),
+                *(a for pair in passages_and_indexes for a in pair),
+            ],
             asset_checks=[
-                *map(table_check, with_rows),
-                *(table_check(passages, _unit_length) for passages, _ in encoded),
+                *map(table_check, row_assets),
+                *(table_check(passages, _unit_length) for passages, _ in passages_and_indexes),
             ],
         )
 
     def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
         """Passages and index of one encoder; the profile's first without a name."""
-        base, tokens = f"knowledge/{self.name}", profiles.load().chunking.passage_tokens
+        key_prefix, tokens = f"knowledge/{self.name}", profiles.load().chunking.passage_tokens
         passages = _passages_asset(
             self.name,
             name,
@@ -299,10 +310,10 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             return meta.built_from, meta.metadata
 
         index = files_asset(
-            key_for_model(f"{base}/passage_index", name),
+            key_for_model(f"{key_prefix}/passage_index", name),
             make,
             kinds=("faiss",),
-            deps=[f"{base}/nodes", dep(key_for_model(f"{base}/passages", name), ALL_PARTITIONS)],
+            deps=[f"{key_prefix}/nodes", dep(key_for_model(f"{key_prefix}/passages", name), ALL_PARTITIONS)],
             **encoder_options(
                 name,
                 "knowledge",

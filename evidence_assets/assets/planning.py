@@ -47,8 +47,10 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
     profile, preset = profiles.load(), presets()[name]
     kinds = [kind for kind in MODEL_KINDS if model in profile.model_names(kind)]
     if model and not kinds:
-        near = closest_name(model, [model_name for kind in MODEL_KINDS for model_name in profile.model_names(kind)])
-        raise BadInput(f"profile {profile.name} has no model {model!r}; did you mean {near!r}?")
+        suggestion = closest_name(
+            model, [model_name for kind in MODEL_KINDS for model_name in profile.model_names(kind)]
+        )
+        raise BadInput(f"profile {profile.name} has no model {model!r}; did you mean {suggestion!r}?")
     selected = [
         crossed
         for variant in variants()
@@ -72,8 +74,10 @@ def plan_variants(
         if variant.family == "knowledge":
             seeds = lake.read("relation_seeds", columns=["relation_id"])["relation_id"].n_unique() if lake else 0
             pace = measured_seconds(instance, [f"{variant.key}/harvest"], metadata=SECONDS_PER_RELATION)
-            n = seeds or relations
-            rows.append(PlanRow(f"knowledge/{variant.label}", "all relations", n, 0, pace and pace * n))
+            n_relations = seeds or relations
+            rows.append(
+                PlanRow(f"knowledge/{variant.label}", "all relations", n_relations, 0, pace and pace * n_relations)
+            )
             continue
         if (
             isinstance(systems.load(variant.system).method_of(variant), CustomStages)

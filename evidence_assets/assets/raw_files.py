@@ -77,12 +77,16 @@ class Sample(dg.Component, dg.Model, dg.Resolvable):
     """``raw/sample``: the packaged sample world."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        def copy(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
+        def copy_files(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             folder = lake.raw_path("sample")
             names = copy_sample(profiles.load().sample, folder)
             version = content_id([(name, file_id(folder / name)) for name in names])
             return version, {"files": len(names), "bytes": sum((folder / name).stat().st_size for name in names)}
 
-        about = "The sample world: articles, tables, questions, graphs and seeds, generated from this project's facts."
-        sample = files_asset("raw/sample", copy, description=about, group="raw", code_version="1", kinds=("python",))
+        description = (
+            "The sample world: articles, tables, questions, graphs and seeds, generated from this project's facts."
+        )
+        sample = files_asset(
+            "raw/sample", copy_files, description=description, group="raw", code_version="1", kinds=("python",)
+        )
         return dg.Definitions(assets=[sample])

@@ -120,7 +120,10 @@ def table_asset(
             context.log.warning(f"{error}; retrying in {delay:.0f} s")
             raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from error
         rows = output.rows = prepare_rows(table, output.rows)  # frees the unprepared rows
-        tables = {table: rows, **{name: prepare_rows(name, beside) for name, beside in output.other_tables.items()}}
+        tables = {
+            table: rows,
+            **{name: prepare_rows(name, other_rows) for name, other_rows in output.other_tables.items()},
+        }
         if models := {
             row["model_id"]: row for row in (*step.encoder_rows, *(model.row for model in step.language_models))
         }:
@@ -187,27 +190,27 @@ def table_check(
         description=f"{table} matches its schema; keys are unique and sorted; lineage parents have the version used.",
     )
     def check_table(context: dg.AssetCheckExecutionContext, lake: LakeResource) -> dg.AssetCheckResult:
-        opened_lake = lake.open()
+        lake_store = lake.open()
         partition = str(context.partition_key) if context.has_partition_key else ""
         name = asset_name(key)
-        path = opened_lake.path(table, name, partition)
+        path = lake_store.path(table, name, partition)
         n_rows, is_sorted = check_row_order(table, path) if path.exists() else (0, True)
         problems = [] if path.exists() else ["the partition's file does not exist"]
         problems += [] if is_sorted else ["rows are not sorted by their key"]
-        lineage = opened_lake.path("lineage_edges", name, partition)
+        lineage = lake_store.path("lineage_edges", name, partition)
         if lineage.exists():
-            with connect(opened_lake.root, lazy=True, memory=None) as connection:
-                broken_edges = find_dangling_edges(connection, lineage)
+            with connect(lake_store.root, lazy=True, memory=None) as connection:
+                dangling_edges = find_dangling_edges(connection, lineage)
             problems += [
                 f"{edge['child_kind']} {edge['child_id']} depends on {edge['parent_kind']} {edge['parent_id']}, which "
                 + ("has changed since" if edge["present"] else "does not exist")
-                for edge in broken_edges
+                for edge in dangling_edges
             ][:5]
         if row_check is not None or lake_check is not None:
-            rows = opened_lake.read(table, name, partition)
+            rows = lake_store.read(table, name, partition)
             problems += [
                 *(row_check(rows) if row_check else []),
-                *(lake_check(rows, opened_lake) if lake_check else []),
+                *(lake_check(rows, lake_store) if lake_check else []),
             ]
         return dg.AssetCheckResult(
             passed=not problems,

@@ -79,10 +79,10 @@ def _folder(corpus: str) -> Path | None:
 
 
 def _open_lake(lake: Path | None, *, create: bool) -> Lake:
-    place, shards = lake or find_lake(), profiles.load().shards
-    if create or (place / "format.json").exists():
-        return Lake.create(place, question_shards=shards.questions, corpus_shards=shards.corpus)
-    return Lake(place)
+    root, shards = lake or find_lake(), profiles.load().shards
+    if create or (root / "format.json").exists():
+        return Lake.create(root, question_shards=shards.questions, corpus_shards=shards.corpus)
+    return Lake(root)
 
 
 def _lines() -> Any:
@@ -165,7 +165,7 @@ def select_variants(family: str, source: QuestionSource, system: str, model: str
     """The variants to try in order until one answers; without options, the graph alone comes first."""
     if family == "graph" and source.graph and source.corpus and not system:
         return [
-            select_variant(family, graph_or_both, "", model) for graph_or_both in (replace(source, corpus=""), source)
+            select_variant(family, partial_source, "", model) for partial_source in (replace(source, corpus=""), source)
         ]
     return [select_variant(family, source, system, model)]
 
@@ -249,8 +249,8 @@ def prompts(
         all_variants = variants_of(system)
         selected = [v for v in all_variants if (variant in (v.name, v.key) if variant else v.is_loaded)]
         if not selected:
-            near = closest_name(variant, [v.name for v in all_variants])
-            raise BadInput(f"{system} has no variant {variant!r}; did you mean {near!r}?")
+            suggestion = closest_name(variant, [v.name for v in all_variants])
+            raise BadInput(f"{system} has no variant {variant!r}; did you mean {suggestion!r}?")
         loaded_system, opened_lake = systems.load(system), Lake(lake or find_lake())
         previews, errors = [], []
         for selected_variant in selected:

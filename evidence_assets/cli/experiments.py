@@ -103,16 +103,18 @@ def plan(
         from evidence_assets.assets.planning import plan as plan_preset
         from evidence_assets.cli.runner import dagster_home
 
-        place = lake or find_lake()
+        lake_root = lake or find_lake()
         dagster_home()
         with DagsterInstance.get() as instance:
-            rows = plan_preset(preset, Lake(place) if (place / "format.json").exists() else None, instance, model)
+            rows = plan_preset(
+                preset, Lake(lake_root) if (lake_root / "format.json").exists() else None, instance, model
+            )
     if print_if_json(as_json, [asdict(row) for row in rows]):
         return
     show_plan(rows, preset)
     corpora = {all_benchmarks()[row.benchmark].corpus for row in rows if row.benchmark in all_benchmarks()}
     for name in sorted(corpora - {""}):
-        out.print(describe_corpus(name, place))
+        out.print(describe_corpus(name, lake_root))
 
 
 def describe_corpus(name: str, lake: Path) -> str:

@@ -42,10 +42,14 @@ def get(
         benchmark = name.partition(".")[0]
         if benchmark not in sources:
             contents = data_sources(all_benchmarks()[benchmark])[benchmark] if benchmark in all_benchmarks() else ""
-            near = closest_name(benchmark, sources)
+            suggestion = closest_name(benchmark, sources)
             raise BadInput(
                 f"there is no download for {benchmark}"
-                + (f"; put the files in the lake yourself: {contents}" if contents else f"; did you mean {near!r}?")
+                + (
+                    f"; put the files in the lake yourself: {contents}"
+                    if contents
+                    else f"; did you mean {suggestion!r}?"
+                )
             )
         fetched = downloads.download_files(
             benchmark, LakeResource().open(), mirror, lambda text: out.print(text, markup=False, soft_wrap=True)

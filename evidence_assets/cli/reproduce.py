@@ -52,8 +52,8 @@ def reproduce(
             return
         table = table.lower()
         if table not in tables:
-            near = closest_name(table, tables)
-            raise BadInput(f"no printed table {table!r}; did you mean {near!r}? `evidence reproduce` lists all")
+            suggestion = closest_name(table, tables)
+            raise BadInput(f"no printed table {table!r}; did you mean {suggestion!r}? `evidence reproduce` lists all")
         if run:
             succeeded = _run(table, tables[table])
             tables = _tables(lake)

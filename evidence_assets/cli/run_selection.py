@@ -79,9 +79,9 @@ def opt_in(presets: Collection[str]) -> None:
 def find_benchmark(name: str) -> Benchmark:
     """The declared benchmark with this name, if the current profile runs it."""
     if name not in benchmarks():
-        near = closest_name(name, benchmarks())
+        suggestion = closest_name(name, benchmarks())
         raise BadInput(
-            f"there is no benchmark {name!r} in this profile; did you mean {near!r}? There are: "
+            f"there is no benchmark {name!r} in this profile; did you mean {suggestion!r}? There are: "
             f"{', '.join(sorted(benchmarks()))}. `evidence add benchmark` adds one of your own"
         )
     return benchmarks()[name]

@@ -248,7 +248,7 @@ class _RunQueue:
         self._order = TopologicalSorter(dict(enumerate(upstream_batches)))
 
     def work(self, submit: Callable[[Unit], Future[UnitResult]], max_running: int) -> None:
-        """Run all units, at most ``max_running`` at once, each after the batches upstream of its own."""
+        """Run all units, at most ``max_running`` at once, each after its upstream batches."""
         waiting: list[tuple[int, Unit]] = []
         running: dict[Future[UnitResult], tuple[int, Unit]] = {}
         remaining = Counter[int]()
@@ -348,9 +348,11 @@ def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[R
     failed_checks = set()
     for evaluation in result.get_asset_check_evaluations():
         if not evaluation.passed:
-            name = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
-            wrong = evaluation.metadata.get("wrong")
-            report.failures.append(Failure(name, partition, str(wrong.value if wrong else "the check failed")))
+            check_label = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
+            problems = evaluation.metadata.get("wrong")
+            report.failures.append(
+                Failure(check_label, partition, str(problems.value if problems else "the check failed"))
+            )
             if evaluation.blocking:
                 failed_checks.add(evaluation.asset_key)
     for event in result.all_events:

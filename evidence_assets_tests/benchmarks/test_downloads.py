@@ -128,7 +128,7 @@ def test_the_command(home: tuple[str, Path], tmp_path: Path, monkeypatch: pytest
     serve(folder, "scitab", claims(1224).encode())
     runner = CliRunner()
     done = runner.invoke(app, ["get", "scitab", "--mirror", mirror])
-    assert done.exit_code == 0 and "1 fetched" in done.output, done.output
+    assert done.exit_code == 0 and "1 files downloaded" in done.output, done.output
     assert "scitab" in runner.invoke(app, ["get"]).output
     for name, said in (("scitap", "did you mean 'scitab'"), ("riddle", "put the files in the lake yourself")):
         refused = runner.invoke(app, ["get", name])
