@@ -280,7 +280,7 @@ def test_a_put_that_never_arrives_leaves_what_was_there_and_says_so(
         monkeypatch.setenv("AWS_ENDPOINT_URL", door.address)
         door.failures += ["cut"] * 100
         with pytest.raises(StoreUnavailable, match=f"{bucket}/x.*what was there before is unchanged"):
-            Mirror(bucket, tmp_path / "here").put(tmp_path / "after", tmp_path / "here/x")
+            Mirror(bucket, tmp_path / "here").upload(tmp_path / "after", tmp_path / "here/x")
     monkeypatch.setenv("AWS_ENDPOINT_URL", server)
     there.fetch(there.root / "x")
     assert (there.root / "x").read_text() == "before"

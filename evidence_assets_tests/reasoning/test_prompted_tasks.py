@@ -219,7 +219,7 @@ class TestPromptedTask:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_shape_asked_is_valid_and_its_smallest_reply_is_within_the_limit(name: str) -> None:
-    request = task_named(name).put(EXAMPLES[name].task, PACKAGED_PROMPTS)
+    request = task_named(name).build_request(EXAMPLES[name].task, PACKAGED_PROMPTS)
     if request.json_schema:
         schema = json.loads(request.json_schema)
         assert strict_faults(schema) == []
