@@ -1,4 +1,4 @@
-"""The lake: table schemas, identifiers, the atomic Parquet store, the DuckDB catalogue and what is asked of it."""
+"""The lake: table schemas, identifiers, the atomic Parquet store, the DuckDB catalogue and lineage queries."""
 
 from evidence_assets.lake.catalogue import connect, find_lake, table
 

@@ -1,4 +1,4 @@
-"""Arrays on disk that are written piece by piece and opened without being read; and memory that was freed."""
+"""Array files that are written in blocks and opened memory-mapped; release of freed memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ArrayWriter:
-    """An ``.npy`` file that grows by rows; plain writes, so that a full disk is an error and not a bus error."""
+    """An ``.npy`` file that grows by rows; plain writes make a full disk an exception instead of a bus error."""
 
     def __init__(self, path: Path, dtype: npt.DTypeLike, row: tuple[int, ...] = ()) -> None:
         self._dtype, self._row, self.rows = np.dtype(dtype), row, 0
@@ -36,12 +36,12 @@ class ArrayWriter:
     def add(self, rows: npt.ArrayLike) -> None:
         block = np.ascontiguousarray(rows, dtype=self._dtype)
         if block.shape[1:] != self._row:
-            raise ValueError(f"rows of shape {block.shape[1:]} do not fit among rows of shape {self._row}")
+            raise ValueError(f"rows have shape {block.shape[1:]}; the file has rows of shape {self._row}")
         self._file.write(block.data)
         self.rows += len(block)
 
     def finish(self) -> None:
-        """State how many rows there are, and close the file."""
+        """Write the number of rows into the header, and close the file."""
         try:
             self._file.seek(0)
             self._header()
@@ -55,34 +55,32 @@ class ArrayWriter:
         self.finish() if kind is None else self._file.close()
 
 
-def open_asset_file(path: Path, how: Callable[[Path], T], remedy: str = "materialize the asset that makes it") -> T:
-    """What ``how`` makes of a file of an asset; raises StaleInput where it is absent, cut short or damaged."""
+def open_asset_file(path: Path, load: Callable[[Path], T], remedy: str = "materialize the asset that makes it") -> T:
+    """Load an asset's file; raises StaleInput if it is missing, truncated or damaged."""
     try:
-        return how(path)
+        return load(path)
     except FileNotFoundError as error:
         raise StaleInput(f"{path} is missing: {remedy}") from error
-    except (ValueError, EOFError) as error:  # what numpy, json and pyarrow say of bytes that they cannot read
-        raise StaleInput(f"{path} is cut short or damaged ({error}): {remedy} again") from error
+    except (ValueError, EOFError) as error:  # numpy, json and pyarrow raise these for bytes that they cannot read
+        raise StaleInput(f"{path} is truncated or damaged ({error}): {remedy} again") from error
 
 
 def open_description(path: Path, version: str, built_from: str) -> dict[str, Any]:
-    """The description of files that an asset built; StaleInput where it is of another release or of other inputs."""
-    stated = open_json(path)
-    if stated.pop("version", "") != version or stated.get("built_from", built_from) != built_from:
-        reason = "built by another release or from other inputs than the lake holds now"
-        raise StaleInput(f"{path.parent} was {reason}: materialize it again")
-    return stated
+    """The description of an asset's files; raises StaleInput if another release or other inputs built them."""
+    description = open_json(path)
+    if description.pop("version", "") != version or description.get("built_from", built_from) != built_from:
+        raise StaleInput(f"{path.parent} was built by another release or from older inputs: materialize it again")
+    return description
 
 
 def open_array(path: Path) -> Array:
-    """An array, memory-mapped."""
-
-    # As a plain array: slices of a ``memmap`` take ten times as long to make.
+    """A memory-mapped array."""
+    # A plain array, because slicing a ``memmap`` takes ten times as long.
     return open_asset_file(path, lambda path: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)))
 
 
 def open_batches(path: Path) -> list[pa.RecordBatch]:
-    """The batches of an Arrow file, memory-mapped."""
+    """The memory-mapped batches of an Arrow file."""
     reader = pa.ipc.open_file(pa.memory_map(str(path)))
     return [reader.get_batch(number) for number in range(reader.num_record_batches)]
 
@@ -96,20 +94,20 @@ def sorted_unique(values: Array) -> Array:
 
 
 def find_key_positions(ascending: Array, keys: Array) -> npt.NDArray[np.int64]:
-    """Where each key stands; −1 where it does not."""
-    places = np.searchsorted(ascending, keys)
-    known = places < len(ascending)
-    known[known] = ascending[places[known]] == keys[known]
-    return np.where(known, places, -1)
+    """Position of each key in an ascending array; −1 for absent keys."""
+    positions = np.searchsorted(ascending, keys)
+    is_present = positions < len(ascending)
+    is_present[is_present] = ascending[positions[is_present]] == keys[is_present]
+    return np.where(is_present, positions, -1)
 
 
 def open_json(path: Path) -> dict[str, Any]:
-    """A small description."""
+    """A small JSON file."""
     return open_asset_file(path, lambda path: dict(json.loads(path.read_text(encoding="utf-8"))))
 
 
 def release_memory() -> None:
-    """Return freed memory to the system after work that needed much once: Arrow and the C library keep it otherwise."""
+    """Return freed memory to the operating system; Arrow and the C library keep it otherwise."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

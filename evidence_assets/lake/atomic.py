@@ -1,4 +1,4 @@
-"""How a file or a folder takes the place of another: whole, flushed to disk, or not at all."""
+"""Atomic replacement of files and folders, flushed to disk."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from evidence_assets.lake.errors import DiskFull
 if TYPE_CHECKING:
     from evidence_assets.lake.mirror import Mirror
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 mirrors: dict[Path, Mirror] = {}
-"""Folders of copies of lakes at an address, whose finished files are uploaded."""
+"""Local folders that mirror a remote lake; finished files are uploaded."""
 
 
 def mirror_of(path: Path) -> Mirror | None:
-    """The mirror that a path is in; None for all that is only local."""
+    """The mirror that contains a path; None for a local path."""
     return next((mirrors[folder] for folder in (path, *path.parents) if folder in mirrors), None) if mirrors else None
 
 
 @contextlib.contextmanager
 def replacing_file(path: Path, *, downloaded: bool = False) -> Iterator[Path]:
-    """A locked temporary file that takes the place of ``path`` when the block ends well and vanishes when it does not.
+    """Yield a locked temporary file that replaces ``path`` if the block succeeds and is deleted if it fails.
 
-    A ``downloaded`` file is neither uploaded nor flushed to the disk.
+    A ``downloaded`` file is neither uploaded nor flushed to disk.
     """
-    _make_folder(path.parent)
-    for stale in path.parent.glob(f".{path.name}.*.tmp"):
-        if is_abandoned(stale):
-            stale.unlink(missing_ok=True)
+    _create_folder(path.parent)
+    for leftover in path.parent.glob(f".{path.name}.*.tmp"):
+        if is_abandoned(leftover):
+            leftover.unlink(missing_ok=True)
     temporary = path.parent / f".{path.name}.{os.getpid()}-{threading.get_ident()}.tmp"
-    held = temporary.open("wb")
+    handle = temporary.open("wb")
     try:
-        fcntl.flock(held, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX)
         yield temporary
         if not downloaded:
             _flush(temporary)
@@ -52,23 +52,23 @@ def replacing_file(path: Path, *, downloaded: bool = False) -> Iterator[Path]:
         if not downloaded:
             _flush(path.parent)
     except (OSError, RuntimeError) as error:
-        _tell_no_room(error, path)
+        _raise_if_disk_full(error, path)
         raise
     finally:
         temporary.unlink(missing_ok=True)
-        held.close()
+        handle.close()
 
 
-def _tell_no_room(error: OSError | RuntimeError, path: Path) -> None:
-    """Say of a full disk what was being written; some libraries tell of one by text alone."""
+def _raise_if_disk_full(error: OSError | RuntimeError, path: Path) -> None:
+    """Raise DiskFull if a disk is full; some libraries report this only in the message."""
     number = error.errno if isinstance(error, OSError) else None
-    if number in _FULL or any(os.strerror(full) in str(error) for full in _FULL):
-        message = f"no room to write {path}; what was there before is unchanged: free some space and run again"
+    if number in _DISK_FULL_ERRNOS or any(os.strerror(full) in str(error) for full in _DISK_FULL_ERRNOS):
+        message = f"no space left to write {path}; the previous version is unchanged: free some space and run again"
         raise DiskFull(number or errno.ENOSPC, message) from error
 
 
 def _flush(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Flush a file, or the entries of a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -76,15 +76,15 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def _make_folder(folder: Path) -> None:
-    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+def _create_folder(folder: Path) -> None:
+    new_folders = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for new in missing:
-        _flush(new.parent)
+    for created in new_folders:
+        _flush(created.parent)
 
 
 def is_abandoned(temporary: Path) -> bool:
-    """Whether nobody writes a temporary file, or folder, any more."""
+    """Whether no process holds the lock of a temporary file or folder."""
     lock = temporary.with_suffix(".lock") if temporary.is_dir() else temporary
     try:
         with lock.open("rb") as handle:
@@ -99,7 +99,7 @@ def is_abandoned(temporary: Path) -> bool:
 @contextlib.contextmanager
 def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that replaces ``folder`` when the block succeeds; see `replacing_file`."""
-    _make_folder(folder.parent)
+    _create_folder(folder.parent)
     # A download has its own lock, so that it does not wait for a writer.
     name = f".{folder.name}.fetched" if downloaded else f".{folder.name}"
     temporary = folder.parent / f"{name}.tmp"
@@ -111,8 +111,8 @@ def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path
         try:
             yield temporary
             if not downloaded:
-                for made in [*sorted(temporary.rglob("*")), temporary]:
-                    _flush(made)
+                for path in [*sorted(temporary.rglob("*")), temporary]:
+                    _flush(path)
                 if (mirror := mirror_of(folder)) is not None:
                     mirror.upload(temporary, folder)
             old = folder.parent / f"{name}.old"
@@ -123,7 +123,7 @@ def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path
             _flush(folder.parent)
             shutil.rmtree(old, ignore_errors=True)
         except (OSError, RuntimeError) as error:
-            _tell_no_room(error, folder)
+            _raise_if_disk_full(error, folder)
             raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)

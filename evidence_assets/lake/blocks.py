@@ -1,6 +1,6 @@
-"""Rows of a partition that is not finished yet, from which a killed or failed step resumes.
+"""Checkpoints of an unfinished partition, from which a killed or failed step resumes.
 
-A block is the rows made since the last one, with their lineage; blocks vanish when their partition is written.
+A block has the rows computed since the previous block, with their lineage. Writing the partition deletes its blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
 
 BLOCK_SECONDS = 60.0
-"""Work that a kill may cost."""
+"""Seconds between checkpoints: the most work that a kill can lose."""
 LINEAGE = "lineage_edges"
 
 
@@ -31,7 +31,7 @@ class Blocks:
         return time.monotonic() - self._last >= BLOCK_SECONDS
 
     def store(self, tables: Mapping[str, Rows]) -> None:
-        """Write a block; its lineage first, so that no row is found without."""
+        """Write a block, its lineage first, so that every stored row has its lineage."""
         prepared = {table: prepare_rows(table, rows) for table, rows in tables.items()}
         self._folder.mkdir(parents=True, exist_ok=True)
         number = len(list(self._folder.glob("*.parquet")))
@@ -42,7 +42,7 @@ class Blocks:
         self._last = time.monotonic()
 
     def merge_into(self, table: str, rows: pl.DataFrame) -> pl.DataFrame:
-        """The rows that a partition has, and those of its blocks; of what several have, as the last one has it."""
+        """A partition's rows with those of its blocks; of rows with the same id, the latest."""
         files = sorted(self._folder.glob(f"*.{table}.parquet"))
         if not files:
             return rows
@@ -51,6 +51,6 @@ class Blocks:
             part = pl.from_arrow(read_rows(path, TABLES[table].arrow))
             assert isinstance(part, pl.DataFrame)
             parts.append(part.with_columns(block=pl.lit(number)))
-        own = "child_id" if table == LINEAGE else TABLES[table].row_id
-        last = pl.col("block") == pl.col("block").max().over(own)
-        return pl.concat(parts, how="diagonal").filter(last).drop("block").select(rows.columns)
+        id_column = "child_id" if table == LINEAGE else TABLES[table].row_id
+        is_latest = pl.col("block") == pl.col("block").max().over(id_column)
+        return pl.concat(parts, how="diagonal").filter(is_latest).drop("block").select(rows.columns)

@@ -1,6 +1,7 @@
-"""DuckDB over the lake: one view a table, made when a connection opens, so that the lake can be moved.
+"""DuckDB over the lake: one view per table, created when a connection opens, so that the lake can be moved.
 
-A connection reads the tables' files alone; DuckDB may write where it may read, hence `read_only_query` for others' SQL.
+A connection reads only the tables' files. DuckDB may write where it may read, so users' SQL goes through
+`run_read_only_query`.
 """
 
 from __future__ import annotations
@@ -26,54 +27,54 @@ LAKE_VARIABLE = "EVIDENCE_LAKE"
 ROOT_VARIABLE = "lake_root"
 """DuckDB variable of every connection: the folder whose files its views read."""
 QUERY_MEMORY_LIMIT = "2GB"
-"""What a query that someone asks may take."""
+"""Memory limit of users' queries."""
 MAX_QUERY_ROWS = 1_000_000
 TABLE_FUNCTIONS = frozenset(
     {"duckdb_columns", "duckdb_functions", "duckdb_views", "generate_series", "json_each", "json_tree"}
     | {"pragma_table_info", "range", "summary", "unnest"}
 )
-"""Those that only read what is in the lake; others log to a file, read one, scan memory or run SQL from a text."""
+"""Table functions that users' queries may call; others access files or memory, or run SQL from a string."""
 
 
 def find_lake() -> Path:
-    """Folder of the lake: EVIDENCE_LAKE, or ``data_lake`` in or above this folder, or beside the package."""
-    named = os.environ.get(LAKE_VARIABLE)
-    if named:
-        return local_root(named)
-    here = Path.cwd()
-    for folder in (here, *here.parents):
+    """Folder of the lake: EVIDENCE_LAKE, or ``data_lake`` in this folder, above it, or next to the package."""
+    address = os.environ.get(LAKE_VARIABLE)
+    if address:
+        return local_root(address)
+    current = Path.cwd()
+    for folder in (current, *current.parents):
         if (folder / "data_lake" / "format.json").exists():
             return folder / "data_lake"
     return Path(__file__).resolve().parents[2] / "data_lake"
 
 
 def sql_literal(text: str) -> str:
-    """Text as SQL writes it."""
+    """Text as a quoted SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def connect(
     root: Path | str | None = None, *, lazy: bool = False, unsafe: bool = False, memory: str | None = QUERY_MEMORY_LIMIT
 ) -> duckdb.DuckDBPyConnection:
-    """A connection with a view for every table of the lake; a table that nothing has written is an empty view.
+    """A connection with a view for every table of the lake; a table without files is an empty view.
 
-    Each view has the table's columns and, last, ``asset``: which asset a row belongs to.
+    Each view has the table's columns and, last, ``asset``: the asset that a row belongs to.
 
-    ``lazy``: Views are made when ``need`` asks for them; making one opens every file of its table.
-    ``unsafe``: DuckDB whole: any file, any extension, any setting.
-    ``memory``: What a query may take, such as ``2GB``; beyond it the query fails. None leaves it to DuckDB.
+    ``lazy``: `create_views` creates views on demand, because creating one opens every file of its table.
+    ``unsafe``: Allow everything that DuckDB can do: any file, extension or setting.
+    ``memory``: Memory limit of a query, such as ``2GB``; above it the query fails. None uses DuckDB's default.
     """
     lake = Lake(find_lake() if root is None else root)
     connection = duckdb.connect(config={"allow_persistent_secrets": "false"} if not unsafe else {})
     connection.execute(f"SET VARIABLE {ROOT_VARIABLE} = {sql_literal(str(lake.root.resolve()))}")
     if not unsafe:
-        _lock(connection, lake.root.resolve(), memory)
+        _restrict(connection, lake.root.resolve(), memory)
     if not lazy:
         create_views(connection, *TABLES)
     return connection
 
 
-def _lock(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | None) -> None:
+def _restrict(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | None) -> None:
     folders = ", ".join(sql_literal(f"{root.as_posix()}/{name}/") for name in TABLES)
     limit = "" if memory is None else f"SET memory_limit = {sql_literal(memory)}; SET temp_directory = '';"
     connection.execute(
@@ -89,20 +90,20 @@ def _lock(connection: duckdb.DuckDBPyConnection, root: Path, memory: str | None)
 
 
 def lake_root(connection: duckdb.DuckDBPyConnection) -> Path | None:
-    """The folder that the connection's views read; None for a connection that ``connect`` did not make."""
+    """The folder that the connection's views read; None if `connect` did not open the connection."""
     [(value,)] = connection.execute(f"SELECT getvariable('{ROOT_VARIABLE}')").fetchall()
     return None if value is None else Path(value)
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
-    """Make the views of these tables that a connection made ``lazy`` lacks."""
+    """Create the views of these tables that a ``lazy`` connection does not have yet."""
     root = lake_root(connection)
     if root is None:
         return
-    known = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+    existing = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
     for name in tables:
-        if (name,) not in known:
-            # Names beginning with a dot are files being written; the pattern does not match them.
+        if (name,) not in existing:
+            # Names with a leading dot are temporary files; the pattern does not match them.
             folder = fetch_folder(root / name).resolve()
             files = [folder / "**/[!.]*.parquet"] if next(folder.rglob("*.parquet"), None) is not None else []
             columns = [f'"{column}"' for column in TABLES[name].names]
@@ -112,15 +113,17 @@ def create_views(connection: duckdb.DuckDBPyConnection, *tables: str) -> None:
 
 
 def scan_sql(table: str, files: Sequence[Path | str]) -> str:
-    """SQL for the rows of a table in these files, with every declared column, empty where a file lacks it, and
-    ``filename``: united with a typed source without rows, through which filters still reach the files."""
+    """SQL that selects a table's rows from these files, with all declared columns and ``filename``.
+
+    A union with a typed empty source adds columns that a file lacks as nulls; filters are still pushed down.
+    """
     nulls = [f'NULL::{_sql_type(field.type)} AS "{field.name}"' for field in TABLES[table].arrow]
     typed_columns = f"SELECT {', '.join(nulls)}, NULL::VARCHAR AS filename WHERE false"
     if not files:
         return f"({typed_columns})"
-    listed = ", ".join(sql_literal(str(path)) for path in files)
-    stored = f"read_parquet([{listed}], filename = true, union_by_name = true, hive_partitioning = false)"
-    return f"(SELECT * FROM {stored} UNION ALL BY NAME {typed_columns})"
+    paths = ", ".join(sql_literal(str(path)) for path in files)
+    source = f"read_parquet([{paths}], filename = true, union_by_name = true, hive_partitioning = false)"
+    return f"(SELECT * FROM {source} UNION ALL BY NAME {typed_columns})"
 
 
 _SQL_TYPES = {
@@ -142,9 +145,9 @@ def _sql_type(type_: pa.DataType) -> str:
 
 
 def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
-    """All rows of one table, such as ``predictions``, as a Polars frame; ``root`` as `find_lake` finds it."""
+    """All rows of one table, such as ``predictions``, as a Polars frame; ``root`` defaults to `find_lake`."""
     if name not in TABLES:
-        raise KeyError(f"there is no table {name!r}; the tables are {', '.join(TABLES)}")
+        raise KeyError(f"unknown table {name!r}; the tables are {', '.join(TABLES)}")
     with connect(root, lazy=True, memory=None) as connection:
         create_views(connection, name)
         return pl.DataFrame(connection.sql(f'SELECT * FROM "{name}"').to_arrow_table())
@@ -153,40 +156,40 @@ def table(name: str, root: Path | str | None = None) -> pl.DataFrame:
 def run_read_only_query(
     connection: duckdb.DuckDBPyConnection, sql: str, seconds: float = 60
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Names and rows of one SELECT, DESCRIBE, SUMMARIZE or SHOW of someone else, on a connection of `connect`.
+    """Column names and rows of a user's SELECT, DESCRIBE, SUMMARIZE or SHOW, on a connection of `connect`.
 
-    Raises BadInput where it is anything else, or takes more than ``seconds`` or a million rows.
+    Raises BadInput for any other statement, and if it takes longer than ``seconds`` or returns over a million rows.
     """
-    _refuse_all_but_reading(connection, sql)
-    started, timer = time.monotonic(), Timer(seconds, connection.interrupt)
+    _check_read_only(connection, sql)
+    start, timer = time.monotonic(), Timer(seconds, connection.interrupt)
     timer.start()
     try:
         cursor = connection.execute(sql)
         rows = cursor.fetchmany(MAX_QUERY_ROWS + 1)
     except duckdb.InterruptException as error:
-        if time.monotonic() - started < seconds:
+        if time.monotonic() - start < seconds:
             raise
-        message = f"the query took more than {seconds:g} s; ask for less, or allow more with --seconds"
+        message = f"the query took more than {seconds:g} s; select less, or raise the limit with --seconds"
         raise BadInput(message) from error
     finally:
         timer.cancel()
     if len(rows) > MAX_QUERY_ROWS:
-        raise BadInput(f"the query gives more than {MAX_QUERY_ROWS:,} rows; add a LIMIT, or aggregate")
+        raise BadInput(f"the query returns more than {MAX_QUERY_ROWS:,} rows; add a LIMIT, or aggregate")
     return [description[0] for description in cursor.description or []], rows
 
 
-def _refuse_all_but_reading(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
+def _check_read_only(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     [(text,)] = connection.execute("SELECT json_serialize_sql($sql)", {"sql": sql}).fetchall()
     parsed = json.loads(text)
     if parsed["error"]:
         if parsed["error_type"] == "parser":
             raise BadInput(parsed["error_message"])
-        raise BadInput("a query only reads: one SELECT, DESCRIBE, SUMMARIZE or SHOW; --unsafe allows all of DuckDB")
+        raise BadInput("a query must be one SELECT, DESCRIBE, SUMMARIZE or SHOW; --unsafe allows all of DuckDB")
     if len(parsed["statements"]) != 1:
-        raise BadInput(f"a query is one statement, not {len(parsed['statements'])}")
+        raise BadInput(f"a query must be one statement, not {len(parsed['statements'])}")
     for function in _table_functions(parsed):
         if function not in TABLE_FUNCTIONS:
-            raise BadInput(f"a query may not call {function}(), which does more than read the lake's tables")
+            raise BadInput(f"a query must not call {function}(), which does more than read the lake's tables")
 
 
 def _table_functions(node: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The errors a user meets: each a sentence that says what is wrong, where, and what to do."""
+"""Errors that users see. Each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ from pathlib import Path
 
 
 class BadInput(ValueError):
-    """A raw input that cannot be read as what it should be, shown as ``file:line: field: message``."""
+    """Invalid input, reported as ``file:line: field: message``."""
 
     def __init__(
         self, message: str, *, file: str | Path | None = None, line: int | None = None, field: str | None = None
     ) -> None:
-        place = "" if file is None else str(file)
+        location = "" if file is None else str(file)
         if line is not None:
-            place += f":{line}" if place else f"line {line}"
-        super().__init__(": ".join(part for part in (place, field, message) if part))
+            location += f":{line}" if location else f"line {line}"
+        super().__init__(": ".join(part for part in (location, field, message) if part))
         self.message, self.file, self.line, self.field = message, file, line, field
 
 
 class DiskFull(OSError):
-    """The disk is full, or a quota is; what was there before is unchanged."""
+    """The disk or a quota is full; existing files are unchanged."""
 
 
 class SchemaMismatch(ValueError):
-    """Rows that do not fit the declared schema of their table."""
+    """Rows do not match the declared schema of their table."""
 
 
 class StaleInput(RuntimeError):
-    """Something built from inputs that have changed since, such as an index older than its vectors."""
+    """An artifact is older than its inputs, such as an index older than its vectors."""
 
 
 class LakeVersionError(RuntimeError):
-    """A lake written by another format version than this program reads."""
+    """The lake has a different format version than this program reads."""
 
 
 class ModelUnavailable(RuntimeError):
-    """A model, its weights or its server cannot be used; the step fails and a retry resumes."""
+    """A model, its weights or its server is unavailable. The step fails; a retry resumes it."""
 
 
 class TemporarilyUnavailable(ModelUnavailable):
-    """What cannot be used now but may be soon: a server is down, or a card's memory is taken."""
+    """A retry may succeed: the server is down, or the GPU has no free memory."""
 
 
 class StoreUnavailable(TemporarilyUnavailable):
-    """The object store of the lake cannot be reached, or does not answer as it should; what was there is unchanged."""
+    """The lake's object store is unreachable or replies with an error; its objects are unchanged."""
 
 
 class UnusableReply(ValueError):
-    """A model replied, but not with what the task asks for; ends as a ``failed`` row with this reason."""
+    """A model's reply does not answer the task; the row fails with this reason."""

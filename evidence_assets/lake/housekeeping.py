@@ -1,4 +1,4 @@
-"""What can be deleted from a lake: folders of assets that are no more, and what killed writers left."""
+"""Finding and deleting orphans: folders of removed assets, and temporary files of killed writers."""
 
 from __future__ import annotations
 
@@ -15,30 +15,34 @@ def _size(path: Path) -> int:
 
 
 def find_orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
-    """Folders whose asset is not among ``assets``, and what killed writers left, each with its size in bytes."""
-    kept = {asset_folder(asset) for asset in assets}
+    """Folders of assets that are not in ``assets``, and abandoned files, each with its size in bytes."""
+    known_folders = {asset_folder(asset) for asset in assets}
     folders = [
-        folder for table, asset in lake.assets() if (folder := lake.root / table / asset_folder(asset)).name not in kept
+        folder
+        for table, asset in lake.assets()
+        if (folder := lake.root / table / asset_folder(asset)).name not in known_folders
     ]
-    folders += [lake.root / BLOCKS_FOLDER / name for name in child_names(lake.root / BLOCKS_FOLDER) if name not in kept]
+    folders += [
+        lake.root / BLOCKS_FOLDER / name for name in child_names(lake.root / BLOCKS_FOLDER) if name not in known_folders
+    ]
     corpora = {asset.split("/")[1] for asset in assets if asset.startswith("corpus/")}
     folders += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]
-    left = [path for path in find_abandoned_files(lake) if not set(folders) & set(path.parents)]
-    return sorted((path, _size(path)) for path in folders + left)
+    leftovers = [path for path in find_abandoned_files(lake) if not set(folders) & set(path.parents)]
+    return sorted((path, _size(path)) for path in folders + leftovers)
 
 
 def find_abandoned_files(lake: Lake) -> list[Path]:
-    """Temporary files and folders that nobody writes any more."""
+    """Temporary files and folders of killed writers."""
     paths = [path for pattern in (".*.tmp", ".*.old") for path in lake.root.rglob(pattern) if is_abandoned(path)]
     return [path for path in paths if not set(paths) & set(path.parents)]
 
 
 def delete_abandoned_files(lake: Lake) -> None:
-    """Delete what killed writers left; raw files aside, whose writers replace their own."""
+    """Delete temporary files of killed writers, except those of raw files, whose writers replace them."""
     delete_orphans([(path, 0) for path in find_abandoned_files(lake) if not path.is_relative_to(lake.root / "raw")])
 
 
 def delete_orphans(paths: Collection[tuple[Path, int]]) -> None:
-    """Delete what ``orphans`` found."""
+    """Delete the paths that ``find_orphans`` returned."""
     for path, _ in paths:
         delete_path(path)

@@ -1,4 +1,4 @@
-"""Identifiers: blake2b (128 bit, hex) of the canonical form of content: equal content, equal id."""
+"""Identifiers: blake2b hashes (128 bit, hex) of canonical content. Equal content has an equal id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 
 
 def _plain(value: Any) -> Any:
-    if type(value) is str:  # nearly all of what ids are made of
+    if type(value) is str:  # by far the most common type
         return value
     if isinstance(value, np.generic):
         return value.item()
@@ -25,22 +25,22 @@ def _plain(value: Any) -> Any:
 
 
 def canonical_bytes(value: Any) -> bytes:
-    """Bytes that are equal for equal content: JSON with sorted keys, no spaces, UTF-8 with lone surrogates."""
+    """JSON with sorted keys and no spaces, as UTF-8 with lone surrogates; equal bytes for equal content."""
     return _ENCODER.encode(_plain(value)).encode("utf-8", errors="surrogatepass")
 
 
 def key_for_model(key: str, model: str) -> str:
-    """Key of an asset as this model makes it; a model that needs no naming, as the profile's first, is empty here."""
+    """Asset key of a model's version of an asset; ``model`` is empty for the profile's default model."""
     return f"{key}/{model}" if model else key
 
 
 def content_id(*parts: Any) -> str:
-    """Id of the content ``parts``, in this order."""
+    """Id of the content ``parts``; their order matters."""
     return hashlib.blake2b(canonical_bytes(parts), digest_size=16).hexdigest()
 
 
 def file_id(path: Path) -> str:
-    """Id of a file's bytes, read in blocks."""
+    """Id of a file's bytes."""
     digest = hashlib.blake2b(digest_size=16)
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
@@ -49,7 +49,7 @@ def file_id(path: Path) -> str:
 
 
 def short_id(identifier: str) -> str:
-    """The beginning of a hash; a source's own id, which is none, as it stands."""
+    """The first 12 digits of a hash; other ids unchanged."""
     return identifier[:12] if len(identifier) == 32 and not set(identifier) - set("0123456789abcdef") else identifier
 
 

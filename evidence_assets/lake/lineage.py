@@ -1,4 +1,4 @@
-"""Questions asked of the lineage: where a row comes from, what it touches, what changed between two runs."""
+"""Lineage queries: the sources of a row, the rows that depend on it, and the changes between two runs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Connection = duckdb.DuckDBPyConnection
 
 USED, DERIVED, GENERATED = "used", "was_derived_from", "was_generated_by"
 WAS_SHOWN, CITED = "was_shown", "cited"
-"""What a reasoner was given, and what it names as its ground where that was found to hold."""
+"""Evidence that a reasoner received, and evidence that a verified citation refers to."""
 
-# What people see of a row, and in which tables an id is looked for, nearest to answers first.
+# Columns to display of a row. `find_row` searches the tables in this order, answers first.
 DISPLAY_COLUMNS = {
     "predictions": ("answer", "status", "confidence", "selector", "reasoner"),
     "chains": ("hypothesis", "status", "selector", "reasoner"),
@@ -69,7 +69,7 @@ def edge(
 
 @dataclass
 class Node:
-    """One row met while following lineage, with what it was reached by."""
+    """A row in a lineage tree, with the relation and version of the edge that led to it."""
 
     kind: str
     id: str
@@ -79,16 +79,16 @@ class Node:
     next: list[Node] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain form for JSON."""
+        """The tree as dictionaries, for JSON."""
         return {**vars(self), "next": [node.as_dict() for node in self.next]}
 
 
 class UnknownId(LookupError):
-    """No row of the lake has this id, or a shortened id fits several."""
+    """No row of the lake has this id, or a shortened id is ambiguous."""
 
 
 def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
-    """Kind and full id of the row that ``identifier`` names; its beginning is enough where it is unambiguous."""
+    """Kind and full id of the row with this id; an unambiguous prefix is enough."""
     tables = [TABLES[name] for name in DISPLAY_COLUMNS]
     create_views(connection, *DISPLAY_COLUMNS)
     union = " UNION ".join(
@@ -103,54 +103,58 @@ def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
         rows = find_sources(connection, identifier, identifier + LAST_CHARACTER)
         rows = [row for row in rows if row[1] == identifier] or rows
     if not rows:
-        raise UnknownId(f"no row of the lake has an id that begins with {identifier!r}")
+        raise UnknownId(f"no row of the lake has an id that starts with {identifier!r}")
     if len({id_ for _, id_ in rows}) > 1:
-        shown = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(rows)[:5])
-        raise UnknownId(f"{identifier!r} fits {len(rows)} rows: {shown} …: give more of the id")
+        matches = ", ".join(f"{kind} {id_}" for kind, id_ in sorted(rows)[:5])
+        raise UnknownId(f"{identifier!r} matches {len(rows)} rows: {matches} …: use a longer prefix")
     order = [*(t.kind for t in tables), "document", "file", "cell"]
     kind, id_ = min(rows, key=lambda row: order.index(row[0]))
     return str(kind), str(id_)
 
 
 def _contents(
-    connection: Connection, kind: str, ids: Sequence[str], near: PartitionFiles | None
+    connection: Connection, kind: str, ids: Sequence[str], partition_files: PartitionFiles | None
 ) -> dict[str, dict[str, Any]]:
-    """What people want to see of these rows."""
+    """The columns to display of these rows, by id."""
     schema = KINDS.get(kind)
     if schema is None:
-        return source_contents(connection, kind, sorted(ids), near)
+        return source_contents(connection, kind, sorted(ids), partition_files)
     if schema.name not in DISPLAY_COLUMNS:
         return {}
-    shown = DISPLAY_COLUMNS[schema.name]
-    columns = ", ".join(f'"{column}"' for column in (schema.row_id, *shown))
+    display_columns = DISPLAY_COLUMNS[schema.name]
+    columns = ", ".join(f'"{column}"' for column in (schema.row_id, *display_columns))
     contents: dict[str, dict[str, Any]] = {}
-    sources = [scan_sql(schema.name, near.rows(kind))] if near and kind in (*QUESTION_KINDS, "question") else []
+    sources = (
+        [scan_sql(schema.name, partition_files.rows(kind))]
+        if partition_files and kind in (*QUESTION_KINDS, "question")
+        else []
+    )
     for source in [*sources, schema.name]:
-        missing = sorted(identifier for identifier in ids if identifier not in contents)
-        if missing:
+        missing_ids = sorted(identifier for identifier in ids if identifier not in contents)
+        if missing_ids:
             if source == schema.name:
                 create_views(connection, schema.name)
-            condition, parameters = id_condition(f'"{schema.row_id}"', missing)
+            condition, parameters = id_condition(f'"{schema.row_id}"', missing_ids)
             rows = connection.execute(f"SELECT {columns} FROM {source} WHERE {condition}", parameters).fetchall()
-            contents |= {str(row[0]): dict(zip(shown, row[1:], strict=True)) for row in rows}
+            contents |= {str(row[0]): dict(zip(display_columns, row[1:], strict=True)) for row in rows}
     return contents
 
 
 def _edges(
-    connection: Connection, kind: str, ids: Sequence[str], near: PartitionFiles | None, *, upwards: bool
+    connection: Connection, kind: str, ids: Sequence[str], partition_files: PartitionFiles | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
-    """Edges from these rows, towards the sources or towards the answers."""
-    if near is None:
+    """Edges from these rows towards the sources (``upwards``) or the answers."""
+    if partition_files is None:
         rows = _stored_edges(connection, kind, ids, upwards=upwards)
     else:
-        files = scan_sql("lineage_edges", near.lineage(kind))
+        files = scan_sql("lineage_edges", partition_files.lineage(kind))
         rows = _stored_edges(connection, kind, ids, files, upwards=upwards)
-        missing = sorted(set(ids) - {row[1] for row in rows})
-        if missing and kind in QUESTION_KINDS:
-            rows += _stored_edges(connection, kind, missing, upwards=upwards)
-    if upwards and kind == "evidence":  # cells are where a table is, which is quicker to see
+        missing_ids = sorted(set(ids) - {row[1] for row in rows})
+        if missing_ids and kind in QUESTION_KINDS:
+            rows += _stored_edges(connection, kind, missing_ids, upwards=upwards)
+    if upwards and kind == "evidence":  # only evidence from tables has cells
         ids = sorted({row[1] for row in rows if row[3] == "table"})
-    return rows + (implied_edges(connection, kind, ids, DERIVED, near, upwards=upwards) if ids else [])
+    return rows + (implied_edges(connection, kind, ids, DERIVED, partition_files, upwards=upwards) if ids else [])
 
 
 def _stored_edges(
@@ -158,39 +162,39 @@ def _stored_edges(
 ) -> list[tuple[Any, ...]]:
     if source == "lineage_edges":
         create_views(connection, source)
-    here, there = ("child", "parent") if upwards else ("parent", "child")
-    condition, parameters = id_condition(f"{here}_id", sorted(ids))
+    from_end, to_end = ("child", "parent") if upwards else ("parent", "child")
+    condition, parameters = id_condition(f"{from_end}_id", sorted(ids))
     return connection.execute(
-        f"SELECT DISTINCT {here}_kind, {here}_id, relation, {there}_kind, {there}_id, parent_version, rank "
-        f"FROM {source} WHERE {here}_kind = $kind AND {condition} ORDER BY ALL",
+        f"SELECT DISTINCT {from_end}_kind, {from_end}_id, relation, {to_end}_kind, {to_end}_id, parent_version, rank "
+        f"FROM {source} WHERE {from_end}_kind = $kind AND {condition} ORDER BY ALL",
         parameters | {"kind": kind},
     ).fetchall()
 
 
 def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
-    place = find_question_row(connection, identifier) if upwards else None
-    kind, id_ = place[:2] if place else find_row(connection, identifier)
-    near = place[2] if place else None
+    location = find_question_row(connection, identifier) if upwards else None
+    kind, id_ = location[:2] if location else find_row(connection, identifier)
+    partition_files = location[2] if location else None
     root = Node(kind, id_)
-    known = {(kind, id_): root}
+    nodes = {(kind, id_): root}
     frontier = [root]
-    while frontier and len(known) < limit:
-        here = {(node.kind, node.id): node for node in frontier}
+    while frontier and len(nodes) < limit:
+        current = {(node.kind, node.id): node for node in frontier}
         rows = []
-        for kind, ids in _by_kind(here).items():
-            rows += _edges(connection, kind, ids, near, upwards=upwards)
+        for kind, ids in _by_kind(current).items():
+            rows += _edges(connection, kind, ids, partition_files, upwards=upwards)
         frontier = []
         for from_kind, from_id, relation, to_kind, to_id, version, _rank in sorted(
             rows, key=lambda row: (row[3], row[6] is None, row[6] or 0, row[4])
         ):
-            node = known.get((to_kind, to_id))
+            node = nodes.get((to_kind, to_id))
             if node is None:
-                node = known[(to_kind, to_id)] = Node(to_kind, to_id)
+                node = nodes[(to_kind, to_id)] = Node(to_kind, to_id)
                 frontier.append(node)
-            here[(from_kind, from_id)].next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
-    for kind, ids in _by_kind(known).items():
-        for node_id, content in _contents(connection, kind, ids, near).items():
-            known[(kind, node_id)].content.update(content)
+            current[(from_kind, from_id)].next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
+    for kind, ids in _by_kind(nodes).items():
+        for node_id, content in _contents(connection, kind, ids, partition_files).items():
+            nodes[(kind, node_id)].content.update(content)
     return root
 
 
@@ -202,38 +206,38 @@ def _by_kind(rows: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def trace(connection: Connection, identifier: str, limit: int = 10_000) -> Node:
-    """The row and everything that it was made from, as a tree towards the sources."""
+    """The row and everything that it was derived from, as a tree towards the sources."""
     return _follow(connection, identifier, upwards=True, limit=limit)
 
 
 def impact(connection: Connection, identifier: str, limit: int = 100_000) -> Node:
-    """The row and everything that was made from it, as a tree towards the answers."""
+    """The row and everything that was derived from it, as a tree towards the answers."""
     return _follow(connection, identifier, upwards=False, limit=limit)
 
 
 def distinct_ids(root: Node) -> dict[str, list[str]]:
-    """Ids by kind of everything below ``root``, each once."""
+    """Distinct ids below ``root``, by kind."""
     ids_by_kind: dict[str, set[str]] = {}
-    stack, seen = list(root.next), set()
+    stack, visited = list(root.next), set()
     while stack:
         node = stack.pop()
         ids_by_kind.setdefault(node.kind, set()).add(node.id)
-        if id(node.next) not in seen:
-            seen.add(id(node.next))
+        if id(node.next) not in visited:
+            visited.add(id(node.next))
             stack.extend(node.next)
     return {kind: sorted(ids) for kind, ids in sorted(ids_by_kind.items())}
 
 
 def diff_runs(connection: Connection, run_a: str, run_b: str) -> list[dict[str, Any]]:
-    """Rows that two runs made differently: added, removed or changed, in partitions that both touched."""
+    """Rows that differ between two runs (added, removed or changed), in partitions that both runs wrote."""
     create_views(connection, "history")
     runs = {row[0] for row in connection.execute("SELECT DISTINCT run_id FROM history").fetchall()}
     names = []
     for run in (run_a, run_b):
-        fits = sorted(name for name in runs if name.startswith(run))
-        if len(fits) != 1:
-            raise UnknownId(f"{len(fits)} runs begin with {run!r}; the lake knows {len(runs)} runs")
-        names.append(fits[0])
+        matches = sorted(name for name in runs if name.startswith(run))
+        if len(matches) != 1:
+            raise UnknownId(f"{len(matches)} of the lake's {len(runs)} runs start with {run!r}; exactly one must")
+        names.append(matches[0])
     return query_rows(
         connection,
         """
@@ -253,14 +257,14 @@ def diff_runs(connection: Connection, run_a: str, run_b: str) -> list[dict[str, 
 
 
 def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict[str, Any]]:
-    """Edges of one lineage file whose parent is absent from the lake, or ``present`` with another version."""
+    """Edges of a lineage file whose parent is missing from the lake, or ``present`` with another version."""
     source = scan_sql("lineage_edges", [lineage_file])
     kinds = [row[0] for row in connection.execute(f"SELECT DISTINCT parent_kind FROM {source} ORDER BY 1").fetchall()]
     edges: list[dict[str, Any]] = []
     for kind in kinds:
         schema = KINDS.get(kind)
         if schema is None:
-            raise ValueError(f"{lineage_file}: there is no kind of row named {kind!r}")
+            raise ValueError(f"{lineage_file}: unknown kind of row: {kind!r}")
         create_views(connection, schema.name)
         edges += query_rows(
             connection,
@@ -278,7 +282,7 @@ def find_dangling_edges(connection: Connection, lineage_file: Path) -> list[dict
 
 
 def history_rows(table: str, rows: Any, run_id: str, asset: str, partition: str) -> list[dict[str, Any]]:
-    """What ``history`` keeps of prepared rows of ``table``."""
+    """The ``history`` rows of prepared rows of ``table``."""
     schema = TABLES[table]
     columns = {
         name: rows.column(name).to_pylist()

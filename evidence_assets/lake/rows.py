@@ -1,6 +1,6 @@
-"""Rows and the Parquet files that they are in: checked against their table's schema, sorted, hashed, written and read.
+"""Rows and their Parquet files: validated against the table's schema, sorted, hashed, written and read.
 
-In memory texts may be dictionary codes and ids 16 bytes: as texts forty million edges would take 5 GB.
+In memory, strings may be dictionary-encoded and ids 16 bytes; as strings, forty million edges would take 5 GB.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from evidence_assets.lake.schemas import TABLES, TableSchema
 
 ROW_GROUP_SIZE = 65_536
 SMALL_ROW_GROUPS = {"lineage_edges": 2_048, **dict.fromkeys(("evidence", "chains", "predictions", "citations"), 8_192)}
-"""Rows a group in tables of which a few ids at a time are read."""
+"""Rows per group in tables that are read by a few ids at a time."""
 DICTIONARY_COLUMNS = ("child_kind", "relation", "parent_kind", "rank")
-"""Columns of the lineage that a dictionary shortens; the others are ids."""
+"""Columns of the lineage that are written with a dictionary; the others are ids."""
 BLOOM_FILTER_COLUMNS = {"evidence": ("source_id",)}
-"""Columns besides the row's own id by which rows are looked up: what rests on a source."""
+"""Columns with a Bloom filter in addition to the row id, by which dependent rows are found."""
 BLOOM_FILTER_ERROR_RATE = 0.01
-"""Share of the row groups that are read in vain for an id that they do not hold."""
+"""False positive rate: the share of row groups without an id that are read for it."""
 ID_TYPE, LARGE_STRING = pa.binary(16), pa.large_string()
-MAX_STRING_BYTES = 2**31 - 1  # of the texts that an array of the declared type can hold
+MAX_STRING_BYTES = 2**31 - 1  # of one array of the type string
 ID_BATCH_SIZE = 1 << 18
-"""Rows whose ids are Python objects at a time."""
+"""Rows whose ids are Python objects at the same time."""
 Rows: TypeAlias = pl.DataFrame | pa.Table | list[dict[str, Any]]
 
 
@@ -41,12 +41,12 @@ def _mismatch(schema: TableSchema, message: str) -> SchemaMismatch:
 
 
 def build_table(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> pa.Table:
-    """Rows, or values by column, as a table of the declared columns and types; raises SchemaMismatch."""
+    """Build a table with the declared columns and types from rows or columns; raises SchemaMismatch."""
     schema = TABLES[table]
     names = set(rows) if isinstance(rows, Mapping) else {name for row in rows for name in row}
-    unknown = sorted(names - set(schema.names))
-    if unknown:
-        raise _mismatch(schema, f"has no column {unknown[0]!r}")
+    unknown_columns = sorted(names - set(schema.names))
+    if unknown_columns:
+        raise _mismatch(schema, f"unknown column {unknown_columns[0]!r}")
     columns: Mapping[str, Any] = (
         rows if isinstance(rows, Mapping) else {name: [row.get(name) for row in rows] for name in schema.names}
     )
@@ -62,68 +62,72 @@ def build_table(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> p
 
 
 def prepare_rows(table: str, rows: Rows) -> pa.Table:
-    """Rows as they will lie in the lake: the declared columns and types, sorted by the table's key.
+    """Validate rows, cast them to the declared types, and sort them by the table's key.
 
-    Columns of an Arrow table that are dictionary codes or bytes of ids stay so.
+    Dictionary-encoded columns and binary ids of an Arrow table keep their type.
 
-    Raises SchemaMismatch where a required column is missing, a column is unknown or of another type, a required value
-    is null, a number is not a number, or a key occurs twice.
+    Raises SchemaMismatch if a required column is missing, a column is unknown or has another type, a required value is
+    null, a number is not finite, or a key is duplicate.
     """
     schema = TABLES[table]
     if isinstance(rows, list):
         rows = build_table(table, rows)
     names = list(rows.columns) if isinstance(rows, pl.DataFrame) else rows.column_names
-    missing = [c.name for c in schema.columns if c.name not in names and not c.nullable]
-    unknown = [name for name in names if name not in schema.names]
-    if missing or unknown:
-        raise _mismatch(schema, f"lacks columns {missing}, has unknown columns {unknown}")
-    # One column after another, so that memory holds one of them twice and not the table.
-    keys = pa.table({name: _declared(schema, rows, names, name) for name in schema.key})
-    # Rows in order are sorted, too: a column that was taken is written with the same bytes, however it came to be.
+    missing_columns = [c.name for c in schema.columns if c.name not in names and not c.nullable]
+    unknown_columns = [name for name in names if name not in schema.names]
+    if missing_columns or unknown_columns:
+        raise _mismatch(schema, f"missing columns: {missing_columns}, unknown columns: {unknown_columns}")
+    # Column by column, so that memory has a second copy of one column instead of the table.
+    keys = pa.table({name: _declared_column(schema, rows, names, name) for name in schema.key})
+    # Sorted rows are sorted, too: a column that went through `take` has the same bytes, whatever its origin.
     if keys.column(0).type != ID_TYPE:
         keys = decode_columns(keys)
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in schema.key])
     keys = keys.take(order)
-    if (place := pc.index(_same(keys), True).as_py()) >= 0:
-        twice = decode_columns(keys.slice(place, 1)).to_pylist()[0]
-        raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {twice}")
+    if (position := pc.index(_equals_previous(keys), True).as_py()) >= 0:
+        duplicate = decode_columns(keys.slice(position, 1)).to_pylist()[0]
+        raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {duplicate}")
     columns = []
     for name in schema.names:
-        column = keys.column(name) if name in schema.key else _declared(schema, rows, names, name).take(order)
+        column = keys.column(name) if name in schema.key else _declared_column(schema, rows, names, name).take(order)
         columns.append(column.combine_chunks())
     fields = [field.with_type(column.type) for field, column in zip(schema.arrow, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.arrow.metadata))
 
 
-def _same(keys: pa.Table) -> pa.ChunkedArray:
-    """Of each row but the first, whether it says the same as the one before."""
-    same = pa.scalar(True)
+def _equals_previous(keys: pa.Table) -> pa.ChunkedArray:
+    """Whether each row after the first equals the previous row."""
+    is_same = pa.scalar(True)
     for column in keys.columns:
-        one, other = column.slice(0, max(0, len(column) - 1)), column.slice(1)
-        equal = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(pc.is_null(one), pc.is_null(other)))
-        same = pc.and_(same, equal)
-    return same
+        previous, current = column.slice(0, max(0, len(column) - 1)), column.slice(1)
+        equal = pc.or_(
+            pc.fill_null(pc.equal(previous, current), False), pc.and_(pc.is_null(previous), pc.is_null(current))
+        )
+        is_same = pc.and_(is_same, equal)
+    return is_same
 
 
-def _declared(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[str], name: str) -> pa.ChunkedArray:
-    """A column of rows as it is declared; empty in each where they have none."""
+def _declared_column(
+    schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[str], name: str
+) -> pa.ChunkedArray:
+    """A column with its declared type; all null if the rows do not have it."""
     declared = schema.arrow.field(name)
     if name not in names:
         return pa.chunked_array([pa.nulls(len(rows), declared.type)])
     try:
         column = (rows.select([name]).to_arrow() if isinstance(rows, pl.DataFrame) else rows).column(name)
-        values = _held(column, declared.type)
+        values = _storable(column, declared.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
         raise _mismatch(schema, f"column {name}: {error}") from error
     if not declared.nullable and values.null_count:
-        raise _mismatch(schema, f"column {name} is empty in {values.null_count} rows")
+        raise _mismatch(schema, f"column {name} is null in {values.null_count} rows")
     if pa.types.is_floating(declared.type) and pc.all(pc.is_finite(values)).as_py() is False:
-        raise _mismatch(schema, f"column {name} holds a value that is not a finite number")
+        raise _mismatch(schema, f"column {name} has a value that is not a finite number")
     return values
 
 
-def _held(values: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
-    """A column as declared, or as it is held until it is written: codes, bytes of ids, texts that no array can hold."""
+def _storable(values: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
+    """A column with its declared type, or an in-memory type: dictionary, binary ids, or large strings."""
     if pa.types.is_dictionary(values.type) and values.type.value_type == declared:
         return values
     if declared == pa.string() and values.type == ID_TYPE:
@@ -132,45 +136,45 @@ def _held(values: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
 
 
 def decode_columns(rows: pa.Table) -> pa.Table:
-    """Rows with dictionary codes and bytes of ids as texts."""
-    for place, field in enumerate(rows.schema):
-        column = rows.column(place)
+    """Decode dictionaries, binary ids and large strings to strings."""
+    for position, field in enumerate(rows.schema):
+        column = rows.column(position)
         if pa.types.is_dictionary(field.type):
             type_ = field.type.value_type
             column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], type_)
         elif field.type == LARGE_STRING:
-            # Copied, because a slice keeps the offsets of the whole, which may not fit.
+            # Copied, because a slice keeps the offsets of the whole array, which may overflow.
             type_, column = pa.string(), column.take(pa.array(np.arange(len(column)))).cast(pa.string())
         elif field.type == ID_TYPE:
             digits = pl.Series(column, dtype=pl.Binary).bin.encode("hex")
             type_, column = pa.string(), digits.to_arrow().cast(pa.string())
         else:
             continue
-        rows = rows.set_column(place, field.with_type(type_), column)
+        rows = rows.set_column(position, field.with_type(type_), column)
     return rows
 
 
-def _blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
-    """Rows as they are written, so many at a time."""
+def _decoded_blocks(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+    """Decoded rows in blocks of ``size``."""
     for first in range(0, max(1, rows.num_rows), size):
         yield decode_columns(rows.slice(first, size))
 
 
 def dictionary_encode(values: pl.Series) -> pa.DictionaryArray:
-    """Texts as codes with a dictionary."""
+    """Dictionary-encode strings."""
     enum = values if values.dtype == pl.Enum else values.cast(pl.Enum(values.unique(maintain_order=True)))
     array = enum.to_arrow()
     return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), array.dictionary.cast(pa.string()))
 
 
 def content_ids(kind: str, *columns: pa.DictionaryArray) -> pa.FixedSizeBinaryArray:
-    """``content_id(kind, a, b, …)`` of each row, as 16 bytes; each value is brought into canonical form once."""
+    """``content_id(kind, a, b, …)`` of each row, as 16 bytes; each distinct value is serialized once."""
     values = [[canonical_bytes(value) for value in column.dictionary.to_pylist()] for column in columns]
     codes = [column.indices.to_numpy() for column in columns]
     start, ids = canonical_bytes(kind), np.empty(len(codes[0]), "V16")
     for first in range(0, len(ids), ID_BATCH_SIZE):
         block = slice(first, first + ID_BATCH_SIZE)
-        parts = [map(of.__getitem__, code[block].tolist()) for of, code in zip(values, codes, strict=True)]
+        parts = [map(texts.__getitem__, code[block].tolist()) for texts, code in zip(values, codes, strict=True)]
         contents = (b"[%b]" % b",".join((start, *row)) for row in zip(*parts, strict=True))
         digests = [hashlib.blake2b(content, digest_size=16).digest() for content in contents]
         ids[block] = np.frombuffer(b"".join(digests), "V16")
@@ -178,7 +182,7 @@ def content_ids(kind: str, *columns: pa.DictionaryArray) -> pa.FixedSizeBinaryAr
 
 
 def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with the columns of this schema and no others; those that they lack are empty, as any may be here."""
+    """Rows with exactly the columns of this schema, all nullable; missing columns are null."""
     for field in schema:
         if field.name not in rows.column_names:
             rows = rows.append_column(field.with_nullable(True), pa.nulls(rows.num_rows, field.type))
@@ -186,10 +190,10 @@ def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def version_of(rows: pa.Table) -> str:
-    """Content hash of prepared rows; columns that are empty in every row do not count, so that a schema may grow."""
+    """Content hash of prepared rows, without columns that are null in every row, so that a schema may grow."""
     rows = rows.select([name for name in rows.column_names if rows[name].null_count < rows.num_rows])
     digest = hashlib.blake2b(digest_size=16)
-    for block in _blocks(rows, ROW_GROUP_SIZE):
+    for block in _decoded_blocks(rows, ROW_GROUP_SIZE):
         for name, column in zip(block.column_names, block.columns, strict=True):
             digest.update(f"{name} {column.type} ".encode())
             _hash_values(column.combine_chunks(), digest)
@@ -197,7 +201,7 @@ def version_of(rows: pa.Table) -> str:
 
 
 def _hash_values(values: pa.Array, digest: hashlib.blake2b) -> None:
-    """Add the values to a hash, whatever is beside them, or under nulls, in memory."""
+    """Add an array's logical values to a hash, independent of its memory layout."""
     if values.null_count:
         digest.update(b"null" + np.packbits(values.is_null().to_numpy(zero_copy_only=False)).tobytes())
     if pa.types.is_struct(values.type):
@@ -215,54 +219,54 @@ def _hash_values(values: pa.Array, digest: hashlib.blake2b) -> None:
 
 
 def _numbers(values: pa.Array) -> bytes:
-    """The bytes of numbers or flags, with 0 for null."""
+    """The bytes of numbers or booleans, with 0 for null."""
     filled = values.fill_null(False if pa.types.is_boolean(values.type) else 0) if values.null_count else values
     return bytes(np.ascontiguousarray(filled.to_numpy(zero_copy_only=False)).data)
 
 
-def read_rows(path: Path, wanted: pa.Schema) -> pa.Table:
-    """The wanted columns of a file, empty where it was written before a column was declared."""
-    # Libraries that take a path open it twice, and a writer may replace the file in between.
+def read_rows(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read the columns of ``schema`` from a file; columns that are newer than the file are null."""
+    # Libraries open a path twice, and a writer may replace the file in between.
     with path.open("rb") as handle:
-        return _wanted(pq.ParquetFile(handle).read(columns=wanted.names), wanted, path)
+        return _with_schema(pq.ParquetFile(handle).read(columns=schema.names), schema, path)
 
 
-def row_blocks(path: Path, wanted: pa.Schema, size: int) -> Iterator[pa.Table]:
-    """What ``read_rows`` gives, so many rows at a time."""
+def row_blocks(path: Path, schema: pa.Schema, size: int) -> Iterator[pa.Table]:
+    """Read like ``read_rows``, in blocks of ``size`` rows."""
     with path.open("rb") as handle:
-        for batch in pq.ParquetFile(handle).iter_batches(size, columns=wanted.names):
-            yield _wanted(pa.Table.from_batches([batch]), wanted, path)
+        for batch in pq.ParquetFile(handle).iter_batches(size, columns=schema.names):
+            yield _with_schema(pa.Table.from_batches([batch]), schema, path)
 
 
-def _wanted(rows: pa.Table, wanted: pa.Schema, path: Path) -> pa.Table:
-    missing = [field.name for field in wanted if field.name not in rows.column_names and not field.nullable]
-    if missing:
-        raise SchemaMismatch(f"{path} lacks the column {missing[0]}: another release wrote it; make its asset again")
-    return _with_columns(rows, wanted)
+def _with_schema(rows: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
+    missing_columns = [field.name for field in schema if field.name not in rows.column_names and not field.nullable]
+    if missing_columns:
+        column = missing_columns[0]
+        raise SchemaMismatch(f"{path} has no column {column}: another release wrote it; materialize its asset again")
+    return _with_columns(rows, schema)
 
 
 def check_row_order(table: str, path: Path) -> tuple[int, bool]:
-    """Rows of a file, and whether they are in the order of their key; raises SchemaMismatch where `prepare` does."""
+    """Number of rows in a file, and whether they are sorted by key; raises SchemaMismatch like `prepare_rows`."""
     schema, rows, ordered, last = TABLES[table].arrow, 0, True, list[pa.Table]()
     for block in row_blocks(path, schema, ROW_GROUP_SIZE):
         rows += block.num_rows
-        together = pa.concat_tables([*last, block])
-        ordered &= prepare_rows(table, together).equals(together.cast(schema))
+        window = pa.concat_tables([*last, block])
+        ordered &= prepare_rows(table, window).equals(window.cast(schema))
         last = [block.slice(block.num_rows - 1)]
     return rows, ordered
 
 
 def write_rows(table: str, rows: pa.Table, path: Path) -> None:
-    """Rows as Parquet, with a Bloom filter a row group on the ids that they are looked up by: ranges of hashes say
-    little."""
-    group = SMALL_ROW_GROUPS.get(table, ROW_GROUP_SIZE)
-    each = {"ndv": max(1, min(group, rows.num_rows)), "fpp": BLOOM_FILTER_ERROR_RATE}
+    """Write rows as Parquet, with Bloom filters on ids, because min/max statistics of hashes prune little."""
+    group_size = SMALL_ROW_GROUPS.get(table, ROW_GROUP_SIZE)
+    bloom_filter = {"ndv": max(1, min(group_size, rows.num_rows)), "fpp": BLOOM_FILTER_ERROR_RATE}
     with pq.ParquetWriter(
         path,
         decode_columns(rows.slice(0, 0)).schema,
         compression="zstd",
         use_dictionary=list(DICTIONARY_COLUMNS) if table == "lineage_edges" else True,
-        bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *BLOOM_FILTER_COLUMNS.get(table, ())), each),
+        bloom_filter_options=dict.fromkeys((TABLES[table].row_id, *BLOOM_FILTER_COLUMNS.get(table, ())), bloom_filter),
     ) as writer:
-        for block in _blocks(rows, group):
-            writer.write_table(block, row_group_size=group)
+        for block in _decoded_blocks(rows, group_size):
+            writer.write_table(block, row_group_size=group_size)

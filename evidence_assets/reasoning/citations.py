@@ -1,4 +1,4 @@
-"""Checking citations mechanically: does what a chain cites exist, and does what it quotes stand there?"""
+"""The citation check: does the cited evidence exist, and does it contain the quotation?"""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Verdict = Literal["verified", "absent", "misquoted"]
 _QUOTES = str.maketrans(dict.fromkeys("\"“”„«»'‘’`", ""))
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−", "-"))
 _NUMBER_BEFORE = r"(?<!\w)(?<!\d[.,])(?<!(?<!\w)-)"
-"""Before a number stands no part of another and no sign; a hyphen after a word, as in 2019-2020, is no sign."""
+"""No digit, decimal mark or sign before a number; a hyphen after a word, as in 2019-2020, is not a sign."""
 _ELLIPSIS = re.compile(r"\s*(?:\[?\.{3,}\]?|\[?…\]?)\s*")
 
 
 @dataclass(frozen=True)
 class Citation:
-    """One citation of a chain, judged.
+    """A citation of a chain, with its verdict.
 
-    ``step`` counts from 0. ``evidence_id`` is empty where a step quotes without citing; ``quoted`` is empty where it
-    cites without quoting. ``absent``: no such evidence was given; ``misquoted``: it was, but the words are not in it.
+    ``step`` counts from 0. ``evidence_id`` is empty if a step quotes without citing; ``quoted`` is empty if it cites
+    without quoting. ``absent``: the evidence does not exist; ``misquoted``: it does not contain the quotation.
     """
 
     step: int
@@ -35,49 +35,54 @@ class Citation:
 
 
 def check_citations(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Citation]:
-    """Judge every citation of a chain against the evidence that it was given.
+    """Check every citation of a chain against the chain's evidence.
 
-    A quotation must stand in one of the rows that its own step cites, whatever its case, white space and marks; but a
-    value must be whole, so 5 is not found in 535, 3.5 or -5.
+    A quotation must occur in one of the rows that its step cites. Case, white space and quotation marks are ignored.
+    Numbers must match completely: 5 does not occur in 535, 3.5 or -5.
 
     >>> from evidence_assets.reasoning.tasks import ChainStep
     >>> item = EvidenceItem("e1", "cell", "t", "r1c1", "-5.2 mmol")
     >>> [c.verdict for c in check_citations(Chain("A", (ChainStep("", ("e1", "e9"), ("5.2",)),)), [item])]
     ['misquoted', 'absent']
     """
-    known = {item.evidence_id: item.text for item in evidence}
+    texts = {item.evidence_id: item.text for item in evidence}
     citations: list[Citation] = []
     for number, step in enumerate(chain.steps):
         cited = list(dict.fromkeys(step.cited))
-        given = [each for each in cited if each in known]
+        present = [identifier for identifier in cited if identifier in texts]
         quotes = [quote for quote in dict.fromkeys(step.quoted) if _plain(quote).strip(" .,;:!?")]
-        placed = {each: [quote for quote in quotes if contains_quote(quote, known[each])] for each in given}
-        misplaced = [quote for quote in quotes if not any(quote in own for own in placed.values())]
-        blamed = next((each for each in given if not placed[each]), next(iter([*given, *cited]), ""))
-        for quote in misplaced:
-            citations.append(Citation(number, blamed, quote, "misquoted" if blamed in known else "absent"))
+        quotes_by_id = {
+            identifier: [quote for quote in quotes if contains_quote(quote, texts[identifier])]
+            for identifier in present
+        }
+        missing_quotes = [quote for quote in quotes if not any(quote in matches for matches in quotes_by_id.values())]
+        fallback_id = next(
+            (identifier for identifier in present if not quotes_by_id[identifier]), next(iter([*present, *cited]), "")
+        )
+        for quote in missing_quotes:
+            citations.append(Citation(number, fallback_id, quote, "misquoted" if fallback_id in texts else "absent"))
         for identifier in cited:
-            own = placed.get(identifier, [])
-            if own or identifier != blamed or not misplaced:
-                verdict: Verdict = "verified" if identifier in known else "absent"
-                citations += [Citation(number, identifier, quote, verdict) for quote in own or [""]]
+            matches = quotes_by_id.get(identifier, [])
+            if matches or identifier != fallback_id or not missing_quotes:
+                verdict: Verdict = "verified" if identifier in texts else "absent"
+                citations += [Citation(number, identifier, quote, verdict) for quote in matches or [""]]
     return citations
 
 
 def contains_quote(quote: str, text: str) -> bool:
-    """Whether the quoted words stand in the text, in order, each part a run of whole words and whole numbers."""
-    plain, start, parts = _plain(text), 0, _patterns(quote)
+    """Whether a text contains a quotation: its parts in order, each a sequence of complete words and numbers."""
+    normalized, start, parts = _plain(text), 0, _patterns(quote)
     for part in parts:
-        match = part.search(plain, start)
+        match = part.search(normalized, start)
         if match is None:
             return False
         start = match.end()
     return bool(parts)
 
 
-@lru_cache(maxsize=4096)  # a step that compares a column quotes as many cells as it cites, each beside each
+@lru_cache(maxsize=4096)  # a step that compares a column checks each of its quotations against each cited cell
 def _patterns(quote: str) -> tuple[re.Pattern[str], ...]:
-    """What finds the parts of a quotation that an ellipsis parts."""
+    """Patterns of the parts of a quotation, split at ellipses."""
     patterns = []
     for part in _ELLIPSIS.split(_plain(quote)):
         words = part.strip(" .,;:!?")

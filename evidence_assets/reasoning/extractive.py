@@ -1,5 +1,6 @@
-"""Reasoners that ask no model: one answers multiple-choice questions by the nearest statement of the evidence, one by
-how well the evidence of each option was found. Questions on tables are read in ``tables``.
+"""Reasoners without a language model, by the most similar statement or the best retrieval score of each option.
+
+``tables`` answers questions about tables.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ _NO_FINDING = re.compile(
     re.IGNORECASE,
 )
 NON_FINDING_WEIGHT = 0.1
-"""What a statement that is no finding counts beside one that is."""
+"""Weight of a statement that is not a finding; a finding has weight 1."""
 # Log odds against yes, fitted on the first half of PubMedQA's development questions; bench/measure_answers.py --fit.
 LOG_ODDS_OFFSETS = {"yes": 0.0, "no": -0.68, "maybe": -1.50}
 LOG_ODDS_SLOPES = {"yes": 0.0, "no": 2.06, "maybe": -0.34}
 MIN_SHARE = 0.50
-"""Share from which on a label counts as supported."""
+"""Minimum share of a supported label."""
 
 
 def answer_kind_stems(question: str) -> frozenset[str]:
-    """Stems of the words right after "which" or "what": they name the kind of the answer, not the topic.
+    """Stems of the words after "which" or "what": they state the kind of answer, not the topic.
 
     >>> sorted(answer_kind_stems("Into which product do soybeans go?"))
     ['product']
@@ -56,7 +57,7 @@ def answer_kind_stems(question: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Statement:
-    """A clause of one evidence row, and verbatim the sentence around it, with the one before a pronoun."""
+    """A clause of an evidence row; ``quote`` is its sentence, with the previous one if it starts with a pronoun."""
 
     evidence_id: str
     text: str
@@ -65,7 +66,7 @@ class Statement:
 
 
 def split_statements(item: EvidenceItem) -> Iterator[Statement]:
-    """Statements of one evidence row: the clauses of its sentences, and its whole sentences where they have several."""
+    """Statements of an evidence row: the clauses of its sentences; a triple, path or table part is one statement."""
     if item.kind in ("triple", "path", "cell", "column", "row"):
         yield Statement(item.evidence_id, item.text, item.text, is_denial(item.text))
         return
@@ -84,81 +85,83 @@ def _statement(item: EvidenceItem, start: int, end: int, clause: str) -> Stateme
 
 
 def is_yes_no_maybe(option: str) -> bool:
-    """Whether an option is one of the three."""
+    """Whether an option is yes, no or maybe."""
     return option.strip().casefold() in YES_NO_MAYBE
 
 
 def explain_yes_no_maybe(
     task: ExplainOption, nearness: Mapping[Statement, float], documents: Mapping[str, str]
 ) -> Chain:
-    """The chain for one label: the share that it has, from the document whose statement is nearest to the question.
+    """The chain for one label, with its share, from the document with the statement most similar to the question.
 
-    A source without one of ``documents`` is its own. The share of a label l is the softmax of ``a_l + b_l·x`` with x
-    the share of the document's findings that find nothing.
+    A source that is not in ``documents`` is its own document. The share of a label l is the softmax of ``a_l + b_l·x``,
+    where x is the share of the document's findings that are negative.
     """
     label = task.option.strip().casefold()
     source = {item.evidence_id: documents.get(item.source_id, item.source_id) for item in task.evidence}
     if not nearness:
         return Chain(task.hypothesis, (ChainStep("There is no evidence to conclude from."),), 0.0)
     nearest = max(nearness, key=lambda statement: nearness[statement])
-    read = list({s.quote: s for s in nearness if source[s.evidence_id] == source[nearest.evidence_id]}.values())
-    share = {s: 1.0 if _FINDING.search(s.quote) else NON_FINDING_WEIGHT for s in read}
-    nothing = {s for s in read if _NO_FINDING.search(s.quote)}
-    found_nothing = sum(share[s] for s in nothing) / sum(share.values())
-    odds = {each: math.exp(LOG_ODDS_OFFSETS[each] + LOG_ODDS_SLOPES[each] * found_nothing) for each in YES_NO_MAYBE}
+    document = list({s.quote: s for s in nearness if source[s.evidence_id] == source[nearest.evidence_id]}.values())
+    weights = {s: 1.0 if _FINDING.search(s.quote) else NON_FINDING_WEIGHT for s in document}
+    negative = {s for s in document if _NO_FINDING.search(s.quote)}
+    negative_share = sum(weights[s] for s in negative) / sum(weights.values())
+    odds = {each: math.exp(LOG_ODDS_OFFSETS[each] + LOG_ODDS_SLOPES[each] * negative_share) for each in YES_NO_MAYBE}
     support = round(odds[label] / sum(odds.values()), 6)
-    telling = [s for s in read if share[s] == 1.0 and label != "maybe" and (s in nothing) == (label == "no")]
-    if not telling:
+    matching = [s for s in document if weights[s] == 1.0 and label != "maybe" and (s in negative) == (label == "no")]
+    if not matching:
         return Chain(task.hypothesis, (ChainStep(f"No finding of the evidence says “{label}”."),), support)
-    best = max(telling, key=lambda statement: nearness[statement])
-    told = "is found against it" if label == "no" else "is found"
+    best = max(matching, key=lambda statement: nearness[statement])
+    verdict = "is found against it" if label == "no" else "is found"
     return Chain(
-        task.hypothesis, (ChainStep(f"This {told}: {best.quote}", (best.evidence_id,), (best.quote,)),), support
+        task.hypothesis, (ChainStep(f"This {verdict}: {best.quote}", (best.evidence_id,), (best.quote,)),), support
     )
 
 
 def choose_yes_no_maybe(task: ChooseAnswer, support: Mapping[str, float]) -> Choice:
-    """The label with the greatest share; supported from :data:`MIN_SHARE` on."""
+    """The label with the largest share; supported if it is at least :data:`MIN_SHARE`."""
     weights = {label: math.log(max(support[label], 1e-6)) for label in task.labels}
     answer = max(task.labels, key=lambda label: weights[label])
-    likely = support[answer] >= MIN_SHARE
-    return Choice(answer, (answer,) if likely else (), "answered" if likely else "insufficient", weights=weights)
+    is_supported = support[answer] >= MIN_SHARE
+    return Choice(
+        answer, (answer,) if is_supported else (), "answered" if is_supported else "insufficient", weights=weights
+    )
 
 
 VERSION = "10"
-"""Changes whenever a chain or a choice may."""
+"""Raise it whenever a chain or a choice may change."""
 
 TEXT_KINDS = ("chunk", "sentence")
 
 # Log odds, fitted on the first halves by id of OpenBookQA, ARC and CommonsenseQA: bench/measure_answers.py --fit.
 STATEMENT_WEIGHT = 3.2
-"""Weight of the cosine of the nearest statement, where the question has texts among its evidence."""
+"""Weight of the cosine of the most similar statement, for questions with texts in their evidence."""
 FACT_WEIGHT = 6.0
-"""The same where it has triples and paths alone, times the share of the options that have none, as what every option
-has tells none from the others. On CommonsenseQA with ConceptNet no weight is better than none (docs/measured.md)."""
+"""The same for evidence of triples and paths only, times the share of options without any: evidence that all options
+have does not discriminate. On CommonsenseQA with ConceptNet no weight beats zero (docs/measured.md)."""
 ASSOCIATION_WEIGHT = 5.0
-"""Weight of the cosine of question and option, where no text is among the evidence."""
+"""Weight of the cosine of question and option, for evidence without texts."""
 LENGTH_WEIGHT = 3.1
-"""Weight of an option's length from 20 to 120 characters, in forties, where the question has texts among its evidence:
-authors who ask about a text word the right option more fully. It orders options and never supports one."""
+"""Weight of an option's length from 20 to 120 characters, divided by 40, for questions with texts in their evidence:
+authors write the correct option in more detail. It ranks options and never supports one."""
 
 MIN_CITED_COSINE = 0.35
-"""Cosine under which a statement has nothing to do with question and option, and is not cited."""
+"""Minimum cosine of a statement with question and option to be cited."""
 MIN_SUPPORT_COSINE = 0.60
-"""Cosine from which on a statement supports an option."""
+"""Minimum cosine of a statement that supports an option."""
 MIN_LEAD = 0.06
-"""By how much the support of an option must lead for the evidence to tell it from the next."""
+"""Minimum lead in support over the next option; below it the answer is ambiguous."""
 
 
 class ExtractiveSolver:
-    """Answers multiple-choice and graph questions by what the evidence states.
+    """Answers multiple-choice and graph questions from the statements of their evidence.
 
-    Support of an option is the cosine of the question followed by the option with the nearest statement of its evidence
-    that does not deny what it mentions. Its weight is ``3.2·support + 3.1·length`` where the question has texts among
-    its evidence, the length only where the evidence does not tell; where it has none,
-    ``5·cos(question, option) + 6·(1 − share)·support`` with the share of the options that have any support.
+    The support of an option is the cosine of question plus option with the most similar affirmative statement of its
+    evidence. With texts in the evidence its weight is ``3.2·support + 3.1·length``, the length only if no option has a
+    clear lead. Without texts it is ``5·cos(question, option) + 6·(1 − share)·support``, where share is the fraction of
+    options with any support.
 
-    ``documents``: The document of each of some chunks, by id; a chunk without one is its own.
+    ``documents``: Returns the document of each chunk id; a chunk without one is its own document.
     """
 
     name = "extractive"
@@ -171,45 +174,47 @@ class ExtractiveSolver:
         self.version = f"{VERSION}-{encoder.revision}"
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
-        """One chain an option: the statement that comes nearest to it, quoted and cited."""
-        read = [[s for item in task.evidence for s in split_statements(item)] for task in tasks]
+        """One chain per option: its most similar statement, quoted and cited."""
+        statement_lists = [[s for item in task.evidence for s in split_statements(item)] for task in tasks]
         vectors = self._vectors(
             [
                 *map(_question_and_option, tasks),
                 *(task.question for task in tasks),
-                *(s.text for group in read for s in group),
+                *(s.text for group in statement_lists for s in group),
             ]
         )
         chunks = sorted({item.source_id for task in tasks if is_yes_no_maybe(task.option) for item in task.evidence})
         documents = self.documents(chunks) if chunks else {}
         results: list[Chain | Failure] = []
-        for task, found in zip(tasks, read, strict=True):
+        for task, statements in zip(tasks, statement_lists, strict=True):
             if is_yes_no_maybe(task.option):
-                nearness = {s: float(vectors[s.text] @ vectors[task.question]) for s in found}
+                nearness = {s: float(vectors[s.text] @ vectors[task.question]) for s in statements}
                 results.append(explain_yes_no_maybe(task, nearness, documents))
             else:
-                results.append(_explain_by_nearest(task, found, vectors))
+                results.append(_explain_by_nearest(task, statements, vectors))
         return results
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """The option with the greatest weight; the smallest where the question asks for the exception."""
+        """The option with the largest weight; with the smallest if the question asks for the exception."""
         vectors = self._vectors(
             [text for task in tasks if not _has_relevant_text(task) for text in (task.question, *task.options)]
         )
         return [self._choice(task, vectors) for task in tasks]
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, FloatArray]:
-        """Unit vectors of texts, each encoded once; of one longer than the encoder reads, of its end."""
-        distinct = list(dict.fromkeys(texts))
-        counts = self.encoder.count_tokens(distinct)
+        """Unit vectors of distinct texts; of a text above the token limit, its end is encoded."""
+        distinct_texts = list(dict.fromkeys(texts))
+        counts = self.encoder.count_tokens(distinct_texts)
         limit = self.encoder.max_tokens
-        read = [text if count <= limit else self._end_of(text) for text, count in zip(distinct, counts, strict=True)]
-        if not distinct:
+        readable = [
+            text if count <= limit else self._end_of(text) for text, count in zip(distinct_texts, counts, strict=True)
+        ]
+        if not distinct_texts:
             return {}
-        return dict(zip(distinct, unit_rows(self.encoder.encode_sentences(read)), strict=True))
+        return dict(zip(distinct_texts, unit_rows(self.encoder.encode_sentences(readable)), strict=True))
 
     def _end_of(self, text: str) -> str:
-        """The last sentences that the encoder reads, else the last words: what is asked stands at the end."""
+        """The last sentences within the token limit, else the last words: the question is at the end."""
         ends = [text[start:] for start, _ in sentence_spans(text)]
         words = text.split()
         ends += [" ".join(words[-count:]) for count in (200, 100, 50, 25, 12)] + [text[-100:]]
@@ -220,41 +225,41 @@ class ExtractiveSolver:
         support = {chain.hypothesis: chain.support or 0.0 for chain in task.chains}
         if all(map(is_yes_no_maybe, task.options)):
             return choose_yes_no_maybe(task, support)
-        odd = task.negated or asks_for_exception(task.question)
-        weights = self._weights(task, support, vectors, odd=odd)
+        is_exception = task.negated or asks_for_exception(task.question)
+        weights = self._weights(task, support, vectors, is_exception=is_exception)
         answer = max(task.labels, key=lambda label: weights[label])
-        rest = {label: value for label, value in support.items() if label != answer}
-        if odd:  # the exception is what the evidence of all others leaves over
-            supported = tuple(label for label in task.labels if rest.get(label, 0) >= MIN_SUPPORT_COSINE)
-            certain = bool(rest) and len(supported) == len(rest)
-            lead = min(rest.values(), default=0) - support[answer]
+        others = {label: value for label, value in support.items() if label != answer}
+        if is_exception:  # the evidence supports all options but the exception
+            supported = tuple(label for label in task.labels if others.get(label, 0) >= MIN_SUPPORT_COSINE)
+            is_certain = bool(others) and len(supported) == len(others)
+            lead = min(others.values(), default=0) - support[answer]
         else:
-            least = max(MIN_SUPPORT_COSINE, max(support.values()) - MIN_LEAD)
-            supported = tuple(label for label in task.labels if support[label] >= least)
-            certain, lead = answer in supported, support[answer] - max(rest.values(), default=0)
-        status = "insufficient" if not certain else "answered" if lead >= MIN_LEAD else "ambiguous"
+            threshold = max(MIN_SUPPORT_COSINE, max(support.values()) - MIN_LEAD)
+            supported = tuple(label for label in task.labels if support[label] >= threshold)
+            is_certain, lead = answer in supported, support[answer] - max(others.values(), default=0)
+        status = "insufficient" if not is_certain else "answered" if lead >= MIN_LEAD else "ambiguous"
         return Choice(answer, supported, status, weights=weights)
 
     def _weights(
-        self, task: ChooseAnswer, support: Mapping[str, float], vectors: Mapping[str, FloatArray], *, odd: bool
+        self, task: ChooseAnswer, support: Mapping[str, float], vectors: Mapping[str, FloatArray], *, is_exception: bool
     ) -> dict[str, float]:
-        texts = _has_relevant_text(task)
-        without = sum(support[label] == 0 for label in task.labels) / len(task.labels)
+        has_text = _has_relevant_text(task)
+        unsupported_share = sum(support[label] == 0 for label in task.labels) / len(task.labels)
         weights = {}
         for label, option in zip(task.labels, task.options, strict=True):
-            if texts:
+            if has_text:
                 weight = STATEMENT_WEIGHT * support[label]
-                if not (odd or _has_clear_lead(support)):
+                if not (is_exception or _has_clear_lead(support)):
                     weight += LENGTH_WEIGHT * length_feature(option)
             else:
-                near = float(vectors[task.question] @ vectors[option])
-                weight = ASSOCIATION_WEIGHT * near + FACT_WEIGHT * without * support[label]
-            weights[label] = -weight if odd else weight
+                cosine = float(vectors[task.question] @ vectors[option])
+                weight = ASSOCIATION_WEIGHT * cosine + FACT_WEIGHT * unsupported_share * support[label]
+            weights[label] = -weight if is_exception else weight
         return weights
 
 
 def length_feature(option: str) -> float:
-    """Characters of an option above 20 and up to 120, in forties."""
+    """Length of an option, clipped to 20–120 characters: (length − 20) / 40."""
     return (min(max(len(option), 20), 120) - 20) / 40
 
 
@@ -263,21 +268,23 @@ def _question_and_option(task: ExplainOption) -> str:
 
 
 def _has_clear_lead(support: Mapping[str, float]) -> bool:
-    """Whether the evidence tells one option from all others."""
+    """Whether the evidence supports one option more than all others."""
     best, second = sorted([*support.values(), 0.0], reverse=True)[:2]
     return best >= MIN_SUPPORT_COSINE and best - second >= MIN_LEAD
 
 
 def _has_relevant_text(task: ChooseAnswer) -> bool:
-    """Whether a text is among the evidence, and a statement near some option."""
-    near = any(chain.support for chain in task.chains)
-    return near and any(item.kind in TEXT_KINDS for items in task.evidence.values() for item in items)
+    """Whether the evidence has a text, and some option has support."""
+    is_near = any(chain.support for chain in task.chains)
+    return is_near and any(item.kind in TEXT_KINDS for items in task.evidence.values() for item in items)
 
 
-def _explain_by_nearest(task: ExplainOption, found: Sequence[Statement], vectors: Mapping[str, FloatArray]) -> Chain:
-    """The chain that quotes the statement nearest to question and option; a denial supports only a denial."""
-    wanted, denial = vectors[_question_and_option(task)], is_denial(task.option)
-    nearness = {s: float(vectors[s.text] @ wanted) for s in found if denial or not s.is_denial}
+def _explain_by_nearest(
+    task: ExplainOption, statements: Sequence[Statement], vectors: Mapping[str, FloatArray]
+) -> Chain:
+    """The chain that quotes the most similar statement; a negated statement supports only a negated option."""
+    target, is_negated = vectors[_question_and_option(task)], is_denial(task.option)
+    nearness = {s: float(vectors[s.text] @ target) for s in statements if is_negated or not s.is_denial}
     best = max(nearness, key=lambda statement: nearness[statement], default=None)
     if best is None or nearness[best] < MIN_CITED_COSINE:
         return Chain(task.hypothesis, (ChainStep(f"No evidence links the question to “{task.option}”."),), 0.0)
@@ -289,13 +296,13 @@ def _explain_by_nearest(task: ExplainOption, found: Sequence[Statement], vectors
 
 TOP_SCORE_VERSION = "2"
 TIE_MARGIN = 1e-9
-"""Weights nearer than this are not told apart."""
+"""Weights with a smaller difference are tied."""
 
 
 class TopScoreSolver:
-    """Names the option whose evidence was found with the highest score; the lowest where the exception is asked for.
+    """Selects the option whose evidence has the highest score; the lowest for exception questions.
 
-    Scores have no scale that all selectors share: weights are their places between the lowest and the highest.
+    Selectors use different scales, so weights are scores normalized between the lowest and the highest.
     """
 
     name = "best_found"
@@ -303,11 +310,11 @@ class TopScoreSolver:
     version = TOP_SCORE_VERSION
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
-        """A chain without a step for each option."""
+        """A chain without steps for each option."""
         return [Chain(task.hypothesis, ()) for task in tasks]
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """One label a question; ``insufficient`` where no option has evidence, ``ambiguous`` where two are best."""
+        """One label per question; ``insufficient`` without any evidence, ``ambiguous`` for ties."""
         return [self._choice(task) for task in tasks]
 
     def _choice(self, task: ChooseAnswer) -> Choice:
@@ -315,14 +322,14 @@ class TopScoreSolver:
             label: max((item.score for item in task.evidence.get(label, ())), default=-math.inf)
             for label in task.labels
         }
-        found = [score for score in scores.values() if score > -math.inf]
-        if not found:
+        known_scores = [score for score in scores.values() if score > -math.inf]
+        if not known_scores:
             return Choice(None, (), "insufficient")
-        low, span = min(found), (max(found) - min(found)) or 1.0
-        # An option without evidence is last, and the best exception.
-        weights = {label: max(-1.0, (score - low) / span) for label, score in scores.items()}
+        lowest, span = min(known_scores), (max(known_scores) - min(known_scores)) or 1.0
+        # An option without evidence ranks last, and first as an exception.
+        weights = {label: max(-1.0, (score - lowest) / span) for label, score in scores.items()}
         if task.negated or asks_for_exception(task.question):
             weights = {label: -weight for label, weight in weights.items()}
         answer = max(task.labels, key=lambda label: weights[label])
-        near = tuple(label for label in task.labels if weights[answer] - weights[label] <= TIE_MARGIN)
-        return Choice(answer, near, "answered" if len(near) == 1 else "ambiguous", weights=weights)
+        best_labels = tuple(label for label in task.labels if weights[answer] - weights[label] <= TIE_MARGIN)
+        return Choice(answer, best_labels, "answered" if len(best_labels) == 1 else "ambiguous", weights=weights)

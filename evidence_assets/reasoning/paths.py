@@ -1,4 +1,4 @@
-"""Paths of a graph as evidence: how one is written down, and whether what is written follows from the graph."""
+"""Paths of a graph as evidence: their locators and texts, and a check against the graph."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 PathEdge = tuple[str, bool]
-"""An edge's id, and whether it is walked from its head to its tail."""
+"""Edge id, and whether the path follows the edge from head to tail."""
 
 
 @dataclass(frozen=True)
 class PathFact:
-    """An edge of a graph with the ids and the names of its ends."""
+    """An edge of a graph with ids and names of its ends."""
 
     head_id: str
     relation: str
@@ -22,7 +22,7 @@ class PathFact:
 
 
 def fact_sentence(head: str, words: str, tail: str) -> str:
-    """One edge in words.
+    """An edge as a sentence.
 
     >>> fact_sentence("aspirin", "may treat", "fever")
     'Aspirin may treat fever.'
@@ -31,51 +31,52 @@ def fact_sentence(head: str, words: str, tail: str) -> str:
 
 
 def path_text(facts: Iterable[PathFact], words: Callable[[str], str]) -> str:
-    """The edges of a path as sentences in the order of the path, each once; walking backwards turns none round."""
+    """The distinct edges of a path as sentences from head to tail, in the order of the path."""
     return " ".join(dict.fromkeys(fact_sentence(f.head, words(f.relation), f.tail) for f in facts))
 
 
-def path_locator(walked: Iterable[PathEdge]) -> str:
-    """Edges in the order in which they are walked, ``+`` from head to tail and ``-`` back, as JSON.
+def path_locator(edges: Iterable[PathEdge]) -> str:
+    """The edges of a path in order, as JSON; ``+`` is from head to tail, ``-`` from tail to head.
 
     >>> path_locator([("e1", True), ("e2", False)])
     '[["e1", "+"], ["e2", "-"]]'
     """
-    return json.dumps([[edge, "+" if along else "-"] for edge, along in walked])
+    return json.dumps([[edge, "+" if forward else "-"] for edge, forward in edges])
 
 
 def parse_path_locator(locator: str) -> list[PathEdge]:
-    """What :func:`path_locator` wrote down; a ValueError says why a text is no such locator."""
+    """Parse a locator of :func:`path_locator`; raises ValueError if it is invalid."""
     try:
         pairs = [(edge, direction) for edge, direction in json.loads(locator)]
-        right = pairs and all(isinstance(edge, str) and direction in ("+", "-") for edge, direction in pairs)
+        is_valid = pairs and all(isinstance(edge, str) and direction in ("+", "-") for edge, direction in pairs)
     except (ValueError, TypeError):
-        right = False
-    if not right:
-        raise ValueError(f"{locator!r} is no list of edges with their directions")
+        is_valid = False
+    if not is_valid:
+        raise ValueError(f"{locator!r} is not a list of edges with directions")
     return [(edge, direction == "+") for edge, direction in pairs]
 
 
 def find_path_errors(locator: str, text: str, facts: Mapping[str, PathFact], words: Callable[[str], str]) -> list[str]:
-    """What is wrong with a path as it is written down; nothing where its edges exist, each begins where the one before
-    ends (or joins the same two nodes), and the text is what they say.
+    """Errors of a stored path: unknown edges, gaps between consecutive edges, or a text that differs from its edges.
+
+    Consecutive edges share a node, or join the same two nodes.
     """
     try:
-        walked = parse_path_locator(locator)
+        edges = parse_path_locator(locator)
     except ValueError as error:
         return [str(error)]
-    absent = [edge for edge, _ in walked if edge not in facts]
-    if absent:
-        return [f"edge {edge} is not in the graph" for edge in absent]
-    complaints = []
-    before: tuple[str, str] | None = None
-    for edge, along in walked:
+    unknown_edges = [edge for edge, _ in edges if edge not in facts]
+    if unknown_edges:
+        return [f"edge {edge} is not in the graph" for edge in unknown_edges]
+    errors = []
+    previous_ends: tuple[str, str] | None = None
+    for edge, forward in edges:
         fact = facts[edge]
-        here = (fact.head_id, fact.tail_id) if along else (fact.tail_id, fact.head_id)
-        if before is not None and here != before and here[0] != before[1]:
-            complaints.append(f"edge {edge} does not begin where the one before it ends")
-        before = here
-    said = path_text((facts[edge] for edge, _ in walked), words)
-    if said != text:
-        complaints.append(f"its edges say {said!r}, not {text!r}")
-    return complaints
+        ends = (fact.head_id, fact.tail_id) if forward else (fact.tail_id, fact.head_id)
+        if previous_ends is not None and ends != previous_ends and ends[0] != previous_ends[1]:
+            errors.append(f"edge {edge} does not start where the previous edge ends")
+        previous_ends = ends
+    expected_text = path_text((facts[edge] for edge, _ in edges), words)
+    if expected_text != text:
+        errors.append(f"the text of its edges is {expected_text!r}, not {text!r}")
+    return errors

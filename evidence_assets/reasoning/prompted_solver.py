@@ -1,6 +1,6 @@
-"""Our own way of putting the typed tasks to a language model, and the solver that does so in ours or a paper's way.
+"""The solver that prompts a language model, in the default style or a paper's, and the prompts of the default style.
 
-Requests on one question begin alike as far as they can, so that a server reads the common part once.
+Requests for the same question share a long prefix, so that a server can reuse its prefix cache.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from evidence_assets.reasoning.templates import (
 )
 
 VERSION = "3"
-"""Changes whenever equal replies may be read otherwise."""
+"""Raise it whenever equal replies may be parsed differently."""
 NOT_ENOUGH_INFORMATION = "NOT ENOUGH INFORMATION"
 MAX_STEPS = 40
 EXPLAIN = Template.load(__package__, "explain", "question evidence none answer negated")
 _CHOICE = "question answers evidence reasoning negated insufficient labels"
 CHOOSE, CHOOSE_CLOSED = (Template.load(__package__, name, _CHOICE) for name in ("choose", "choose_closed"))
 INSUFFICIENT = "INSUFFICIENT"
-"""What a model replies where the material settles nothing."""
+"""The reply of a model that finds the evidence insufficient."""
 
 EXPLAIN_TOKENS = 1024
 CHOOSE_TOKENS = 32
@@ -52,7 +52,7 @@ EXPLAIN_SCHEMA = json.dumps(object_schema(steps={"type": "array", "items": _STEP
 
 
 def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for the chain that links a question to one option; evidence is numbered from 1 in the order given."""
+    """Request the chain that links a question to one option; evidence is numbered from 1."""
     if is_table_task(task):
         return table_prompts.explain_request(task, prompts)
     kind = "label of the claim" if is_claim(task) else "proposed answer"
@@ -70,19 +70,19 @@ def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROM
 
 
 def choose_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for one label, given the chains of all options and the evidence that they cite, without chains all of it."""
+    """Request one label from the chains of all options and their cited evidence; without chains, from all evidence."""
     if is_table_task(task):
         return table_prompts.choose_request(task, prompts)
     cited = {identifier for chain in task.chains for step in chain.steps for identifier in step.cited}
-    shown = _number_evidence(task.evidence, cited if task.chains else None)
-    texts = [item.text for item, _ in shown.values()]
+    evidence = _number_evidence(task.evidence, cited if task.chains else None)
+    texts = [item.text for item, _ in evidence.values()]
     answers = (
         []
         if is_claim(task)
         else [fence(f"answer {label}", option) for label, option in zip(task.labels, task.options, strict=True)]
     )
-    once = {number: fence(f"evidence {number}", item.text) for item, number in shown.values()}
-    chains = [fence(f"reasoning towards {chain.hypothesis}", _numbered_steps(chain, shown)) for chain in task.chains]
+    blocks = {number: fence(f"evidence {number}", item.text) for item, number in evidence.values()}
+    chains = [fence(f"reasoning towards {chain.hypothesis}", _numbered_steps(chain, evidence)) for chain in task.chains]
     insufficient = "" if is_claim(task) or INSUFFICIENT in task.labels else INSUFFICIENT
     names = (*task.labels, *filter(None, [insufficient]))
     template = CHOOSE if task.chains or texts else CHOOSE_CLOSED
@@ -91,7 +91,7 @@ def choose_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPT
         names,
         question=fenced_question(task),
         answers="\n\n".join(answers),
-        evidence="\n\n".join(once.values()),
+        evidence="\n\n".join(blocks.values()),
         reasoning="\n\n".join(chains),
         negated=negation_field(task),
         insufficient=insufficient,
@@ -100,31 +100,34 @@ def choose_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPT
 
 
 def _number_evidence(
-    evidence: Mapping[str, Sequence[EvidenceItem]], wanted: set[str] | None
+    evidence: Mapping[str, Sequence[EvidenceItem]], included: set[str] | None
 ) -> dict[str, tuple[EvidenceItem, int]]:
-    """Evidence by id with its number; the same fact has the same number, whichever option it was found for."""
+    """Evidence with its number, by id; the same fact has the same number for all options."""
     numbers: dict[str, int] = {}
-    found: dict[str, tuple[EvidenceItem, int]] = {}
+    numbered: dict[str, tuple[EvidenceItem, int]] = {}
     for items in evidence.values():
         for item in items:
-            if wanted is None or item.evidence_id in wanted:
-                found[item.evidence_id] = (item, numbers.setdefault(item.content_hash, len(numbers) + 1))
-    return found
+            if included is None or item.evidence_id in included:
+                numbered[item.evidence_id] = (item, numbers.setdefault(item.content_hash, len(numbers) + 1))
+    return numbered
 
 
-def _numbered_steps(chain: Chain, shown: Mapping[str, tuple[EvidenceItem, int]]) -> str:
-    """A chain as numbered lines; citations of evidence that was never given are said to be so."""
+def _numbered_steps(chain: Chain, evidence: Mapping[str, tuple[EvidenceItem, int]]) -> str:
+    """A chain as numbered lines; citations of unknown evidence are marked."""
     lines = []
     for number, step in enumerate(chain.steps, start=1):
-        cited = [str(shown[each][1]) if each in shown else "one that does not exist" for each in step.cited]
+        cited = [
+            str(evidence[identifier][1]) if identifier in evidence else "one that does not exist"
+            for identifier in step.cited
+        ]
         lines.append(f"{number}. {step.text}" + (f" [evidence {', '.join(cited)}]" if cited else ""))
     return "\n".join(lines) or "Nothing in the evidence leads here."
 
 
 def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
-    """The steps of a reply to the explaining task; one in another script than the question is refused.
+    """Parse the steps of an explanation; a reply in another script than the question is unusable.
 
-    A number that no evidence has is kept as a citation of ``evidence N``, which the citation check finds absent.
+    An unknown evidence number becomes a citation of ``evidence N``, for which the citation check returns ``absent``.
     """
     if is_table_task(task):
         return table_prompts.parse_steps(reply, task)
@@ -133,13 +136,13 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
         raise UnusableReply("it is no JSON object with a list of steps")
     if len(steps) > MAX_STEPS:
         raise UnusableReply(f"it has {len(steps)} steps, more than {MAX_STEPS}")
-    found = tuple(_parse_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
-    _check_script(task.question, " ".join(step.text for step in found))
-    return found
+    parsed = tuple(_parse_step(number, step, task.evidence) for number, step in enumerate(steps, start=1))
+    _check_script(task.question, " ".join(step.text for step in parsed))
+    return parsed
 
 
 def parse_choice(reply: str, task: ChooseAnswer) -> str | None:
-    """The label of a reply to the choosing task; None where the model finds the material insufficient."""
+    """Parse the label of a choice; None if the model finds the evidence insufficient."""
     if is_table_task(task):
         return parse_label(reply, task.labels)
     labels, options = list(task.labels), list(task.options)
@@ -155,41 +158,43 @@ def _parse_step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> Cha
         raise UnusableReply(f"its step {number} has no text")
     numbers, quotes = step.get("evidence", []), step.get("quotes", [])
     if not isinstance(numbers, list) or not all(
-        isinstance(each, int) and not isinstance(each, bool) for each in numbers
+        isinstance(item, int) and not isinstance(item, bool) for item in numbers
     ):
         raise UnusableReply(f"the evidence of its step {number} is no list of numbers")
-    if not isinstance(quotes, list) or not all(isinstance(each, str) for each in quotes):
+    if not isinstance(quotes, list) or not all(isinstance(item, str) for item in quotes):
         raise UnusableReply(f"the quotes of its step {number} are no list of texts")
-    cited = (evidence[each - 1].evidence_id if 0 < each <= len(evidence) else f"evidence {each}" for each in numbers)
+    cited = (evidence[item - 1].evidence_id if 0 < item <= len(evidence) else f"evidence {item}" for item in numbers)
     return ChainStep(
         step["text"].strip(), tuple(dict.fromkeys(cited)), tuple(quote for quote in quotes if quote.strip())
     )
 
 
 def _script(text: str) -> str:
-    """The commonest script among a text's letters, by the first word of their Unicode names."""
+    """The most frequent script of a text's letters, by the first word of their Unicode names."""
     scripts = [unicodedata.name(char, "?").split()[0] for char in text if char.isalpha()]
     return max(sorted(set(scripts)), key=scripts.count) if len(scripts) >= 10 else ""
 
 
 def _check_script(question: str, reply: str) -> None:
-    asked, given = _script(question), _script(reply)
-    if asked and given and asked != given:
-        raise UnusableReply(f"it is written in {given.title()} script, the question in {asked.title()}")
+    question_script, reply_script = _script(question), _script(reply)
+    if question_script and reply_script and question_script != reply_script:
+        raise UnusableReply(
+            f"it is written in {reply_script.title()} script, the question in {question_script.title()}"
+        )
 
 
-def build_choice(task: ChooseAnswer, answer: str | None, *, vetoes: bool = False) -> Choice:
-    """A model's label with its citations' verdicts; ``vetoes``: whether an answer that none supports is withheld."""
+def build_choice(task: ChooseAnswer, answer: str | None, *, requires_support: bool = False) -> Choice:
+    """A model's choice with the verdicts of its citations; ``requires_support`` withholds unsupported answers."""
     shares = {}
     for chain in task.chains:
         verdicts = [citation.verdict for citation in check_citations(chain, task.evidence.get(chain.hypothesis, ()))]
         shares[chain.hypothesis] = verdicts.count("verified") / len(verdicts) if verdicts else 0.0
     supported = tuple(label for label in task.labels if shares.get(label, 0) > 0)
-    if vetoes and answer == NOT_ENOUGH_INFORMATION and task.task == "verification":
-        # That nothing settles a claim is an answer, for which no cell need speak.
+    if requires_support and answer == NOT_ENOUGH_INFORMATION and task.task == "verification":
+        # "Not enough information" is an answer that needs no citation.
         return Choice(answer, (answer,), "insufficient", round(shares.get(answer, 0.0), 6))
-    unfounded = vetoes and bool(task.chains) and any(task.evidence.values()) and not supported
-    if answer is None or unfounded:
+    is_unsupported = requires_support and bool(task.chains) and any(task.evidence.values()) and not supported
+    if answer is None or is_unsupported:
         return Choice(None, supported, "insufficient", 0.0)
     return Choice(answer, supported, "answered", round(shares.get(answer, 0.0), 6))
 
@@ -199,9 +204,9 @@ AnswerTask = PromptedTask[ChooseAnswer, tuple[Choice, Chain]]
 
 @dataclass(frozen=True)
 class PromptStyle:
-    """What is asked of a question with options: an explanation of each and then a choice, or both at ``once``.
+    """The prompts for a question with options: an explanation of each and a choice, or one ``answer`` with both.
 
-    A style that explains nothing chooses from the evidence, or from the question alone.
+    A style without explanations chooses from the evidence, or from the question alone.
     """
 
     explain: PromptedTask[ExplainOption, Chain] | None
@@ -214,11 +219,11 @@ class PromptStyle:
 
 
 class PromptedSolver:
-    """Answers the typed tasks by asking a language model, in our own way or as a paper does.
+    """Answers the typed tasks with a language model, in the default style or a paper's.
 
-    The label is the model's; which options count as supported is not: those whose chain has a citation that verifies.
-    Asked in our own way, the status is ``insufficient`` whatever the model says where evidence was given and no chain
-    cites it rightly. Confidence is the share of the chosen chain's citations that verify, 0 without a chain.
+    The model selects the label. An option is supported if its chain has a verified citation. In the default style, the
+    status is ``insufficient`` if there is evidence but no chain has a verified citation. The confidence is the share of
+    verified citations in the selected chain, 0 without a chain.
     """
 
     name = "prompted"
@@ -228,18 +233,20 @@ class PromptedSolver:
         self.version = content_id(VERSION, model.version, *(t.version_with(model.prompts) for t in self._style.tasks))
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
-        assert self._style.explain is not None, "who explains nothing is asked for no explanation"
+        assert self._style.explain is not None, "this style has no explanation task"
         chains: list[Chain | Failure] = []
         for result, reply in self._style.explain.ask_with_cost(self._model, tasks):
-            told = replace(result, reply=reply)
-            chains.append(replace(told, prompt_hash=reply.prompt_hash) if isinstance(told, Chain) and reply else told)
+            outcome = replace(result, reply=reply)
+            chains.append(
+                replace(outcome, prompt_hash=reply.prompt_hash) if isinstance(outcome, Chain) and reply else outcome
+            )
         return chains
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        """One label a question."""
-        assert self._style.choose is not None, "who answers at once is asked for no choice"
-        asked = self._style.choose.ask_with_cost(self._model, tasks)
-        return [replace(result, reply=reply) for result, reply in asked]
+        """One label per question."""
+        assert self._style.choose is not None, "this style has no choice task"
+        outcomes = self._style.choose.ask_with_cost(self._model, tasks)
+        return [replace(result, reply=reply) for result, reply in outcomes]
 
 
 EXPLAIN_TASK = PromptedTask(
@@ -252,6 +259,6 @@ CHOOSE_TASK = PromptedTask(
     "choose",
     (CHOOSE, CHOOSE_CLOSED, table_prompts.CHOOSE),
     choose_request,
-    lambda reply, task: build_choice(task, parse_choice(reply, task), vetoes=True),
+    lambda reply, task: build_choice(task, parse_choice(reply, task), requires_support=True),
 )
 DEFAULT_STYLE = PromptStyle(EXPLAIN_TASK, CHOOSE_TASK)

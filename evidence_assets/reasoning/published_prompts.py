@@ -1,6 +1,6 @@
-"""How the published systems ask a language model: their prompts' parts in their order, their form of reply, no more.
+"""Prompts of the published systems: the printed parts in the printed order, with the printed form of reply.
 
-The option that the model names is the answer; what its citations are worth stands beside it and overrules nothing.
+The option that the model selects is the answer; the verdicts of its citations are recorded and never overrule it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PASSAGES = Template.load(__package__, "published_passages", "question answers pa
 QUESTION = Template.load(__package__, "published_question", "question answers negated labels")
 
 EXPLAIN_TOKENS = 1024
-"""As printed for tables; the other papers state no limit."""
+"""The printed limit for tables; the other papers state none."""
 VERDICT_TOKENS = 32
 _MARK = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+")
 _CITED = re.compile(r"\[(?:E|Passage\s*)(\d+)\]", re.IGNORECASE)
@@ -50,9 +50,9 @@ def _numbered_evidence(name: str, evidence: Sequence[EvidenceItem]) -> str:
 
 
 def parse_explanation(text: str, evidence: Sequence[EvidenceItem]) -> tuple[ChainStep, ...]:
-    """The lines of an explanation, each with the pieces of evidence that it names by number.
+    """Parse the lines of an explanation, with the evidence that each cites by number.
 
-    A number that no evidence has is kept as a citation of ``evidence N``, which the citation check finds absent.
+    An unknown evidence number becomes a citation of ``evidence N``, for which the citation check returns ``absent``.
     """
     lines = [_MARK.sub("", line).strip() for line in text.splitlines() if line.strip()]
     if len(lines) > MAX_STEPS:
@@ -69,7 +69,7 @@ def parse_explanation(text: str, evidence: Sequence[EvidenceItem]) -> tuple[Chai
 
 
 def chain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for the chain from a question to one option; texts and triples are numbered together."""
+    """Request the chain from a question to one option; texts and triples share one numbering."""
     return prompts.of(CHAIN).request(
         EXPLAIN_TOKENS,
         question=fenced_question(task),
@@ -80,7 +80,7 @@ def chain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPT
 
 
 def choice_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for one option, from question, options and chains; a question without chains is asked from its evidence."""
+    """Request one option from question, options and chains; without chains, from the evidence."""
     if not task.chains:
         return passages_request(task, prompts)
     chains = [
@@ -109,20 +109,20 @@ def _parse_choice(reply: str, task: ChooseAnswer) -> Choice:
 
 
 def case_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for the explanation of one label or option from the collapsed table."""
+    """Request the explanation of one label or option from the collapsed table."""
     if not is_table_task(task):
         raise ValueError("there are no cells to explain from")
     return prompts.of(CASE).request(
         EXPLAIN_TOKENS,
         question=fenced_question(task),
-        table=fenced_table(task.evidence, marked=False),
+        table=fenced_table(task.evidence, with_ids=False),
         option="" if is_claim(task) else fence("option", task.option),
         **stance_fields(task),
     )
 
 
 def verdict_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for exactly one label, given the collapsed table and the explanations that there are."""
+    """Request exactly one label from the collapsed table and the explanations."""
     items = {item.evidence_id: item for group in task.evidence.values() for item in group}
     if not is_table_task(task):
         raise ValueError("there are no cells to decide from")
@@ -133,7 +133,7 @@ def verdict_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMP
         VERDICT_TOKENS,
         task.labels,
         question=fenced_question(task),
-        table=fenced_table(tuple(items.values()), marked=False),
+        table=fenced_table(tuple(items.values()), with_ids=False),
         options=fenced_options(task),
         cases="\n\n".join(cases),
         labels=", ".join(task.labels),
@@ -144,7 +144,7 @@ def verdict_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMP
 
 
 def passages_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for answer and explanation at once, from the passages of all options together."""
+    """Request answer and explanation in one reply, from the passages of all options."""
     passages = task.facts
     return prompts.of(PASSAGES).request(
         EXPLAIN_TOKENS,
@@ -158,14 +158,14 @@ def passages_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROM
 
 
 def parse_answer_and_explanation(reply: str, task: ChooseAnswer) -> tuple[Choice, Chain]:
-    """Answer and explanation of one reply; ``insufficient`` is the one thing besides an option that it may answer."""
-    found = _REPLY.search(reply)
-    if found is None or not found["why"].strip():
+    """Parse answer and explanation of a reply; the answer is an option or ``insufficient``."""
+    match = _REPLY.search(reply)
+    if match is None or not match["why"].strip():
         raise UnusableReply("it has no line that begins with Answer: and one after it that begins with Explanation:")
-    said = found["answer"].strip()
-    none = said.strip("*_.\"'()[] ").casefold().removeprefix("the evidence is ") == _INSUFFICIENT
-    answer = None if none else parse_answer(said, task.labels, task.options)
-    chain = Chain(answer or "", parse_explanation(found["why"], task.facts))
+    answer_text = match["answer"].strip()
+    is_insufficient = answer_text.strip("*_.\"'()[] ").casefold().removeprefix("the evidence is ") == _INSUFFICIENT
+    answer = None if is_insufficient else parse_answer(answer_text, task.labels, task.options)
+    chain = Chain(answer or "", parse_explanation(match["why"], task.facts))
     return build_choice(replace(task, chains=(chain,), evidence={chain.hypothesis: task.facts}), answer), chain
 
 
@@ -213,4 +213,4 @@ STYLES = {
     ),
     "question": PromptStyle(None, _ChooseTask("published_question", (QUESTION,), question_request, _parse_option)),
 }
-"""By the name that a method gives to how its paper asks; empty for our own way."""
+"""Prompt styles by name; the empty name is the default style."""

@@ -1,6 +1,4 @@
-"""Short answers to questions from facts, in a few words or not at all: put to a language model, or worked out from the
-facts alone.
-"""
+"""Short answers to questions from facts and texts, by a language model or extracted without one."""
 
 from __future__ import annotations
 
@@ -23,23 +21,23 @@ from evidence_assets.text.negation import is_denial
 from evidence_assets.text.sentences import detect_language
 
 VERSION = "7"
-"""Changes whenever equal input may give another answer."""
+"""Raise it whenever equal input may get a different answer."""
 MIN_WEIGHT = 0.36
-"""Weight of a reading under which nothing is answered. These five were chosen on the first half of the sample's
-questions, put without their options: docs/measured.md."""
+"""Minimum weight of a reading to be answered. These five thresholds were tuned on the first half of the sample's
+questions without their options: docs/measured.md."""
 MIN_WEIGHT_WITH_TEXT = 0.30
-"""Weight that is enough where a text says it, too."""
+"""Minimum weight of a reading that a text confirms."""
 MIN_RELATION_COSINE = 0.18
-"""Cosine of what is asked with what the facts say, names left out, under which they do not say it."""
+"""Minimum cosine between question and facts without names; below it the facts do not answer the question."""
 TIE_MARGIN = 0.06
-"""Readings whose weights are nearer than this are not told apart."""
+"""Readings with a smaller difference in weight are tied."""
 MIN_TEXT_COSINE = 0.72
-"""Cosine from which on a statement of a text answers a question."""
+"""Minimum cosine of a text's statement that answers a question."""
 
 
 @dataclass(frozen=True)
 class ShortFact:
-    """One retrieved triple as a solver sees it. ``sourced`` is False for what a model stated of its own knowledge."""
+    """A retrieved triple; ``sourced`` is False if it is a model's own knowledge."""
 
     evidence_id: str
     head: str
@@ -55,7 +53,7 @@ class ShortFact:
 
 @dataclass(frozen=True)
 class ShortTask:
-    """Answer a question in a few words; facts, and texts beside them or alone, are in the order of their rank."""
+    """A question to answer in a few words, with facts and texts by rank."""
 
     question: str
     facts: tuple[ShortFact, ...]
@@ -64,7 +62,7 @@ class ShortTask:
 
 @dataclass(frozen=True)
 class ShortAnswer:
-    """``supported`` are the answers that the sourced facts themselves carry, ``used`` the evidence relied on."""
+    """An answer; ``supported`` has the answers that sourced facts support, ``evidence_ids`` the evidence used."""
 
     answer: str | None
     status: str
@@ -85,13 +83,13 @@ class ShortAnswerSolver(Reasoner, Protocol):
 
 @dataclass(frozen=True)
 class _Path:
-    """One or two facts from a name that the question holds to one that it does not."""
+    """One or two facts from a name in the question to a name outside it."""
 
     answer: str
     facts: tuple[ShortFact, ...]
     start: str
     steps: tuple[tuple[str, bool], ...]
-    """Relations, and whether each is walked from head to tail."""
+    """Relations, and whether the path follows each from head to tail."""
 
     @property
     def text(self) -> str:
@@ -102,7 +100,7 @@ class _Path:
         return " and ".join(fact.relation_words for fact in self.facts)
 
     def rest(self, question: str) -> str:
-        """The question with its start taken out: what it asks of it."""
+        """The question with the start of the path replaced by "it"."""
         return re.sub(re.escape(self.start), "it", question, flags=re.IGNORECASE)
 
 
@@ -128,57 +126,63 @@ class ExtractiveShortAnswers:
         self.version = content_id("short_answers", VERSION, encoder.model_id, encoder.revision)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
-        """One answer a task, in order."""
+        """One answer per task, in order."""
         paths = [_find_paths(task) for task in tasks]
-        said = [[s for item in task.texts for s in split_statements(item)] for task in tasks]
+        statement_lists = [[s for item in task.texts for s in split_statements(item)] for task in tasks]
         texts = dict.fromkeys(
             text
-            for task, own, read in zip(tasks, paths, said, strict=True)
+            for task, task_paths, statements in zip(tasks, paths, statement_lists, strict=True)
             for text in (
                 task.question,
-                *(t for p in own for t in (p.text, p.relations, p.rest(task.question))),
-                *(statement.text for statement in read),
+                *(t for p in task_paths for t in (p.text, p.relations, p.rest(task.question))),
+                *(statement.text for statement in statements),
             )
         )
         counts = self._encoder.count_tokens(list(texts)) if texts else []
         short = [text for text, count in zip(texts, counts, strict=True) if count <= self._encoder.max_tokens]
         vectors = dict(zip(short, self._encoder.encode_sentences(short), strict=True)) if short else {}
         answers: list[ShortAnswer | Failure] = []
-        for task, own, read in zip(tasks, paths, said, strict=True):
+        for task, task_paths, statements in zip(tasks, paths, statement_lists, strict=True):
             if is_denial(task.question):
                 answers.append(NO_ANSWER)
                 continue
-            of_facts = self._best(task, own, vectors)
-            answers.append(_answer_from_text(task, of_facts, read, vectors) if read else of_facts)
+            fact_answer = self._best(task, task_paths, vectors)
+            answers.append(_answer_from_text(task, fact_answer, statements, vectors) if statements else fact_answer)
         return answers
 
     def _best(self, task: ShortTask, paths: Sequence[_Path], vectors: dict[str, FloatArray]) -> ShortAnswer:
         readings: dict[tuple[str, tuple[tuple[str, bool], ...]], list[tuple[float, _Path]]] = {}
-        said: dict[_Path, float] = {}
+        relation_cosines: dict[_Path, float] = {}
         for path in paths:
             pairs = ((task.question, path.text), (path.rest(task.question), path.relations))
             if all(text in vectors for pair in pairs for text in pair):
-                whole, said[path] = (float(vectors[a] @ vectors[b]) for a, b in pairs)
-                readings.setdefault((path.start, path.steps), []).append((round((whole + said[path]) / 2, 6), path))
-        ranked = sorted(readings.values(), key=lambda own: -max(weight for weight, _ in own))
-        if not ranked or max(weight for weight, _ in ranked[0]) < (MIN_WEIGHT_WITH_TEXT if task.texts else MIN_WEIGHT):
+                text_cosine, relation_cosines[path] = (float(vectors[a] @ vectors[b]) for a, b in pairs)
+                readings.setdefault((path.start, path.steps), []).append(
+                    (round((text_cosine + relation_cosines[path]) / 2, 6), path)
+                )
+        ranked_readings = sorted(readings.values(), key=lambda reading: -max(weight for weight, _ in reading))
+        if not ranked_readings or max(weight for weight, _ in ranked_readings[0]) < (
+            MIN_WEIGHT_WITH_TEXT if task.texts else MIN_WEIGHT
+        ):
             return NO_ANSWER
-        best = [path for _, path in sorted(ranked[0], key=lambda pair: -pair[0])]
-        alone = said[best[0]] >= MIN_RELATION_COSINE and all(
+        best = [path for _, path in sorted(ranked_readings[0], key=lambda pair: -pair[0])]
+        is_sufficient = relation_cosines[best[0]] >= MIN_RELATION_COSINE and all(
             contains_quote(name, best[0].text) for name in _proper_names(task.question)
         )
-        if not task.texts and not alone:
+        if not task.texts and not is_sufficient:
             return NO_ANSWER
-        first, *others = [max(weight for weight, _ in own) for own in ranked[:2]]
-        unclear = any(first - other < TIE_MARGIN for other in others)
+        first, *runner_up = [max(weight for weight, _ in reading) for reading in ranked_readings[:2]]
+        is_ambiguous = any(first - other < TIE_MARGIN for other in runner_up)
         supported = tuple(dict.fromkeys(path.answer for path in best))
-        used = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
-        confidence = round(first / (first + max([*others, MIN_WEIGHT])), 6)
-        return ShortAnswer(supported[0], "ambiguous" if unclear else "answered", supported, tuple(used), confidence)
+        evidence_ids = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
+        confidence = round(first / (first + max([*runner_up, MIN_WEIGHT])), 6)
+        return ShortAnswer(
+            supported[0], "ambiguous" if is_ambiguous else "answered", supported, tuple(evidence_ids), confidence
+        )
 
 
 def _proper_names(question: str) -> list[str]:
-    """Words that have a capital without beginning a sentence; in German every noun has one."""
+    """Capitalized words inside sentences; none for German, where every noun is capitalized."""
     if detect_language(question) == "German":
         return []
     return [
@@ -189,44 +193,44 @@ def _proper_names(question: str) -> list[str]:
 
 
 def _answer_from_text(
-    task: ShortTask, of_facts: ShortAnswer, said: Sequence[Statement], vectors: dict[str, FloatArray]
+    task: ShortTask, fact_answer: ShortAnswer, statements: Sequence[Statement], vectors: dict[str, FloatArray]
 ) -> ShortAnswer:
-    """What the statement nearest to the question says, or of the facts' answer, whether it is named there."""
-    nearness = {s: float(vectors[task.question] @ vectors[s.text]) for s in said if s.text in vectors}
+    """Answer from the most similar statement: the answer of the facts if it names it; without facts the statement."""
+    nearness = {s: float(vectors[task.question] @ vectors[s.text]) for s in statements if s.text in vectors}
     nearest = max(nearness, key=lambda s: nearness[s], default=None) if task.question in vectors else None
     if nearest is None or nearness[nearest] < MIN_TEXT_COSINE:
         return NO_ANSWER
     confidence = round(min(1.0, nearness[nearest]), 6)
     if any(fact.sourced for fact in task.facts):
-        named = next((end for end in of_facts.supported if contains_quote(end, nearest.quote)), None)
-        if named is None:
+        answer = next((end for end in fact_answer.supported if contains_quote(end, nearest.quote)), None)
+        if answer is None:
             return NO_ANSWER
-        used = (nearest.evidence_id, *of_facts.evidence_ids)
-        return ShortAnswer(named, "answered", of_facts.supported, used, confidence)
+        evidence_ids = (nearest.evidence_id, *fact_answer.evidence_ids)
+        return ShortAnswer(answer, "answered", fact_answer.supported, evidence_ids, confidence)
     return ShortAnswer(nearest.quote, "answered", (nearest.quote,), (nearest.evidence_id,), confidence)
 
 
 def _find_paths(task: ShortTask) -> list[_Path]:
-    """All paths of one and two facts that begin in the question and end outside of it."""
+    """All paths of one or two sourced facts that start in the question and end outside it."""
     facts = [fact for fact in task.facts if fact.sourced]
     names = sorted({name for fact in facts for name in (fact.head, fact.tail)})
     spans = EntityLinker(names).find_spans(task.question)
-    asked = {names[node] for span in spans for node in span.link.nodes}
+    question_names = {names[node] for span in spans for node in span.link.nodes}
 
     def steps(name: str) -> list[tuple[ShortFact, str, tuple[str, bool]]]:
-        out = [(f, f.tail, (f.relation, True)) for f in facts if f.head == name]
-        return out + [(f, f.head, (f.relation, False)) for f in facts if f.tail == name]
+        forward = [(f, f.tail, (f.relation, True)) for f in facts if f.head == name]
+        return forward + [(f, f.head, (f.relation, False)) for f in facts if f.tail == name]
 
-    found = []
-    for start in sorted(asked):
-        for first, middle, one in steps(start):
-            if middle in asked:
+    paths = []
+    for start in sorted(question_names):
+        for first, middle, first_step in steps(start):
+            if middle in question_names:
                 continue
-            found.append(_Path(middle, (first,), start, (one,)))
-            for second, end, two in steps(middle):
-                if second != first and end not in asked and end != middle:
-                    found.append(_Path(end, (first, second), start, (one, two)))
-    return found
+            paths.append(_Path(middle, (first,), start, (first_step,)))
+            for second, end, second_step in steps(middle):
+                if second != first and end not in question_names and end != middle:
+                    paths.append(_Path(end, (first, second), start, (first_step, second_step)))
+    return paths
 
 
 _PROMPT = Template.load(__package__, "short_answer", "facts question")
@@ -234,17 +238,17 @@ _FROM_TEXTS = Template.load(__package__, "short_answer_from_texts", "texts facts
 
 
 def answer_request(task: ShortTask, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for a short answer, with facts where there are any, or from texts."""
-    listed = "".join(f"\n({fact.head}, {fact.relation}, {fact.tail})" for fact in task.facts)
-    asked = json.dumps(task.question, ensure_ascii=False)
+    """Request a short answer from facts, if any, or from texts."""
+    fact_lines = "".join(f"\n({fact.head}, {fact.relation}, {fact.tail})" for fact in task.facts)
+    question = json.dumps(task.question, ensure_ascii=False)
     if task.texts:
-        quoted = "".join(f"\n{json.dumps(item.text, ensure_ascii=False)}" for item in task.texts)
-        return prompts.of(_FROM_TEXTS).request(64, texts=quoted, facts=listed, question=asked)
-    return prompts.of(_PROMPT).request(64, facts=listed, question=asked)
+        text_lines = "".join(f"\n{json.dumps(item.text, ensure_ascii=False)}" for item in task.texts)
+        return prompts.of(_FROM_TEXTS).request(64, texts=text_lines, facts=fact_lines, question=question)
+    return prompts.of(_PROMPT).request(64, facts=fact_lines, question=question)
 
 
 def parse_short_answer(reply: str) -> str | None:
-    """The answer as it stands, None for N/A; an empty reply raises :class:`UnusableReply`."""
+    """The reply as an answer; None for N/A. An empty reply raises :class:`UnusableReply`."""
     text = reply.strip()
     if not text:
         raise UnusableReply("the reply is empty")
@@ -252,30 +256,30 @@ def parse_short_answer(reply: str) -> str | None:
 
 
 def _parse_reply(text: str, task: ShortTask) -> ShortAnswer:
-    """A reply; from texts, it must stand in one. What it says beyond the names of sourced facts no source carries."""
+    """Parse a reply; with texts, one must contain it. Only names of sourced facts in it are supported."""
     reply = parse_short_answer(text)
     if reply is None:
         return NO_ANSWER
-    used = tuple(fact.evidence_id for fact in task.facts)
+    evidence_ids = tuple(fact.evidence_id for fact in task.facts)
     if task.texts:
-        holding = [item.evidence_id for item in task.texts if contains_quote(reply, item.text)]
-        holding += [f.evidence_id for f in task.facts if f.sourced and contains_quote(reply, f.sentence)]
-        if not holding:
+        containing = [item.evidence_id for item in task.texts if contains_quote(reply, item.text)]
+        containing += [f.evidence_id for f in task.facts if f.sourced and contains_quote(reply, f.sentence)]
+        if not containing:
             return NO_ANSWER
-        return ShortAnswer(reply, "answered", (reply,), tuple(holding))
+        return ShortAnswer(reply, "answered", (reply,), tuple(containing))
     names = sorted({name for f in task.facts if f.sourced for name in (f.head, f.tail)})
     spans = EntityLinker(names).find_spans(reply)
     supported = dict.fromkeys(names[node] for span in spans for node in span.link.nodes)
-    return ShortAnswer(reply, "answered", tuple(supported), used)
+    return ShortAnswer(reply, "answered", tuple(supported), evidence_ids)
 
 
 SHORT_ANSWER = PromptedTask("short_answer", (_PROMPT, _FROM_TEXTS), answer_request, _parse_reply)
 
 
 class PromptedShortAnswers:
-    """Asks a language model, with the facts where there are any.
+    """Asks a language model, with the retrieved facts and texts.
 
-    ``supported`` are the sourced facts' names that the reply holds: what the model says beyond them no source carries.
+    ``supported`` has the names of sourced facts in the reply; no source supports the rest of it.
     """
 
     name = "prompted"

@@ -1,7 +1,7 @@
-"""The typed tasks on tables as requests to a language model, and its replies as typed results.
+"""Prompts for tasks on tables, and parsing of the replies.
 
-A cell is led by its place, so that a reply's ``[r3c1]`` cites the evidence that stands there; ``[caption]`` cites the
-caption, ``[o1]`` what is from outside the table.
+Each cell starts with its id, so that ``[r3c1]`` in a reply cites the evidence in that cell. ``[caption]`` cites the
+caption, ``[o1]`` evidence from outside the table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from evidence_assets.reasoning.templates import (
 
 TABLE_TASKS = frozenset({"verification", "table_qa"})
 STANCES = {"SUPPORTS": "supports", "REFUTES": "refutes", "NOT ENOUGH INFORMATION": "unsettled"}
-"""The field of the template that stands for the label that a claim is explained under."""
+"""The template field of each label of a claim."""
 EXPLAIN = Template.load(__package__, "table_explain", "question table alone outside option", *STANCES.values())
 CHOOSE = Template.load(__package__, "table_choose", "question options table cases bare negated labels")
 EXPLAIN_TOKENS = 1024
@@ -46,12 +46,12 @@ _STEP = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+")
 
 
 def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
-    """Whether a task is one on a table: a claim or a table question with cells or columns as evidence."""
+    """Whether a task is a claim or table question with cells, rows or columns as evidence."""
     return task.task in TABLE_TASKS and any(item.kind in TABLE_CELL_KINDS for item in _task_evidence(task))
 
 
 def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for the explanation of one label or option; cells of several tables are refused, and a label that is none."""
+    """Request the explanation of one label or option; raises ValueError for cells of several tables."""
     outside = bool(outside_items(task.evidence))
     return prompts.of(EXPLAIN).request(
         EXPLAIN_TOKENS,
@@ -65,7 +65,7 @@ def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROM
 
 
 def choose_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask for exactly one label, given the table and the explanations that there are."""
+    """Request exactly one label from the table and the explanations."""
     cases = []
     for chain in task.chains:
         steps = [f"{number}. {step.text}" for number, step in enumerate(chain.steps, start=1)]
@@ -84,7 +84,7 @@ def choose_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPT
 
 
 def stance_fields(task: ExplainOption) -> dict[str, str]:
-    """The fields of a template that stand for the label that a claim is explained under, of which one stands."""
+    """Template fields for the label of a claim: the field of its hypothesis is set, the others are empty."""
     if is_claim(task) and task.hypothesis not in STANCES:
         raise ValueError(f"no such label: {task.hypothesis!r}; use one of {', '.join(STANCES)}")
     stance = STANCES[task.hypothesis] if is_claim(task) else ""
@@ -92,30 +92,32 @@ def stance_fields(task: ExplainOption) -> dict[str, str]:
 
 
 def outside_items(evidence: Sequence[EvidenceItem]) -> list[EvidenceItem]:
-    """The evidence that is not of a table."""
+    """Evidence from outside the table."""
     return [item for item in evidence if item.kind not in TABLE_KINDS]
 
 
-def table_text(view: TableView, *, marked: bool = True) -> str:
-    """A table as text with bars between cells, each ``marked`` one led by its place, so that it can be cited."""
-    lines = [f"[{CAPTION}] {view.caption}" if marked else f"Caption: {view.caption}"] if view.caption else []
+def table_text(view: TableView, *, with_ids: bool = True) -> str:
+    """A table as text, cells separated by bars; ``with_ids`` adds a cell's id for citations."""
+    lines = [f"[{CAPTION}] {view.caption}" if with_ids else f"Caption: {view.caption}"] if view.caption else []
     for i in sorted({*view.header_rows, *view.sections, *view.body}):
         cells = [view.cell((i, j)).plain for j in view.columns]
-        if marked:
+        if with_ids:
             cells = [f"[r{i}c{j}] {text or '(empty)'}" for j, text in zip(view.columns, cells, strict=True)]
         lines.append(" | ".join(cells))
     return "\n".join(lines)
 
 
 def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
-    """Steps of an explanation; a cell that is no evidence, as it was empty, is cited by its place and found absent.
+    """Parse the steps of an explanation; raises UnusableReply for an empty reply or a citation of an unknown id.
 
-    A reply without text is refused, and one that cites what was not given.
+    An empty cell is not evidence, so its citation keeps the cell's id, and the citation check returns ``absent``.
     """
     view, ids = build_view(task.evidence)
-    places = {f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.grid) for j in range(len(row))}
-    places |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
-    places |= {f"o{n}": item.evidence_id for n, item in enumerate(outside_items(task.evidence), 1)}
+    ids_by_label = {
+        f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.grid) for j in range(len(row))
+    }
+    ids_by_label |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
+    ids_by_label |= {f"o{n}": item.evidence_id for n, item in enumerate(outside_items(task.evidence), 1)}
     parts: list[str] = []
     for line in filter(None, map(str.strip, reply.splitlines())):
         if _STEP.match(line) or not parts:
@@ -125,21 +127,21 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     if not parts:
         raise UnusableReply("the reply holds no explanation")
     cited = [list(dict.fromkeys(_CITATION.findall(part))) for part in parts]
-    for place in (place for places_ in cited for place in places_):
-        if place not in places:
-            raise UnusableReply(f"the reply cites {place}, which is not in the table or beside it")
+    for cited_id in (cited_id for citations in cited for cited_id in citations):
+        if cited_id not in ids_by_label:
+            raise UnusableReply(f"the reply cites {cited_id}, which is not in the table or beside it")
     return tuple(
-        ChainStep(part, tuple(places[place] for place in named), tuple(_QUOTE.findall(part)))
-        for part, named in zip(parts, cited, strict=True)
+        ChainStep(part, tuple(ids_by_label[cited_id] for cited_id in step_citations), tuple(_QUOTE.findall(part)))
+        for part, step_citations in zip(parts, cited, strict=True)
     )
 
 
-def fenced_table(given: Sequence[EvidenceItem], *, marked: bool = True) -> str:
-    """The table that the cells show, what is from outside marked as such below it."""
-    lines = [table_text(build_view(given)[0], marked=marked)]
-    if beside := outside_items(given):
+def fenced_table(evidence: Sequence[EvidenceItem], *, with_ids: bool = True) -> str:
+    """The table of the cells, fenced, with evidence from outside the table below it."""
+    lines = [table_text(build_view(evidence)[0], with_ids=with_ids)]
+    if outside := outside_items(evidence):
         lines += ["", "Outside the table:"]
-        lines += [f"[o{number}] {' '.join(item.text.split())}" for number, item in enumerate(beside, 1)]
+        lines += [f"[o{number}] {' '.join(item.text.split())}" for number, item in enumerate(outside, 1)]
     return fence("table", "\n".join(lines))
 
 

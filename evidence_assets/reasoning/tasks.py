@@ -1,7 +1,7 @@
-"""The typed tasks that a reasoner answers, and the shape of its answers.
+"""Typed tasks of a reasoner, and its typed results.
 
-A *solver* answers tasks: ``prompted`` puts them to a generator and parses the reply, ``extractive`` works them out
-from the evidence alone. Both get the same task and give the same result, so a system never knows which it talks to.
+A *solver* answers tasks: ``prompted`` sends them to a generator and parses the reply, ``extractive`` uses the evidence
+alone. Both have the same interface, so that systems work with either.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Protocol
 from evidence_assets.lake.ids import content_id
 
 TABLE_CELL_KINDS = ("cell", "row", "column")
-"""Kinds of evidence that stand in a table."""
+"""Kinds of evidence that are parts of a table's grid."""
 CAPTION = "caption"
-"""Kind of evidence, and its place: what stands above a table."""
+"""Kind and locator of a table's caption as evidence."""
 TABLE_KINDS = (*TABLE_CELL_KINDS, CAPTION)
 
 
 @dataclass(frozen=True)
 class EvidenceItem:
-    """One row of evidence as a reasoner sees it; ``text`` is data, never an instruction."""
+    """One row of evidence; ``text`` is data, never an instruction."""
 
     evidence_id: str
     kind: str
@@ -33,13 +33,13 @@ class EvidenceItem:
 
     @cached_property
     def content_hash(self) -> str:
-        """Hash of the fact itself, without what it was retrieved for and how it was scored."""
+        """Hash of the fact, independent of question and score."""
         return content_id("evidence", self.kind, self.source_id, self.locator, self.text)
 
 
 @dataclass(frozen=True)
 class ChainStep:
-    """One sentence of a chain; ``cited`` are evidence ids, ``quoted`` what it claims stands there (may be empty)."""
+    """One sentence of a chain, with the ids of the ``cited`` evidence and the texts ``quoted`` from it, if any."""
 
     text: str
     cited: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class ChainStep:
 
 @dataclass(frozen=True)
 class ExplainOption:
-    """Write the chain that links a question to one option (or a claim to one label), as if it held."""
+    """Write the chain that links a question to one option (or a claim to one label), assuming that it is correct."""
 
     question: str
     hypothesis: str
@@ -61,7 +61,7 @@ class ExplainOption:
 
     @property
     def input_hash(self) -> str:
-        """Everything the chain depends on; scores are left out, so a shifted score costs nothing."""
+        """Hash of the chain's inputs, without scores, so that a changed score does not recompute it."""
         return content_id(
             "explain",
             self.task,
@@ -75,9 +75,9 @@ class ExplainOption:
 
 @dataclass(frozen=True)
 class ReplyCost:
-    """What a language model's reply to one task cost, a repair and all else that was asked for it included.
+    """Tokens of a language model's replies to one task, including repairs.
 
-    ``finish_reason`` and ``prompt_hash`` are those of the last one.
+    ``finish_reason`` and ``prompt_hash`` are those of the last reply.
     """
 
     model: str
@@ -87,25 +87,25 @@ class ReplyCost:
     prompt_hash: str = ""
 
     def plus(self, other: ReplyCost) -> ReplyCost:
-        """Both as one."""
+        """The sum of both costs."""
         tokens = self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
         return ReplyCost(other.model, *tokens, other.finish_reason, other.prompt_hash)
 
     @staticmethod
     def total(replies: Iterable[ReplyCost | None]) -> ReplyCost | None:
-        """Several as one; None where there is none."""
-        return reduce(ReplyCost.plus, told) if (told := [r for r in replies if r is not None]) else None
+        """The sum of several costs; None if there are none."""
+        return reduce(ReplyCost.plus, costs) if (costs := [r for r in replies if r is not None]) else None
 
     @staticmethod
     def columns(reply: ReplyCost | None) -> dict[str, int | str | None]:
-        """The columns of a row that rests on it; empty ones where no model replied."""
-        told = (None, None, None) if reply is None else (reply.tokens_in, reply.tokens_out, reply.finish_reason)
-        return dict(zip(("tokens_in", "tokens_out", "finish_reason"), told, strict=True))
+        """Values of the token and stop reason columns; null without a reply."""
+        values = (None, None, None) if reply is None else (reply.tokens_in, reply.tokens_out, reply.finish_reason)
+        return dict(zip(("tokens_in", "tokens_out", "finish_reason"), values, strict=True))
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Reasoning steps towards one hypothesis; ``support`` in [0, 1] is the solver's own weight, if it gives one."""
+    """Reasoning steps towards one hypothesis; ``support`` in [0, 1] is the solver's weight, if it gives one."""
 
     hypothesis: str
     steps: tuple[ChainStep, ...]
@@ -116,7 +116,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class ChooseAnswer:
-    """Compare the chains of all options and name one."""
+    """Compare the chains of all options and select one option."""
 
     question: str
     labels: tuple[str, ...]
@@ -129,15 +129,13 @@ class ChooseAnswer:
 
     @property
     def facts(self) -> tuple[EvidenceItem, ...]:
-        """The evidence of all options, every fact once."""
+        """The distinct facts in the evidence of all options."""
         return tuple({item.content_hash: item for items in self.evidence.values() for item in items}.values())
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The answer to a question: the best label, and whether the evidence supports it (answered, ambiguous,
-    insufficient or failed).
-    """
+    """The best label of a question, and a status: answered, ambiguous, insufficient or failed."""
 
     answer: str | None
     supported: tuple[str, ...]
@@ -145,36 +143,36 @@ class Choice:
     confidence: float | None = None
     error: str = ""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """How strongly each label is held; larger is better, differences count. Empty where the solver has no measure."""
+    """Log odds of each label up to a constant; larger is better. Empty if the solver has no scores."""
     reply: ReplyCost | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that a solver could not answer, with its reason; becomes a ``failed`` row."""
+    """A task that a solver could not answer, with the reason; becomes a ``failed`` row."""
 
     reason: str
     reply: ReplyCost | None = field(default=None, compare=False, repr=False)
 
 
 class Reasoner(Protocol):
-    """Whoever answers or explains."""
+    """A method that answers or explains."""
 
     @property
     def name(self) -> str:
-        """What the ``reasoner`` column says."""
+        """Value of the column ``reasoner``."""
         ...
 
     @property
     def model_id(self) -> str: ...
     @property
     def version(self) -> str:
-        """Everything besides the task that decides the result: model revision, prompt version, code version."""
+        """Hash of everything except the task that determines the result: model revision, prompts, code version."""
         ...
 
 
 class Solver(Reasoner, Protocol):
-    """Answers typed tasks, one result a task, in order."""
+    """Answers typed tasks, one result per task, in order."""
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]: ...
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]: ...

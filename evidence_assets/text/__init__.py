@@ -1,1 +1,1 @@
-"""Words, names, sentences and what is cut from them; knows nothing of models or of the lake."""
+"""Words, names, sentences and chunks; independent of models and the lake."""

@@ -1,4 +1,4 @@
-"""Cutting documents into chunks at sentence ends, within a number of tokens, losing no character of text."""
+"""Splitting documents into chunks at sentence ends, within a token limit and without losing text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from evidence_assets.text.sentences import Span, sentence_spans, trim_span
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]
 TOKEN_COUNT_BATCH = 4096
-"""Texts whose tokens are counted in one call: a tokenizer holds a hundred times a text's length while it reads it."""
+"""Texts per call of the tokenizer, which needs a hundred times a text's length in memory."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a document: its span, its sentences' spans (within the document) and its number of tokens."""
+    """A chunk of a document: its span, the spans of its sentences (within the document) and its number of tokens."""
 
     start: int
     end: int
@@ -23,25 +23,24 @@ class Chunk:
 
 
 def _split_span(text: str, span: Span, count: CountTokens, limit: int) -> Iterator[tuple[Span, int]]:
-    """``span`` cut at spaces, and inside a word only where the word alone is too long, into parts within ``limit``."""
+    """Split a span into parts within ``limit``, at spaces, or inside a word that alone is too long."""
     pending = [span]
     while pending:
         start, end = trim_span(text, pending.pop())
         if start >= end:
             continue
-        # A token is at least one character for every tokenizer but byte-level ones; counting a very long text whole
-        # would be slow, so that it is first cut by length alone.
+        # Counting the tokens of a very long text is slow, so it is first split by length.
         tokens = count([text[start:end]])[0] if end - start <= 20 * limit else limit + 1
         if tokens <= limit:
             yield (start, end), tokens
             continue
         if end - start == 1:
-            raise ValueError(f"one character takes {tokens} tokens, more than the limit of {limit}")
+            raise ValueError(f"one character has {tokens} tokens, more than the limit of {limit}")
         middle = (start + end) // 2
         space = text.rfind(" ", start + 1, middle)
-        cut = space if space > start else text.find(" ", middle, end - 1)
-        cut = cut if start < cut < end else middle
-        pending += [(cut, end), (start, cut)]
+        split = space if space > start else text.find(" ", middle, end - 1)
+        split = split if start < split < end else middle
+        pending += [(split, end), (start, split)]
 
 
 def _count_in_batches(text: str, spans: Sequence[Span], count: CountTokens) -> Iterator[int]:
@@ -50,16 +49,16 @@ def _count_in_batches(text: str, spans: Sequence[Span], count: CountTokens) -> I
 
 
 def split_chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
-    """Chunks of at most ``limit`` tokens, as many whole sentences in each as fit.
+    """Split a text into chunks of at most ``limit`` tokens, each with as many complete sentences as fit.
 
-    A sentence that alone is too long is cut at spaces. Every character that is not white space is in exactly one chunk.
+    A sentence above the limit is split at spaces. Every character except white space is in exactly one chunk.
     """
     parts: list[tuple[Span, int]] = []
     spans = sentence_spans(text)
     short = [span for span in spans if span[1] - span[0] <= 20 * limit]
-    counted = dict(zip(short, _count_in_batches(text, short, count), strict=True))
+    token_counts = dict(zip(short, _count_in_batches(text, short, count), strict=True))
     for span in spans:
-        tokens = counted.get(span, limit + 1)
+        tokens = token_counts.get(span, limit + 1)
         if tokens <= limit:
             parts.append((span, tokens))
         else:
@@ -72,15 +71,15 @@ def split_chunks(text: str, count: CountTokens, limit: int) -> list[Chunk]:
             total = 0
         groups[-1].append(part)
         total += part[1]
-    # Tokenizers are not exactly additive over sentences: groups that are too long together are halved until they fit.
+    # Token counts are not exactly additive over sentences: groups above the limit are halved until they fit.
     finished: list[Chunk] = []
     while groups:
-        whole = [(group[0][0][0], group[-1][0][1]) for group in groups]
-        again: list[list[tuple[Span, int]]] = []
-        for group, tokens in zip(groups, _count_in_batches(text, whole, count), strict=True):
+        group_spans = [(group[0][0][0], group[-1][0][1]) for group in groups]
+        too_long: list[list[tuple[Span, int]]] = []
+        for group, tokens in zip(groups, _count_in_batches(text, group_spans, count), strict=True):
             if tokens <= limit or len(group) == 1:
                 finished.append(Chunk(group[0][0][0], group[-1][0][1], tuple(span for span, _ in group), tokens))
             else:
-                again += [group[: len(group) // 2], group[len(group) // 2 :]]
-        groups = again
+                too_long += [group[: len(group) // 2], group[len(group) // 2 :]]
+        groups = too_long
     return sorted(finished, key=lambda chunk: chunk.start)

@@ -1,4 +1,4 @@
-"""English words that deny: in what a clause states, what a reply says of options, and what a question asks for."""
+"""English negation: in clauses, in replies about options, and in questions that ask for the exception."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _EXCEPTION = (
     r"(?i:^\W*(?:not\s+(?:true|correct|a|an|the|associated|seen|found)|false|incorrect|untrue|wrong)\b)",
     r"(?i:\b(?:which|what)\b.*\b(?:is|are)\s+(?:false|incorrect|untrue|wrong|not\s+(?:true|correct))\b)",
 )
-"""Any of these in the sentence that asks."""
-_ASKED = re.compile(r"\b(?:which|what)\b(?P<said>.*)", re.IGNORECASE | re.DOTALL)
+"""A match in the asking sentence means that it asks for the exception."""
+_QUESTION_CLAUSE = re.compile(r"\b(?:which|what)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _CLAUSE = re.compile(r"\b(?:who|that|if|unless|when|because|although|since|so)\b|[,;]", re.IGNORECASE)
 _DENIED = re.compile(
     r"\b(?:is|are|was|were|do|does|did|has|have|would|will)(?:\s+(?:\w+ly\s+)?(?:not|never)\b|n['’]t\b)", re.IGNORECASE
@@ -32,7 +32,7 @@ _DENIED = re.compile(
 
 
 def is_denial(clause: str) -> bool:
-    """Whether a clause denies what it mentions; two negations, as in "without it there is no ...", affirm.
+    """Whether a clause is negated; two negations, as in "without it there is no ...", affirm.
 
     >>> is_denial("Aspirin does not lower glucose."), is_denial("Without insulin there is no cure.")
     (True, False)
@@ -41,16 +41,15 @@ def is_denial(clause: str) -> bool:
 
 
 def has_exclusion(reply: str) -> bool:
-    """Whether a reply may name an option only to rule it out ("it is unlikely to be B")."""
+    """Whether a reply may mention an option only to rule it out ("it is unlikely to be B")."""
     return _EXCLUSION.search(reply) is not None
 
 
 def asks_for_exception(question: str) -> bool:
-    """Whether the question asks which option does not hold, for benchmarks that do not mark such questions.
+    """Whether a question asks which option does not hold, for benchmarks that do not mark such questions.
 
-    The sentence that asks is looked at, not the case described before it, where "does not smoke" is a finding and no
-    exception. What must not be done ("which drug should not be given?") is no exception: a contraindication is a fact
-    that evidence supports like any other.
+    Only the asking sentence counts, because "does not smoke" in a case description is a finding. A contraindication
+    ("which drug should not be given?") is not an exception: evidence supports it like any other fact.
 
     >>> asks_for_exception("Which of these is NOT a mammal?"), asks_for_exception("All are mammals except:")
     (True, True)
@@ -58,13 +57,13 @@ def asks_for_exception(question: str) -> bool:
     (False, False)
     """
     sentences = [question[a:b] for a, b in sentence_spans(question)]
-    asking = [number for number, text in enumerate(sentences) if "?" in text] or [len(sentences) - 1]
-    asked = " ".join(sentences[asking[-1] :])
-    # "Each of these is a mammal except one. Which?" says it in the sentence before.
-    if len(asked.split()) < 3 and asking[-1]:
-        asked = " ".join(sentences[asking[-1] - 1 :])
-    if any(re.search(pattern, asked, re.DOTALL) for pattern in _EXCEPTION):
+    question_numbers = [number for number, text in enumerate(sentences) if "?" in text] or [len(sentences) - 1]
+    question_text = " ".join(sentences[question_numbers[-1] :])
+    # In "Each of these is a mammal except one. Which?" the previous sentence states the exception.
+    if len(question_text.split()) < 3 and question_numbers[-1]:
+        question_text = " ".join(sentences[question_numbers[-1] - 1 :])
+    if any(re.search(pattern, question_text, re.DOTALL) for pattern in _EXCEPTION):
         return True
-    match = _ASKED.search(asked)
-    # What a clause of its own denies ("a man who does not smoke") is not denied of the options.
-    return bool(match and _DENIED.search(_CLAUSE.split(match["said"], maxsplit=1)[0]))
+    match = _QUESTION_CLAUSE.search(question_text)
+    # A negation in a subordinate clause ("a man who does not smoke") does not apply to the options.
+    return bool(match and _DENIED.search(_CLAUSE.split(match["rest"], maxsplit=1)[0]))

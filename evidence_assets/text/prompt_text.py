@@ -1,4 +1,4 @@
-"""Prompts with slots for a head and a tail: filling them, their own words, the words that an entity may be made of."""
+"""Relation prompts with slots for head and tail: filling them, their words, and the vocabulary of entities."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from evidence_assets.text.words import NUMBER_WORDS, STOP_WORDS, is_word, split_
 HEAD = "<HEAD>"
 TAIL = "<TAIL>"
 MASK_SLOT = "<MASK>"
-"""Stands for one masked word in the texts that a masked model reads, whatever its own mask token is."""
+"""Placeholder of one masked word in texts for a masked language model, independent of its mask token."""
 
 
 def find_slot_error(prompt: str) -> str:
-    """What is wrong with the slots of ``prompt``, as a sentence; empty when both stand in it exactly once."""
+    """An error message about the slots of ``prompt``; empty if it has both exactly once."""
     for slot in (HEAD, TAIL):
         count = prompt.count(slot)
         if count == 0:
             return f"the prompt has no {slot}; write it where the {'head' if slot == HEAD else 'tail'} entity goes"
         if count > 1:
-            return f"the prompt has {slot} {count} times; it must stand there once"
+            return f"the prompt has {slot} {count} times; write it once"
     return ""
 
 
 def fill_prompt(prompt: str, head: str, tail: str) -> str:
-    """``prompt`` with its two slots filled, in one pass so that an entity's own text is never taken for a slot."""
+    """Fill both slots in one pass, so that text of an entity is never mistaken for a slot."""
     return re.sub(f"{HEAD}|{TAIL}", lambda match: head if match[0] == HEAD else tail, prompt)
 
 
 def prompt_words(prompt: str) -> list[str]:
-    """The prompt's own words, slots left out."""
+    """The words of a prompt without its slots."""
     return split_words(fill_prompt(prompt, " ", " "))
 
 
 def same_prompt_key(prompt: str) -> str:
-    """Equal for prompts that differ in case, spacing and punctuation alone.
+    """Key that is equal for prompts that differ only in case, spacing and punctuation.
 
     >>> same_prompt_key("The <HEAD>, is in <TAIL>!") == same_prompt_key("the <HEAD> is in <TAIL>")
     True
@@ -47,23 +47,23 @@ def same_prompt_key(prompt: str) -> str:
 
 
 def entity_word_positions(vocabulary: Sequence[str], prompts: Iterable[str]) -> npt.NDArray[np.intp]:
-    """Positions in ``vocabulary`` of the words that an entity may be made of.
+    """Positions in ``vocabulary`` of the words that may occur in an entity.
 
-    Left out: what is not a word, single letters, stop words, number words and the own words of ``prompts``.
+    Excludes non-words, single letters, stop words, number words and the words of ``prompts``.
     """
     banned = STOP_WORDS | NUMBER_WORDS | {word.casefold() for prompt in prompts for word in prompt_words(prompt)}
-    kept = [
+    positions = [
         position
         for position, word in enumerate(vocabulary)
         if len(word) > 1 and is_word(word) and word.casefold() not in banned
     ]
-    return np.asarray(kept, dtype=np.intp)
+    return np.asarray(positions, dtype=np.intp)
 
 
 def as_sentence(text: str) -> str:
-    """``text`` with a full stop where it ends without a mark.
+    """``text`` with a final full stop if it has no end mark.
 
-    A masked model that meets a slot at the very end of a text expects the full stop there, not an entity.
+    At the very end of a text, a masked language model predicts the full stop instead of an entity.
     """
     text = text.strip()
     return text if text.endswith((".", "!", "?")) else f"{text}."

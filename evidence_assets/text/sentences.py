@@ -1,4 +1,4 @@
-"""Where sentences and clauses end, no character of a text being lost or changed; and which language a text is in."""
+"""Segmentation into sentences and clauses, without changing the text; language detection."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _ABBREVIATION_LIST = """
 """
 _ABBREVIATIONS = frozenset(_ABBREVIATION_LIST.split())
 """A full stop after one of these does not end a sentence."""
-# Tried once a run of marks and without going back in it: a line of dots that fills a page would take the square of its
-# length.
+# Possessive quantifiers: backtracking over a page of dots would take quadratic time.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？]++[」』”’）]*+|\n\s*\n")
 _WORD_BEFORE = re.compile(r"([\w.]+)\.$")
 
@@ -34,11 +33,13 @@ def sentence_spans(text: str) -> list[Span]:
     for match in _END.finditer(text):
         end = match.end()
         if match.group().startswith("."):
-            before = _WORD_BEFORE.search(text[max(start, match.start() - 12) : match.start() + 1])
-            word = before.group(1).lower() if before else ""
-            following = text[end : end + 40].lstrip()[:1]
-            initial = len(word) == 1 and word.isalpha() and match.group() == "."
-            if (word in _ABBREVIATIONS or initial or following.islower()) and match.group().rstrip("\"'”’)]") == ".":
+            match_before = _WORD_BEFORE.search(text[max(start, match.start() - 12) : match.start() + 1])
+            word = match_before.group(1).lower() if match_before else ""
+            next_character = text[end : end + 40].lstrip()[:1]
+            is_initial = len(word) == 1 and word.isalpha() and match.group() == "."
+            if (word in _ABBREVIATIONS or is_initial or next_character.islower()) and match.group().rstrip(
+                "\"'”’)]"
+            ) == ".":
                 continue
         spans.append((start, end))
         start = end
@@ -47,10 +48,10 @@ def sentence_spans(text: str) -> list[Span]:
 
 
 def trim_span(text: str, span: Span) -> Span:
-    """A span without the white space at its ends."""
+    """Trim the white space at both ends of a span."""
     piece = text[span[0] : span[1]]
-    left = len(piece) - len(piece.lstrip())
-    return (span[0] + left, span[0] + max(left, len(piece.rstrip())))
+    leading = len(piece) - len(piece.lstrip())
+    return (span[0] + leading, span[0] + max(leading, len(piece.rstrip())))
 
 
 _CLAUSE_END = re.compile(
@@ -59,7 +60,7 @@ _CLAUSE_END = re.compile(
 
 
 def split_clauses(sentence: str) -> list[str]:
-    """The clauses of a sentence in order, each a part of it as it stands.
+    """The clauses of a sentence in order, verbatim.
 
     >>> split_clauses("Iron rusts, whereas gold does not; both conduct.")
     ['Iron rusts', 'whereas gold does not', 'both conduct.']
@@ -69,11 +70,11 @@ def split_clauses(sentence: str) -> list[str]:
 
 _WORDS = read_word_lists("small_words.txt")
 MIN_SMALL_WORDS, MIN_LEAD = 2, 1.5
-"""Small words that a text must hold, and by how often the most fitting language must hold more than the next."""
+"""Minimum function words of a language in a text, and their minimum ratio to the next language."""
 
 
 def detect_language(text: str) -> str:
-    """The language, or the script where it is not Latin; empty where too little tells.
+    """The language of a text, or its script if not Latin; empty if there is too little evidence.
 
     >>> detect_language("Welches Medikament kann gegen Gicht helfen und wie?")
     'German'
@@ -88,7 +89,14 @@ def detect_language(text: str) -> str:
         if script not in ("LATIN", "") and count > len(letters) / 2:
             return f"{script.title()} script"
     words = re.findall(r"[^\W\d_]+", text.casefold())
-    counts = sorted(((sum(w in small for w in words), language) for language, small in _WORDS.items()), reverse=True)
-    (most, language), (next_most, _) = counts[:2]
-    wanted = 1 if len(words) in (4, 5) else MIN_SMALL_WORDS  # of fewer words one may be a name
-    return language if most >= wanted and most >= MIN_LEAD * next_most and most > next_most else ""
+    counts = sorted(
+        ((sum(w in language_words for w in words), language) for language, language_words in _WORDS.items()),
+        reverse=True,
+    )
+    (best_count, language), (second_count, _) = counts[:2]
+    min_count = 1 if len(words) in (4, 5) else MIN_SMALL_WORDS  # in shorter texts a match may be a name
+    return (
+        language
+        if best_count >= min_count and best_count >= MIN_LEAD * second_count and best_count > second_count
+        else ""
+    )

@@ -1,4 +1,4 @@
-"""Which known name a misspelt one is most like, for messages that say what to write."""
+"""Suggestions for misspelt names in error messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def closest_name(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like ``name``; the empty text where none is known."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
-    return near[0] if near else ""
+def closest_name(name: str, names: Iterable[str]) -> str:
+    """The most similar known name; empty if there are none."""
+    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=0.0)
+    return matches[0] if matches else ""

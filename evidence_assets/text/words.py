@@ -1,4 +1,4 @@
-"""Words and the normal form of names: how two ways of writing the same thing are recognised without any model."""
+"""Words, stems and normal forms of names, which match different spellings without a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def read_word_lists(file: str) -> dict[str, frozenset[str]]:
-    """The lists of words in a file beside this one, by their headings."""
+    """Word lists of a file in this package, by heading."""
     text = (resources.files(__package__) / file).read_text(encoding="utf-8")
     text = re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
     _, *parts = re.split(r"^\[(\w+)\]$", text, flags=re.MULTILINE)
@@ -22,15 +22,14 @@ def read_word_lists(file: str) -> dict[str, frozenset[str]]:
 
 _LISTS = read_word_lists("stop_words.txt")
 STOP_WORDS = _LISTS["stop"]
-"""English words that carry nothing of their own."""
+"""English stop words."""
 TABLE_WORDS = _LISTS["tables"]
-"""Stop words that say something in a table: they compare, order, deny, or head a column."""
+"""Stop words with a meaning in tables: they compare, order, negate, or head a column."""
 GENERIC_TERMS = _LISTS["generic"]
-"""Nouns and adjectives that name nothing that a graph could be asked about."""
+"""Generic nouns and adjectives, which are never linked to a graph."""
 NUMBER_WORDS = _LISTS["numbers"]
 
-# Whatever is neither space nor punctuation is part of a name's word: Python's \w would cut words at combining vowel
-# signs.
+# Everything except spaces and punctuation; Python's \w would split words at combining vowel signs.
 _NAME_WORD = re.compile(r"[^\s!-/:-@\[-`{-~\u00a1\u00ab\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+")
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _APOSTROPHES = "'\u2019"
@@ -40,29 +39,29 @@ _IRREGULAR = dict(pair.split("=") for pair in _LISTS["irregular"])
 
 
 def is_filler(words: Iterable[str]) -> bool:
-    """Whether a span says nothing: every word a stop word or a generic term."""
+    """Whether all words are stop words or generic terms."""
     return all(word.casefold() in STOP_WORDS or word.casefold() in GENERIC_TERMS for word in words)
 
 
 def words_with_offsets(text: str) -> list[tuple[str, int, int]]:
-    """Words of a text with their character positions; the possessive ``'s`` belongs to no word.
+    """Words of a text with their character positions, without the possessive ``'s``.
 
     >>> words_with_offsets("The dog's U.S. tour")
     [('The', 0, 3), ('dog', 4, 7), ('U', 10, 11), ('S', 12, 13), ('tour', 15, 19)]
     """
-    found = []
+    words = []
     for match in _NAME_WORD.finditer(text):
         start, end = match.span()
         word = match.group()
         # The curly apostrophe is general punctuation, hence never inside a word; the straight one is ASCII punctuation.
         if word in ("s", "S") and start and text[start - 1] in _APOSTROPHES and start > 1 and text[start - 2].isalnum():
             continue
-        found.append((word, start, end))
-    return found
+        words.append((word, start, end))
+    return words
 
 
 def split_words(text: str) -> list[str]:
-    """The words and numbers of ``text`` in order, without punctuation; a hyphen or an apostrophe joins."""
+    """The words and numbers of ``text`` in order, without punctuation; hyphens and apostrophes join words."""
     return _WORD.findall(text)
 
 
@@ -77,12 +76,12 @@ def is_word(text: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def word_key(word: str) -> str:
-    """Normal form of one word: Unicode NFKC, case folded, English plural taken back to the singular.
+    """Normal form of a word: NFKC, case-folded, English plurals as singulars.
 
     >>> [word_key(w) for w in ("Berries", "boxes", "Buses", "analysis", "glass", "CHILDREN", "été")]
     ['berry', 'box', 'bus', 'analysis', 'glass', 'child', 'été']
     """
-    # A ligature may unfold to several words; it stays one here.
+    # NFKC may expand a ligature to several words, which are joined again.
     key = "".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold()).split())
     if not key.isascii() or len(key) < 4 or not key.endswith("s"):
         return _IRREGULAR.get(key, key)
@@ -99,28 +98,28 @@ def word_key(word: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """The key under which names are compared: words without punctuation, normalised, joined by single spaces.
+    """Comparison key of a name: its normalized words without punctuation, joined by single spaces.
 
-    A name without any word (``"+"``) is its own key, stripped. Word order and articles stay, so that "The Who" and
-    "who" are two names.
+    A name without words (``"+"``) is its own key, stripped. The key keeps word order and articles, so that "The Who"
+    and "who" differ.
     """
     return " ".join(word_key(word) for word, _, _ in words_with_offsets(name)) or name.strip()
 
 
 def variant_keys(name: str, limit: int = 16) -> Iterator[str]:
-    """Further keys to try for a concept whose own key names nothing, likeliest first.
+    """Alternative keys of a name that its own key does not match, most likely first.
 
-    The leading article is dropped, and ``-ing`` and ``-ed`` are taken back to the bare verb in the ways that English
-    spelling allows (``making`` → ``mak``, ``make``; ``running`` → ``runn``, ``runne``, ``run``).
+    They drop a leading article and reduce ``-ing`` and ``-ed`` to possible verb stems (``making`` → ``mak``, ``make``;
+    ``running`` → ``runn``, ``runne``, ``run``).
     """
     parts = name_key(name).split(" ")
     if len(parts) > 1 and parts[0] in _ARTICLES:
         parts = parts[1:]
         yield " ".join(parts)
-    readings = [[part, *_verb_stems(part)] for part in parts]
-    if all(len(reading) == 1 for reading in readings):
+    forms_by_word = [[part, *_verb_stems(part)] for part in parts]
+    if all(len(forms) == 1 for forms in forms_by_word):
         return
-    for count, choice in enumerate(product(*readings)):
+    for count, choice in enumerate(product(*forms_by_word)):
         if count > limit:
             return
         if count:
@@ -140,14 +139,14 @@ def _verb_stems(word: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Any:
-    import snowballstemmer  # 40 ms for all languages, which a command that compares no texts need not wait for
+    import snowballstemmer  # takes 40 ms, so only commands that stem import it
 
     return snowballstemmer.stemmer("english")
 
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """English word without its endings (Snowball), lower-cased, so that "carving" and "carved" meet.
+    """Snowball stem of an English word, lower-cased.
 
     >>> [stem(word) for word in ("carving", "carved", "carves", "illnesses", "bus", "Families")]
     ['carv', 'carv', 'carv', 'ill', 'bus', 'famili']
@@ -157,10 +156,10 @@ def stem(word: str) -> str:
 
 
 _STEMMING = Lock()
-"""A stemmer holds the word that it works on, and threads share it."""
+"""Stemmers are stateful and threads share one."""
 
 
 def stems(text: str) -> list[str]:
-    """Stems of the words of a text in order, stop words left out; all words if no other is left."""
+    """Stems of the words of a text in order, without stop words unless it has no others."""
     words = [word.casefold() for word in split_words(text.replace("-", " "))]
     return [stem(word) for word in words if word not in STOP_WORDS] or [stem(word) for word in words]

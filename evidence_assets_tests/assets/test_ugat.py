@@ -30,7 +30,7 @@ def test_paths_stand_in_the_graph_and_a_changed_one_does_not(lake: Lake, variant
     assert find_evidence_errors(altered, lake)
     broken = rows.with_columns(pl.col("locator").str.replace(r'"[0-9a-f]{4}', '"0000'))
     assert "is not in the graph" in find_evidence_errors(broken, lake)[0]
-    assert "no list of edges" in find_evidence_errors(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
+    assert "not a list of edges" in find_evidence_errors(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
 
 
 def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:

@@ -31,7 +31,7 @@ def test_a_disk_that_fills_while_the_index_is_written_leaves_the_old_one(
         raise RuntimeError("Error in write: No space left on device")  # as FAISS says it
 
     monkeypatch.setattr(vector_index.faiss(), "write_index", full)
-    with pytest.raises(DiskFull, match=r"no room to write .*corpus\.c\.index.* run again"):
+    with pytest.raises(DiskFull, match=r"no space left to write .*corpus\.c\.index.* run again"):
         corpus_building.build_index(lake, "c")
     assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert open_corpus(lake, "c").texts([0]) == ["Bees buzz."]

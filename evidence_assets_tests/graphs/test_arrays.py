@@ -105,7 +105,7 @@ def test_a_broken_folder_is_refused_by_name(tmp_path: Path) -> None:
     tails = tmp_path / "g" / "tails.npy"
     whole = tails.read_bytes()
     tails.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(StaleInput, match=r"tails\.npy is cut short or damaged .*materialize"):
+    with pytest.raises(StaleInput, match=r"tails\.npy is truncated or damaged .*materialize"):
         GraphArrays.open(tmp_path / "g")
     tails.write_bytes(whole)
     graph_of(5, [(0, 0, 1), (2, 0, 3)]).save(tmp_path / "h")

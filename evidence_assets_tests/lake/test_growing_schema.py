@@ -93,13 +93,13 @@ def test_a_column_of_any_type_may_be_added(type_: pa.DataType, lake: Lake, monke
 def test_a_file_without_a_required_column_is_refused(lake: Lake) -> None:
     path = lake.write("x", "", {"citations": [row("citations", 1)]})["citations"].path
     pq.write_table(pq.read_table(path).drop_columns(["verdict"]), path)
-    with pytest.raises(SchemaMismatch, match=r"all\.parquet lacks the column verdict.*make its asset again"):
+    with pytest.raises(SchemaMismatch, match=r"all\.parquet has no column verdict.*materialize its asset again"):
         lake.read("citations")
 
 
 @pytest.mark.parametrize(
     ("version", "says"),
-    [(FORMAT_VERSION + 1, "upgrade evidence-assets"), (FORMAT_VERSION - 1, "make the lake anew, or use the older")],
+    [(FORMAT_VERSION + 1, "upgrade evidence-assets"), (FORMAT_VERSION - 1, "rebuild the lake, or use an older")],
 )
 def test_a_lake_of_another_format_is_refused_with_what_to_do(version: int, says: str, lake: Lake) -> None:
     (lake.root / "format.json").write_text(f'{{"format": {version}}}')

@@ -279,7 +279,7 @@ def test_a_put_that_never_arrives_leaves_what_was_there_and_says_so(
     with failing(server) as door:
         monkeypatch.setenv("AWS_ENDPOINT_URL", door.address)
         door.failures += ["cut"] * 100
-        with pytest.raises(StoreUnavailable, match=f"{bucket}/x.*what was there before is unchanged"):
+        with pytest.raises(StoreUnavailable, match=f"{bucket}/x.*its objects are unchanged"):
             Mirror(bucket, tmp_path / "here").upload(tmp_path / "after", tmp_path / "here/x")
     monkeypatch.setenv("AWS_ENDPOINT_URL", server)
     there.fetch(there.root / "x")
@@ -302,5 +302,5 @@ def test_addresses_are_told_from_paths_even_where_a_path_has_taken_a_slash() -> 
     assert parse_address(Path("s3://bucket/prefix/")) == "s3://bucket/prefix" == parse_address("s3://bucket/prefix")
     assert parse_address(Path("file:///mnt/lake")) == "file:///mnt/lake"
     assert [parse_address(place) for place in ("data_lake", "/mnt/a:b/c", "../x", "c:/x")] == [""] * 4
-    with pytest.raises(BadInput, match="is no address"):
+    with pytest.raises(BadInput, match="is not the address of a lake"):
         parse_address("ftp://host/lake")

@@ -63,8 +63,8 @@ def test_equal_rows_make_equal_bytes_and_other_rows_other_versions(lake: Lake) -
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ([{**citation(0), "colour": "red"}], "no column 'colour'"),
-        ([{**citation(0), "verdict": None}], "column verdict is empty in 1 rows"),
+        ([{**citation(0), "colour": "red"}], "unknown column 'colour'"),
+        ([{**citation(0), "verdict": None}], "column verdict is null in 1 rows"),
         ([{**citation(0), "step": "first"}], "citations"),
         ([citation(0), citation(0)], "occurs twice"),
     ],
@@ -89,14 +89,14 @@ def test_a_version_does_not_depend_on_the_memory_around_the_rows() -> None:
 
 def test_no_key_or_partition_can_leave_the_lake(lake: Lake) -> None:
     for asset, partition in [("../x", ""), ("a/../b", ""), ("a", "../../x"), ("a", ".hidden"), ("a/b", "x|..")]:
-        with pytest.raises(ValueError, match="may hold only"):
+        with pytest.raises(ValueError, match="must have only"):
             lake.path("citations", asset, partition)
     assert asset_of_folder(asset_folder("evidence/mcqa/bm25")) == "evidence/mcqa/bm25"
 
 
 def test_a_folder_that_is_no_lake_is_refused_with_a_sentence(lake: Lake) -> None:
     (lake.root / "format.json").write_text("not json")
-    with pytest.raises(LakeVersionError, match="does not say"):
+    with pytest.raises(LakeVersionError, match="does not state"):
         Lake(lake.root)
     with pytest.raises(LakeVersionError, match="there is no lake"):
         Lake(lake.root / "elsewhere")
@@ -162,7 +162,7 @@ def test_a_full_disk_is_a_clear_error_and_the_old_partition_stays(lake: Lake) ->
     process.start()
     said = queue.get(timeout=60)
     process.join()
-    assert "no room to write" in said and "unchanged" in said
+    assert "no space left to write" in said and "unchanged" in said
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 

@@ -33,16 +33,16 @@ def test_a_path_that_stands_in_the_graph() -> None:
 def test_each_fault_is_named() -> None:
     assert wrong([("e1", True), ("e9", True)]) == ["edge e9 is not in the graph"]
     assert wrong([("e1", True), ("e4", True)], "Aspirin may treat fever. Quinine may treat malaria.") == [
-        "edge e4 does not begin where the one before it ends"
+        "edge e4 does not start where the previous edge ends"
     ]
     turned = wrong([("e1", False), ("e3", True)], "Aspirin may treat fever. Aspirin may contraindicate fever.")
     assert turned == []  # back and forth between the same two nodes
     assert wrong([("e1", False), ("e2", False)], "Aspirin may treat fever. Malaria may cause fever.") != []
-    assert "its edges say" in wrong(WALK, TEXT.replace("may cause", "never causes"))[0]
-    assert "its edges say" in wrong(WALK, TEXT + " Aspirin is a metal.")[0]
+    assert "the text of its edges is" in wrong(WALK, TEXT.replace("may cause", "never causes"))[0]
+    assert "the text of its edges is" in wrong(WALK, TEXT + " Aspirin is a metal.")[0]
 
 
 @pytest.mark.parametrize("locator", ["", "e1+", "[]", '["e1"]', '[["e1", 1]]', '[[1, "+"]]', "{}", "3"])
 def test_what_is_no_locator_is_said(locator: str) -> None:
     (complaint,) = find_path_errors(locator, TEXT, FACTS, words)
-    assert "no list of edges" in complaint
+    assert "not a list of edges" in complaint

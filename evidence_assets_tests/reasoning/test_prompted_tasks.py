@@ -239,9 +239,9 @@ def smallest(schema: dict[str, Any]) -> Any:
 def test_what_asking_came_to_is_summed_for_the_asset() -> None:
     one, other = Usage(), Usage(tasks=1)
     one.tasks = 3
-    one.read(Completion("a", 10, 4, 0.0, "stop"), kept=True)
-    other.read(Completion("b", 6, 2, 0.0, "length"), kept=False)
+    one.count(Completion("a", 10, 4, 0.0, "stop"), is_cached=True)
+    other.count(Completion("b", 6, 2, 0.0, "length"), is_cached=False)
     shown = Usage.metadata([one, other])
     assert (shown["model_tasks"], shown["replies"], shown["cached_replies"], shown["truncated_replies"]) == (4, 2, 1, 1)
-    assert (shown["tokens_in"], shown["tokens_in_a_task"], shown["tokens_out_a_task"]) == (16, 4.0, 1.5)
+    assert (shown["tokens_in"], shown["tokens_in_per_task"], shown["tokens_out_per_task"]) == (16, 4.0, 1.5)
     assert Usage.metadata([]) == Usage.metadata([Usage()]) == {}

@@ -168,7 +168,7 @@ def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("published_question", "S\n---\n$question", r"published_question\.txt.*\$answers is not there"),
+        ("published_question", "S\n---\n$question", r"published_question\.txt.*\$answers is missing"),
         ("publishd_question", "S\n---\n$question", "no prompt 'publishd_question'; did you mean 'published_question'"),
     ],
 )
@@ -183,7 +183,7 @@ def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: st
     [
         (PromptSettings((Path("absent"),)), "no such folder of prompts"),
         (PromptSettings(tokens={"entitys": 7}), "'entities'"),
-        (PromptSettings(tokens={"entities": 0}), "too few"),
+        (PromptSettings(tokens={"entities": 0}), "must be at least 1"),
     ],
 )
 def test_settings_of_words_that_cannot_be_are_refused(prompts: PromptSettings, said: str) -> None:

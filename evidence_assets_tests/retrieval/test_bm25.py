@@ -98,7 +98,7 @@ def test_files_that_are_cut_or_of_another_index_are_refused(tmp_path: Path, name
     file = tmp_path / "x" / "index" / f"{name}.npy"
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(StaleInput, match=r"index.* is cut short or damaged"):
+    with pytest.raises(StaleInput, match=r"index.* is truncated or damaged"):
         TermIndex(tmp_path / "x" / "index").top_k(["common"], 1)
     file.write_bytes((tmp_path / "y" / "index" / f"{name}.npy").read_bytes())
     with pytest.raises(StaleInput, match="do not belong together"):

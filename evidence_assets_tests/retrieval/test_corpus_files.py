@@ -83,7 +83,7 @@ def test_a_file_that_is_cut_or_gone_is_named(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(StaleInput, match=f"{name} is cut short or damaged.*materialize"):
+    with pytest.raises(StaleInput, match=f"{name} is truncated or damaged.*materialize"):
         _ = CorpusFiles(tmp_path).vectors
     path.unlink()
     with pytest.raises(StaleInput, match=f"{name} is missing.*materialize"):

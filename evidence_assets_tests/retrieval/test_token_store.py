@@ -197,7 +197,7 @@ def test_a_segment_that_is_cut_or_of_another_encoder_is_named(tmp_path: Path) ->
     whole = path.read_bytes()
     for left in (0, 100, len(whole) // 2, len(whole) - 8):
         path.write_bytes(whole[:left])
-        with pytest.raises(StaleInput, match=rf"{path.name} is cut short or damaged.*delete it"):
+        with pytest.raises(StaleInput, match=rf"{path.name} is truncated or damaged.*delete it"):
             cache_at(tmp_path / "c", encoder)
 
 

@@ -100,7 +100,7 @@ def test_a_file_cut_in_half_is_named(tmp_path: Path, kind: str) -> None:
     build_index(tmp_path / "index", unit(9_000), built_from="v", model_id="m", kind=kind)
     path = tmp_path / "index" / "index.faiss"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(StaleInput, match=r"index\.faiss is cut short or damaged .*materialize the index again"):
+    with pytest.raises(StaleInput, match=r"index\.faiss is truncated or damaged .*materialize the index again"):
         VectorIndex(tmp_path / "index", expected="v")
     path.unlink()
     with pytest.raises(StaleInput, match=r"index\.faiss is missing"):

@@ -1,7 +1,7 @@
-"""Each table's columns with a sentence on each, in a YAML file a group of tables.
+"""Table schemas, declared in YAML, one file per group of tables.
 
-A column is ``name: [type, sentence]``, with ``may be empty`` as a third where it may. Types are the words of
-``TYPES``, ``[type]`` for a list and ``{name: type}`` for a record."""
+A column is ``name: [type, description]``, with ``nullable`` as a third item if it may be null. A type is a key of
+``TYPES``, ``[type]`` for a list or ``{name: type}`` for a struct."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ import yaml
 
 GROUPS = ("corpus", "knowledge", "questions", "answers", "ledger")
 TYPES = {
-    "text": pa.string(),
-    "flag": pa.bool_(),
-    "whole": pa.int32(),
-    "half": pa.float16(),
-    "single": pa.float32(),
-    "real": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "int32": pa.int32(),
+    "float16": pa.float16(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
 }
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Arrow type, whether it may be null, and what it means."""
+    """A column: its Arrow type, its description, and whether it may be null."""
 
     name: str
     type: pa.DataType
@@ -39,8 +39,8 @@ class Column:
 class TableSchema:
     """One table of the lake.
 
-    ``key`` is unique within an asset and partition, and rows are sorted by it. ``row_id`` is the column by which
-    people and lineage name a row; ``version`` changes whenever the row's content does.
+    ``key`` is unique within an asset and partition, and rows are sorted by it. ``row_id`` is the column that identifies
+    a row in lineage; the column ``version`` changes whenever the row's content does.
     """
 
     name: str
@@ -50,7 +50,7 @@ class TableSchema:
     row_id: str
     version: str = ""
     kind: str = ""
-    """What lineage calls a row of it."""
+    """Kind of its rows in lineage."""
 
     @cached_property
     def arrow(self) -> pa.Schema:
@@ -66,27 +66,27 @@ class TableSchema:
         return tuple(c.name for c in self.columns)
 
 
-def _type(stated: Any) -> pa.DataType:
-    if isinstance(stated, list):
-        return pa.list_(_type(stated[0]))
-    if isinstance(stated, dict):
-        return pa.struct([pa.field(name, _type(part)) for name, part in stated.items()])
-    return TYPES[stated]
+def _type(spec: Any) -> pa.DataType:
+    if isinstance(spec, list):
+        return pa.list_(_type(spec[0]))
+    if isinstance(spec, dict):
+        return pa.struct([pa.field(name, _type(part)) for name, part in spec.items()])
+    return TYPES[spec]
 
 
-def _declared() -> Iterator[TableSchema]:
+def _load_schemas() -> Iterator[TableSchema]:
     for group in GROUPS:
         text = Path(__file__).with_name(f"{group}.yaml").read_text(encoding="utf-8")
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         tables = yaml.load(text, loader)  # nosec B506
         for name, table in tables.items():
             columns = tuple(
-                Column(column, _type(type_), sentence, bool(empty))
-                for column, (type_, sentence, *empty) in table["columns"].items()
+                Column(column, _type(type_), description, bool(nullable))
+                for column, (type_, description, *nullable) in table["columns"].items()
             )
             key, version = tuple(table["key"].split()), table.get("version", "")
             yield TableSchema(name, table["about"], columns, key, table["row_id"], version, table["kind"])
 
 
-TABLES: dict[str, TableSchema] = {table.name: table for table in _declared()}
+TABLES: dict[str, TableSchema] = {table.name: table for table in _load_schemas()}
 KINDS: dict[str, TableSchema] = {table.kind: table for table in TABLES.values()}
