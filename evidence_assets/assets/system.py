@@ -83,8 +83,8 @@ class Systems(dg.Component, dg.Model, dg.Resolvable):
         for variant in variants():
             # Validates variants that are not opted in, too.
             systems.load(variant.system).method_of(variant).settings_of(variant)
-            if variant.words != PACKAGED_PROMPTS:
-                variant.words.check(systems.load_templates())
+            if variant.prompt_settings != PACKAGED_PROMPTS:
+                variant.prompt_settings.check(systems.load_templates())
             if variant.is_loaded:
                 definitions.append(variant_defs(variant))
         return dg.Definitions.merge(*definitions) if definitions else dg.Definitions()

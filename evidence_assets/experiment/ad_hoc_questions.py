@@ -1,4 +1,4 @@
-"""Single questions: each a partition ``asked|<question_id>``, answered by the stages of a variant as the assets are."""
+"""Single questions: each is a partition ``asked|<question_id>``, answered by the stages of a variant."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from evidence_assets.reasoning.tables.table import TableView
 
 BENCHMARK = "asked"
 ANSWER_TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
-"""Tables of the stages that answer; scores need gold answers."""
+"""Tables of the stages to run; scores would need gold answers."""
 MAX_OPTIONS = 26
 
 
 @dataclass(frozen=True)
 class QuestionSource:
-    """What a question is asked of; kept in its row as ``source_id``."""
+    """The source of a single question: a corpus, graph or table; stored as ``source_id``."""
 
     corpus: str = ""
     graph: str = ""
@@ -40,24 +40,24 @@ class QuestionSource:
 
 @dataclass(frozen=True)
 class AdHocContext(StageContext):
-    """A step for one question: its benchmark is what it is asked of, its tables are its own."""
+    """The stage context of a single question, with a benchmark built from its source."""
 
     source: QuestionSource = field(default=QuestionSource(), kw_only=True)
     task: Task = field(default="mcqa", kw_only=True)
 
     @property
     def benchmark(self) -> Benchmark:
-        """``asked``, answered from the question's source."""
+        """The benchmark ``asked`` with the source of the question."""
         return Benchmark(name=BENCHMARK, task=self.task, corpus=self.source.corpus, graph=self.source.graph)
 
     @property
     def benchmark_name(self) -> str:
-        """The partition, in which the table of the question lies, too."""
+        """The partition, which also holds the table of the question."""
         return self.partition
 
 
 class AdHocAnswer(NamedTuple):
-    """A question that was answered: its prediction, and seconds by stage."""
+    """The prediction of a single question, and seconds by stage."""
 
     question_id: str
     prediction: Mapping[str, Any]
@@ -71,14 +71,13 @@ def question_partition(question_id: str) -> str:
 def build_question(
     text: str, options: Sequence[str], source: QuestionSource, table: Table | None = None
 ) -> QuestionRecord:
-    """The question as one of the benchmark ``asked``.
+    """Build a question of the benchmark ``asked``.
 
-    Of a table, what does not end in a question mark is a claim to verify; a question without options chooses among the
-    table's own cells.
+    For a table, a text without a question mark is a claim to verify, and the default options are the table's cells.
     """
     text, options = " ".join(text.split()), [" ".join(option.split()) for option in options]
     if not text:
-        raise BadInput("nothing is asked: give the question as one text, in quotation marks")
+        raise BadInput("the question is empty: give it as one text, in quotation marks")
     if len(set(map(str.casefold, options))) < len(options):
         raise BadInput("an option is given twice: give each option once")
     if len(options) == 1 or len(options) > MAX_OPTIONS or not all(options):
@@ -93,24 +92,21 @@ def build_question(
 
 
 def table_options(table: Table, question: str) -> list[str]:
-    """What the table itself could answer: the outcome of the operation that is asked for, and cells of its body, those
-    that the question speaks for most."""
+    """Options from a table: the result of the requested operation, and the cells with the most support."""
     view = TableView.of(table.table_id, table.caption, table.header, table.rows).upright
     outcome = compute_outcome(view, question)
-    found = [f"{outcome.number:g}"] if outcome is not None and outcome.number is not None else []
+    results = [f"{outcome.number:g}"] if outcome is not None and outcome.number is not None else []
     cells = list(dict.fromkeys(" ".join(cell.split()) for row in table.rows for cell in row if cell.strip()))
     chains = explain_options(view, question, [str(n) for n in range(len(cells))], cells)
-    ranked = sorted(zip(cells, chains, strict=True), key=lambda pair: -pair[1].support)
-    options = [*found, *(cell for cell, _ in ranked if cell not in found)][:MAX_OPTIONS]
+    ranked_cells = sorted(zip(cells, chains, strict=True), key=lambda pair: -pair[1].support)
+    options = [*results, *(cell for cell, _ in ranked_cells if cell not in results)][:MAX_OPTIONS]
     if len(options) < 2:
-        raise BadInput(
-            "the table holds fewer than two cells below its header: there is nothing to choose an answer from"
-        )
+        raise BadInput("the table has fewer than two cells below its header: give options, or another table")
     return options
 
 
 def with_content_id(table: Table) -> Table:
-    """The table under an id that its content decides, so that another file of the same name is another table."""
+    """The table with a content hash in its id, so that files of the same name stay apart."""
     content = content_id("table", table.caption, table.header, table.rows)
     return replace(
         table, benchmark=BENCHMARK, caption=table.caption or table.table_id, table_id=f"{table.table_id}@{content[:12]}"
@@ -118,7 +114,7 @@ def with_content_id(table: Table) -> Table:
 
 
 def list_corpora(lake: Lake) -> list[str]:
-    """Corpora of the lake that are indexed."""
+    """Names of the indexed corpora of the lake."""
     return _instances(lake, "indexes", "corpus", "index")
 
 
@@ -128,50 +124,50 @@ def list_graphs(lake: Lake) -> list[str]:
 
 
 def _instances(lake: Lake, table: str, kind: str, part: str) -> list[str]:
-    """The names between kind and part of the assets of a table that have both."""
-    keys = (asset.split("/") for there, asset in lake.assets() if there == table)
+    """Names in the asset keys ``<kind>/<name>/<part>`` of a table."""
+    keys = (asset.split("/") for asset_table, asset in lake.assets() if asset_table == table)
     return ["/".join(key[1:-1]) for key in keys if (key[0], key[-1]) == (kind, part)]
 
 
 def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> QuestionSource:
-    """What is asked of: what is named, checked to be there; where nothing is, the only corpus that there is.
+    """Check the named source; without a name, use the only corpus of the lake.
 
-    A corpus brings the graph that the declared benchmarks join to it, where they agree on one and the lake holds it.
+    A corpus also gets the graph that the declared benchmarks join to it, if they agree and the lake has it.
     """
-    known, drawn = list_corpora(lake), list_graphs(lake)
-    if graph and graph not in drawn:
-        raise BadInput(f"there is no graph {graph!r} in this lake; there are: {', '.join(drawn) or 'none'}")
-    if corpus and corpus not in known:
+    corpora, graphs = list_corpora(lake), list_graphs(lake)
+    if graph and graph not in graphs:
+        raise BadInput(f"there is no graph {graph!r} in this lake; there are: {', '.join(graphs) or 'none'}")
+    if corpus and corpus not in corpora:
         raise BadInput(
-            f"there is no corpus {corpus!r} in this lake; there are: {', '.join(known) or 'none'}. "
+            f"there is no corpus {corpus!r} in this lake; there are: {', '.join(corpora) or 'none'}. "
             "Add one with `evidence ask … --corpus ./FOLDER`, or make it with `evidence run`"
         )
     if not corpus and not graph and not table:
-        if not known:
+        if not corpora:
             raise BadInput(
-                "the lake holds no corpus to ask of: name a folder of documents by --corpus ./FOLDER, a table by "
+                "the lake has no corpus: name a folder of documents by --corpus ./FOLDER, a table by "
                 "--table, or make the sample with `evidence demo`"
             )
-        if len(known) > 1:
+        if len(corpora) > 1:
             raise BadInput(
-                f"there are several corpora, {', '.join(known)}: name one by --corpus, or a graph by --graph"
+                f"there are several corpora, {', '.join(corpora)}: name one by --corpus, or a graph by --graph"
             )
-        corpus = known[0]
+        corpus = corpora[0]
     if corpus and not graph and not table:
-        joined = {b.joined_graph for b in benchmarks().values() if b.corpus == corpus and b.joined_graph}
-        graph = joined.pop() if len(joined) == 1 and joined <= set(drawn) else ""
+        joined_graphs = {b.joined_graph for b in benchmarks().values() if b.corpus == corpus and b.joined_graph}
+        graph = joined_graphs.pop() if len(joined_graphs) == 1 and joined_graphs <= set(graphs) else ""
     return QuestionSource(corpus, graph, table)
 
 
 def check_corpus(lake: Lake, name: str) -> None:
-    """Refuse an empty corpus."""
+    """Raise BadInput for an empty corpus."""
     files = lake.files("chunks", f"corpus/{name}/chunks")
     if not files or pl.scan_parquet(files).head(1).collect().is_empty():
-        raise BadInput(f"corpus {name} is empty: put documents into it and make it again, or name another by --corpus")
+        raise BadInput(f"corpus {name} is empty: add documents and build it again, or name another by --corpus")
 
 
 def store_question(lake: Lake, question: QuestionRecord, table: Table | None = None) -> None:
-    """Write the question, and the table that it is about, into the lake."""
+    """Write the question and its table into the lake."""
     partition, family = question_partition(question.question_id), FAMILY_OF_TASK[question.task]
     if table is not None:
         lake.write("tables", partition, {"tables": table_rows([table])})
@@ -181,27 +177,27 @@ def store_question(lake: Lake, question: QuestionRecord, table: Table | None = N
 def answer_question(
     lake: Lake, question_id: str, task: Task, source: QuestionSource, stages: Iterable[Stage], inform: LogFunction
 ) -> AdHocAnswer:
-    """Run the stages that answer, for this question alone; unchanged rows are reused."""
+    """Run the answering stages for this question only; rows with unchanged inputs are reused."""
     partition, seconds = question_partition(question_id), dict[str, float]()
 
-    def make(table: str, key: str, made_by: Callable[[StageContext], StageOutput]) -> None:
-        started = time.monotonic()
-        made = made_by(AdHocContext(lake, table, key, partition, inform, inform, source=source, task=task))
-        rows = {table: made.rows, **made.other_tables}
-        lake.write(key, partition, rows if made.lineage is None else {**rows, "lineage_edges": made.lineage})
-        seconds[table] = round(time.monotonic() - started, 3)
+    def run_stage(table: str, key: str, run: Callable[[StageContext], StageOutput]) -> None:
+        start = time.monotonic()
+        output = run(AdHocContext(lake, table, key, partition, inform, inform, source=source, task=task))
+        rows = {table: output.rows, **output.other_tables}
+        lake.write(key, partition, rows if output.lineage is None else {**rows, "lineage_edges": output.lineage})
+        seconds[table] = round(time.monotonic() - start, 3)
 
-    answering = [stage for stage in stages if stage.table in ANSWER_TABLES]
-    if any(read.key == "subgraphs/mcqa" for stage in answering for read in stage.inputs):
-        make("subgraphs", "subgraphs/mcqa", build_subgraphs)
-    for stage in answering:
-        make(stage.table, stage.key, stage.run)
-    key = next(stage.key for stage in answering if stage.table == "predictions")
+    answering_stages = [stage for stage in stages if stage.table in ANSWER_TABLES]
+    if any(item.key == "subgraphs/mcqa" for stage in answering_stages for item in stage.inputs):
+        run_stage("subgraphs", "subgraphs/mcqa", build_subgraphs)
+    for stage in answering_stages:
+        run_stage(stage.table, stage.key, stage.run)
+    key = next(stage.key for stage in answering_stages if stage.table == "predictions")
     return AdHocAnswer(question_id, lake.read("predictions", key, partition).row(0, named=True), seconds)
 
 
 def find_ad_hoc_assets(lake: Lake) -> set[str]:
-    """Assets that hold rows of asked questions, whether or not Dagster loads them."""
+    """Assets with rows of single questions, including those that Dagster does not load."""
     return {
         asset for table, asset in lake.assets() if BENCHMARK in child_names(lake.root / table / asset_folder(asset))
     }

@@ -1,4 +1,4 @@
-"""A corpus made of documents: chunks, vectors, index and token store, each by one function that knows no Dagster."""
+"""Building a corpus from documents: chunks, vectors, index and token store, without Dagster."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from evidence_assets.retrieval.vector_index import IndexMeta
 
 TokenStorage = Literal["stored", "on_demand"]
 MAX_STORED_BYTES = 2_000_000_000
-"""Bytes of token vectors up to which a corpus keeps those of all its chunks."""
+"""Maximum size of a corpus's token vectors for storing them; above it they are encoded on demand."""
 BYTES_PER_TOKEN_ROW = 21
-"""Bytes of a token's row besides its vector, as measured."""
+"""Measured bytes per token in addition to its vector."""
 
 
 def open_parts(lake: Lake, name: str) -> ChunkStore:
-    """The chunks of a corpus by portion."""
+    """Open the chunks of a corpus, by portion."""
     return ChunkStore(lake.folder(f"cache/{asset_folder(f'corpus/{name}/chunks')}"))
 
 
 def cut_into_chunks(
     lake: Lake, name: str, portions: Sequence[FileGroup], inform: LogFunction = discard_message
 ) -> tuple[ChunkStore, int]:
-    """The chunks of all shards by portion, and how many portions were cut anew because they changed."""
+    """Cut changed portions into chunks; return the chunks of all portions and the number of portions cut."""
     profile = profiles.load()
     model = get_encoder(profile.encoder)
     parts = open_parts(lake, name)
@@ -65,67 +65,67 @@ def cut_into_chunks(
 
 
 def choose_token_storage(parts: ChunkStore) -> TokenStorage:
-    """Whether the token vectors of all chunks are kept, as of a small corpus, or made on demand."""
+    """Store the token vectors of a small corpus; encode those of a large corpus on demand."""
     dimensions = get_encoder(profiles.load().token_encoder).dimensions
     return "stored" if parts.tokens * (2 * dimensions + BYTES_PER_TOKEN_ROW) <= MAX_STORED_BYTES else "on_demand"
 
 
-def build_chunks(step: StageContext, name: str, portions: Sequence[FileGroup]) -> StageOutput:
-    """The chunks of the step's shard; the first shard that is made cuts what has changed, for all of them."""
-    parts, count = cut_into_chunks(step.lake, name, portions, step.inform)
-    table = parts.read_shard(step.shard)
+def build_chunks(context: StageContext, name: str, portions: Sequence[FileGroup]) -> StageOutput:
+    """Chunks of one shard; the first shard to run cuts the changed portions of all shards."""
+    parts, count = cut_into_chunks(context.lake, name, portions, context.inform)
+    table = parts.read_shard(context.shard)
     documents = len(table.column("doc_id").unique())
     tokens = pc.sum(table.column("n_tokens")).as_py() or 0
     return StageOutput(table, metadata={"documents": documents, "tokens": tokens, "portions_cut": count})
 
 
-def build_embeddings(step: StageContext, name: str, over: BlockMap = map) -> StageOutput:
-    """One vector a chunk of the step's shard; of a chunk that is too long for the encoder, its pieces are encoded."""
-    settings = assign_gpu(step.profile.encoder, step.shard)
+def build_embeddings(context: StageContext, name: str, over: BlockMap = map) -> StageOutput:
+    """One vector per chunk of one shard; a chunk longer than the encoder's limit is encoded in pieces."""
+    settings = assign_gpu(context.profile.encoder, context.shard)
     model = get_encoder(settings)
     columns = ["chunk_id", "doc_id", "text", "n_tokens", "source"]
-    texts = step.lake.read("chunks", f"corpus/{name}/chunks", step.partition, columns).sort("chunk_id")
-    waiting: list[pa.Table] = []
+    texts = context.lake.read("chunks", f"corpus/{name}/chunks", context.partition, columns).sort("chunk_id")
+    pending: list[pa.Table] = []
 
-    def keep(table: pa.Table, last: bool) -> None:
-        waiting.append(table)
-        if last or step.blocks.is_due():
-            step.blocks.store({"chunk_embeddings": pa.concat_tables(waiting)})
-            waiting.clear()
+    def checkpoint(table: pa.Table, last: bool) -> None:
+        pending.append(table)
+        if last or context.blocks.is_due():
+            context.blocks.store({"chunk_embeddings": pa.concat_tables(pending)})
+            pending.clear()
 
     table, reused = embed(
         texts,
-        step.previous_rows(),
+        context.previous_rows(),
         model,
         model_key(model),
-        keep,
-        step.progress("chunks encoded"),
-        partial(_vectors, settings, bool(step.encoder)),
+        checkpoint,
+        context.progress("chunks encoded"),
+        partial(_vectors, settings, bool(context.encoder)),
         over,
     )
     ids = table.column("chunk_id").to_pylist()
     lineage = [_edges(ids, DERIVED, "chunk", ids)]
-    if key := record_encoder(step):
+    if key := record_encoder(context):
         lineage.append(_edges(ids, GENERATED, "model", [key] * len(ids)))
     return StageOutput(table, pa.concat_tables(lineage), {"model": model_key(model)}, reused)
 
 
 def _vectors(settings: ModelSettings, in_pieces: bool, texts: Sequence[str]) -> FloatArray:
-    """Vectors of texts by the encoder of these settings, in whatever process."""
-    # The inner one: what remembers sentences for those who ask would remember the last of the corpus instead.
+    """Encode texts; safe to call in a worker process."""
+    # The inner encoder: the outer one's sentence cache should keep questions, not chunks.
     inner = get_encoder(settings).inner
     return encode_texts(inner, texts) if in_pieces else inner.encode_sentences(texts)
 
 
 def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.Table:
-    """Lineage of vectors, each of one parent."""
-    same = {"child_kind": "chunk_embedding", "relation": relation, "parent_kind": kind}
+    """Lineage edges of vectors, one parent per vector."""
+    constants = {"child_kind": "chunk_embedding", "relation": relation, "parent_kind": kind}
     columns = {"child_id": ids, "parent_id": parents, "parent_version": parents}
-    return build_table("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in same.items()}})
+    return build_table("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in constants.items()}})
 
 
 def assign_gpu(settings: ModelSettings, shard: int) -> ModelSettings:
-    """The settings of a model that works on a shard: where there are several cards, shards take turns on them."""
+    """Distribute shards over GPUs: the model settings with the device of this shard."""
     import torch
 
     count = torch.cuda.device_count()
@@ -134,84 +134,84 @@ def assign_gpu(settings: ModelSettings, shard: int) -> ModelSettings:
     return settings.model_copy(update={"device": f"cuda:{shard % count}"})
 
 
-def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, of: str = "") -> IndexMeta:
-    """Write the files that answers read, with the index over all shards of the vectors of the encoder ``of``."""
+def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, encoder: str = "") -> IndexMeta:
+    """Write the corpus files and the index over the vectors of this encoder; empty for the first."""
     settings = profiles.load()
-    partitions, vectors = rows.embedded_shards(lake, name, of), rows.embeddings_key(name, of)
+    partitions, vectors = rows.embedded_shards(lake, name, encoder), rows.embeddings_key(name, encoder)
     models = [lake.read("chunk_embeddings", vectors, p, ["model_id"])["model_id"][:1] for p in partitions]
-    with replacing_folder(lake.index_folder(rows.index_key(name, of))) as folder:
-        count = write_corpus_files(folder, rows.read_shards(lake, name, of))
+    with replacing_folder(lake.index_folder(rows.index_key(name, encoder))) as folder:
+        count = write_corpus_files(folder, rows.read_shards(lake, name, encoder))
         release_memory()
         return index_building.write_index(
             folder,
-            built_from=rows.corpus_version(lake, name, of),
+            built_from=rows.corpus_version(lake, name, encoder),
             model_id=next((model[0] for model in models if len(model)), ""),
             memory=settings.index.bytes,
             kind=settings.index.kind,
             neighbours=settings.retrieval.R,
-            queries=_questions(lake, name, of) if count > index_building.MAX_FLAT_VECTORS else None,
+            queries=_encode_questions(lake, name, encoder) if count > index_building.MAX_FLAT_VECTORS else None,
             progress=report_progress("vectors in the index", inform),
         )
 
 
-def _questions(lake: Lake, name: str, of: str) -> npt.NDArray[np.float32] | None:
-    """Vectors of some questions that are asked of the corpus; None where the lake holds none."""
+def _encode_questions(lake: Lake, name: str, encoder: str) -> npt.NDArray[np.float32] | None:
+    """Vectors of sample questions on the corpus; None if the lake has none."""
     texts: list[str] = []
     for benchmark in benchmarks().values():
         if benchmark.corpus == name:
-            asked = lake.read(
+            questions = lake.read(
                 "questions", f"questions/{benchmark.family}", columns=["benchmark", "question_id", "text"]
             )
-            own = asked.filter(asked["benchmark"] == benchmark.name).sort("question_id")
-            texts += own["text"][: index_building.RECALL_QUERIES].to_list()
-    profile = profiles.load().with_models({"encoder": of} if of else {})
+            questions = questions.filter(questions["benchmark"] == benchmark.name).sort("question_id")
+            texts += questions["text"][: index_building.RECALL_QUERIES].to_list()
+    profile = profiles.load().with_models({"encoder": encoder} if encoder else {})
     return get_encoder(profile.encoder).encode_sentences(texts[: index_building.RECALL_QUERIES]) if texts else None
 
 
 def build_token_store(
-    lake: Lake, name: str, kept: TokenStorage, over: BlockMap = map
+    lake: Lake, name: str, storage: TokenStorage, over: BlockMap = map
 ) -> tuple[token_store.StoreMeta, int]:
-    """The token store over all shards, and how many chunks were taken over."""
+    """Build the token store over all shards; return its metadata and the number of reused chunks."""
     settings = profiles.load().token_encoder
     model = get_encoder(settings).inner
-    place, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.read_chunk_texts(lake, name)
+    folder, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.read_chunk_texts(lake, name)
     version = rows.chunks_version(lake, name)
     return token_store.build_store(
-        place,
+        folder,
         texts,
         model,
         model_key(model),
         version,
-        vectors=kept == "stored",
+        vectors=storage == "stored",
         encode=partial(_tokens, settings),
         map_blocks=over,
     )
 
 
 def _tokens(settings: ModelSettings, texts: Sequence[str]) -> list[TextTokens]:
-    """Tokens of texts by the encoder of these settings, in whatever process."""
+    """Encode the tokens of texts; safe to call in a worker process."""
     return token_store.encode_block(get_encoder(settings).inner, texts)
 
 
 def build_corpus(
     lake: Lake, name: str, portions: Sequence[FileGroup], inform: LogFunction, tokens: TokenStorage = "stored"
 ) -> dict[str, Any]:
-    """All of a corpus, in order; returns how many chunks there are and how many were taken over unchanged."""
+    """Build all parts of a corpus; return the numbers of chunks and of reused chunks."""
     base, reused, count = f"corpus/{name}", 0, 0
     for shard in range(profiles.load().shards.corpus):
         partition = str(shard)
-        step = StageContext(lake, "chunks", f"{base}/chunks", partition, inform)
+        context = StageContext(lake, "chunks", f"{base}/chunks", partition, inform)
         inform("cutting documents into chunks")
-        lake.write(step.asset, partition, {"chunks": build_chunks(step, name, portions).rows})
-        step = StageContext(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
+        lake.write(context.asset, partition, {"chunks": build_chunks(context, name, portions).rows})
+        context = StageContext(lake, "chunk_embeddings", f"{base}/embeddings", partition, inform)
         inform("encoding chunks")
-        made = build_embeddings(step, name)
-        assert made.lineage is not None
-        lake.write(step.asset, partition, {"chunk_embeddings": made.rows, "lineage_edges": made.lineage})
-        reused += made.reused or 0
-        count += len(made.rows)
+        output = build_embeddings(context, name)
+        assert output.lineage is not None
+        lake.write(context.asset, partition, {"chunk_embeddings": output.rows, "lineage_edges": output.lineage})
+        reused += output.reused or 0
+        count += len(output.rows)
     inform("building the index")
     build_index(lake, name, inform)
-    inform("keeping the vectors of tokens")
+    inform("building the token store")
     build_token_store(lake, name, tokens)
     return {"chunks": count, "reused": reused}

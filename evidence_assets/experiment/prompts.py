@@ -1,6 +1,6 @@
-"""What a language model would be sent for one question: the steps of a variant, which put their requests into a list.
+"""Prompt previews: the requests of a variant for one question, without sending them.
 
-Where a prompt holds replies, those that the lake has stand in it, else a place such as ``[reply 1]``.
+Replies inside a prompt come from the lake, else a placeholder such as ``[reply 1]``.
 """
 
 from __future__ import annotations
@@ -23,40 +23,45 @@ from evidence_assets.models.protocols import Request
 
 @dataclass(frozen=True)
 class PromptPreview:
-    """One request, with the asset whose step would send it."""
+    """A request and the asset whose stage would send it."""
 
     asset: str
     request: Request
 
 
 def preview_prompts(system: System, variant: Variant, lake: Lake, question: str = "") -> list[PromptPreview]:
-    """Every request that a variant would send for a question, or for the first that has evidence.
+    """Requests of a variant for a question, or for the first question with evidence.
 
-    A system that asks about something else than questions shows what it asks about the first of these.
+    A system without questions previews the requests of its first row.
     """
     method, requests = system.method_of(variant), list[Request]()
     if isinstance(method, CustomStages) and method.preview_prompt and not question:
-        step = StageContext(
+        context = StageContext(
             lake,
             "scores",
             f"scores/{variant.key}",
             captured_requests=requests,
             models=variant.using,
-            words=variant.words,
+            prompt_settings=variant.prompt_settings,
         )
-        method.preview_prompt(variant, method.settings_of(variant), step)
-        return [PromptPreview(step.asset, request) for request in requests]
-    made = [stage for stage in build_stages(system, variant) if stage.partitions == "questions"]
-    asking = [stage for stage in made if stage.table in ("chains", "predictions")]
-    if not asking:
+        method.preview_prompt(variant, method.settings_of(variant), context)
+        return [PromptPreview(context.asset, request) for request in requests]
+    answering_stages = [
+        stage
+        for stage in build_stages(system, variant)
+        if stage.partitions == "questions" and stage.table in ("chains", "predictions")
+    ]
+    if not answering_stages:
         raise BadInput(f"variant {variant.key} asks no language model about a question")
-    reads = [read.key for stage in asking for read in stage.inputs if read.key.startswith("evidence/")]
-    question_id, partition = _question(variant.family, reads, lake, question)
-    shown: list[PromptPreview] = []
+    evidence_assets = [
+        item.key for stage in answering_stages for item in stage.inputs if item.key.startswith("evidence/")
+    ]
+    question_id, partition = _find_question(variant.family, evidence_assets, lake, question)
+    previews: list[PromptPreview] = []
     replacement_rows: dict[str, pl.DataFrame] = {}
-    for stage in asking:
+    for stage in answering_stages:
         requests = []
-        step = StageContext(
+        context = StageContext(
             lake,
             stage.table,
             stage.key,
@@ -65,28 +70,28 @@ def preview_prompts(system: System, variant: Variant, lake: Lake, question: str 
             captured_requests=requests,
             replacement_rows=replacement_rows,
         )
-        rows = pl.from_arrow(prepare_rows(stage.table, stage.run(step).rows))
+        rows = pl.from_arrow(prepare_rows(stage.table, stage.run(context).rows))
         assert isinstance(rows, pl.DataFrame)
-        if stage.table == "chains" and step.read_partition("chains", stage.key).is_empty():
+        if stage.table == "chains" and context.read_partition("chains", stage.key).is_empty():
             replacement_rows[stage.key] = rows
-        shown += [PromptPreview(stage.key, request) for request in requests]
-    if not shown:
+        previews += [PromptPreview(stage.key, request) for request in requests]
+    if not previews:
         raise BadInput(f"variant {variant.key} asks no language model about a question")
-    return shown
+    return previews
 
 
-def _question(family: str, evidence: list[str], lake: Lake, beginning: str) -> tuple[str, str]:
-    """Id and partition of the question whose id begins so, or of the first with evidence."""
-    missing = next((key for key in evidence if not lake.files("evidence", key)), "")
-    if missing:
-        raise BadInput(f"there is no evidence to ask from: materialize {missing} first")
-    asked = lake.read("questions", f"questions/{family}", columns=["question_id", "benchmark"])
-    found = asked.filter(pl.col("question_id").str.starts_with(beginning)).sort("question_id")
-    if not beginning and evidence:
-        ready = lake.read("evidence", evidence[0], columns=["question_id"])["question_id"].unique().to_list()
-        found = found.filter(pl.col("question_id").is_in(ready)) if ready else found
-    if found.is_empty() or (beginning and found.height > 1):
-        counted = "no" if found.is_empty() else f"{found.height}"
-        raise BadInput(f"{counted} {family} questions of this lake have an id that begins with {beginning!r}")
-    question_id, benchmark = found.row(0)
+def _find_question(family: str, evidence: list[str], lake: Lake, prefix: str) -> tuple[str, str]:
+    """Id and partition of the question with this id prefix, or of the first question with evidence."""
+    missing_asset = next((key for key in evidence if not lake.files("evidence", key)), "")
+    if missing_asset:
+        raise BadInput(f"there is no evidence: materialize {missing_asset} first")
+    questions = lake.read("questions", f"questions/{family}", columns=["question_id", "benchmark"])
+    matches = questions.filter(pl.col("question_id").str.starts_with(prefix)).sort("question_id")
+    if not prefix and evidence:
+        with_evidence = lake.read("evidence", evidence[0], columns=["question_id"])["question_id"].unique().to_list()
+        matches = matches.filter(pl.col("question_id").is_in(with_evidence)) if with_evidence else matches
+    if matches.is_empty() or (prefix and matches.height > 1):
+        count = matches.height or "no"
+        raise BadInput(f"{count} {family} questions of this lake have an id that begins with {prefix!r}")
+    question_id, benchmark = matches.row(0)
     return question_id, f"{benchmark}|{shard_of(question_id, profiles.load().shards.questions)}"

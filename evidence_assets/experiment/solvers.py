@@ -1,4 +1,4 @@
-"""Who reasons: solvers by the name that a variant states."""
+"""Language models and solvers of a stage, with their code versions."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ from evidence_assets.retrieval.corpus import open_corpus
 
 @lru_cache
 def load_cached_generator(settings: GeneratorSettings) -> Generator:
-    """The profile's language model, loaded once a process."""
+    """Load a language model once per process."""
     return load_generator(settings)
 
 
-def open_language_model(step: StageContext, settings: GeneratorSettings) -> LanguageModel:
-    """A language model as a step asks it: completions kept in the lake, progress told, tokens counted for the step."""
-    if step.captured_requests is not None:
-        return PromptPreviewModel(step.captured_requests, step.words)
-    asked, cache = load_cached_generator(settings), CompletionCache(step.lake.cache)
-    if isinstance(asked, HasServedRevision):
-        asked.resolve_revision(cache)
-    model = LanguageModel(asked, cache, step.progress("requests"), step.words)
-    step.language_models.append(model)
+def open_language_model(context: StageContext, settings: GeneratorSettings) -> LanguageModel:
+    """Open a language model for a stage, with the lake's completion cache, progress and token counts."""
+    if context.captured_requests is not None:
+        return PromptPreviewModel(context.captured_requests, context.prompt_settings)
+    generator, cache = load_cached_generator(settings), CompletionCache(context.lake.cache)
+    if isinstance(generator, HasServedRevision):
+        generator.resolve_revision(cache)
+    model = LanguageModel(generator, cache, context.progress("requests"), context.prompt_settings)
+    context.language_models.append(model)
     return model
 
 
-def has_model(step: StageContext) -> bool:
-    """Whether there is a language model to ask; what is only shown needs none."""
-    return step.captured_requests is not None or step.profile.generator.backend != "extractive"
+def has_model(context: StageContext) -> bool:
+    """Whether the stage has a language model; previews need none."""
+    return context.captured_requests is not None or context.profile.generator.backend != "extractive"
 
 
 def prompts_version(
     settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], prompts: PromptSettings = PACKAGED_PROMPTS
 ) -> str:
-    """The model and the words of what it is asked, for a code version: known without loading the model.
+    """Hash of model settings and prompts for a code version, without loading the model.
 
-    Empty where the profile has no language model.
+    Empty if the profile has no language model.
     """
     if settings.backend == "extractive":
         return ""
@@ -67,7 +67,7 @@ def prompts_version(
 
 
 def find_pool(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)) -> str | None:
-    """The concurrency pool of a step with models of these kinds: ``llm`` if served, ``gpu`` if in the process."""
+    """Concurrency pool of a stage with models of these kinds: ``llm`` if served, ``gpu`` if in the process."""
     if "generator" in kinds and settings.backend != "extractive":
         return "gpu" if settings.backend in ("transformers", "vllm") else "llm"
     return "gpu" if set(kinds) - {"generator"} else None
@@ -76,31 +76,30 @@ def find_pool(settings: GeneratorSettings, kinds: Collection[str] = ("generator"
 def reasoning_version(
     family: str, profile: Profile, style: PromptStyle = DEFAULT_STYLE, prompts: PromptSettings = PACKAGED_PROMPTS
 ) -> str:
-    """Who reasons in a task family, for the code version of chains and predictions."""
+    """Version of the solver of a task family, for the code version of chains and predictions."""
     settings, encoding = profile.generator, profile.encoder
     if family == "graph":
-        asked = prompts_version(settings, SHORT_ANSWER, prompts=prompts)
-        return f"{SHORT_VERSION}:{asked or f'{encoding.name}@{encoding.revision}'}"
-    if family in ("mcqa", "table") and (asked := prompts_version(settings, *style.tasks, prompts=prompts)):
-        return f"{PROMPTED_VERSION}:{asked}"
+        version = prompts_version(settings, SHORT_ANSWER, prompts=prompts)
+        return f"{SHORT_VERSION}:{version or f'{encoding.name}@{encoding.revision}'}"
+    if family in ("mcqa", "table") and (version := prompts_version(settings, *style.tasks, prompts=prompts)):
+        return f"{PROMPTED_VERSION}:{version}"
     if family == "table":
         return TableSolver.version
     return f"{EXTRACTIVE_VERSION}:{TOP_SCORE_VERSION}:{encoding.name}@{encoding.revision}" if family == "mcqa" else ""
 
 
-def _documents(step: StageContext, chunks: Sequence[str]) -> dict[str, str]:
-    """The document of each of some chunks of the benchmark's corpus."""
-    name = step.benchmark.corpus
+def _documents(context: StageContext, chunks: Sequence[str]) -> dict[str, str]:
+    """Documents of chunks of the benchmark's corpus, by chunk id."""
+    name = context.benchmark.corpus
     if not (name and chunks):
         return {}
-    corpus = open_corpus(step.lake, name, step.encoder)
-    known = [(chunk, place) for chunk, place in zip(chunks, corpus.find(chunks).tolist(), strict=True) if place >= 0]
-    documents = corpus.column("doc_id", [place for _, place in known])
-    return {chunk: document for (chunk, _), document in zip(known, documents, strict=True)}
+    corpus = open_corpus(context.lake, name, context.encoder)
+    rows = {chunk: row for chunk, row in zip(chunks, corpus.find(chunks).tolist(), strict=True) if row >= 0}
+    return dict(zip(rows, corpus.column("doc_id", list(rows.values())), strict=True))
 
 
 def build_solver(family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE) -> Solver:
-    """The solver of one task family: the profile's language model; the extractive one where the profile has none."""
+    """Build the solver of a task family: the profile's language model, else an extractive solver."""
     if model := open_profile_model(context):
         return PromptedSolver(model, style)
     if family == "table":
@@ -111,20 +110,23 @@ def build_solver(family: str, context: StageContext, style: PromptStyle = DEFAUL
 def build_choosing_solver(
     family: str, context: StageContext, style: PromptStyle = DEFAULT_STYLE, *, explained: bool
 ) -> Solver:
-    """Who names the answer: the solver itself, or for options that it did not explain, whoever can do without.
+    """Build the solver that chooses the answer.
 
-    A language model and the reasoner on tables read the evidence then; of text, the best found option wins.
+    Language models and the table solver choose from evidence alone. The extractive solver needs chains: without them,
+    the option with the best retrieval score wins.
     """
     solver = build_solver(family, context, style)
     return solver if explained or not isinstance(solver, ExtractiveSolver) else TopScoreSolver()
 
 
-def open_profile_model(step: StageContext) -> LanguageModel | None:
-    """The profile's language model; None where the profile has none."""
-    return open_language_model(step, step.profile.generator) if has_model(step) else None
+def open_profile_model(context: StageContext) -> LanguageModel | None:
+    """Open the profile's language model; None if it has none."""
+    return open_language_model(context, context.profile.generator) if has_model(context) else None
 
 
-def build_short_answer_solver(step: StageContext) -> ShortAnswerSolver:
-    """Who answers in a few words: the profile's language model, else the extractive solver."""
-    model = open_profile_model(step)
-    return ExtractiveShortAnswers(get_encoder(step.profile.encoder)) if model is None else PromptedShortAnswers(model)
+def build_short_answer_solver(context: StageContext) -> ShortAnswerSolver:
+    """Build the short-answer solver: the profile's language model, else an extractive solver."""
+    model = open_profile_model(context)
+    return (
+        ExtractiveShortAnswers(get_encoder(context.profile.encoder)) if model is None else PromptedShortAnswers(model)
+    )

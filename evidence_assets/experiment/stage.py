@@ -1,4 +1,4 @@
-"""A stage of a system, one asset, without Dagster: what it reads, what it works with, and what it makes."""
+"""A stage computes one asset, independent of Dagster: its inputs, its context and its output."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings
 
 LogFunction = Callable[[str], None]
 Partitions = Literal["", "questions", "benchmarks", "relations"]
-"""By what a stage is partitioned: nothing; benchmark and shard, or benchmark, of its family; relation."""
+"""Unpartitioned; by benchmark and shard of its family; by benchmark; or by relation."""
 InputPartitions = Literal["same", "every", "benchmark"]
-"""Which partitions of an input one partition reads: that of the same name, all, or those of the same benchmark."""
+"""Input partitions that one partition reads: the same one, all, or all of its benchmark."""
 SECONDS_BETWEEN_REPORTS = 10.0
 
 
@@ -38,21 +38,21 @@ class StageInput:
 
 @dataclass
 class StageOutput:
-    """What a stage made: rows of its table, their lineage, and the numbers that matter."""
+    """The output of a stage: rows of its table, their lineage and metadata."""
 
     rows: Rows
     lineage: Rows | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     reused: int | None = None
-    """Rows reused unchanged; where it is stated, the rest were computed."""
+    """Number of rows reused unchanged; None if the stage does not reuse rows."""
     other_tables: Mapping[str, Rows] = field(default_factory=dict)
-    """Rows of other tables that are made together with these and stored beside them."""
+    """Rows of other tables, by table, written in the same commit."""
     version: str = ""
-    """Data version; the content hash of the rows where none is stated."""
+    """Data version; empty for the content hash of the rows."""
 
 
 class PreviousOutput(NamedTuple):
-    """What a partition holds that is made again: its rows, their lineage, and where new rows are kept meanwhile."""
+    """The stored rows and lineage of a partition, and the checkpoints of its running materialization."""
 
     rows: pl.DataFrame
     lineage: pl.DataFrame
@@ -60,12 +60,12 @@ class PreviousOutput(NamedTuple):
 
 
 def discard_message(text: str) -> None:
-    """Reports nothing."""
+    """Ignore a log message."""
 
 
 @dataclass(frozen=True)
 class StageContext:
-    """One materialization: where it reads and writes, for which partition, and how it reports."""
+    """The context of one materialization: lake, partition, inputs, models and logging."""
 
     lake: Lake
     table: str
@@ -74,30 +74,30 @@ class StageContext:
     inform: LogFunction = discard_message
     warn: LogFunction = discard_message
     inputs: Sequence[StageInput] = ()
-    """The declared inputs of its stage."""
+    """The inputs that the stage declares."""
     models: Mapping[ModelKind, str] = field(default_factory=dict)
-    """The models that it works with, where they are not the profile's first, by their kind."""
-    words: PromptSettings = PACKAGED_PROMPTS
-    """What prompts say."""
+    """Names of models by kind, where they differ from the profile's first."""
+    prompt_settings: PromptSettings = PACKAGED_PROMPTS
+    """Prompt texts and reply limits."""
     question_id: str = ""
-    """The one question that it is about; all of its partition's where none is named."""
+    """Restrict inputs to this question; empty for all questions of the partition."""
     captured_requests: list[Request] | None = None
-    """Where requests to language models are put instead of being sent."""
+    """If given, requests to language models are appended here and not sent."""
     replacement_rows: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """Rows that stand for those of an asset in this partition."""
+    """Rows by asset that replace its stored rows in this partition."""
     language_models: list[LanguageModel] = field(default_factory=list, compare=False)
-    """The language models that were asked."""
+    """Language models opened in this materialization."""
     encoder_rows: list[dict[str, Any]] = field(default_factory=list, compare=False)
-    """Rows of ``models``: the encoders that are not the profile's first and whose vectors decided rows."""
+    """Rows of ``models`` for encoders other than the profile's first."""
 
     @property
     def profile(self) -> profiles.Profile:
-        """The profile in use, with the models of this stage first."""
+        """The active profile with the models of this stage first."""
         return profiles.load().with_models(self.models)
 
     @property
     def encoder(self) -> str:
-        """What the profile calls the encoder that it works with; empty for its first."""
+        """Name of the encoder in the profile; empty for the first."""
         return self.models.get("encoder", "")
 
     @property
@@ -110,20 +110,20 @@ class StageContext:
 
     @property
     def shard(self) -> int:
-        """The partition's shard; 0 where it has none."""
+        """Shard of the partition; 0 without one."""
         return int(self.partition.split("|")[-1]) if self.partition else 0
 
     @property
     def shards(self) -> list[str]:
-        """The partitions of all shards of this partition's benchmark."""
+        """Partitions of all shards of the benchmark."""
         return [f"{self.benchmark_name}|{shard}" for shard in range(self.profile.shards.questions)]
 
     def read_input(self, kind: str, table: str = "") -> pl.DataFrame:
-        """Rows of the declared input whose key begins with ``kind``, of the partitions that it is read over.
+        """Rows of the declared input whose key starts with ``kind``.
 
-        ``table``: What is read of it, where that is not the table of its name: the lineage of its rows.
+        ``table``: Another table of that asset, such as ``lineage_edges``.
         """
-        declared = next((item for item in self.inputs if item.key.partition("/")[0] == kind), None)
+        declared = next((each for each in self.inputs if each.key.partition("/")[0] == kind), None)
         if declared is None:
             raise KeyError(f"{self.asset} declares no input {kind!r}")
         if declared.partitions == "every":
@@ -133,11 +133,11 @@ class StageContext:
         )
 
     def read(self, table: str, asset: str, partition: str | None = None) -> pl.DataFrame:
-        """Rows of an upstream asset; of all its partitions where none is named."""
+        """Rows of an upstream asset, from one or all partitions."""
         return self.lake.read(table, asset, partition)
 
     def read_partition(self, table: str, asset: str) -> pl.DataFrame:
-        """Rows of an upstream asset in this partition, of the one question that it is about if there is one."""
+        """Rows of an upstream asset in this partition, restricted to ``question_id`` if given."""
         rows = (
             self.replacement_rows[asset] if asset in self.replacement_rows else self.read(table, asset, self.partition)
         )
@@ -146,43 +146,44 @@ class StageContext:
         return rows.filter(pl.col("question_id") == self.question_id)
 
     def read_benchmark(self, table: str, asset: str) -> pl.DataFrame:
-        """Rows of an upstream asset over all shards of this partition's benchmark."""
+        """Rows of an upstream asset in all shards of the benchmark."""
         return pl.concat([self.lake.read(table, asset, partition) for partition in self.shards])
 
     def previous_rows(self) -> pl.DataFrame:
-        """The rows of this partition's last complete write, and those of an unfinished run; without the former where
-        the files that were written with them are gone or belong to another write."""
+        """Rows of the last complete write, merged with the checkpoints of an unfinished run.
+
+        Without the former if files of that write are missing or belong to another write.
+        """
         rows = self.lake.read(self.table, self.asset, self.partition)
-        whole = rows if self.lake.is_complete(self.table, self.asset, self.partition) else rows.clear()
-        return self.blocks.merge_into(self.table, whole)
+        complete_rows = rows if self.lake.is_complete(self.table, self.asset, self.partition) else rows.clear()
+        return self.blocks.merge_into(self.table, complete_rows)
 
     @property
     def previous_output(self) -> PreviousOutput:
-        """All that a writer of rows can reuse."""
+        """Rows, lineage and checkpoints that a row writer can reuse."""
         lineage = self.lake.read("lineage_edges", self.asset, self.partition)
         return PreviousOutput(self.previous_rows(), self.blocks.merge_into("lineage_edges", lineage), self.blocks)
 
     @cached_property
     def blocks(self) -> Blocks:
-        """Where rows are kept until the partition is written."""
+        """Checkpoints of rows until the partition is written."""
         return Blocks(self.lake, self.asset, self.partition)
 
-    def progress(self, what: str) -> Callable[[int, int], None]:
-        """A callback ``(done, total)`` that reports rate and time left, at most every ten seconds."""
-        return report_progress(what, self.inform)
+    def progress(self, label: str) -> Callable[[int, int], None]:
+        """Build a callback ``(completed, total)`` that logs rate and remaining time, at most every ten seconds."""
+        return report_progress(label, self.inform)
 
 
 @dataclass(frozen=True)
 class Stage:
     """One asset of a variant.
 
-    ``make``: Makes the rows of one partition, from what ``reads`` declares.
-    ``version``: Everything of code and settings that decides the rows.
-    ``pool``: The concurrency pool: ``gpu`` where a model is loaded in the process, ``llm`` where a served one is asked.
-    ``check``, ``against``: What the blocking check looks at besides schema, order and lineage: the rows alone, or the
-        rows beside the lake.
-    ``models``, ``words``: The models that it works with, where they are not the profile's first, by kind; and what
-        prompts say.
+    ``compute``: Computes the rows of one partition from the declared ``inputs``.
+    ``version``: Version of the code and settings that determine the rows.
+    ``pool``: Concurrency pool: ``gpu`` for models in the process, ``llm`` for served language models.
+    ``check``, ``lake_check``: Additional blocking checks on the rows, alone or with the lake; each returns errors.
+    ``models``: Names of models by kind, where they differ from the profile's first.
+    ``prompt_settings``: Prompt texts and reply limits.
     """
 
     key: str
@@ -198,28 +199,28 @@ class Stage:
     check: Callable[[pl.DataFrame], list[str]] | None = None
     lake_check: Callable[[pl.DataFrame, Lake], list[str]] | None = None
     models: Mapping[ModelKind, str] = field(default_factory=dict)
-    words: PromptSettings = PACKAGED_PROMPTS
+    prompt_settings: PromptSettings = PACKAGED_PROMPTS
 
     def prepare(self, context: StageContext) -> StageContext:
-        """The context with the inputs, models and words of this stage."""
-        return replace(context, inputs=self.inputs, models=self.models, words=self.words)
+        """Return the context with the inputs, models and prompts of this stage."""
+        return replace(context, inputs=self.inputs, models=self.models, prompt_settings=self.prompt_settings)
 
     def run(self, context: StageContext) -> StageOutput:
-        """Make the rows of the context's partition."""
+        """Compute the rows of the context's partition."""
         return self.compute(self.prepare(context))
 
 
-def report_progress(what: str, inform: LogFunction) -> Callable[[int, int], None]:
-    """A callback ``(done, total)`` that reports rate and time left, at most every ten seconds."""
-    started = last = time.monotonic()
+def report_progress(label: str, inform: LogFunction) -> Callable[[int, int], None]:
+    """Build a callback ``(completed, total)`` that logs rate and remaining time, at most every ten seconds."""
+    start = last_report = time.monotonic()
 
-    def report(done: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if now - last < SECONDS_BETWEEN_REPORTS or not done:
+    def report(completed: int, total: int) -> None:
+        nonlocal last_report
+        time_s = time.monotonic()
+        if time_s - last_report < SECONDS_BETWEEN_REPORTS or not completed:
             return
-        last = now
-        rate = done / (now - started)
-        inform(f"{what}: {done:,} of {total:,}, {rate:,.1f} a second, {(total - done) / rate:,.0f} s left")
+        last_report = time_s
+        rate = completed / (time_s - start)
+        inform(f"{label}: {completed:,} of {total:,}, {rate:,.1f} per second, {(total - completed) / rate:,.0f} s left")
 
     return report

@@ -1,6 +1,6 @@
-"""The stages of a variant: functions of its plan and their context; ``PIPELINES`` says which a family has.
+"""The stages of a variant, as functions of its plan and a context; ``PIPELINES`` lists them by family.
 
-A stage reads what it declares and nothing else (``StageContext.input``).
+A stage reads only declared inputs (``StageContext.read_input``).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ FAILED_SHARE_LIMIT = 0.05
 
 
 def select_evidence(plan: Plan, context: StageContext) -> StageOutput:
-    lack = missing_source_reason(plan.method.sources, context.benchmark)
-    selector = NoEvidence(lack) if lack else plan.method.open_selector(context, plan.settings)
+    missing_source = missing_source_reason(plan.method.sources, context.benchmark)
+    selector = NoEvidence(missing_source) if missing_source else plan.method.open_selector(context, plan.settings)
     questions, progress = build_questions(context.read_input("questions")), context.progress("questions")
     return evidence_rows(plan.selector, selector, questions, context.previous_output, progress, record_encoder(context))
 
@@ -63,12 +63,12 @@ def select_evidence(plan: Plan, context: StageContext) -> StageOutput:
 
 
 def _is_prompted(plan: Plan, context: StageContext) -> bool:
-    """Whether a language model answers questions with options."""
+    """Whether a language model answers the questions with options."""
     return is_answered_by_model(plan.variant) and has_model(context)
 
 
 def _build_one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | None = None) -> OneCallAnswerer | None:
-    """Who answers and explains in one call, where the paper asks so and a language model is asked."""
+    """Build the one-call answerer, if the prompt style has one and a language model answers."""
     if plan.style.answer is None or not _is_prompted(plan, context):
         return None
     model = open_language_model(context, context.profile.generator)
@@ -82,8 +82,8 @@ def _build_one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | No
 
 
 def explain_options(plan: Plan, context: StageContext) -> StageOutput:
-    if once := _build_one_call(plan, context):
-        return once.chains(plan.selector, context.previous_output)
+    if one_call := _build_one_call(plan, context):
+        return one_call.chains(plan.selector, context.previous_output)
     if not plan.variant.explain or (_is_prompted(plan, context) and plan.style.explain is None):
         return StageOutput([])
     solver = build_solver(plan.variant.family, context, plan.style)
@@ -92,22 +92,22 @@ def explain_options(plan: Plan, context: StageContext) -> StageOutput:
 
 
 def build_answerer(plan: Plan, context: StageContext) -> Answerer:
-    """Who answers this partition's questions, and answers them again from a part of their evidence."""
+    """Build the answerer of a partition, for predictions or counterfactuals."""
     variant, method = plan.variant, plan.method
     questions, evidence = build_questions(context.read_input("questions")), context.read_input("evidence")
     if plan.explains_options:
         chains = context.read_input("chains")
-        if once := _build_one_call(plan, context, chains):
-            return once
-        # Only a solver that explains can be asked for explanations again; without any, the evidence alone is weighed.
+        if one_call := _build_one_call(plan, context, chains):
+            return one_call
+        # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
         solver = build_choosing_solver(variant.family, context, plan.style, explained=variant.explain)
         return OptionAnswerer(solver, questions, evidence, chains, plan.temperature)
     if method.open_answerer:
         return method.open_answerer(context, plan.settings, evidence)
-    failed = method.preparation_errors(context, plan.settings) if method.preparation_errors else {}
-    again = context.table == "counterfactuals"
-    used = context.read_input("predictions", "lineage_edges") if again else None
-    return ShortAnswerer(build_short_answer_solver(context), questions, evidence, failed=failed, used=used)
+    errors = method.preparation_errors(context, plan.settings) if method.preparation_errors else {}
+    is_counterfactual = context.table == "counterfactuals"
+    lineage = context.read_input("predictions", "lineage_edges") if is_counterfactual else None
+    return ShortAnswerer(build_short_answer_solver(context), questions, evidence, errors=errors, lineage=lineage)
 
 
 def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
@@ -115,28 +115,26 @@ def answer_questions(plan: Plan, context: StageContext) -> StageOutput:
     return prediction_rows(build_answerer(plan, context), plan.selector, questions, context.previous_output)
 
 
-def answer_again(plan: Plan, context: StageContext) -> StageOutput:
+def answer_counterfactuals(plan: Plan, context: StageContext) -> StageOutput:
     answerer = build_answerer(plan, context)
     if not isinstance(answerer, CounterfactualAnswerer):
-        raise BadInput(
-            f"variant {plan.variant.key} cannot answer from a part of its evidence: leave `counterfactual` out"
-        )
+        raise BadInput(f"variant {plan.variant.key} cannot answer from a part of its evidence: remove `counterfactual`")
     return counterfactual_rows(answerer, context.read_input("predictions"), context.previous_output)
 
 
 def check_chains(plan: Plan, context: StageContext) -> StageOutput:
-    whole = _is_prompted(plan, context) and plan.style.answer is not None
-    return citation_rows(context.read_input("chains"), context.read_input("evidence"), whole=whole)
+    whole_question = _is_prompted(plan, context) and plan.style.answer is not None
+    return citation_rows(context.read_input("chains"), context.read_input("evidence"), whole_question=whole_question)
 
 
 def check_answers(plan: Plan, context: StageContext) -> StageOutput:
-    predictions, used = context.read_input("predictions"), context.read_input("predictions", "lineage_edges")
+    predictions, lineage = context.read_input("predictions"), context.read_input("predictions", "lineage_edges")
     names: dict[str, str] = {}
     if plan.variant.family == "search":
         key = f"knowledge/{context.benchmark.graph}/nodes"
         nodes = context.lake.read("kg_nodes", key, columns=["node_id", "name"])
         names = dict(nodes.join(predictions.select(node_id="answer"), "node_id", "semi").iter_rows())
-    return answer_citation_rows(predictions, used, context.read_input("evidence"), names)
+    return answer_citation_rows(predictions, lineage, context.read_input("evidence"), names)
 
 
 # Scores -------------------------------------------------------------------------------------------------------------
@@ -148,9 +146,9 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
     questions, predictions, evidence = tables["questions"], tables["predictions"], tables["evidence"]
     if questions.height and not predictions.height:
         raise StaleInput(f"{plan.key('predictions')} has no rows for {benchmark}: materialize it first")
-    more = _triple_metrics(plan, context, questions, evidence)
+    extra_metrics = _triple_metrics(plan, context, questions, evidence)
     if plan.uses_graph:
-        more |= graph_stages.graph_stages(questions.to_dicts(), tables["subgraphs"], evidence)
+        extra_metrics |= graph_stages.graph_stages(questions.to_dicts(), tables["subgraphs"], evidence)
     rows = scoring.score_rows(
         benchmark,
         plan.selector,
@@ -158,7 +156,7 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
         predictions["model_id"][0] if predictions.height else "",
         tables,
         variant.published,
-        more,
+        extra_metrics,
         get_encoder(context.profile.token_encoder) if variant.bertscore else None,
     )
     return StageOutput(rows, metadata=score_metadata(rows, "hit@1" if variant.family == "search" else "accuracy"))
@@ -167,41 +165,41 @@ def score_answers(plan: Plan, context: StageContext) -> StageOutput:
 def _triple_metrics(
     plan: Plan, context: StageContext, questions: pl.DataFrame, evidence: pl.DataFrame
 ) -> dict[str, Estimate]:
-    """Scores of the triples themselves, for questions on a graph and where the variant asks for them."""
-    of_graph = plan.variant.family == "graph"
-    if not of_graph and not plan.variant.retrieval:
+    """Scores of the evidence triples, for questions on a graph and variants with ``retrieval``."""
+    is_graph = plan.variant.family == "graph"
+    if not is_graph and not plan.variant.retrieval:
         return {}
-    tokens = get_encoder(context.profile.token_encoder) if of_graph else None
-    recalled = of_graph and bool(plan.method.extra_inputs(plan.variant, plan.settings))
+    tokens = get_encoder(context.profile.token_encoder) if is_graph else None
+    with_recalled = is_graph and bool(plan.method.extra_inputs(plan.variant, plan.settings))
     ordered = questions.sort("question_id").to_dicts()
-    return retrieval_scores.retrieval_metrics(ordered, evidence, tokens, recalled=recalled)
+    return retrieval_scores.retrieval_metrics(ordered, evidence, tokens, recalled=with_recalled)
 
 
 def score_passages(plan: Plan, context: StageContext) -> StageOutput:
     questions, evidence = context.read_input("questions"), context.read_input("evidence")
-    # Filtered while it is read: of a large corpus the evidence names few chunks.
+    # A lazy scan: the evidence references few chunks of a large corpus.
     chunks = pl.scan_parquet(context.lake.files("chunks", f"corpus/{context.benchmark.corpus}/chunks"))
-    named = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
-    documents = dict(named.select("chunk_id", "doc_id").collect(engine="streaming").iter_rows())
+    evidence_chunks = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
+    documents = dict(evidence_chunks.select("chunk_id", "doc_id").collect(engine="streaming").iter_rows())
     metrics = retrieval_scores.passage_metrics(questions.sort("question_id").to_dicts(), evidence, documents)
     rows = scoring.metric_rows(context.benchmark_name, plan.selector, "", "", metrics)
     return StageOutput(rows, metadata={row["metric"]: row["value"] for row in rows if row["value"] is not None})
 
 
 def score_metadata(rows: Sequence[Mapping[str, Any]], headline: str) -> dict[str, Any]:
-    """Metadata of scores: every value, those printed for it, and the headline with its interval."""
+    """Metadata of scores: all values, published figures, and the headline metric with its interval."""
     values = {row["metric"]: row["value"] for row in rows if row["value"] is not None}
-    printed = {f"published_{row['metric']}": row["published"] for row in rows if row["published"] is not None}
-    best = next(row for row in rows if row["metric"] == headline)
-    interval = f"{best['value'] or 0:.1%} [{best['low'] or 0:.1%}, {best['high'] or 0:.1%}], n = {best['n']}"
-    return {**values, **printed, f"{headline}_95": interval}
+    published = {f"published_{row['metric']}": row["published"] for row in rows if row["published"] is not None}
+    top = next(row for row in rows if row["metric"] == headline)
+    interval = f"{top['value'] or 0:.1%} [{top['low'] or 0:.1%}, {top['high'] or 0:.1%}], n = {top['n']}"
+    return {**values, **published, f"{headline}_95": interval}
 
 
 # The pipelines ------------------------------------------------------------------------------------------------------
 
 
 def check_failed_share(rows: pl.DataFrame) -> list[str]:
-    """What is wrong where more questions failed than may."""
+    """Report an error if more than ``FAILED_SHARE_LIMIT`` of the rows failed."""
     failed = rows.filter(pl.col("status") == "failed")
     if rows.height and failed.height / rows.height > FAILED_SHARE_LIMIT:
         reasons = failed["error"].value_counts(sort=True).head(3).to_dicts()
@@ -211,9 +209,9 @@ def check_failed_share(rows: pl.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class StageKind:
-    """A stage that the variants of a family have: its table, its function, and by name what it reads (``Plan.reads``).
+    """A stage of a task family: its table, function and inputs, by the names of ``Plan.inputs_of``.
 
-    ``of_benchmark``: Whether one partition is a whole benchmark, read over all of its shards.
+    ``of_benchmark``: Whether one partition is a whole benchmark, read from all of its shards.
     """
 
     table: str
@@ -225,13 +223,13 @@ class StageKind:
     def of(self, plan: Plan) -> Stage:
         """The stage of one variant."""
         variant, is_evidence = plan.variant, self.table == "evidence"
-        over: InputPartitions = "benchmark" if self.of_benchmark else "same"
+        partitions: InputPartitions = "benchmark" if self.of_benchmark else "same"
         return Stage(
             plan.key(self.table),
             self.table,
             partial(self.compute, plan),
             f"{self.description}: {FAMILIES[cast(Family, variant.family)]}, evidence picked by {plan.selector}.",
-            [read for name in self.inputs for read in plan.inputs_of(name, over)],
+            [item for name in self.inputs for item in plan.inputs_of(name, partitions)],
             plan.version(self.table),
             family=variant.family,
             partitions="benchmarks" if self.of_benchmark else "questions",
@@ -239,21 +237,24 @@ class StageKind:
             check=check_failed_share if self.table == "predictions" else None,
             lake_check=find_evidence_errors if is_evidence else None,
             models=plan.evidence_models if is_evidence else variant.using,
-            words=variant.words,
+            prompt_settings=variant.prompt_settings,
         )
 
 
 EVIDENCE = StageKind("evidence", select_evidence, "Evidence", ("questions", "sources"))
 CHAINS = StageKind("chains", explain_options, "One reasoning chain per option", ("questions", "evidence"))
-PREDICTIONS = StageKind("predictions", answer_questions, "One prediction per question", ("answered_from",))
+PREDICTIONS = StageKind("predictions", answer_questions, "One prediction per question", ("answer_inputs",))
 CHAIN_CITATIONS = StageKind("citations", check_chains, "Citations, each checked", ("chains", "evidence"))
 ANSWER_CITATIONS = replace(CHAIN_CITATIONS, compute=check_answers, inputs=("predictions", "evidence", "names"))
-SCORES = StageKind("scores", score_answers, "Scores with their intervals", ("scored_from",), of_benchmark=True)
+SCORES = StageKind("scores", score_answers, "Scores with their intervals", ("score_inputs",), of_benchmark=True)
 PASSAGE_SCORES = StageKind(
     "scores", score_passages, "Gold documents found", ("questions", "evidence", "chunks"), of_benchmark=True
 )
 COUNTERFACTUALS = StageKind(
-    "counterfactuals", answer_again, "Answers without the evidence they cite", ("answered_from", "predictions")
+    "counterfactuals",
+    answer_counterfactuals,
+    "Answers without the evidence they cite",
+    ("answer_inputs", "predictions"),
 )
 WITH_OPTIONS = EVIDENCE, CHAINS, PREDICTIONS, CHAIN_CITATIONS, SCORES, COUNTERFACTUALS
 WITHOUT_OPTIONS = EVIDENCE, PREDICTIONS, ANSWER_CITATIONS, SCORES, COUNTERFACTUALS
@@ -264,29 +265,31 @@ PIPELINES: Mapping[str, Sequence[StageKind]] = {
     "search": WITHOUT_OPTIONS,
     "retrieval": (EVIDENCE, PASSAGE_SCORES),
 }
-"""The stages of each task family in order: options are explained one by one and then chosen; questions on a graph are
-answered in a few words; nodes of a knowledge base are ranked; of a retrieval collection only evidence is scored."""
+"""Stages of each task family, in order.
+
+Options are explained in chains, then one is chosen; questions on a graph get short answers; searches of a knowledge
+base rank its nodes; for retrieval collections only evidence is scored.
+"""
 
 
 def build_stages(system: System, variant: Variant) -> list[Stage]:
-    """The stages of a variant with the models that it uses, in order."""
+    """The stages of a variant, in order."""
     method = system.method_of(variant)
     settings = method.settings_of(variant)
     if isinstance(method, CustomStages):
-        own = method.stages(variant, settings)
-        return [replace(stage, models=variant.using, words=variant.words) for stage in own]
+        stages = method.stages(variant, settings)
+        return [replace(stage, models=variant.using, prompt_settings=variant.prompt_settings) for stage in stages]
     if variant.counterfactual and not variant.explain:
-        raise BadInput(
-            f"variant {variant.key} explains nothing and so cites nothing: take out `counterfactual` or `explain`"
-        )
-    left_out = {"evidence": bool(variant.evidence), "counterfactuals": not variant.counterfactual}
+        raise BadInput(f"variant {variant.key} has no chains and so no citations: remove `counterfactual` or `explain`")
+    omitted = {"evidence": bool(variant.evidence), "counterfactuals": not variant.counterfactual}
     plan = Plan(system, variant, method, settings)
-    return [kind.of(plan) for kind in PIPELINES[variant.family] if not left_out.get(kind.table)]
+    return [kind.of(plan) for kind in PIPELINES[variant.family] if not omitted.get(kind.table)]
 
 
 def build_all_stages(system: System, variant: Variant) -> list[Stage]:
-    """The stages of a variant with all models that it is crossed with, in order; shared ones once."""
-    every: dict[str, Stage] = {}
-    for crossed in model_combinations(system, variant):
-        every |= {stage.key: stage for stage in build_stages(system, crossed) if stage.key not in every}
-    return list(every.values())
+    """The stages of a variant with all its model combinations, in order, without duplicates."""
+    stages_by_key: dict[str, Stage] = {}
+    for combination in model_combinations(system, variant):
+        for stage in build_stages(system, combination):
+            stages_by_key.setdefault(stage.key, stage)
+    return list(stages_by_key.values())

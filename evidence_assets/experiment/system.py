@@ -1,4 +1,4 @@
-"""A system: its methods, which pick evidence or state stages of their own, with their settings, and one version."""
+"""Systems and their methods, which select evidence or define their own stages."""
 
 from __future__ import annotations
 
@@ -33,20 +33,25 @@ S = TypeVar("S")
 
 
 def read_settings(
-    settings: type[S], stated: Mapping[str, Any], *, where: str, file: Path | None = None, defaults: Mapping[str, Any]
+    settings: type[S],
+    parameters: Mapping[str, Any],
+    *,
+    owner: str,
+    file: Path | None = None,
+    defaults: Mapping[str, Any],
 ) -> S:
-    """Settings of this type with ``stated`` values over the ``defaults`` of a profile; BadInput where one is wrong."""
-    known = [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
-    for name in stated:
-        if name not in known:
-            meant = f"did you mean {closest_name(name, known)!r}? It has {', '.join(known)}" if known else "it has none"
-            raise BadInput(f"{where} has no parameter {name!r}; {meant}", file=file, field=name)
+    """Validate settings: ``parameters`` override the ``defaults`` of a profile. Errors name the ``owner``."""
+    names = [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
+    for name in parameters:
+        if name not in names:
+            hint = f"did you mean {closest_name(name, names)!r}? It has {', '.join(names)}" if names else "it has none"
+            raise BadInput(f"{owner} has no parameter {name!r}; {hint}", file=file, field=name)
     try:
-        return TypeAdapter(settings).validate_python({**defaults, **stated})
+        return TypeAdapter(settings).validate_python({**defaults, **parameters})
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"{where}: {first['msg']}", file=file, field=place or None) from error
+        field_path = ".".join(str(part) for part in first["loc"])
+        raise BadInput(f"{owner}: {first['msg']}", file=file, field=field_path or None) from error
 
 
 @dataclass(frozen=True)
@@ -56,11 +61,11 @@ class NoSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class _MethodBase(Generic[S]):
-    """What both kinds of method have.
+    """Common fields of methods.
 
-    ``settings``: Dataclass of its parameters, the only list of them.
-    ``defaults``: Parameters that a profile sets where the variant does not.
-    ``uses``: Kinds of models that it works with before anything is answered; may depend on the settings.
+    ``settings``: Dataclass of the method's parameters.
+    ``defaults``: Parameters from the profile, for those that the variant does not set.
+    ``model_kinds``: Kinds of models that the method uses before questions are answered; may depend on the settings.
     """
 
     settings: type[S]
@@ -68,15 +73,15 @@ class _MethodBase(Generic[S]):
     model_kinds: Sequence[ModelKind] | Callable[[S], Sequence[ModelKind]] = ()
 
     def resolve_model_kinds(self, settings: S) -> Sequence[ModelKind]:
-        """Kinds of models that it works with under these settings."""
+        """Kinds of models that the method uses with these settings."""
         return self.model_kinds(settings) if callable(self.model_kinds) else self.model_kinds
 
     def settings_of(self, variant: Variant) -> S:
-        """The settings of a variant in the profile in use, with the models that it uses."""
+        """Settings of a variant, with defaults from the active profile."""
         return read_settings(
             self.settings,
             variant.parameters,
-            where=f"variant {variant.key}",
+            owner=f"variant {variant.key}",
             file=SYSTEMS_FOLDER / variant.system / VARIANTS_FILE,
             defaults=self.defaults(variant.profile),
         )
@@ -84,19 +89,16 @@ class _MethodBase(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True)
 class Method(_MethodBase[S]):
-    """A way to pick evidence; the stages from there to scores are those of the task family.
+    """Selects evidence; the other stages, up to scores, belong to the task family.
 
-    ``open``: Makes the selector for one partition.
-    ``reads``: What of a benchmark it reads.
-    ``more_reads``: Assets that it reads besides.
-    ``failed``: Why questions of a partition could not be prepared, by question id: they end as failed rows, and nothing
-        is asked.
-    ``answerer``: Makes who answers from evidence, where that is the system itself and not a solver.
-    ``own_encoder``: Whether its encoder meets no stored vectors although it reads some: those of the profile's first
-        then do.
-    ``asks``: What it asks a language model, to pick or to answer.
-    ``published``: How its paper asks for answers, by name (``reasoning.published_prompts.STYLES``); empty where
-        it does not say.
+    ``open_selector``: Opens the selector for one partition.
+    ``sources``: Sources of a benchmark that it reads.
+    ``has_own_encoder``: Whether stored vectors come from the profile's first encoder although the method uses another.
+    ``extra_inputs``: Additional input assets.
+    ``preparation_errors``: Errors by question id; these questions become failed rows without a model call.
+    ``open_answerer``: Opens the answerer, if the system answers itself instead of a solver.
+    ``prompted_tasks``: Prompts for a language model that selects or answers.
+    ``published_style``: Prompt style of the paper (``reasoning.published_prompts.STYLES``); empty if it has none.
     """
 
     open_selector: Callable[[StageContext, S], Selector]
@@ -111,7 +113,7 @@ class Method(_MethodBase[S]):
 
 @dataclass(frozen=True)
 class ScoreTarget:
-    """What a method that answers no questions is scored on: its name in scores, the metrics, and what it needs."""
+    """A data set that a method without questions is scored on: its name, metrics and requirement."""
 
     name: str
     metrics: frozenset[str]
@@ -120,9 +122,10 @@ class ScoreTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class CustomStages(_MethodBase[S]):
-    """A method that states its stages itself; ``scored_on`` is what figures may be printed for.
+    """A method that defines its own stages.
 
-    ``asks_first`` asks what its stages ask a language model, of the first row that they would ask about: to be shown.
+    ``preview_prompt``: Captures the requests of its stages for their first row.
+    ``score_targets``: Data sets that its scores, and published figures, are for.
     """
 
     stages: Callable[[Variant, S], list[Stage]]
@@ -134,7 +137,7 @@ class CustomStages(_MethodBase[S]):
 class System:
     """One published system, or a group of baselines.
 
-    ``version``: Changes when equal input gives another output; the system's golden test goes red when it should have.
+    ``version``: Bump when equal inputs give another output; the golden test fails if this is forgotten.
     """
 
     name: str
@@ -152,26 +155,26 @@ class System:
         return self.methods[name]
 
     def version_with(self, settings: Any) -> str:
-        """Code version of what is made with these settings."""
+        """Code version of the system with these settings."""
         return f"{self.version}:{content_id(asdict(settings))[:12]}"
 
 
 def is_answered_by_model(variant: Variant) -> bool:
-    """Whether a language model answers what was picked, where the profile has one."""
+    """Whether a language model, if the profile has one, answers from the selected evidence."""
     return variant.family in ("graph", "mcqa", "table")
 
 
-def model_combinations(system: System, variant: Variant, opted: frozenset[str] | None = None) -> list[Variant]:
-    """The variant once for every combination of the models that it, or an opted-in preset of it, is crossed with.
+def model_combinations(system: System, variant: Variant, presets: frozenset[str] | None = None) -> list[Variant]:
+    """The variant with every combination of the models that it, or one of its enabled presets, lists.
 
-    A kind that it does not work with is left out. Models that come first in the profile are not named.
+    Kinds that it does not use are ignored. Models that are first in the profile are left out of ``using``.
     """
     method = system.method_of(variant)
     kinds = set(method.resolve_model_kinds(method.settings_of(variant)))
     if isinstance(method, Method) and is_answered_by_model(variant):
         kinds.add("generator")
-    crossed = models_to_combine(variant.models, variant.presets, enabled_presets() if opted is None else opted)
-    axes = {kind: crossed[kind] for kind in MODEL_KINDS if kind in kinds & crossed.keys()}
+    models = models_to_combine(variant.models, variant.presets, enabled_presets() if presets is None else presets)
+    axes = {kind: models[kind] for kind in MODEL_KINDS if kind in kinds & models.keys()}
     profile = profiles.load()
     return [
         variant.model_copy(

@@ -1,4 +1,4 @@
-"""The plan of a variant whose method picks evidence: where its stages read and write, under which version and pool."""
+"""Keys, inputs, versions and pools of the stages of a variant that selects evidence."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from evidence_assets.reasoning.prompted_solver import PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
 
 VERSION = "3"
-"""Changes when the rows of chains, predictions, citations or scores would be others from the same evidence."""
+"""Bump when equal evidence gives other chains, predictions, citations or scores."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A variant of a system with its method and settings; what its stages share is worked out here, once."""
+    """A variant with its method and settings, and the properties that its stages share."""
 
     system: System
     variant: Variant
@@ -34,22 +34,22 @@ class Plan:
 
     @property
     def explains_options(self) -> bool:
-        """Whether options are explained one by one before one is chosen."""
+        """Whether each option gets a chain before one is chosen."""
         return self.variant.family in ("mcqa", "table")
 
     @property
     def uses_graph(self) -> bool:
-        """Whether options are weighed by evidence from a graph."""
+        """Whether options are compared by evidence from a graph."""
         return self.variant.family == "mcqa" and "graph" in self.method.sources
 
     @property
     def style(self) -> PromptStyle:
-        """How a language model is asked."""
+        """Prompt style of the language model."""
         return STYLES[self.method.published_style if self.variant.asks_as_published else ""]
 
     @property
     def temperature(self) -> float:
-        """What probabilities of options are calibrated by."""
+        """Calibration temperature of option probabilities."""
         calibration = self.variant.profile.calibration
         return calibration.table if self.variant.family == "table" else calibration.mcqa
 
@@ -57,22 +57,22 @@ class Plan:
 
     @cached_property
     def evidence_models(self) -> dict[ModelKind, str]:
-        """The models that pick evidence, where they are not the profile's first."""
+        """Names of the models that select evidence, by kind, where they differ from the profile's first."""
         kinds = self.method.resolve_model_kinds(self.settings)
         return {kind: name for kind, name in self.variant.using.items() if kind in kinds}
 
     @property
     def selector(self) -> str:
-        """Name under which rows say who picked their evidence: models that pick belong to it, others do not."""
+        """Name of the selector in rows, with the models that select."""
         return self.variant.with_models(self.variant.selector, self.evidence_models, "@")
 
     @property
     def vector_encoder(self) -> str:
-        """The encoder of the stored vectors that it reads; empty for the profile's first."""
+        """Encoder of the stored vectors; empty for the profile's first."""
         return "" if self.method.has_own_encoder else self.evidence_models.get("encoder", "")
 
     def key(self, table: str) -> str:
-        """The asset of this variant, or of its family, that holds rows of a table."""
+        """Key of the asset with rows of a table, of this variant or its family."""
         variant = self.variant
         if table == "questions":
             return f"questions/{variant.family}"
@@ -83,18 +83,18 @@ class Plan:
         return f"{table}/{variant.key}"
 
     def inputs_of(self, name: str, partitions: InputPartitions) -> list[StageInput]:
-        """The assets behind an input that a stage declares: a table, or one of the names below."""
+        """Input assets by name: a table, or one of the names below."""
         variant = self.variant
         match name:
             case "prepared":
                 return list(self.method.extra_inputs(variant, self.settings))
             case "sources":
-                stored = source_inputs(variant.family, self.method.sources, self.vector_encoder)
-                return [*stored, *self.inputs_of("prepared", partitions)]
-            case "answered_from":
-                return [read for part in self._answered_from for read in self.inputs_of(part, partitions)]
-            case "scored_from":
-                return [read for table in self.scored_tables for read in self.inputs_of(table, partitions)]
+                sources = source_inputs(variant.family, self.method.sources, self.vector_encoder)
+                return [*sources, *self.inputs_of("prepared", partitions)]
+            case "answer_inputs":
+                return [item for part in self._answer_inputs for item in self.inputs_of(part, partitions)]
+            case "score_inputs":
+                return [item for table in self.scored_tables for item in self.inputs_of(table, partitions)]
             case "chunks":
                 corpora = sorted({b.corpus for b in benchmarks_of_family("retrieval") if b.corpus})
                 return [StageInput(f"corpus/{corpus}/chunks", "every") for corpus in corpora]
@@ -108,7 +108,7 @@ class Plan:
         return [StageInput(self.key(name), partitions)]
 
     @property
-    def _answered_from(self) -> tuple[str, ...]:
+    def _answer_inputs(self) -> tuple[str, ...]:
         if self.explains_options:
             return "questions", "evidence", "chains"
         if self.method.open_answerer:
@@ -117,45 +117,43 @@ class Plan:
 
     @property
     def scored_tables(self) -> list[str]:
-        more = {"counterfactuals": self.variant.counterfactual, "subgraphs": self.uses_graph}
-        return ["questions", "evidence", "predictions", "citations", *(table for table in more if more[table])]
+        optional = {"counterfactuals": self.variant.counterfactual, "subgraphs": self.uses_graph}
+        return ["questions", "evidence", "predictions", "citations", *(table for table in optional if optional[table])]
 
     # Versions and pools ---------------------------------------------------------------------------------------------
 
     def version(self, table: str) -> str:
-        """The code version of a stage: everything of code and settings that decides its rows."""
+        """Code version of a stage: everything in code and settings that determines its rows."""
         variant = self.variant
         if table == "scores":
-            stated: list[object] = [VERSION]
+            parts: list[object] = [VERSION]
             if variant.family != "retrieval":
-                # The class's former name stays in the version: another one would make every stored score stale.
-                published = str(variant.published or "").replace("PublishedName(", "PrintedAs(")
-                stated += [variant.retrieval, variant.bertscore, published]
-            return ":".join(map(str, [*stated, *([graph_stages.VERSION] if self.uses_graph else [])]))
-        asks = self.method.prompted_tasks
-        asked = prompts_version(variant.profile.generator, *asks, prompts=variant.words) if asks else ""
-        picked = ":".join(filter(None, (self.system.version_with(self.settings), asked)))
+                parts += [variant.retrieval, variant.bertscore, variant.published or ""]
+            return ":".join(map(str, [*parts, *([graph_stages.VERSION] if self.uses_graph else [])]))
+        tasks = self.method.prompted_tasks
+        prompts = prompts_version(variant.profile.generator, *tasks, prompts=variant.prompt_settings) if tasks else ""
+        selection = ":".join(filter(None, (self.system.version_with(self.settings), prompts)))
         if table == "evidence":
-            return picked
-        checked = f"{VERSION}:{picked}:{variant.explain}"
+            return selection
+        citations = f"{VERSION}:{selection}:{variant.explain}"
         if table == "citations":
-            return checked
-        who = reasoning_version(variant.family, variant.profile, self.style, variant.words)
-        calibrated = f":{self.temperature}" if table == "predictions" and self.explains_options else ""
-        return f"{checked}:{who}{calibrated}"
+            return citations
+        reasoning = reasoning_version(variant.family, variant.profile, self.style, variant.prompt_settings)
+        calibration = f":{self.temperature}" if table == "predictions" and self.explains_options else ""
+        return f"{citations}:{reasoning}{calibration}"
 
     def pool(self, table: str) -> str | None:
-        """The concurrency pool of a stage: of the models that pick, that answer, or that scores are compared by."""
-        variant, picking = self.variant, self.method.resolve_model_kinds(self.settings)
+        """Concurrency pool of a stage, by the models that it uses."""
+        variant, selection_models = self.variant, self.method.resolve_model_kinds(self.settings)
         if table == "citations":
             return None
         if table == "scores":
             return "gpu" if variant.bertscore or variant.family == "graph" else None
         if table == "evidence":
-            return self._pool_of(picking)
+            return self._pool_of(selection_models)
         if is_answered_by_model(variant):
             return self._pool_of(["generator"] if variant.family == "table" else ["generator", "encoder"])
-        return self._pool_of(picking if self.method.open_answerer else ["encoder"])
+        return self._pool_of(selection_models if self.method.open_answerer else ["encoder"])
 
     def _pool_of(self, kinds: Sequence[ModelKind]) -> str | None:
         return find_pool(self.variant.profile.generator, kinds)

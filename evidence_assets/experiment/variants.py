@@ -1,4 +1,4 @@
-"""Variants of systems, each stated in ``systems/<system>/variants.yaml`` under ``family/name``, and presets of them."""
+"""Variants of systems, from ``systems/<system>/variants.yaml`` by ``family/name``, and presets of variants."""
 
 from __future__ import annotations
 
@@ -22,83 +22,88 @@ from evidence_assets.text.spelling import closest_name
 PRESETS_VARIABLE = "EVIDENCE_PRESETS"
 ALL_PRESETS = "all"
 ModelSelection = dict[ModelKind, Literal["all"] | tuple[str, ...]]
-"""Which models of each kind: all that the profile names, or some of them."""
+"""Models by kind: all of the profile, or some names."""
 PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 
 
 class Preset(BaseModel):
-    """A published table, or several read together, as variants and benchmarks."""
+    """Variants and benchmarks that reproduce one or several published tables."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     about: str
     tables: tuple[str, ...] = ()
-    """Tables of which its variants fill cells, by document and number, as ``thesis 7.5``."""
+    """Tables with cells that its variants fill, by document and number, such as ``thesis 7.5``."""
     beside: tuple[str, ...] = ()
-    """Tables that its results are read beside, without a printed cell of their own."""
+    """Tables for comparison, without cells for its results."""
     benchmarks: tuple[str, ...] = ()
-    """Benchmarks of the table; none where it is not about questions."""
+    """Benchmarks of the table; empty for tables without questions."""
     relations: int = 0
-    """Relations of the table, where it is about harvests."""
+    """Number of relations, for tables about harvests."""
     models: ModelSelection = {}
-    """Models that its variants are crossed with, by kind; the profile's first where none is named."""
+    """Models to combine with its variants, by kind; by default the profile's first."""
 
 
 @lru_cache
 def presets(file: Path = PRESETS_FILE) -> dict[str, Preset]:
-    stated = read_yaml_mapping(file)
+    declarations = read_yaml_mapping(file)
     try:
-        return {name: Preset(name=name, **fields) for name, fields in stated.items()}
+        return {name: Preset(name=name, **fields) for name, fields in declarations.items()}
     except (TypeError, ValidationError) as error:
-        raise BadInput(f"a preset is not as it should be: {error}", file=file) from error
+        raise BadInput(f"invalid preset: {error}", file=file) from error
 
 
-def check_preset_names(names: Iterable[str], stated_in: str) -> frozenset[str]:
-    """The names as a set; one that is no preset is refused with its nearest neighbour."""
-    found = frozenset(names)
-    for name in sorted(found - presets().keys()):
-        near = closest_name(name, presets())
+def check_preset_names(names: Iterable[str], field: str) -> frozenset[str]:
+    """Return the names as a set; raise BadInput for an unknown name, with the closest preset."""
+    preset_names = frozenset(names)
+    for name in sorted(preset_names - presets().keys()):
+        suggestion = closest_name(name, presets())
         raise BadInput(
-            f"there is no preset {name!r}; did you mean {near!r}? `evidence presets` lists them", field=stated_in
+            f"there is no preset {name!r}; did you mean {suggestion!r}? `evidence presets` lists them", field=field
         )
-    return found
+    return preset_names
 
 
 def enabled_presets() -> frozenset[str]:
-    """The presets that the environment and the profile in use ask for."""
-    stated = {name.strip() for name in os.environ.get(PRESETS_VARIABLE, "").split(",")} - {""}
-    asked = {PRESETS_VARIABLE: stated, "presets": set(profiles.load().presets)}
-    found: frozenset[str] = frozenset()
-    for place, names in asked.items():
-        found |= frozenset(presets()) if ALL_PRESETS in names else check_preset_names(names, place)
-    return found
+    """The presets that the environment variable and the active profile enable."""
+    variable_names = {name.strip() for name in os.environ.get(PRESETS_VARIABLE, "").split(",")} - {""}
+    names_by_field = {PRESETS_VARIABLE: variable_names, "presets": set(profiles.load().presets)}
+    enabled: frozenset[str] = frozenset()
+    for field, names in names_by_field.items():
+        enabled |= frozenset(presets()) if ALL_PRESETS in names else check_preset_names(names, field)
+    return enabled
 
 
-def models_to_combine(own: ModelSelection, named: Sequence[str], opted: frozenset[str]) -> dict[ModelKind, list[str]]:
-    """The models by kind that a variant of these presets is crossed with: its own, else those of its opted-in presets.
+def models_to_combine(
+    selection: ModelSelection, preset_names: Sequence[str], enabled: frozenset[str]
+) -> dict[ModelKind, list[str]]:
+    """Models by kind to combine with a variant: its own selection, else those of its enabled presets.
 
-    One that another packaged profile names and this one does not is left out: the paper's encoder on a laptop.
+    Models that only another packaged profile has are left out, such as the paper's encoder on a laptop.
     """
-    stated = {k: v for name in reversed(named) if name in opted for k, v in presets()[name].models.items()} | own
+    enabled_names = [name for name in reversed(preset_names) if name in enabled]
+    names_by_kind = {
+        kind: names for name in enabled_names for kind, names in presets()[name].models.items()
+    } | selection
     profile = profiles.load()
     return {
         kind: profile.model_names(kind)
         if names == "all"
         else _available_models(profile, kind, names) or profile.model_names(kind)[:1]
-        for kind, names in stated.items()
+        for kind, names in names_by_kind.items()
     }
 
 
 def _available_models(profile: profiles.Profile, kind: ModelKind, names: Sequence[str]) -> list[str]:
-    elsewhere = {name for other in profiles.available() for name in profiles.load(other).model_names(kind)}
-    return [profile.check_name(kind, n) for n in names if n in profile.model_names(kind) or n not in elsewhere]
+    other_names = {name for other in profiles.available() for name in profiles.load(other).model_names(kind)}
+    return [profile.check_name(kind, n) for n in names if n in profile.model_names(kind) or n not in other_names]
 
 
-def is_enabled(named: Iterable[str], always: bool = False) -> bool:
-    """Whether a variant that names these presets is part of the graph."""
-    own = check_preset_names(named, "presets")
-    return always or not own or bool(own & enabled_presets())
+def is_enabled(preset_names: Iterable[str], always: bool = False) -> bool:
+    """Whether a variant with these presets is part of the asset graph."""
+    names = check_preset_names(preset_names, "presets")
+    return always or not names or bool(names & enabled_presets())
 
 
 SYSTEMS_FOLDER = Path(__file__).resolve().parent.parent / "systems"
@@ -106,7 +111,7 @@ VARIANTS_FILE = "variants.yaml"
 
 
 class Variant(BaseModel):
-    """One variant of a system, as its YAML states it."""
+    """One variant of a system, as declared in YAML."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -114,138 +119,140 @@ class Variant(BaseModel):
     family: str
     name: str
     like: str = ""
-    """Another variant of the file whose method and parameters it takes over, but for those that it states itself."""
+    """Variant of the same file to inherit method and parameters from."""
     method: str = ""
-    """The system's method; the one named like the system where none is named."""
+    """Method of the system; by default the one with the system's name."""
     parameters: dict[str, Any] = Field(default_factory=dict)
-    """What differs from the defaults of the method's settings."""
+    """Parameters that differ from the defaults of the method."""
     evidence: str = ""
-    """Variant of the same family whose evidence it reads; its own where none is named."""
+    """Variant of the same family whose evidence it reads; by default its own."""
     explain: bool = True
-    """Whether a chain is written for every option before one is chosen; without, the evidence alone is weighed."""
+    """Whether each option gets a chain before one is chosen; otherwise the evidence alone is compared."""
     asks: Literal["", "ours", "published"] = ""
-    """How a language model is asked and its answer is taken: in our own way, or as the paper does, where the method
-    has one. Left out, as the paper does where figures are ``published`` for it."""
+    """Prompt style: ours, or the paper's if the method has one. By default the paper's if figures are ``published``."""
     prompts: str = ""
-    """Folder with prompts of one's own, beside the file that states it or absolute; the profile's come after it."""
+    """Folder with custom prompts, relative to this file or absolute; takes precedence over the profile's."""
     tokens: dict[str, int] = Field(default_factory=dict)
-    """Most tokens of a model's reply, by the name of the prompt, where it is another number than the prompt's own."""
+    """Maximum tokens of a reply by prompt name, where it differs from the prompt's default."""
     temperature: float = 0.0
-    """Of a language model's replies: at 0 the likeliest word each time, above it words are drawn from a fixed seed."""
+    """Sampling temperature of a language model: 0 for greedy decoding, above 0 sampling with a fixed seed."""
     counterfactual: bool = False
-    """Also ask whether each answer stands without the evidence it cites, and with that alone; costs some answers more
-    a question."""
+    """Whether to answer again without the cited evidence, and with only it; costs several answers per question."""
     retrieval: bool = False
-    """Also score the triples themselves: hits and F1. For methods that rank triples of a graph."""
+    """Whether to score the evidence triples: hits and F1. For methods that rank triples of a graph."""
     bertscore: bool = False
-    """Also match the tokens of each question with those of its evidence; all of it is encoded for that."""
+    """Whether to score the similarity of question and evidence tokens; encodes all evidence."""
     published: Annotated[
         tuple[PublishedName, ...], BeforeValidator(lambda one: [one] if isinstance(one, dict) else one)
     ] = ()
-    """The names under which figures are printed that it is compared with, one or a list."""
+    """Names of the published figures to compare scores with, one or a list."""
     timed: tuple[PublishedTiming, ...] = ()
-    """Under which names what its steps take is printed."""
+    """Names of the published times to compare stages with."""
     differs: str = ""
-    """Where it is other than the run that its figures are printed for, beyond models and data."""
+    """Differences from the published run, beyond models and data."""
     presets: tuple[str, ...] = ()
-    """Presets that it belongs to; without any it is always loaded."""
+    """Presets of the variant; without presets it is always loaded."""
     models: ModelSelection = Field(default_factory=dict)
-    """Models that it is crossed with, by kind, whichever presets say; see ``experiment.system.crossings``."""
+    """Models to combine it with, by kind; overrides its presets. See ``system.model_combinations``."""
     using: dict[ModelKind, str] = Field(default_factory=dict)
-    """Of a crossing, the models that are not the profile's first, by kind; stated in no file."""
+    """Models of a combination, by kind, where they differ from the profile's first; not a YAML field."""
     always: bool = False
-    """Loaded whichever presets are opted in; for what belongs to a published table and to the default graph, too."""
+    """Load the variant even if none of its presets is enabled."""
     group: str = ""
-    """Group of its assets in the UI; the system's name where none is named."""
+    """Group of its assets in the UI; by default the system's name."""
     asked: bool = False
-    """Answers single questions (``evidence ask``) alone and is never part of the graph."""
+    """Only for single questions (``evidence ask``); never part of the asset graph."""
 
     def with_models(self, key: str, kinds: Collection[ModelKind] = tuple(MODEL_KINDS), by: str = "/") -> str:
-        """A key or a name with the models after it that it uses of these kinds, but for the profile's first."""
+        """Append the variant's models of these kinds, where they differ from the profile's first, to a key or name."""
         return by.join([key, *(name for kind, name in self.using.items() if kind in kinds)])
 
     @property
     def key(self) -> str:
-        """Family, name and models, as they stand in asset keys."""
+        """Family, name and models, as in asset keys."""
         return self.with_models(f"{self.family}/{self.name}")
 
     @property
     def label(self) -> str:
-        """Name and models, as people name it."""
+        """Name and models, for display."""
         return self.with_models(self.name, by="@")
 
     @property
     def asks_as_published(self) -> bool:
-        """Whether a language model is asked as the paper does."""
+        """Whether the prompt style is the paper's."""
         return self.asks == "published" or (not self.asks and bool(self.published))
 
     @property
-    def words(self) -> PromptSettings:
-        """What prompts say, as the variant has them, else the profile, else as packaged; and what a reply may be."""
-        own = SYSTEMS_FOLDER / self.system / self.prompts if self.prompts else None
-        shared = Path(profiles.load().prompts) if profiles.load().prompts else None
-        return PromptSettings(tuple(folder for folder in (own, shared) if folder), self.tokens, self.temperature)
+    def prompt_settings(self) -> PromptSettings:
+        """Prompt texts of the variant, else of the profile, else packaged; and reply limits."""
+        variant_folder = SYSTEMS_FOLDER / self.system / self.prompts if self.prompts else None
+        profile_folder = Path(profiles.load().prompts) if profiles.load().prompts else None
+        return PromptSettings(
+            tuple(folder for folder in (variant_folder, profile_folder) if folder), self.tokens, self.temperature
+        )
 
     @property
     def profile(self) -> profiles.Profile:
-        """The profile in use, with its models first."""
+        """The active profile, with the variant's models first."""
         return profiles.load().with_models(self.using)
 
     @property
     def selector(self) -> str:
-        """Name under which its evidence is stored."""
+        """Name of its evidence."""
         return self.evidence or self.name
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it is part of the graph with the presets that are opted in."""
+        """Whether it is part of the asset graph with the enabled presets."""
         return not self.asked and is_enabled(self.presets, self.always)
 
     @property
     def is_loaded(self) -> bool:
-        """Whether it is chosen and has something to answer: benchmarks of its family, where it answers questions."""
+        """Whether it is enabled and, if it answers questions, its family has benchmarks."""
         return self.is_enabled and (self.family not in FAMILIES or bool(benchmarks_of_family(self.family)))
 
 
 def _read_variants(system: str, file: Path) -> Iterator[Variant]:
-    stated = read_yaml_mapping(file)
-    for place in stated:
-        family, _, name = place.partition("/")
+    declarations = read_yaml_mapping(file)
+    for key in declarations:
+        family, _, name = key.partition("/")
         if not name:
-            raise BadInput(f"{place!r} is no family/name", file=file)
-        whole = _with_base(place, stated, file, ())
-        for field in whole:
-            stated_ones = Variant.model_fields.keys() - {"using"}
-            if field not in stated_ones:
-                near = closest_name(str(field), stated_ones)
-                raise BadInput(f"{place}: there is no {field!r}; did you mean {near!r}?", file=file, field=str(field))
+            raise BadInput(f"{key!r} must have the form family/name", file=file)
+        fields = _with_base(key, declarations, file, ())
+        for field in fields:
+            field_names = Variant.model_fields.keys() - {"using"}
+            if field not in field_names:
+                suggestion = closest_name(str(field), field_names)
+                raise BadInput(
+                    f"{key}: there is no {field!r}; did you mean {suggestion!r}?", file=file, field=str(field)
+                )
         try:
-            yield Variant(system=system, family=family, name=name, **whole)
+            yield Variant(system=system, family=family, name=name, **fields)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise BadInput(f"{place}: {first['msg']}", file=file, field=where) from error
+            field_path = ".".join(str(part) for part in first["loc"])
+            raise BadInput(f"{key}: {first['msg']}", file=file, field=field_path) from error
 
 
-def _with_base(place: str, stated: dict[str, Any], file: Path, asked_by: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of a variant with method and parameters of the one that it is like."""
-    fields = stated[place] or {}
+def _with_base(key: str, declarations: dict[str, Any], file: Path, heirs: tuple[str, ...]) -> dict[str, Any]:
+    """The fields of a variant, with inherited method and parameters."""
+    fields = declarations[key] or {}
     if not isinstance(fields, dict) or not isinstance(fields.get("parameters") or {}, dict):
-        raise BadInput("is no mapping of fields, or its parameters are none", file=file, field=place)
-    if place in asked_by:
-        raise BadInput(f"{place} is like itself", file=file, field="like")
+        raise BadInput("must be a mapping of fields, and its parameters, too", file=file, field=key)
+    if key in heirs:
+        raise BadInput(f"{key} inherits from itself", file=file, field="like")
     base = fields.get("like")
     if not base:
         return fields
-    if not isinstance(base, str) or base not in stated:
-        near = closest_name(str(base), stated)
-        raise BadInput(f"{place} is like {base!r}; did you mean {near!r}?", file=file, field="like")
-    inherited = _with_base(base, stated, file, (*asked_by, place))
-    taken: dict[str, Any] = {name: inherited[name] for name in ("method", "asks") if name in inherited}
+    if not isinstance(base, str) or base not in declarations:
+        suggestion = closest_name(str(base), declarations)
+        raise BadInput(f"{key} is like {base!r}; did you mean {suggestion!r}?", file=file, field="like")
+    inherited = _with_base(base, declarations, file, (*heirs, key))
+    defaults: dict[str, Any] = {name: inherited[name] for name in ("method", "asks") if name in inherited}
     if "published" in inherited:
-        taken.setdefault("asks", "published")
+        defaults.setdefault("asks", "published")
     return {
-        **taken,
+        **defaults,
         **fields,
         "parameters": {**(inherited.get("parameters") or {}), **(fields.get("parameters") or {})},
     }
@@ -259,27 +266,29 @@ def variants_of(system: str, folder: Path = SYSTEMS_FOLDER) -> tuple[Variant, ..
 
 @lru_cache
 def variants(folder: Path = SYSTEMS_FOLDER) -> tuple[Variant, ...]:
-    """The variants of all systems; two of the same family and name are refused."""
-    every = [v for file in sorted(folder.glob(f"*/{VARIANTS_FILE}")) for v in variants_of(file.parent.name, folder)]
-    known: dict[str, Variant] = {}
-    for variant in every:
-        before = known.setdefault(variant.key, variant)
-        if before is not variant:
-            raise BadInput(f"variant {variant.key} is stated by {before.system} and by {variant.system}")
-    for variant in every:
-        _refuse_missing_evidence(variant, known)
-    return tuple(every)
+    """The variants of all systems; raises BadInput for duplicate keys."""
+    all_variants = [
+        v for file in sorted(folder.glob(f"*/{VARIANTS_FILE}")) for v in variants_of(file.parent.name, folder)
+    ]
+    by_key: dict[str, Variant] = {}
+    for variant in all_variants:
+        first = by_key.setdefault(variant.key, variant)
+        if first is not variant:
+            raise BadInput(f"variant {variant.key} is declared by {first.system} and by {variant.system}: rename one")
+    for variant in all_variants:
+        _check_evidence_variant(variant, by_key)
+    return tuple(all_variants)
 
 
-def _refuse_missing_evidence(variant: Variant, known: dict[str, Variant]) -> None:
-    """Refuse a variant that reads evidence which nobody makes when it is loaded."""
+def _check_evidence_variant(variant: Variant, by_key: dict[str, Variant]) -> None:
+    """Raise BadInput if no loaded variant provides the evidence of this one."""
     if not variant.evidence:
         return
-    source = known.get(f"{variant.family}/{variant.evidence}")
+    source = by_key.get(f"{variant.family}/{variant.evidence}")
     if source is None:
         raise BadInput(f"variant {variant.key} reads the evidence of {variant.evidence!r}, which is no variant")
     if variant.is_enabled and not source.is_enabled:
         raise BadInput(
-            f"variant {variant.key} is loaded, {source.key}, whose evidence it reads, is not: give both the same "
-            f"presets, {', '.join(variant.presets)}"
+            f"variant {variant.key} is loaded, but {source.key}, whose evidence it reads, is not: "
+            f"give both the same presets ({', '.join(variant.presets)})"
         )

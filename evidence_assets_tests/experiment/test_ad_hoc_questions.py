@@ -127,7 +127,7 @@ def test_asked_again_only_what_changed_is_different(lake: Lake, notes: Path) -> 
 @pytest.mark.parametrize(
     ("question", "options", "said"),
     [
-        ("  ", [], "nothing is asked"),
+        ("  ", [], "the question is empty"),
         ("Which?", ["Bee", "Cat", "bee "], "an option is given twice"),
         ("Which?", ["Bee"], "1 options: give 2 to 26"),
     ],
@@ -144,7 +144,7 @@ def test_sources_that_are_not_there_are_said(lake: Lake, tmp_path: Path) -> None
         asked.resolve_source(lake, "", "g")
     asked.check_corpus(lake, "notes")
     empty = Lake.create(tmp_path / "empty")
-    with pytest.raises(BadInput, match="holds no corpus to ask of"):
+    with pytest.raises(BadInput, match="the lake has no corpus"):
         asked.resolve_source(empty, "", "")
     with pytest.raises(BadInput, match="corpus notes is empty"):
         asked.check_corpus(empty, "notes")

@@ -54,11 +54,11 @@ def variants_in(folder: Path, text: str) -> Path:
     [
         ("mcqa/z: {metod: bm25}", "there is no 'metod'; did you mean 'method'"),
         ("mcqa/z: {like: mcqa/yy}\nmcqa/y: {}", "is like 'mcqa/yy'; did you mean 'mcqa/y'"),
-        ("z: {}", "'z' is no family/name"),
+        ("z: {}", "'z' must have the form family/name"),
         ("mcqa/z: {evidence: y}", "reads the evidence of 'y', which is no variant"),
         (
             "mcqa/y: {presets: [uscrake_costs]}\nmcqa/z: {evidence: y, presets: [uscrake_main]}",
-            "variant mcqa/z is loaded, mcqa/y, whose evidence it reads, is not",
+            "variant mcqa/z is loaded, but mcqa/y, whose evidence it reads, is not",
         ),
     ],
 )

@@ -43,7 +43,7 @@ def test_chains_are_written_again_for_another_revision_setting_or_prompt(monkeyp
     assert len(rows) == 2 and chains(rows).reused == 2
     assert chains(rows, "2").reused == 0
     assert chains(rows, constrain="none").reused == 0
-    monkeypatch.setattr(PromptedTask, "version_in", in_other_words)
+    monkeypatch.setattr(PromptedTask, "version_with", in_other_words)
     assert chains(rows).reused == 0
 
 
@@ -70,6 +70,6 @@ def test_code_versions_hold_model_and_prompts(family: str, tmp_path: Path, monke
         assert {table for table in first if other[table] != first[table]} & {"evidence", *asked} == asked, change
     for same in ({"concurrency": 4}, {"base_url": "http://elsewhere/v1"}, {"timeout_seconds": 9}):
         assert versions(family, tmp_path, monkeypatch, **same) == first, same
-    monkeypatch.setattr(PromptedTask, "version_in", in_other_words)
+    monkeypatch.setattr(PromptedTask, "version_with", in_other_words)
     other = versions(family, tmp_path, monkeypatch)
     assert all(other[table] != first[table] for table in asked)

@@ -48,7 +48,7 @@ def predicted(
     there = None
     if before is not None and before.lineage is not None:
         there = PreviousOutput(stored("predictions", before.rows), stored("lineage_edges", before.lineage))
-    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, failed=failed)
+    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, errors=failed)
     return prediction_rows(answerer, "s", QUESTIONS, there)
 
 
@@ -178,7 +178,7 @@ def test_a_short_answer_falls_without_its_triple_and_stands_with_it_alone() -> N
     facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
     rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
     made = prediction_rows(ShortAnswerer(solver, QUESTIONS, rows), "s", QUESTIONS)
-    answerer = ShortAnswerer(solver, QUESTIONS, rows, used=stored("lineage_edges", made.lineage))
+    answerer = ShortAnswerer(solver, QUESTIONS, rows, lineage=stored("lineage_edges", made.lineage))
     found = verdicts(answerer, stored("predictions", made.rows))
     assert set(found) == {"q1"}, "what was not answered is not asked again"
     row = found["q1"]

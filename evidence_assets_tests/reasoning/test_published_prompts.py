@@ -162,7 +162,7 @@ def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
     }
     assert len(versions) == 4, "a limit of another prompt is none of this one's"
     variant = next(variant for variant in variants_of("background") if variant.name == "kg_both")
-    assert variant.words.temperature == 0.7
+    assert variant.prompt_settings.temperature == 0.7
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""From evidence to reasoning chains and checked citations, whatever solver reasons."""
+"""Reasoning chains from evidence, and verified citations."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from evidence_assets.reasoning.tasks import (
 )
 
 LINEAGE = "2"
-"""Changes whenever equal chains or answers would have another lineage; replies of models are taken from the cache."""
+"""Bump when equal chains or answers get other lineage. Model replies then come from the cache."""
 Items = dict[tuple[str, str], tuple[EvidenceItem, ...]]
 
 
 def evidence_items(evidence: pl.DataFrame) -> Items:
-    """Ordered evidence by question and option label."""
+    """Evidence by question and option label, in rank order."""
     items: dict[tuple[str, str], list[EvidenceItem]] = {}
     for row in evidence.sort("question_id", "option", "rank").iter_rows(named=True):
         item = EvidenceItem(
@@ -43,7 +43,7 @@ def evidence_items(evidence: pl.DataFrame) -> Items:
 
 
 def option_evidence(items: Items, question_id: str, label: str) -> tuple[EvidenceItem, ...]:
-    """Evidence of the option, then what was picked for the whole question."""
+    """Evidence of the option, then evidence of the whole question."""
     return items.get((question_id, label), ()) + (items.get((question_id, ""), ()) if label else ())
 
 
@@ -60,18 +60,18 @@ def build_choice_task(
 
 
 def select_facts(items: Iterable[EvidenceItem], facts: Collection[str] | None) -> tuple[EvidenceItem, ...]:
-    """The items that state one of these facts; all of them where none are named."""
+    """Select the items with one of these content hashes; all items if ``facts`` is None."""
     return tuple(item for item in items if facts is None or item.content_hash in facts)
 
 
 def compute_chain_id(question_id: str, hypothesis: str, selector: str, reasoner: str, model_id: str) -> str:
-    """Id of the chain that argues for one option."""
+    """Id of the chain for one option."""
     return content_id("chain", question_id, hypothesis, selector, reasoner, model_id)
 
 
 @dataclass(frozen=True)
 class ChainSlot:
-    """The place of one chain: who argues for which option of which question, from whose evidence."""
+    """Key of a chain: question, selector, reasoner and option."""
 
     question: Question
     selector: str
@@ -96,9 +96,9 @@ def chain_rows(
     selector: str,
     questions: Sequence[Question],
     evidence: pl.DataFrame,
-    before: PreviousOutput | None = None,
+    previous: PreviousOutput | None = None,
 ) -> StageOutput:
-    """One chain a question and option, each from the evidence of that option."""
+    """One chain per question and option, from the evidence of that option."""
     items = evidence_items(evidence)
     slots: dict[str, ChainSlot] = {}
     tasks: dict[str, ExplainOption] = {}
@@ -106,10 +106,10 @@ def chain_rows(
         for label, option in question.hypotheses:
             slot = ChainSlot(question, selector, solver, label)
             slots[slot.chain_id] = slot
-            shown = option_evidence(items, question.question_id, label)
-            tasks[slot.chain_id] = build_option_task(question, label, option, shown)
+            evidence_of_option = option_evidence(items, question.question_id, label)
+            tasks[slot.chain_id] = build_option_task(question, label, option, evidence_of_option)
     inputs = {key: content_id(task.input_hash, solver.name, solver.version, LINEAGE) for key, task in tasks.items()}
-    writer = RowWriter("chains", before, inputs, "chain_id")
+    writer = RowWriter("chains", previous, inputs, "chain_id")
     for start in range(0, len(writer.todo), TASKS_PER_BATCH):
         todo = writer.todo[start : start + TASKS_PER_BATCH]
         for chain_id, result in zip(todo, solver.explain([tasks[chain_id] for chain_id in todo]), strict=True):
@@ -125,9 +125,9 @@ def add_chain(
     evidence: Sequence[EvidenceItem] = (),
     content: Sequence[Any] = (),
 ) -> None:
-    """Write one chain, or why there is none, with all that it was written from.
+    """Write one chain or its failure, with lineage.
 
-    ``content``: What the content hash covers, where that is not the steps and their support.
+    ``content``: Content to hash instead of the steps and their support.
     """
     failure = result if isinstance(result, Failure) else None
     chain = Chain(slot.hypothesis, ()) if isinstance(result, Failure) else result
@@ -147,56 +147,62 @@ def add_chain(
         content_hash=content_id("chain", *(content or (steps, chain.support))),
     )
     writer.link(chain_id, USED, "question", question_id, question_id)
-    named = {identifier for step in chain.steps for identifier in step.cited}
+    cited_ids = {identifier for step in chain.steps for identifier in step.cited}
     for rank, item in enumerate(evidence, 1):
-        # Without its score: a chain is reused when only that changes, and would keep the old one.
-        relation = USED if item.evidence_id in named else WAS_SHOWN
+        # Without the score: a chain is reused when only the score changes.
+        relation = USED if item.evidence_id in cited_ids else WAS_SHOWN
         writer.link(chain_id, relation, "evidence", item.evidence_id, item.content_hash, rank)
     if result.reply:
         writer.link(chain_id, GENERATED, "model", result.reply.model, result.reply.model)
 
 
-def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole: bool = False) -> StageOutput:
-    """Every citation of every chain with its verdict; a chain of a ``whole`` question may cite what any option has."""
+def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole_question: bool = False) -> StageOutput:
+    """Every citation of every chain with its verdict.
+
+    ``whole_question``: Chains may cite the evidence of any option.
+    """
     items = evidence_items(evidence)
     of_question: dict[str, tuple[EvidenceItem, ...]] = {}
     for (question_id, _), group in items.items():
         of_question[question_id] = of_question.get(question_id, ()) + group
-    checked = _Checked(items)
+    writer = _CitationWriter(items)
     for row in chains.iter_rows(named=True):
         question_id = row["question_id"]
-        allowed = of_question.get(question_id, ()) if whole else option_evidence(items, question_id, row["hypothesis"])
-        checked.add("chain", row["chain_id"], row["content_hash"], check_citations(chain_from_row(row), allowed))
-    return checked.made()
+        allowed = (
+            of_question.get(question_id, ())
+            if whole_question
+            else option_evidence(items, question_id, row["hypothesis"])
+        )
+        writer.add("chain", row["chain_id"], row["content_hash"], check_citations(chain_from_row(row), allowed))
+    return writer.finish()
 
 
 def answer_citation_rows(
-    predictions: pl.DataFrame, used: pl.DataFrame, evidence: pl.DataFrame, names: Mapping[str, str]
+    predictions: pl.DataFrame, lineage: pl.DataFrame, evidence: pl.DataFrame, names: Mapping[str, str]
 ) -> StageOutput:
-    """What answers without chains rest on: rows that they were read from in which stands what is answered, with the
-    verdict.
+    """Citations of answers without chains: the evidence rows used that contain the answer.
 
-    ``used``: Lineage of the predictions. ``names``: What answers that are nodes are called. What the evidence carries
-    of an answer is looked for: its supported answers, or its node's name; it is misquoted where no row holds it.
+    ``lineage``: Lineage of the predictions. ``names``: Names of nodes by id. The text searched for is the name of the
+    answer's node, else its supported answers; the citation is misquoted if no row contains it.
     """
     items = evidence_items(
         evidence.filter(pl.Series([is_sourced(row) for row in evidence.iter_rows(named=True)], dtype=pl.Boolean))
     )
     by_id = {item.evidence_id: item for group in items.values() for item in group}
-    read = used.filter((pl.col("relation") == USED) & (pl.col("parent_kind") == "evidence")).sort("rank")
-    rows_of = dict(read.group_by("child_id").agg("parent_id").iter_rows())
-    checked = _Checked(items)
+    used_edges = lineage.filter((pl.col("relation") == USED) & (pl.col("parent_kind") == "evidence")).sort("rank")
+    used_ids = dict(used_edges.group_by("child_id").agg("parent_id").iter_rows())
+    writer = _CitationWriter(items)
     for row in predictions.iter_rows(named=True):
-        own = [each for each in rows_of.get(row["prediction_id"], []) if each in by_id]
-        said = [names[row["answer"]]] if row["answer"] in names else row["supported_answers"]
-        chain = Chain(row["answer"] or "", (ChainStep("", tuple(own), tuple(said)),))
-        found = [citation for citation in check_citations(chain, [by_id[each] for each in own]) if citation.quoted]
-        checked.add("prediction", row["prediction_id"], row["content_hash"], found if own else [])
-    return checked.made()
+        cited_ids = [each for each in used_ids.get(row["prediction_id"], []) if each in by_id]
+        quotes = [names[row["answer"]]] if row["answer"] in names else row["supported_answers"]
+        chain = Chain(row["answer"] or "", (ChainStep("", tuple(cited_ids), tuple(quotes)),))
+        citations = [c for c in check_citations(chain, [by_id[each] for each in cited_ids]) if c.quoted]
+        writer.add("prediction", row["prediction_id"], row["content_hash"], citations if cited_ids else [])
+    return writer.finish()
 
 
-class _Checked:
-    """Rows of ``citations`` and their lineage."""
+class _CitationWriter:
+    """Collects rows of ``citations`` and their lineage."""
 
     def __init__(self, items: Items) -> None:
         self._by_id = {item.evidence_id: item for group in items.values() for item in group}
@@ -204,7 +210,7 @@ class _Checked:
         self._lineage: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def add(self, kind: str, owner: str, version: str, citations: Iterable[Citation]) -> None:
-        """What one chain or answer cites, and that it does, where it holds."""
+        """Add the citations of one chain or answer; verified ones also as lineage."""
         for citation in citations:
             citation_id = content_id("citation", owner, citation.step, citation.evidence_id, citation.quoted)
             self._rows[citation_id] = {
@@ -226,8 +232,8 @@ class _Checked:
         key = row_id, relation, parent_id
         self._lineage[key] = edge(kind, row_id, relation, parent_kind, parent_id, version)
 
-    def made(self) -> StageOutput:
-        """All rows, with the share that holds."""
+    def finish(self) -> StageOutput:
+        """All rows, with the share of verified citations."""
         verified = sum(row["verdict"] == "verified" for row in self._rows.values())
         shares = {"citations": len(self._rows), "verified_share": verified / len(self._rows) if self._rows else 1.0}
         return StageOutput(list(self._rows.values()), list(self._lineage.values()), shares)

@@ -1,4 +1,4 @@
-"""One call a question that gives answer and explanation, as some papers ask: its chain, and the answer in it."""
+"""Answer and explanation in one call per question, as some papers do: the chain and its answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VERSION = "1"
 
 
 class OneCallAnswerer:
-    """A language model that gives answer and explanation, with its citations, in one call."""
+    """A language model that gives answer, explanation and citations in one call."""
 
     name = "prompted"
 
@@ -53,40 +53,42 @@ class OneCallAnswerer:
     ) -> None:
         self._model, self._task, self._evidence = model, task, evidence_items(evidence)
         self._questions = {q.question_id: q for q in questions}
-        asked = [] if chains is None else chains.iter_rows(named=True)
-        self._chains = {row["question_id"]: row for row in asked}
+        chain_rows = [] if chains is None else chains.iter_rows(named=True)
+        self._chains = {row["question_id"]: row for row in chain_rows}
         self.model_id = model.model_id
         self.version = content_id(VERSION, model.version, task.version_with(model.prompts))
 
-    def _asks(self, question: Question, kept: Sequence[str] | None = None) -> ChooseAnswer:
-        """What is asked of a question, from all of its evidence or from some facts."""
+    def _task_of(self, question: Question, facts: Sequence[str] | None = None) -> ChooseAnswer:
+        """The task of a question, from all of its evidence or only these facts."""
         return build_choice_task(
             question,
             (),
             {
-                label: select_facts(option_evidence(self._evidence, question.question_id, label), kept)
+                label: select_facts(option_evidence(self._evidence, question.question_id, label), facts)
                 for label in question.labels
             },
         )
 
-    def chains(self, selector: str, before: PreviousOutput | None = None) -> StageOutput:
-        """One chain a question: the explanation, under the option that it was given for."""
-        places = (ChainSlot(question, selector, self) for question in self._questions.values())
-        slots = {slot.chain_id: slot for slot in places}
-        tasks = {chain_id: self._asks(slot.question) for chain_id, slot in slots.items()}
+    def chains(self, selector: str, previous: PreviousOutput | None = None) -> StageOutput:
+        """One chain per question: the explanation of the option that the model chose."""
+        slots = {
+            slot.chain_id: slot
+            for slot in (ChainSlot(question, selector, self) for question in self._questions.values())
+        }
+        tasks = {chain_id: self._task_of(slot.question) for chain_id, slot in slots.items()}
         inputs = {chain_id: content_id(_input(task), self.version, LINEAGE) for chain_id, task in tasks.items()}
-        writer = RowWriter("chains", before, inputs, "chain_id")
+        writer = RowWriter("chains", previous, inputs, "chain_id")
         replies = self._task.ask_with_cost(self._model, [tasks[chain_id] for chain_id in writer.todo])
-        for chain_id, (said, reply) in zip(writer.todo, replies, strict=True):
-            result = replace(said if isinstance(said, Failure) else said[1], reply=reply)
-            if isinstance(result, Chain) and reply:
-                result = replace(result, prompt_hash=reply.prompt_hash)
-            add_chain(writer, slots[chain_id], result, tasks[chain_id].facts)
+        for chain_id, (result, reply) in zip(writer.todo, replies, strict=True):
+            chain = replace(result if isinstance(result, Failure) else result[1], reply=reply)
+            if isinstance(chain, Chain) and reply:
+                chain = replace(chain, prompt_hash=reply.prompt_hash)
+            add_chain(writer, slots[chain_id], chain, tasks[chain_id].facts)
         return writer.finish()
 
-    # As an answerer -------------------------------------------------------------------------------------------------
+    # Answerer -------------------------------------------------------------------------------------------------------
 
-    def input_of(self, question: Question) -> str:
+    def input_hash(self, question: Question) -> str:
         row = self._chains.get(question.question_id)
         return content_id([row["chain_id"], row["hypothesis"], row["content_hash"], row["status"]] if row else [])
 
@@ -96,34 +98,35 @@ class OneCallAnswerer:
             if row is None:
                 yield Answer.failed("the question was not asked: materialize its chain first")
                 continue
-            used = (UsedRow("chain", row["chain_id"], row["content_hash"], 1),)
+            used_rows = (UsedRow("chain", row["chain_id"], row["content_hash"], 1),)
             if row["status"] == "failed":
-                yield Answer.failed(row["error"], used)
+                yield Answer.failed(row["error"], used_rows)
                 continue
             answer = row["hypothesis"] or None
-            verdicts = [c.verdict for c in check_citations(chain_from_row(row), self._asks(question).facts)]
+            verdicts = [c.verdict for c in check_citations(chain_from_row(row), self._task_of(question).facts)]
             share = round(verdicts.count("verified") / len(verdicts), 6) if verdicts else 0.0
             supported = (answer,) if answer and share else ()
-            yield Answer(answer, "answered" if answer else "insufficient", supported, confidence=share, used_rows=used)
+            yield Answer(
+                answer, "answered" if answer else "insufficient", supported, confidence=share, used_rows=used_rows
+            )
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
         question = self._questions[prediction["question_id"]]
-        items = self._asks(question).facts
+        items = self._task_of(question).facts
         row = self._chains[question.question_id]
-        named = {identifier for step in row["steps"] for identifier in step["cited"]}
-        stated = [(item.evidence_id, item.content_hash) for item in items]
-        return case_from_rows(
-            question.question_id, stated, [identifier for identifier, _ in stated if identifier in named]
-        )
+        cited_ids = {identifier for step in row["steps"] for identifier in step["cited"]}
+        hashes = [(item.evidence_id, item.content_hash) for item in items]
+        cited = [identifier for identifier, _ in hashes if identifier in cited_ids]
+        return case_from_rows(question.question_id, hashes, cited)
 
     def facts_input_hash(self, case: CounterfactualCase) -> str:
-        return content_id(_input(self._asks(self._questions[case.question_id], case.evidence)), self.version)
+        return content_id(_input(self._task_of(self._questions[case.question_id], case.evidence)), self.version)
 
     def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
-        tasks = [self._asks(self._questions[question_id], kept) for question_id, kept in requests]
+        tasks = [self._task_of(self._questions[question_id], facts) for question_id, facts in requests]
         return [
-            "failed" if isinstance(said, Failure) else said[0].answer or said[0].status
-            for said in self._task.ask(self._model, tasks)
+            "failed" if isinstance(result, Failure) else result[0].answer or result[0].status
+            for result in self._task.ask(self._model, tasks)
         ]
 
 

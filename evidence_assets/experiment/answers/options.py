@@ -1,4 +1,4 @@
-"""The answerer that most systems share: a solver that weighs options."""
+"""The answerer of questions with options: a solver chooses among them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Evidenc
 
 
 def _supported_answer(choice: Choice) -> str:
-    """The answer, or the status in place of one that the evidence does not support."""
+    """The answer if the evidence supports it, else the status."""
     return choice.answer if choice.answer and choice.status != "insufficient" else choice.status
 
 
 class OptionAnswerer:
-    """A solver that chooses among options, from the chains of all of them; without chains, from the evidence itself.
+    """Chooses among options from their chains or, without chains, from the evidence.
 
-    An answer rests on what its chain cites; the exception among the options, on what the chains of all of them cite.
+    An answer cites the evidence of its chain; the answer to a question for the exception cites that of all chains.
     Probabilities are the softmax of the solver's weights over ``temperature``, rounded to six decimals.
     """
 
@@ -64,26 +64,26 @@ class OptionAnswerer:
         evidence = {label: option_evidence(self._evidence, question.question_id, label) for label in question.labels}
         return build_choice_task(question, chains, evidence)
 
-    def input_of(self, question: Question) -> str:
-        """The chains, or without any the evidence with its scores."""
+    def input_hash(self, question: Question) -> str:
+        """Hash of the chains or, without chains, of the evidence and its scores."""
         if chains := self._chains_of(question):
             return content_id([(row["chain_id"], row["content_hash"], row["status"]) for row in chains])
-        return content_id([(item.content_hash, item.score) for item in self._weighed(question)])
+        return content_id([(item.content_hash, item.score) for item in self._evidence_of(question)])
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, choice in zip(questions, self._solver.choose([self._task(q) for q in questions]), strict=True):
-            used = tuple(
+            used_rows = tuple(
                 UsedRow("chain", row["chain_id"], row["content_hash"], rank)
                 for rank, row in enumerate(self._chains_of(question), 1)
             ) or tuple(
                 UsedRow("evidence", item.evidence_id, item.content_hash, rank)
-                for rank, item in enumerate(self._weighed(question), 1)
+                for rank, item in enumerate(self._evidence_of(question), 1)
             )
             if isinstance(choice, Failure):
-                yield Answer.failed(choice.reason, used, choice.reply)
+                yield Answer.failed(choice.reason, used_rows, choice.reply)
             else:
-                known = probabilities(choice.weights, self._temperature) if choice.weights else {}
-                shares = {label: round(p, 6) for label, p in known.items()}
+                exact = probabilities(choice.weights, self._temperature) if choice.weights else {}
+                shares = {label: round(p, 6) for label, p in exact.items()}
                 confidence = shares[choice.answer] if choice.answer and shares else choice.confidence
                 yield Answer(
                     choice.answer,
@@ -93,12 +93,12 @@ class OptionAnswerer:
                     tuple(shares.values()),
                     confidence,
                     choice.error or None,
-                    used,
+                    used_rows,
                     choice.reply,
                 )
 
-    def _weighed(self, question: Question) -> list[EvidenceItem]:
-        """The evidence of a question without chains, each row once, in its order."""
+    def _evidence_of(self, question: Question) -> list[EvidenceItem]:
+        """Evidence of all options of a question, in order, without duplicates."""
         items = (option_evidence(self._evidence, question.question_id, label) for label in question.labels)
         return list({item.evidence_id: item for group in items for item in group}.values())
 
@@ -109,23 +109,23 @@ class OptionAnswerer:
             for label, _ in question.hypotheses
             for item in option_evidence(self._evidence, question.question_id, label)
         ]
-        stated = {item.evidence_id: item.content_hash for item in items}
+        hashes = {item.evidence_id: item.content_hash for item in items}
         cited = [
             identifier
             for row in self._chains_of(question)
             if question.negated or row["hypothesis"] == prediction["answer"]
             for step in row["steps"]
             for identifier in step["cited"]
-            if identifier in stated
+            if identifier in hashes
         ]
-        return case_from_rows(question.question_id, stated.items(), cited)
+        return case_from_rows(question.question_id, hashes.items(), cited)
 
     def facts_input_hash(self, case: CounterfactualCase) -> str:
         tasks = self._tasks((case.question_id, case.evidence))
         return content_id([(task.input_hash, self._solver.version) for task in tasks])
 
     def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
-        """Every option is explained anew, and one chosen."""
+        """Explain every option from these facts, then choose one."""
         tasks = [self._tasks(request) for request in requests]
         distinct = {task.input_hash: task for group in tasks for task in group}
         chains = dict(zip(distinct, self._solver.explain(list(distinct.values())), strict=True))
@@ -140,12 +140,12 @@ class OptionAnswerer:
         ]
 
     def _tasks(self, request: FactRequest) -> list[ExplainOption]:
-        """What the solver is asked to explain of a question, from these facts."""
-        question_id, kept = request
-        question, stay = self._questions[question_id], set(kept)
+        """The explanation tasks of a question, from these facts only."""
+        question_id, facts = request
+        question, fact_set = self._questions[question_id], set(facts)
         return [
             build_option_task(
-                question, label, option, select_facts(option_evidence(self._evidence, question_id, label), stay)
+                question, label, option, select_facts(option_evidence(self._evidence, question_id, label), fact_set)
             )
             for label, option in question.hypotheses
         ]

@@ -1,4 +1,4 @@
-"""From evidence to predictions, whoever answers, and to counterfactuals: answers from a part of the evidence."""
+"""Predictions from evidence, and counterfactual answers from parts of that evidence."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from evidence_assets.lake.lineage import GENERATED, USED, WAS_SHOWN
 from evidence_assets.reasoning.tasks import Reasoner, ReplyCost
 
 FactRequest = tuple[str, tuple[str, ...]]
-"""A question, and the facts (content hashes of evidence) that it is answered from."""
+"""A question id and the facts (content hashes of evidence rows) to answer it from."""
 CitedRow = tuple[str, str]
-"""Id and content hash of a row of evidence that an answer rests on."""
+"""Id and content hash of an evidence row that an answer cites."""
 
 
 class CounterfactualCase(NamedTuple):
-    """One answered question: all facts of its evidence in their order, and those that the answer cites."""
+    """An answered question: the facts of its evidence in order, and those that the answer cites."""
 
     question_id: str
     evidence: tuple[str, ...]
@@ -31,7 +31,7 @@ class CounterfactualCase(NamedTuple):
 
     @property
     def subsets(self) -> list[tuple[str, ...]]:
-        """The facts to answer from: all, all but the cited, the cited alone, and all but each cited one."""
+        """Fact subsets to answer from: all; without the cited; only the cited; without each cited fact in turn."""
         if not self.cited:
             return []
         return [
@@ -44,7 +44,7 @@ class CounterfactualCase(NamedTuple):
 
 @dataclass(frozen=True)
 class UsedRow:
-    """A row that an answer was read from, with the version that was read; what it weighs stands in the row itself."""
+    """A row that an answer was derived from, with its version."""
 
     kind: str
     id: str
@@ -54,7 +54,7 @@ class UsedRow:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one question; ``ranked`` are options or nodes, with ``probabilities`` where they are known."""
+    """The answer to one question; ``ranked_answers`` are options or nodes, best first."""
 
     answer: str | None
     status: str
@@ -65,65 +65,65 @@ class Answer:
     error: str | None = None
     used_rows: tuple[UsedRow, ...] = ()
     reply: ReplyCost | None = None
-    """What a language model replied, where one was asked for this answer itself."""
+    """Reply cost, if a language model gave this answer."""
     given_rows: tuple[UsedRow, ...] = ()
-    """All rows that the answerer was given; of those that are not ``used`` nothing was made."""
+    """All rows in the input of the answerer, whether used or not."""
 
     @classmethod
-    def failed(cls, reason: str, used: tuple[UsedRow, ...] = (), reply: ReplyCost | None = None) -> Answer:
-        """No answer, and why."""
-        return cls(None, "failed", error=reason, used_rows=used, reply=reply)
+    def failed(cls, reason: str, used_rows: tuple[UsedRow, ...] = (), reply: ReplyCost | None = None) -> Answer:
+        """A failed answer with its reason."""
+        return cls(None, "failed", error=reason, used_rows=used_rows, reply=reply)
 
 
 class Answerer(Reasoner, Protocol):
-    """Answers questions from their evidence."""
+    """Answers questions from evidence."""
 
-    def input_of(self, question: Question) -> str:
-        """Hash of everything besides the answerer that decides the answer."""
+    def input_hash(self, question: Question) -> str:
+        """Hash of everything except the answerer that determines the answer."""
         ...
 
     def answer(self, questions: Sequence[Question]) -> Iterable[Answer]:
-        """One answer a question, in order."""
+        """One answer per question, in order."""
         ...
 
 
 @runtime_checkable
 class CounterfactualAnswerer(Answerer, Protocol):
-    """Answers again from a part of the evidence.
+    """An answerer that can also answer from a subset of the evidence.
 
-    Evidence is taken away by what it says, so that a fact that was picked for several options leaves all of them.
+    Evidence is removed by content: a fact selected for several options is removed from all of them.
     """
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
-        """All facts of a question and those that its answer rests on, with the rows that state the latter."""
+        """The facts of a question and those its answer cites, with the rows of the cited facts."""
         ...
 
     def facts_input_hash(self, case: CounterfactualCase) -> str:
-        """Hash of everything that an answer from all of the facts depends on."""
+        """Hash of everything that determines an answer from all facts."""
         ...
 
     def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
-        """The answer to each question from these facts alone, or the status in place of one."""
+        """The answer to each question from these facts only, or the status if there is none."""
         ...
 
 
 def prediction_rows(
-    answerer: Answerer, selector: str, questions: Sequence[Question], before: PreviousOutput | None = None
+    answerer: Answerer, selector: str, questions: Sequence[Question], previous: PreviousOutput | None = None
 ) -> StageOutput:
-    """One answer a question; what was answered before from the same input is taken over."""
+    """One prediction per question; predictions with unchanged inputs are reused."""
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
     inputs = {
         prediction_id: content_id(
-            question.question_id, answerer.name, answerer.version, answerer.input_of(question), LINEAGE
+            question.question_id, answerer.name, answerer.version, answerer.input_hash(question), LINEAGE
         )
         for prediction_id, question in by_id.items()
     }
-    writer = RowWriter("predictions", before, inputs, "prediction_id")
+    writer = RowWriter("predictions", previous, inputs, "prediction_id")
     batches = (writer.todo[start : start + TASKS_PER_BATCH] for start in range(0, len(writer.todo), TASKS_PER_BATCH))
     answers = (answer for batch in batches for answer in answerer.answer([by_id[each] for each in batch]))
     for prediction_id, answer in zip(writer.todo, answers, strict=True):
         question = by_id[prediction_id]
-        said = (
+        content = (
             answer.answer,
             answer.ranked_answers,
             answer.probabilities,
@@ -142,14 +142,14 @@ def prediction_rows(
             ranked_answers=list(answer.ranked_answers),
             probabilities=list(answer.probabilities) or None,
             supported_answers=list(answer.supported_answers),
-            content_hash=content_id("prediction", *said),
+            content_hash=content_id("prediction", *content),
         )
         writer.link(prediction_id, USED, "question", question.question_id, question.question_id)
-        used = {(row.kind, row.id) for row in answer.used_rows}
+        used_keys = {(row.kind, row.id) for row in answer.used_rows}
         for row in answer.used_rows:
             writer.link(prediction_id, USED, row.kind, row.id, row.version, row.rank)
         for row in answer.given_rows:
-            if (row.kind, row.id) not in used:
+            if (row.kind, row.id) not in used_keys:
                 writer.link(prediction_id, WAS_SHOWN, row.kind, row.id, row.version, row.rank)
         if answer.reply:
             writer.link(prediction_id, GENERATED, "model", answer.reply.model, answer.reply.model)
@@ -159,13 +159,12 @@ def prediction_rows(
 
 
 def counterfactual_rows(
-    answerer: CounterfactualAnswerer, predictions: pl.DataFrame, before: PreviousOutput | None = None
+    answerer: CounterfactualAnswerer, predictions: pl.DataFrame, previous: PreviousOutput | None = None
 ) -> StageOutput:
-    """One row an answered question: what is said without the evidence that it cites, and from that alone.
+    """One row per answered question: the answers without the cited evidence, and from only that.
 
     For an answer a = A(E) from all evidence E that cites C ⊆ E: necessary if A(E ∖ C) ≠ a, sufficient if A(C) = a, and
-    c ∈ C is needed by itself if A(E ∖ {c}) ≠ a. An abstention is an answer like any other; where nothing is cited there
-    is no verdict.
+    c ∈ C is needed if A(E ∖ {c}) ≠ a. An abstention counts as an answer. Without citations there is no verdict.
     """
     answered = predictions.filter((pl.col("status") == "answered") & pl.col("answer").is_not_null()).sort("question_id")
     by_question = {row["question_id"]: row for row in answered.iter_rows(named=True)}
@@ -175,21 +174,21 @@ def counterfactual_rows(
         for question_id, row in by_question.items()
         for case, _ in (cases[question_id],)
     }
-    writer = RowWriter("counterfactuals", before, inputs, "question_id")
+    writer = RowWriter("counterfactuals", previous, inputs, "question_id")
     requests = list(dict.fromkeys((each, facts) for each in writer.todo for facts in cases[each][0].subsets))
     answers = dict(zip(requests, answerer.answer_from_facts(requests) if requests else (), strict=True))
     for question_id in writer.todo:
         row, (case, cited) = by_question[question_id], cases[question_id]
-        said: list[str | None] = [answers[question_id, facts] for facts in case.subsets]
-        original, without, alone, *each = said or [None] * 3
+        case_answers: list[str | None] = [answers[question_id, facts] for facts in case.subsets]
+        original, without_cited, only_cited, *without_each = case_answers or [None] * 3
         outcome = {
             "answer": row["answer"],
             "cited": list(case.cited),
-            "without_cited": without,
-            "only_cited": alone,
-            "necessary": without != original if said else None,
-            "sufficient": alone == original if said else None,
-            "needed": [fact for fact, answer in zip(case.cited, each, strict=True) if answer != original],
+            "without_cited": without_cited,
+            "only_cited": only_cited,
+            "necessary": without_cited != original if case_answers else None,
+            "sufficient": only_cited == original if case_answers else None,
+            "needed": [fact for fact, answer in zip(case.cited, without_each, strict=True) if answer != original],
         }
         identifier = content_id("counterfactual", row["prediction_id"])
         content = content_id("counterfactual", outcome)
@@ -197,32 +196,32 @@ def counterfactual_rows(
         writer.link(identifier, USED, "prediction", row["prediction_id"], row["content_hash"])
         for rank, (evidence_id, content_hash) in enumerate(dict.fromkeys(cited), 1):
             writer.link(identifier, USED, "evidence", evidence_id, content_hash, rank)
-    made = writer.finish()
-    citing = pl.DataFrame(made.rows).filter(pl.col("necessary").is_not_null())
-    made.metadata = {
-        "answers_that_cite": citing.height,
-        "necessity": citing["necessary"].mean(),
-        "sufficiency": citing["sufficient"].mean(),
+    output = writer.finish()
+    citing_rows = pl.DataFrame(output.rows).filter(pl.col("necessary").is_not_null())
+    output.metadata = {
+        "answers_that_cite": citing_rows.height,
+        "necessity": citing_rows["necessary"].mean(),
+        "sufficiency": citing_rows["sufficient"].mean(),
     }
-    return made
+    return output
 
 
 def case_from_rows(
     question_id: str, rows: Iterable[CitedRow], cited: Iterable[str]
 ) -> tuple[CounterfactualCase, list[CitedRow]]:
-    """The case of an answer from these rows of evidence that rests on those whose ids are ``cited``."""
-    stated = dict(rows)
-    resting = [(evidence_id, stated[evidence_id]) for evidence_id in cited]
-    facts, resting_facts = (tuple(dict.fromkeys(found)) for found in (stated.values(), (fact for _, fact in resting)))
-    return CounterfactualCase(question_id, facts, resting_facts), resting
+    """Build the case of an answer from its evidence rows and the ids of those that it cites."""
+    hashes = dict(rows)
+    cited_rows = [(evidence_id, hashes[evidence_id]) for evidence_id in cited]
+    facts, cited_facts = tuple(dict.fromkeys(hashes.values())), tuple(dict.fromkeys(fact for _, fact in cited_rows))
+    return CounterfactualCase(question_id, facts, cited_facts), cited_rows
 
 
 def evidence_by_question(evidence: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Rows of evidence by question, best first."""
+    """Evidence rows by question, best first."""
     return dict(evidence.sort("question_id", "rank").rows_by_key("question_id", named=True, include_key=True))
 
 
 def as_used_rows(rows: Iterable[Mapping[str, Any]]) -> Iterator[UsedRow]:
-    """Rows of evidence as what an answer was read from, in their order."""
+    """Evidence rows as the used rows of an answer, in order."""
     for rank, row in enumerate(rows, 1):
         yield UsedRow("evidence", row["evidence_id"], row["content_hash"], rank)

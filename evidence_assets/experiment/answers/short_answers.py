@@ -1,4 +1,4 @@
-"""Answers in a few words: evidence rows that are triples, the task of answering from them, and who does."""
+"""Short answers from evidence rows: triples, tasks and the answerer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure
 
 
 def triple_of(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """Head, relation and tail of an evidence row that is a triple."""
+    """Head, relation and tail of an evidence row; None if it is not a triple."""
     triple = selection_details(row).get("triple")
     if row["kind"] != "triple" or not isinstance(triple, list) or len(triple) != 3:
         return None
@@ -33,7 +33,7 @@ def triple_of(row: Mapping[str, Any]) -> tuple[str, str, str] | None:
 
 
 def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> ShortTask:
-    """What a solver is asked, from rows of evidence in the order of their rank."""
+    """Build the task of a solver from evidence rows in rank order."""
     facts, texts = [], []
     for row in rows:
         triple = triple_of(row)
@@ -45,10 +45,10 @@ def build_short_task(question: Question, rows: Sequence[dict[str, Any]]) -> Shor
 
 
 class ShortAnswerer:
-    """A solver that answers in a few words; an answer rests on the evidence that it says it used.
+    """A solver that answers in a few words and names the evidence it used.
 
-    ``failed`` says why questions could not be prepared, by question id: they end as failed rows and nothing is asked.
-    ``used`` are the lineage edges of predictions made before, for what is asked again.
+    ``errors``: Preparation errors by question id; these questions become failed rows without a model call.
+    ``lineage``: Lineage edges of stored predictions, needed for counterfactual answers.
     """
 
     def __init__(
@@ -57,55 +57,56 @@ class ShortAnswerer:
         questions: Sequence[Question],
         evidence: pl.DataFrame,
         *,
-        failed: Mapping[str, str] | None = None,
-        used: pl.DataFrame | None = None,
+        errors: Mapping[str, str] | None = None,
+        lineage: pl.DataFrame | None = None,
     ) -> None:
-        self._solver, self._evidence, self._failed = solver, evidence_by_question(evidence), failed or {}
+        self._solver, self._evidence, self._errors = solver, evidence_by_question(evidence), errors or {}
         self._questions = {q.question_id: q for q in questions}
-        self._used: dict[str, set[str]] = {}
-        if used is not None:
-            for row in used.filter((pl.col("parent_kind") == "evidence") & (pl.col("relation") == USED)).iter_rows(
-                named=True
-            ):
-                self._used.setdefault(row["child_id"], set()).add(row["parent_id"])
+        self._used_ids: dict[str, set[str]] = {}
+        if lineage is not None:
+            is_used_evidence = (pl.col("parent_kind") == "evidence") & (pl.col("relation") == USED)
+            for row in lineage.filter(is_used_evidence).iter_rows(named=True):
+                self._used_ids.setdefault(row["child_id"], set()).add(row["parent_id"])
         self.name, self.model_id, self.version = solver.name, solver.model_id, solver.version
 
-    def input_of(self, question: Question) -> str:
+    def input_hash(self, question: Question) -> str:
         rows = self._evidence.get(question.question_id, [])
         return content_id(
             question.text,
             [(row["evidence_id"], row["content_hash"], row["why"]) for row in rows],
-            self._failed.get(question.question_id, ""),
+            self._errors.get(question.question_id, ""),
         )
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
-        ready = [q for q in questions if q.question_id not in self._failed]
-        tasks = [build_short_task(q, self._evidence.get(q.question_id, [])) for q in ready]
-        results = dict(zip([q.question_id for q in ready], self._solver.answer(tasks) if ready else [], strict=True))
+        answerable = [q for q in questions if q.question_id not in self._errors]
+        tasks = [build_short_task(q, self._evidence.get(q.question_id, [])) for q in answerable]
+        results = dict(
+            zip([q.question_id for q in answerable], self._solver.answer(tasks) if answerable else [], strict=True)
+        )
         for question in questions:
-            if question.question_id in self._failed:
-                yield Answer.failed(self._failed[question.question_id])
+            if question.question_id in self._errors:
+                yield Answer.failed(self._errors[question.question_id])
                 continue
             result = results[question.question_id]
             if isinstance(result, Failure):
                 yield Answer.failed(result.reason, reply=result.reply)
                 continue
             rows = {row["evidence_id"]: row for row in self._evidence.get(question.question_id, [])}
-            used = tuple(as_used_rows(rows[evidence_id] for evidence_id in result.evidence_ids))
+            used_rows = tuple(as_used_rows(rows[evidence_id] for evidence_id in result.evidence_ids))
             yield Answer(
                 result.answer,
                 result.status,
                 tuple(result.supported),
                 confidence=result.confidence,
-                used_rows=used,
+                used_rows=used_rows,
                 reply=result.reply,
                 given_rows=tuple(as_used_rows(rows.values())),
             )
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
         rows = self._evidence.get(prediction["question_id"], [])
-        used = self._used.get(prediction["prediction_id"], set())
-        cited = [row["evidence_id"] for row in rows if row["evidence_id"] in used]
+        used_ids = self._used_ids.get(prediction["prediction_id"], set())
+        cited = [row["evidence_id"] for row in rows if row["evidence_id"] in used_ids]
         return case_from_rows(
             prediction["question_id"], [(row["evidence_id"], row["content_hash"]) for row in rows], cited
         )
@@ -116,9 +117,9 @@ class ShortAnswerer:
 
     def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
         tasks = []
-        for question_id, kept in requests:
-            stay = set(kept)
-            rows = [row for row in self._evidence.get(question_id, []) if row["content_hash"] in stay]
+        for question_id, facts in requests:
+            fact_set = set(facts)
+            rows = [row for row in self._evidence.get(question_id, []) if row["content_hash"] in fact_set]
             tasks.append(build_short_task(self._questions[question_id], rows))
         return [
             "failed" if isinstance(result, Failure) else result.answer or result.status

@@ -1,4 +1,4 @@
-"""What a question and its options name in a graph, the part of the graph around it, and both as rows of subgraphs."""
+"""Entity links of questions and options in a graph, the subgraph around them, and rows of ``subgraphs``."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 
 VERSION = "5"
-"""Changes whenever equal questions would name other nodes, or other graphs would lie around them."""
+"""Bump when equal questions get other links or other subgraphs."""
 MAX_KEY_PHRASES = 8
-"""Key phrases of a question that are linked where no name stands in the text."""
+"""Key phrases of a question that are linked in addition to the names in its text."""
 UNREACHED_HOP = -1
-"""The distance of an option's node that is out of reach or cut off by a cap: it is kept all the same."""
+"""Hop of an option's node that expansion did not reach; such nodes are in the subgraph, too."""
 MIN_DEPTH = 4
-"""Steps that are expanded at the least; who asks for fewer reads the nodes that are so near."""
+"""Minimum depth of stored subgraphs; a smaller depth is a filter on the hop."""
 
 
 @dataclass(frozen=True)
 class LinkedPhrase:
-    """A phrase and the nodes that it names, with the rule and the similarity by which it does."""
+    """A phrase and its linked nodes, with the linking rule and the similarity."""
 
     phrase: str
     rule: str
@@ -42,13 +42,13 @@ class LinkedPhrase:
 
     @classmethod
     def of(cls, phrase: str, link: Link) -> LinkedPhrase:
-        """What linking gave."""
+        """Build from the result of the entity linker."""
         return cls(phrase, link.rule, round(link.score, 4), link.nodes)
 
 
 @dataclass(frozen=True)
 class QuestionConcepts:
-    """What a question names, and what each of its options (by label) names; either may be nothing."""
+    """Linked phrases of a question and of each option, by label; either may be empty."""
 
     question_id: str
     concepts: tuple[LinkedPhrase, ...]
@@ -56,33 +56,35 @@ class QuestionConcepts:
 
     @property
     def targets(self) -> IntArray:
-        """The nodes of all options, ascending, each once."""
-        return np.array(linked_nodes([each for named in self.options.values() for each in named]), dtype=np.int64)
+        """Distinct nodes of all options, ascending."""
+        return np.array(linked_nodes([each for phrases in self.options.values() for each in phrases]), dtype=np.int64)
 
 
 def link_concepts(questions: Sequence[Question], graph: KnowledgeGraph) -> list[QuestionConcepts]:
-    """Concepts of the questions and of their options (stage 1 of UGAT-MedQA).
+    """Link questions and their options to nodes (stage 1 of UGAT-MedQA).
 
-    Names that stand in the question come first; then its key phrases, as far as they touch no such name. An option is
-    linked as a whole, and only where that fails by the names that stand in it.
+    Links of a question are the names in its text, then its key phrases that overlap no name. An option is linked as a
+    whole or, if that fails, by the names in its text.
     """
     linker = graph.linker
-    phrases = extract_concepts([q.text for q in questions], graph.vectors.encode, top_n=MAX_KEY_PHRASES)
-    spans = [linker.find_spans(q.text) for q in questions]
-    free = [
-        [c for c in found if all(c.end <= s.start or c.start >= s.end for s in named)]
-        for found, named in zip(phrases, spans, strict=True)
+    key_phrases = extract_concepts([q.text for q in questions], graph.vectors.encode, top_n=MAX_KEY_PHRASES)
+    name_spans = [linker.find_spans(q.text) for q in questions]
+    free_phrases = [
+        [phrase for phrase in phrases if all(phrase.end <= s.start or phrase.start >= s.end for s in spans)]
+        for phrases, spans in zip(key_phrases, name_spans, strict=True)
     ]
     options = [text for q in questions for text in q.options]
-    wanted = list(dict.fromkeys([*options, *(c.text for found in free for c in found)]))
-    links = dict(zip(wanted, linker.link_many(wanted, graph.name_vectors), strict=True))
-    made = []
-    for question, named, found in zip(questions, spans, free, strict=True):
-        own = [LinkedPhrase.of(question.text[s.start : s.end], s.link) for s in named]
-        own += [LinkedPhrase.of(c.text, links[c.text]) for c in found if links[c.text].is_linked]
+    texts = list(dict.fromkeys([*options, *(phrase.text for phrases in free_phrases for phrase in phrases)]))
+    links = dict(zip(texts, linker.link_many(texts, graph.name_vectors), strict=True))
+    question_concepts = []
+    for question, spans, phrases in zip(questions, name_spans, free_phrases, strict=True):
+        concepts = [LinkedPhrase.of(question.text[s.start : s.end], s.link) for s in spans]
+        concepts += [
+            LinkedPhrase.of(phrase.text, links[phrase.text]) for phrase in phrases if links[phrase.text].is_linked
+        ]
         targets = {label: _link_option(text, links[text], linker) for label, text in question.hypotheses if label}
-        made.append(QuestionConcepts(question.question_id, _distinct(own), targets))
-    return made
+        question_concepts.append(QuestionConcepts(question.question_id, _distinct(concepts), targets))
+    return question_concepts
 
 
 def _link_option(text: str, link: Link, linker: EntityLinker) -> tuple[LinkedPhrase, ...]:
@@ -91,19 +93,19 @@ def _link_option(text: str, link: Link, linker: EntityLinker) -> tuple[LinkedPhr
     return _distinct([LinkedPhrase.of(text[s.start : s.end], s.link) for s in linker.find_spans(text)])
 
 
-def _distinct(named: list[LinkedPhrase]) -> tuple[LinkedPhrase, ...]:
-    """One entry for each set of nodes, the first."""
-    return tuple({each.nodes: each for each in reversed(named)}.values())[::-1]
+def _distinct(phrases: list[LinkedPhrase]) -> tuple[LinkedPhrase, ...]:
+    """The first phrase of each set of nodes."""
+    return tuple({each.nodes: each for each in reversed(phrases)}.values())[::-1]
 
 
-def linked_nodes(named: Sequence[LinkedPhrase]) -> tuple[int, ...]:
-    """The nodes of all phrases, ascending, each once."""
-    return tuple(sorted({node for each in named for node in each.nodes}))
+def linked_nodes(phrases: Sequence[LinkedPhrase]) -> tuple[int, ...]:
+    """Distinct nodes of all phrases, ascending."""
+    return tuple(sorted({node for each in phrases for node in each.nodes}))
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """How far and how wide the concepts of a question are expanded; see `systems.ugat.system.UgatSettings`."""
+    """Depth and size limits of the expansion; see ``systems.ugat.system.UgatSettings``."""
 
     D: int
     cap: int
@@ -112,7 +114,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class QuestionSubgraph:
-    """What a question names, its vector, and the part of the graph around what it names."""
+    """Links of a question, its vector, and the subgraph around the linked nodes."""
 
     links: QuestionConcepts
     vector: FloatArray
@@ -122,23 +124,24 @@ class QuestionSubgraph:
 def expand_questions(
     questions: Sequence[Question], graph: KnowledgeGraph, expansion: Expansion
 ) -> dict[str, QuestionSubgraph]:
-    """What each question, by its id, names and what lies around it; the nodes of its options are always there."""
+    """Link each question and expand its subgraph, which always includes the nodes of its options."""
     vectors = graph.vectors.encode([q.text for q in questions])
-    found = {}
-    for named, vector in zip(link_concepts(questions, graph), vectors, strict=True):
-        seeds, limits = linked_nodes(named.concepts), (expansion.cap, graph.cosine_to(vector), expansion.max_nodes)
-        part = graph.arrays.neighbourhood(seeds, max(expansion.D, MIN_DEPTH), *limits)
-        part = _add_nodes(graph.arrays, part, named.targets) if seeds else part
-        found[named.question_id] = QuestionSubgraph(named, vector, part)
-    return found
+    subgraphs = {}
+    for links, vector in zip(link_concepts(questions, graph), vectors, strict=True):
+        seeds, limits = linked_nodes(links.concepts), (expansion.cap, graph.cosine_to(vector), expansion.max_nodes)
+        subgraph = graph.arrays.neighbourhood(seeds, max(expansion.D, MIN_DEPTH), *limits)
+        subgraph = _add_nodes(graph.arrays, subgraph, links.targets) if seeds else subgraph
+        subgraphs[links.question_id] = QuestionSubgraph(links, vector, subgraph)
+    return subgraphs
 
 
-def _add_nodes(arrays: GraphArrays, part: Subgraph, targets: IntArray) -> Subgraph:
-    """The part together with these nodes and all edges among both."""
-    more = np.setdiff1d(targets, part.nodes)
-    nodes, hop = np.concatenate([part.nodes, more]), np.concatenate([part.hop, np.full(len(more), UNREACHED_HOP)])
+def _add_nodes(arrays: GraphArrays, subgraph: Subgraph, targets: IntArray) -> Subgraph:
+    """Add nodes, and all edges among all nodes."""
+    added = np.setdiff1d(targets, subgraph.nodes)
+    nodes = np.concatenate([subgraph.nodes, added])
+    hop = np.concatenate([subgraph.hop, np.full(len(added), UNREACHED_HOP)])
     order = np.argsort(nodes)
-    return arrays.subgraph(nodes[order], hop[order], arrays.edges_among(nodes[order]), part.dropped)
+    return arrays.subgraph(nodes[order], hop[order], arrays.edges_among(nodes[order]), subgraph.dropped)
 
 
 # Rows -------------------------------------------------------------------------------------------------------------
@@ -148,41 +151,43 @@ def subgraph_rows(
     questions: Sequence[Question],
     graph: KnowledgeGraph,
     expansion: Expansion,
-    before: PreviousOutput | None = None,
-    encoded_by: str = "",
+    previous: PreviousOutput | None = None,
+    encoder_id: str = "",
 ) -> StageOutput:
-    """Rows of ``subgraphs``: what each question and its options name, and what lies around it.
+    """Rows of ``subgraphs``: links of each question and its options, and the subgraph around them.
 
-    ``encoded_by`` is the encoder that names were compared by, where that is not the profile's first.
+    ``encoder_id``: Id of the encoder that compared names, if it is not the profile's first.
     """
-    model = [encoded_by] if encoded_by else []
+    model = [encoder_id] if encoder_id else []
     limits = max(expansion.D, MIN_DEPTH), expansion.cap, expansion.max_nodes
     version = content_id("subgraph", VERSION, graph.version, *limits)
     node_ids, edge_ids = graph.node_ids, graph.edge_ids
-    wanted = {q.question_id: content_id(q.question_id, version) for q in questions}
-    writer = RowWriter("subgraphs", before, wanted, "question_id")
+    input_hashes = {q.question_id: content_id(q.question_id, version) for q in questions}
+    writer = RowWriter("subgraphs", previous, input_hashes, "question_id")
     by_id = {q.question_id: q for q in questions}
     todo = [by_id[question_id] for question_id in writer.todo]
-    found = expand_questions(todo, graph, expansion)
+    subgraphs = expand_questions(todo, graph, expansion)
     for question in todo:
-        named, part = found[question.question_id].links, found[question.question_id].subgraph
-        seeds = linked_nodes(named.concepts)
+        links, subgraph = subgraphs[question.question_id].links, subgraphs[question.question_id].subgraph
+        seeds = linked_nodes(links.concepts)
         identifier = content_id("subgraph", question.question_id, graph.name, *model)
         row: dict[str, Any] = {
             "subgraph_id": identifier,
             "question_id": question.question_id,
             "benchmark": question.benchmark,
             "graph": graph.name,
-            "concepts": [_link_row("", each, node_ids) for each in named.concepts],
-            "targets": [_link_row(label, each, node_ids) for label, of in named.options.items() for each in of],
+            "concepts": [_link_row("", each, node_ids) for each in links.concepts],
+            "targets": [
+                _link_row(label, each, node_ids) for label, phrases in links.options.items() for each in phrases
+            ],
             "nodes": [
                 {"node_id": node, "hop": hop}
-                for node, hop in zip(node_ids.gather(part.nodes), part.hop.tolist(), strict=True)
+                for node, hop in zip(node_ids.gather(subgraph.nodes), subgraph.hop.tolist(), strict=True)
             ],
-            "edges": edge_ids.gather(part.edges).to_list(),
+            "edges": edge_ids.gather(subgraph.edges).to_list(),
             "dropped": [
                 {"hub_id": "" if hub == OVER_BUDGET else node_ids[hub], "node_id": node_ids[node]}
-                for hub, node in part.dropped.tolist()
+                for hub, node in subgraph.dropped.tolist()
             ],
             "note": None if seeds else "no phrase of the question names a node of the graph",
         }
@@ -191,47 +196,50 @@ def subgraph_rows(
         writer.link(identifier, USED, "question", question.question_id, question.question_id)
         for key in model:
             writer.link(identifier, GENERATED, "model", key, key)
-        for n in sorted({*seeds, *named.targets.tolist()}):
+        for n in sorted({*seeds, *links.targets.tolist()}):
             writer.link(identifier, DERIVED, "node", node_ids[n], node_ids[n])
-    made = writer.finish()
-    assert isinstance(made.rows, pa.Table)
-    made.metadata = {
-        "questions_without_concept": pc.sum(pc.equal(pc.list_value_length(made.rows["concepts"]), 0)).as_py() or 0,
-        "nodes_dropped": pc.sum(pc.list_value_length(made.rows["dropped"])).as_py() or 0,
+    output = writer.finish()
+    assert isinstance(output.rows, pa.Table)
+    output.metadata = {
+        "questions_without_concept": pc.sum(pc.equal(pc.list_value_length(output.rows["concepts"]), 0)).as_py() or 0,
+        "nodes_dropped": pc.sum(pc.list_value_length(output.rows["dropped"])).as_py() or 0,
     }
-    return made
+    return output
 
 
-def _link_row(option: str, named: LinkedPhrase, node_ids: pl.Series) -> dict[str, Any]:
+def _link_row(option: str, linked: LinkedPhrase, node_ids: pl.Series) -> dict[str, Any]:
     return {
         "option": option,
-        "phrase": named.phrase,
-        "rule": named.rule,
-        "score": named.score,
-        "node_ids": [node_ids[n] for n in named.nodes],
+        "phrase": linked.phrase,
+        "rule": linked.rule,
+        "score": linked.score,
+        "node_ids": [node_ids[n] for n in linked.nodes],
     }
 
 
 def load_question_subgraphs(
     rows: pl.DataFrame, questions: Sequence[Question], graph: KnowledgeGraph
 ) -> dict[str, QuestionSubgraph]:
-    """What :func:`subgraph_rows` wrote down of these questions, as :func:`surroundings_of` gave it."""
+    """Rebuild the result of :func:`expand_questions` from stored rows of ``subgraphs``."""
 
-    def named(link: Mapping[str, Any]) -> LinkedPhrase:
+    def linked_phrase(link: Mapping[str, Any]) -> LinkedPhrase:
         nodes = tuple(graph.node_numbers(link["node_ids"]).tolist())
         return LinkedPhrase(link["phrase"], link["rule"], link["score"], nodes)
 
     by_id = {row["question_id"]: row for row in rows.iter_rows(named=True)}
-    known = [q for q in questions if q.question_id in by_id]
-    found = {}
-    for question, vector in zip(known, graph.vectors.encode([q.text for q in known]), strict=True):
+    stored_questions = [q for q in questions if q.question_id in by_id]
+    subgraphs = {}
+    for question, vector in zip(
+        stored_questions, graph.vectors.encode([q.text for q in stored_questions]), strict=True
+    ):
         row = by_id[question.question_id]
         options = {
-            label: tuple(named(link) for link in row["targets"] if link["option"] == label) for label in question.labels
+            label: tuple(linked_phrase(link) for link in row["targets"] if link["option"] == label)
+            for label in question.labels
         }
-        concepts = QuestionConcepts(question.question_id, tuple(map(named, row["concepts"])), options)
+        concepts = QuestionConcepts(question.question_id, tuple(map(linked_phrase, row["concepts"])), options)
         nodes = graph.node_numbers([node["node_id"] for node in row["nodes"]])
         hop = np.array([node["hop"] for node in row["nodes"]], dtype=np.int64)
-        part = graph.arrays.subgraph(nodes, hop, graph.edge_numbers(row["edges"]))
-        found[question.question_id] = QuestionSubgraph(concepts, vector, part)
-    return found
+        subgraph = graph.arrays.subgraph(nodes, hop, graph.edge_numbers(row["edges"]))
+        subgraphs[question.question_id] = QuestionSubgraph(concepts, vector, subgraph)
+    return subgraphs

@@ -1,4 +1,4 @@
-"""From questions to rows of evidence: what selectors give, how its rows and lineage are made, what is checked."""
+"""Evidence selection: questions, selectors, and the rows, lineage and checks of selected evidence."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_pa
 
 Progress = Callable[[int, int], None]
 QUESTIONS_PER_BATCH = 256
-"""Questions that a selector is given at a time."""
+"""Questions per call of a selector."""
 MAX_REPORTED_ERRORS = 5
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question as selectors and reasoners see it: without its gold answer."""
+    """A question without its gold answer, as selectors and reasoners get it."""
 
     question_id: str
     benchmark: str
@@ -55,7 +55,7 @@ class Question:
 
 
 def build_questions(questions: pl.DataFrame) -> list[Question]:
-    """The questions of a frame, gold answers left behind."""
+    """Questions of a data frame, without their gold answers."""
     return [
         Question(
             **{name: row[name] for name in ("question_id", "benchmark", "task", "text", "negated")},
@@ -69,7 +69,7 @@ def build_questions(questions: pl.DataFrame) -> list[Question]:
 
 @dataclass(frozen=True)
 class Parent:
-    """A row that a piece of evidence stands in, with the version that was read."""
+    """A source row of selected evidence, with its version."""
 
     kind: str
     id: str
@@ -78,7 +78,7 @@ class Parent:
 
 @dataclass(frozen=True)
 class SelectedEvidence:
-    """One piece of evidence that a selector picked for an option (or, with an empty label, for the whole question)."""
+    """Evidence selected for an option or, with an empty label, for the whole question."""
 
     option: str
     kind: str
@@ -90,56 +90,56 @@ class SelectedEvidence:
 
 
 def edge_evidence(
-    graph: KnowledgeGraph, edge: int, score: float, option: str = "", text: str = "", /, **why: object
+    graph: KnowledgeGraph, edge: int, score: float, option: str = "", text: str = "", /, **details: object
 ) -> SelectedEvidence:
-    """An edge of a graph as evidence, in the graph's words where no text is given; ``why`` says what led to it."""
-    reason = json.dumps({"triple": graph.triple(edge), **why}, ensure_ascii=False, sort_keys=True)
+    """An edge of a graph as evidence; ``details`` are stored in the column ``why``."""
+    why = json.dumps({"triple": graph.triple(edge), **details}, ensure_ascii=False, sort_keys=True)
     edge_id = graph.edge_ids[edge]
     parent = Parent("edge", edge_id, edge_id)
-    return SelectedEvidence(option, "triple", (parent,), "", text or graph.sentence(edge), float(score), reason)
+    return SelectedEvidence(option, "triple", (parent,), "", text or graph.sentence(edge), float(score), why)
 
 
-def distinct_by_text(picks: Iterable[SelectedEvidence], most: int) -> list[SelectedEvidence]:
-    """The first picks that say different things: parallel edges of several sources are one piece of evidence."""
+def distinct_by_text(items: Iterable[SelectedEvidence], limit: int) -> list[SelectedEvidence]:
+    """The first ``limit`` items with different texts; parallel edges of several sources count once."""
     distinct: dict[str, SelectedEvidence] = {}
-    for pick in picks:
-        distinct.setdefault(pick.text, pick)
-        if len(distinct) == most:
+    for item in items:
+        distinct.setdefault(item.text, item)
+        if len(distinct) == limit:
             break
     return list(distinct.values())
 
 
 MODEL_KNOWLEDGE = "model"
-"""What ``why.origin`` of an evidence row says where no source but a language model states the fact."""
+"""Value of ``why.origin`` for facts recalled by a language model, without a source."""
 
 
 def selection_details(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Why a row of evidence was picked."""
+    """Parse the column ``why``: how the evidence was selected."""
     value = json.loads(row["why"]) if row["why"] else {}
     return value if isinstance(value, dict) else {}
 
 
 def is_sourced(row: Mapping[str, Any]) -> bool:
-    """Whether an evidence row comes from a source, not from what a language model recalled."""
+    """Whether an evidence row has a source; facts recalled by a language model have none."""
     return bool(selection_details(row).get("origin") != MODEL_KNOWLEDGE)
 
 
 class Selector(Protocol):
-    """Picks evidence; best first within each option."""
+    """Selects evidence, best first within each option."""
 
     @property
     def version(self) -> str:
-        """Everything besides the question that decides the picks: parameters, models, sources, code."""
+        """Hash of the parameters, models, sources and code that determine the selection."""
         ...
 
     def select(self, questions: Sequence[Question]) -> Iterable[list[SelectedEvidence]]:
-        """The picks of each question, in order."""
+        """The selected evidence of each question, in order."""
         ...
 
 
 @dataclass(frozen=True)
 class NoEvidence:
-    """Picks nothing: for a benchmark that lacks what a method reads, and for the closed book. ``reason`` says which."""
+    """Selects nothing: for a closed book, or a benchmark without the required sources."""
 
     reason: str
 
@@ -160,45 +160,45 @@ def evidence_rows(
     name: str,
     selector: Selector,
     questions: Sequence[Question],
-    before: PreviousOutput | None = None,
+    previous: PreviousOutput | None = None,
     progress: Progress | None = None,
-    encoded_by: str = "",
+    encoder_id: str = "",
 ) -> StageOutput:
-    """Evidence for every question: reused where nothing it depends on has changed, else selected anew.
+    """Evidence rows for every question; rows with unchanged inputs are reused.
 
-    ``name``: What rows call the selector.
-    ``encoded_by``: The encoder that it was picked with, where that is not the profile's first; rows then lead to it.
+    ``name``: Name of the selector in the rows.
+    ``encoder_id``: Id of the encoder, if it is not the profile's first; rows then have lineage to it.
     """
-    model = [encoded_by] if encoded_by else []
+    model = [encoder_id] if encoder_id else []
     by_id = {question.question_id: question for question in questions}
     inputs = {q: content_id(q, name, selector.version, *model) for q in by_id}
-    writer = RowWriter("evidence", before, inputs, "question_id")
+    writer = RowWriter("evidence", previous, inputs, "question_id")
     todo = [by_id[q] for q in writer.todo]
-    for done, (question, picks) in enumerate(_select_in_batches(selector, todo), 1):
+    for completed, (question, items) in enumerate(_select_in_batches(selector, todo), 1):
         ranks: Counter[str] = Counter()
-        for pick in picks:
-            ranks[pick.option] += 1
-            parents, source = [(p.kind, p.id) for p in pick.parents], pick.parents[0]
-            about = question.question_id, pick.option, name, parents, pick.locator
+        for item in items:
+            ranks[item.option] += 1
+            parents, source = [(p.kind, p.id) for p in item.parents], item.parents[0]
+            about = question.question_id, item.option, name, parents, item.locator
             evidence_id = content_id("evidence", *about, *model)
             writer.add(
-                pick,
+                item,
                 question,
                 evidence_id=evidence_id,
                 selector=name,
                 source_kind=source.kind,
                 source_id=source.id,
-                rank=ranks[pick.option],
-                content_hash=content_id("evidence", pick.kind, source.id, pick.locator, pick.text),
+                rank=ranks[item.option],
+                content_hash=content_id("evidence", item.kind, source.id, item.locator, item.text),
             )
             writer.link(evidence_id, USED, "question", question.question_id, question.question_id)
             for key in model:
                 writer.link(evidence_id, GENERATED, "model", key, key)
-            for rank, p in enumerate(dict.fromkeys(pick.parents), 1):
-                writer.link(evidence_id, DERIVED, p.kind, p.id, p.version, rank, pick.score)
+            for rank, p in enumerate(dict.fromkeys(item.parents), 1):
+                writer.link(evidence_id, DERIVED, p.kind, p.id, p.version, rank, item.score)
         writer.checkpoint()
         if progress:
-            progress(done, len(todo))
+            progress(completed, len(todo))
     notes: dict[str, Any] = getattr(selector, "notes", {})
     return writer.finish(questions=len(questions), questions_selected_anew=len(todo), **notes)
 
@@ -206,7 +206,7 @@ def evidence_rows(
 def _select_in_batches(
     selector: Selector, questions: Sequence[Question]
 ) -> Iterator[tuple[Question, list[SelectedEvidence]]]:
-    """Questions with their picks, a batch of questions at a time, so that rows are soon kept."""
+    """Questions with their evidence, selected in batches so that rows can be checkpointed."""
     for start in range(0, len(questions), QUESTIONS_PER_BATCH):
         batch = questions[start : start + QUESTIONS_PER_BATCH]
         yield from zip(batch, selector.select(batch), strict=True)
@@ -216,9 +216,9 @@ def _select_in_batches(
 
 
 def read_path_facts(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, PathFact]:
-    """The edges of these ids with the names of their ends in this graph; an unknown id is left out.
+    """Edges by id, with the names of their ends in this graph; unknown ids are left out.
 
-    Another graph may have a node of the same id under a name that is written otherwise, so no other is looked at.
+    Another graph may spell the name of the same node differently, so the names come from this graph only.
     """
     edges = lake.read("kg_edges", f"knowledge/{graph}/edges", columns=["edge_id", "head_id", "relation", "tail_id"])
     edges = edges.filter(pl.col("edge_id").is_in(list(edge_ids)))
@@ -232,20 +232,20 @@ def read_path_facts(lake: Lake, graph: str, edge_ids: set[str]) -> dict[str, Pat
 
 
 def find_evidence_errors(evidence: pl.DataFrame, lake: Lake) -> list[str]:
-    """What is wrong with rows of the kind ``path``: edges that the graph lacks, gaps, text that does not follow."""
-    wrong, template, benchmarks = [], load_vocabulary().template, all_benchmarks()
+    """Errors of rows of the kind ``path``: missing edges, gaps, and text that does not match the edges."""
+    errors, template, benchmarks = [], load_vocabulary().template, all_benchmarks()
     for (benchmark,), paths in evidence.filter(pl.col("kind") == "path").group_by("benchmark", maintain_order=True):
         cited: set[str] = set()
         for locator in paths["locator"]:
             with suppress(ValueError):  # reported for the row below
                 cited |= {edge for edge, _ in parse_path_locator(locator)}
-        stated = benchmarks[str(benchmark)]
-        facts = read_path_facts(lake, stated.graph or stated.joined_graph, cited) if cited else {}
-        wrong += [
-            f"path {row['evidence_id']}: {complaint}"
+        declaration = benchmarks[str(benchmark)]
+        facts = read_path_facts(lake, declaration.graph or declaration.joined_graph, cited) if cited else {}
+        errors += [
+            f"path {row['evidence_id']}: {error}"
             for row in paths.iter_rows(named=True)
-            for complaint in find_path_errors(row["locator"], row["text"], facts, template)
+            for error in find_path_errors(row["locator"], row["text"], facts, template)
         ]
-    return wrong[:MAX_REPORTED_ERRORS] + (
-        [f"… and {len(wrong) - MAX_REPORTED_ERRORS} more"] if len(wrong) > MAX_REPORTED_ERRORS else []
+    return errors[:MAX_REPORTED_ERRORS] + (
+        [f"… and {len(errors) - MAX_REPORTED_ERRORS} more"] if len(errors) > MAX_REPORTED_ERRORS else []
     )

@@ -1,4 +1,4 @@
-"""What benchmarks are answered from: which assets hold it, and how it is opened for a stage."""
+"""Sources of evidence: their assets, and functions that open them for a stage."""
 
 from __future__ import annotations
 
@@ -41,80 +41,80 @@ SourceKind = Literal[
 ]
 
 
-def missing_source_reason(reads: Sequence[SourceKind], benchmark: Benchmark) -> str:
-    """Why a method that reads this has nothing to read for a benchmark; empty where it has.
+def missing_source_reason(sources: Sequence[SourceKind], benchmark: Benchmark) -> str:
+    """Why a benchmark has no source for a method; empty if it has one.
 
-    One that reads a corpus and a graph works with either; ``joined_graph`` is the benchmark's graph or, where it is
-    answered from a corpus, the one beside that. One that reads tables, which are the benchmark's own, does without all.
+    A method with a corpus and a graph works with either. ``joined_graph`` is the benchmark's graph or, for a benchmark
+    with a corpus, the graph joined to it. A method on tables needs neither: tables belong to the benchmark.
     """
-    if "tables" in reads:
+    if "tables" in sources:
         return ""
-    named = {"corpus": benchmark.corpus, "graph": benchmark.graph, "joined_graph": benchmark.joined_graph}
-    wanted = [source for source in named if source in reads]
-    if not wanted or any(named[source] for source in wanted):
+    declared = {"corpus": benchmark.corpus, "graph": benchmark.graph, "joined_graph": benchmark.joined_graph}
+    required = [source for source in declared if source in sources]
+    if not required or any(declared[source] for source in required):
         return ""
-    return f"benchmark {benchmark.name} names no {' and no '.join(w.removeprefix('joined_') for w in wanted)}"
+    return f"benchmark {benchmark.name} names no {' and no '.join(w.removeprefix('joined_') for w in required)}"
 
 
 def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "") -> list[StageInput]:
-    """Assets that hold what a method reads, over all of the family's benchmarks; vectors are those of this encoder.
+    """Assets of the sources of a method, for all benchmarks of the family, with the vectors of this encoder.
 
-    Vectors of tokens are those of the profile's ``token_encoder``, of which there is one.
+    Token vectors always come from the profile's only ``token_encoder``.
     """
     benchmarks = benchmarks_of_family(family)
     corpora = sorted({b.corpus for b in benchmarks if b.corpus})
     graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in benchmarks} - {""})
-    reads: list[StageInput] = []
+    inputs: list[StageInput] = []
     if "corpus" in sources:
         for name in corpora:
-            reads += [StageInput(f"corpus/{name}/chunks", "every"), StageInput(index_key(name, encoder))]
+            inputs += [StageInput(f"corpus/{name}/chunks", "every"), StageInput(index_key(name, encoder))]
     if "token_store" in sources:
-        reads += [StageInput(f"corpus/{name}/token_store") for name in corpora]
+        inputs += [StageInput(f"corpus/{name}/token_store") for name in corpora]
     if {"graph", "joined_graph", "knowledge_base"} & set(sources):
-        reads += [StageInput(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
+        inputs += [StageInput(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
     if "graph" in sources or "joined_graph" in sources:
-        reads += [StageInput(key_for_model(f"knowledge/{name}/node_vectors", encoder)) for name in graphs]
+        inputs += [StageInput(key_for_model(f"knowledge/{name}/node_vectors", encoder)) for name in graphs]
     if "subgraphs" in sources:
-        reads.append(StageInput(key_for_model(f"subgraphs/{family}", encoder)))
+        inputs.append(StageInput(key_for_model(f"subgraphs/{family}", encoder)))
     if "graph_passages" in sources or "knowledge_base" in sources:
-        named = sorted({b.graph for b in benchmarks if b.graph})
-        reads += [StageInput(key_for_model(f"knowledge/{name}/passages", encoder), "every") for name in named]
+        passage_graphs = sorted({b.graph for b in benchmarks if b.graph})
+        inputs += [StageInput(key_for_model(f"knowledge/{name}/passages", encoder), "every") for name in passage_graphs]
     if "knowledge_base" in sources:
-        reads += [StageInput(key_for_model(f"knowledge/{name}/passage_index", encoder)) for name in graphs]
+        inputs += [StageInput(key_for_model(f"knowledge/{name}/passage_index", encoder)) for name in graphs]
     if "taxonomy" in sources:
-        reads += [
+        inputs += [
             StageInput(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks if b.taxonomy})
         ]
     if "tables" in sources:
-        reads.append(StageInput("tables", "benchmark"))
-    return reads
+        inputs.append(StageInput("tables", "benchmark"))
+    return inputs
 
 
 # Graphs and tables --------------------------------------------------------------------------------------------------
 
 
-def open_graph(lake: Lake, name: str, of: str = "") -> KnowledgeGraph:
-    """The graph of this name, with vectors of the encoder that the profile calls ``of``, else of its first."""
-    profile = profiles.load().with_models({"encoder": of} if of else {})
-    return graph_store.open_graph(lake, name, get_encoder(profile.encoder), of)
+def open_graph(lake: Lake, name: str, encoder: str = "") -> KnowledgeGraph:
+    """Open a graph with the vectors of this encoder of the profile; empty for the first."""
+    profile = profiles.load().with_models({"encoder": encoder} if encoder else {})
+    return graph_store.open_graph(lake, name, get_encoder(profile.encoder), encoder)
 
 
 def open_benchmark_graph(context: StageContext) -> KnowledgeGraph:
-    """The graph that the partition's benchmark is answered from."""
+    """Open the graph of the partition's benchmark."""
     name = context.benchmark.graph
     if not name:
-        raise BadInput(f"benchmark {context.benchmark_name} names no graph: declare the one that it is answered from")
+        raise BadInput(f"benchmark {context.benchmark_name} names no graph: add `graph` to its declaration")
     return open_graph(context.lake, name, context.encoder)
 
 
 def read_tables(context: StageContext) -> dict[str, tuple[Table, str]]:
-    """The tables of the partition's benchmark with their content hashes, by id."""
+    """Tables of the partition's benchmark by id, with their content hashes."""
     rows = context.read("tables", "tables", context.benchmark_name)
     return {row["table_id"]: (table_from_row(row), row["content_hash"]) for row in rows.to_dicts()}
 
 
 def record_encoder(context: StageContext) -> str:
-    """Name and revision of the stage's encoder where it is not the profile's first, which then has a row of its own."""
+    """Add a row of ``models`` for an encoder other than the profile's first; return its id, else an empty text."""
     if not context.encoder:
         return ""
     model = get_encoder(context.profile.encoder)
@@ -125,40 +125,44 @@ def record_encoder(context: StageContext) -> str:
 
 
 def build_subgraphs(context: StageContext) -> StageOutput:
-    """What each question of the partition names in its benchmark's graph, and the part of the graph around it."""
+    """Link each question to its benchmark's graph and expand a subgraph around it."""
     name = context.benchmark.graph
     if not name:
         return StageOutput([], [], {"no_subgraphs": f"benchmark {context.benchmark_name} names no graph"})
-    numbers = context.profile.ugat
+    settings = context.profile.ugat
     return subgraph_rows(
         build_questions(context.read_partition("questions", "questions/mcqa")),
         open_benchmark_graph(context),
-        Expansion(numbers.D, numbers.cap, numbers.max_nodes),
+        Expansion(settings.D, settings.cap, settings.max_nodes),
         context.previous_output,
         record_encoder(context),
     )
 
 
 EXTERNAL_LINKS = "links"
-"""Folder below ``raw`` of what other linkers found, and name of its asset: ``links/<benchmark>/<linker>.jsonl``, a
-question a line with its id in the official files and its entities, ``{"id": "12", "entities": ["Paris"]}``."""
+"""Folder below ``raw`` with the output of other entity linkers, and name of its asset.
+
+``links/<benchmark>/<linker>.jsonl`` has one question per line, by its official id:
+``{"id": "12", "entities": ["Paris"]}``.
+"""
 
 
 class ExternallyLinkedSelector:
-    """A selector whose topic entities are those that another linker found, by a user's file."""
+    """A selector with topic entities from a user's file of another entity linker."""
 
     def __init__(self, selector: Selector, context: StageContext, linker: str) -> None:
         file = context.lake.raw_path(f"{EXTERNAL_LINKS}/{context.benchmark.base_name}/{linker}.jsonl")
-        named = {row.label("id"): row.texts("entities") for row in jsonl_rows(file)}
+        entities = {row.label("id"): row.texts("entities") for row in jsonl_rows(file)}
         rows = context.read_input("questions")
-        self._named: Mapping[str, tuple[str, ...]] = {
-            question: named.get(source, ()) for question, source in rows.select("question_id", "source_id").iter_rows()
+        self._entities: Mapping[str, tuple[str, ...]] = {
+            question: entities.get(source, ())
+            for question, source in rows.select("question_id", "source_id").iter_rows()
         }
         self._selector = selector
-        self.version = content_id("linked", linker, sorted(self._named.items()), selector.version)
+        self.version = content_id("linked", linker, sorted(self._entities.items()), selector.version)
 
     def select(self, questions: Sequence[Question]) -> Iterable[list[SelectedEvidence]]:
-        linked = [replace(q, topic_entities=self._named.get(q.question_id, ())) for q in questions]
+        linked = [replace(q, topic_entities=self._entities.get(q.question_id, ())) for q in questions]
         return self._selector.select(linked)
 
 
@@ -166,14 +170,14 @@ class ExternallyLinkedSelector:
 
 
 def open_benchmark_corpus(context: StageContext) -> IndexedCorpus:
-    """The chunks of the corpus that the partition's benchmark is answered from."""
+    """Open the corpus of the partition's benchmark."""
     return open_corpus(context.lake, context.benchmark.corpus, context.encoder)
 
 
 def chunk_evidence(
     chunks: IndexedCorpus, label: str, positions: Sequence[int], scores: Sequence[float]
 ) -> list[SelectedEvidence]:
-    """Chunks as evidence, in this order."""
+    """Chunks as evidence, in the order of ``positions``."""
     return [
         SelectedEvidence(label, "chunk", (Parent("chunk", chunk_id, chunk_id),), "", text, score)
         for chunk_id, text, score in zip(chunks.ids(positions), chunks.texts(positions), scores, strict=True)
@@ -181,7 +185,7 @@ def chunk_evidence(
 
 
 class Bm25Chunks:
-    """The ``k`` chunks with the highest BM25 score against question and option; ``titles`` also counts title words."""
+    """The ``k`` chunks with the highest BM25 score for question and option; ``titles`` includes title words."""
 
     def __init__(self, chunks: IndexedCorpus, k: int, version: str, *, titles: bool = False) -> None:
         self._chunks, self._k, self._index = chunks, k, chunks.word_index(titles=titles)
@@ -189,8 +193,8 @@ class Bm25Chunks:
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         for question in questions:
-            picks = []
+            selected = []
             for label, option in question.hypotheses:
                 positions, scores = self._index.top_k(lowercase_words(question.query(option)), self._k)
-                picks += chunk_evidence(self._chunks, label, positions.tolist(), scores.tolist())
-            yield picks
+                selected += chunk_evidence(self._chunks, label, positions.tolist(), scores.tolist())
+            yield selected

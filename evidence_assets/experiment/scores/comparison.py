@@ -1,6 +1,6 @@
-"""Two variants on the same questions, so that a difference is never read off two noisy numbers.
+"""Paired comparison of two variants on the same questions.
 
-Reads stored predictions with DuckDB; nothing is predicted again, and neither Dagster nor torch is loaded.
+Reads stored predictions with DuckDB, without Dagster or torch.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ Answers = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two variants, A and B, on the questions of one benchmark that both have answered."""
+    """Comparison of variants A and B on the questions of one benchmark that both answered."""
 
     benchmark: str
     n: int
     accuracy_a: float
     accuracy_b: float
     only_a: int
-    """Questions that only A answers rightly."""
+    """Number of questions that only A answers correctly."""
     only_b: int
     difference: Estimate
     """Mean of A − B with its paired bootstrap interval (95 %)."""
     p_value: float
     """McNemar's exact test, two-sided."""
     left_out: int
-    """Questions that only one of the two has a prediction for."""
+    """Number of questions with a prediction of only one variant."""
 
     @property
     def verdict(self) -> str:
-        """``A``, ``B`` or ``undecided``: better only where the interval excludes 0 and McNemar's test agrees."""
+        """``A``, ``B`` or ``undecided``; a win needs an interval without 0 and a significant McNemar's test."""
         if self.p_value >= SIGNIFICANT or self.difference.low <= 0 <= self.difference.high:
             return "undecided"
         return "A" if self.difference.value > 0 else "B"
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain form for JSON."""
+        """JSON representation."""
         difference = self.difference
         interval = {"difference": difference.value, "low": difference.low, "high": difference.high}
         return vars(self) | interval | {"verdict": self.verdict}
@@ -60,24 +60,23 @@ def list_variants(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return [row[0].removeprefix("predictions/") for row in rows]
 
 
-def _assets(variant: str, known: list[str]) -> list[str]:
-    """Variants of a name: ``family/name``, or ``name`` in whatever families have it; ``name@model`` unless the model is
-    the profile's first."""
+def _find_variants(variant: str, names: list[str]) -> list[str]:
+    """Variants by ``family/name`` or ``name`` of any family, optionally with ``@model``."""
     name, *models = variant.split("@")
     profile = profiles.load()
     first = {profile.model_names(kind)[0] for kind in MODEL_KINDS}
-    wanted = "/".join([name, *(model for model in models if model not in first)])
-    found = [v for v in known if wanted in (v, v.partition("/")[2])]
-    if not found:
-        raise BadInput(f"no predictions of a variant {variant!r}; there are: {', '.join(known) or 'none'}")
-    return found
+    key = "/".join([name, *(model for model in models if model not in first)])
+    matches = [v for v in names if key in (v, v.partition("/")[2])]
+    if not matches:
+        raise BadInput(f"no predictions of a variant {variant!r}; there are: {', '.join(names) or 'none'}")
+    return matches
 
 
 def compare(
     connection: duckdb.DuckDBPyConnection, variant_a: str, variant_b: str, benchmark: str | None = None
 ) -> list[Comparison]:
-    """Both variants on every benchmark that both have answered, or on one of them."""
-    known = list_variants(connection)
+    """Compare two variants on one benchmark, or on all that both answered."""
+    names = list_variants(connection)
     predicted = []
     for variant in (variant_a, variant_b):
         rows = query_rows(
@@ -86,18 +85,20 @@ def compare(
             SELECT question_id, benchmark, answer, status FROM predictions
             WHERE asset IN (SELECT 'predictions/' || unnest($variants)) ORDER BY question_id
             """,
-            variants=_assets(variant, known),
+            variants=_find_variants(variant, names),
         )
         predicted.append({row["question_id"]: row for row in rows})
     first, second = predicted
     shared = sorted({r["benchmark"] for r in first.values()} & {r["benchmark"] for r in second.values()})
     if benchmark is not None and benchmark not in shared:
-        raise BadInput(f"{benchmark!r} was not answered by both variants; {', '.join(shared) or 'no benchmark'} was")
+        raise BadInput(
+            f"{benchmark!r} was not answered by both variants; common benchmarks: {', '.join(shared) or 'none'}"
+        )
     if not shared:
-        raise BadInput(f"{variant_a} and {variant_b} have answered no benchmark in common")
-    names = [benchmark] if benchmark is not None else shared
-    questions = _questions(connection, names)
-    return [_compare_on(name, questions[name], first, second) for name in names]
+        raise BadInput(f"{variant_a} and {variant_b} have no benchmark in common: answer one with both")
+    selected = [benchmark] if benchmark is not None else shared
+    questions = _questions(connection, selected)
+    return [_compare_on(name, questions[name], first, second) for name in selected]
 
 
 def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> dict[str, list[dict[str, Any]]]:
@@ -112,20 +113,20 @@ def _questions(connection: duckdb.DuckDBPyConnection, benchmarks: list[str]) -> 
 
 
 def _compare_on(benchmark: str, questions: list[dict[str, Any]], first: Answers, second: Answers) -> Comparison:
-    both = [q for q in questions if q["question_id"] in first and q["question_id"] in second]
-    either = [q for q in questions if q["question_id"] in first or q["question_id"] in second]
-    if not both:
-        raise BadInput(f"{benchmark}: the two have no question in common; answer it again with both")
-    right_a = [is_correct(q, first[q["question_id"]]) for q in both]
-    right_b = [is_correct(q, second[q["question_id"]]) for q in both]
+    shared = [q for q in questions if q["question_id"] in first and q["question_id"] in second]
+    answered = [q for q in questions if q["question_id"] in first or q["question_id"] in second]
+    if not shared:
+        raise BadInput(f"{benchmark}: the variants have no question in common; answer it with both")
+    correct_a = [is_correct(q, first[q["question_id"]]) for q in shared]
+    correct_b = [is_correct(q, second[q["question_id"]]) for q in shared]
     return Comparison(
         benchmark,
-        len(both),
-        sum(right_a) / len(both),
-        sum(right_b) / len(both),
-        sum(a and not b for a, b in zip(right_a, right_b, strict=True)),
-        sum(b and not a for a, b in zip(right_a, right_b, strict=True)),
-        paired_bootstrap([float(a) for a in right_a], [float(b) for b in right_b]),
-        mcnemar_exact(right_a, right_b),
-        len(either) - len(both),
+        len(shared),
+        sum(correct_a) / len(shared),
+        sum(correct_b) / len(shared),
+        sum(a and not b for a, b in zip(correct_a, correct_b, strict=True)),
+        sum(b and not a for a, b in zip(correct_a, correct_b, strict=True)),
+        paired_bootstrap([float(a) for a in correct_a], [float(b) for b in correct_b]),
+        mcnemar_exact(correct_a, correct_b),
+        len(answered) - len(shared),
     )

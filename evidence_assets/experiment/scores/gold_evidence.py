@@ -1,7 +1,7 @@
-"""Whether what was picked and cited is the gold evidence of a benchmark, and how well it fits its question.
+"""Recall and precision of selected and cited evidence against gold evidence, and its fit to the question.
 
-Of pieces that say the same (one group), one is enough. A gold path is found if all of its edges are, in whatever rows.
-What a language model recalled is no evidence.
+Gold pieces with the same content form a group; one piece per group is enough. A gold path is found if all its edges
+are in some rows. Facts recalled by a language model do not count.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from evidence_assets.reasoning.tasks import TABLE_CELL_KINDS
 from evidence_assets.text.words import is_filler, name_key, word_key, words_with_offsets
 
 DEPTHS = (1, 2, 3, 5, 10, 20)
-"""Ranks down to which the curve of recall is counted."""
+"""Ranks of the recall curve."""
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class _EvidenceRow:
-    """What an evidence row holds, read once: its place in a table, its words, the edges and the triple it speaks of."""
+    """Parsed evidence row: its table cell, text, edges and triple."""
 
-    place: str
+    cell: str
     text: str
     edges: frozenset[str]
     triple: str
@@ -41,34 +41,34 @@ class _EvidenceRow:
 
 @dataclass(frozen=True)
 class _Gold:
-    """The same of a piece of gold evidence; ``facts`` are the triples of a path in words."""
+    """Parsed piece of gold evidence; ``facts`` are the triples of a path as text."""
 
     group: str
-    place: str
+    cell: str
     text: str
     edges: frozenset[str]
     facts: frozenset[str]
 
     def is_in(self, row: _EvidenceRow) -> bool:
-        """Whether a row is, or holds, this piece."""
-        if self.place and row.place:
-            return self.place == row.place
+        """Whether a row is or contains this piece."""
+        if self.cell and row.cell:
+            return self.cell == row.cell
         return bool(self.text) and self.text in row.text
 
-    def found_in(self, rows: Sequence[_EvidenceRow]) -> bool:
-        """Whether these rows hold it together."""
+    def is_covered_by(self, rows: Sequence[_EvidenceRow]) -> bool:
+        """Whether these rows together contain it."""
         if self.facts and self.facts <= {row.triple for row in rows}:
             return True
         if self.edges:
             return self.edges <= {edge for row in rows for edge in row.edges}
         return any(self.is_in(row) for row in rows)
 
-    def touched_by(self, row: _EvidenceRow) -> bool:
-        """Whether a row holds it, or one step of it where it is a path."""
+    def overlaps(self, row: _EvidenceRow) -> bool:
+        """Whether a row contains it or, for a path, one of its edges."""
         return bool(self.edges & row.edges if self.edges else self.is_in(row)) or row.triple in self.facts
 
 
-def _plain(text: str) -> str:
+def _normalise_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
@@ -76,12 +76,14 @@ def _parse_row(row: Row) -> _EvidenceRow:
     edges = [row["source_id"]] if row["source_kind"] == "edge" else []
     if row["kind"] == "path":
         edges = [edge for edge, _ in parse_path_locator(row["locator"])]
-    place = row["locator"] if row["kind"] in TABLE_CELL_KINDS else ""
-    return _EvidenceRow(place, _plain(row["text"]), frozenset(edges), " ".join(triple_of(row) or ()), row["rank"])
+    cell = row["locator"] if row["kind"] in TABLE_CELL_KINDS else ""
+    return _EvidenceRow(
+        cell, _normalise_spaces(row["text"]), frozenset(edges), " ".join(triple_of(row) or ()), row["rank"]
+    )
 
 
 def gold_edges(gold: Mapping[str, str]) -> set[str] | None:
-    """Ids that the edges of a gold path have in every graph that names their ends so; None for what is no path."""
+    """Edge ids of a gold path or triple, derived from its names; None for other kinds."""
     if gold["kind"] not in ("path", "triple"):
         return None
     try:
@@ -96,7 +98,7 @@ def _parse_gold(question: Row) -> list[_Gold]:
         _Gold(
             piece["group"] or str(number),
             piece["locator"] if piece["kind"] in TABLE_CELL_KINDS else "",
-            _plain(piece["text"]),
+            _normalise_spaces(piece["text"]),
             frozenset(gold_edges(piece) or ()),
             frozenset(filter(None, piece["text"].split("; "))) if piece["kind"] == "path" else frozenset(),
         )
@@ -105,9 +107,9 @@ def _parse_gold(question: Row) -> list[_Gold]:
 
 
 def _share_found(gold: Sequence[_Gold], rows: Sequence[_EvidenceRow]) -> float:
-    """Share of the groups of gold evidence that these rows hold."""
-    found = {piece.group for piece in gold if piece.found_in(rows)}
-    return len(found) / len({piece.group for piece in gold})
+    """Share of the gold groups that these rows contain."""
+    groups_found = {piece.group for piece in gold if piece.is_covered_by(rows)}
+    return len(groups_found) / len({piece.group for piece in gold})
 
 
 def _by_question(evidence: pl.DataFrame) -> dict[str, list[_EvidenceRow]]:
@@ -118,18 +120,18 @@ def _by_question(evidence: pl.DataFrame) -> dict[str, list[_EvidenceRow]]:
 
 
 def evidence_recall(questions: Iterable[Row], evidence: pl.DataFrame) -> list[float]:
-    """Share of each question's gold evidence that was picked for any of its options; unmarked questions left out."""
+    """Share of the gold evidence selected per question; questions without gold evidence are left out."""
     rows = _by_question(evidence)
     return [_share_found(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
 
 
 def recall_curve(questions: Iterable[Row], evidence: pl.DataFrame) -> dict[int, list[float]]:
-    """The same by depth: with only the rows down to rank k for each option, as deep as rows were picked."""
+    """Evidence recall by depth: using rows down to rank k of each option, up to the deepest rank."""
     rows = _by_question(evidence)
-    deepest = max((row.rank for own in rows.values() for row in own), default=0)
-    asked = [(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
+    deepest = max((row.rank for question_rows in rows.values() for row in question_rows), default=0)
+    pairs = [(gold, rows.get(q["question_id"], [])) for q in questions if (gold := _parse_gold(q))]
     return {
-        k: [_share_found(gold, [row for row in own if row.rank <= k]) for gold, own in asked]
+        k: [_share_found(gold, [row for row in question_rows if row.rank <= k]) for gold, question_rows in pairs]
         for k in DEPTHS
         if k <= deepest
     }
@@ -138,13 +140,13 @@ def recall_curve(questions: Iterable[Row], evidence: pl.DataFrame) -> dict[int, 
 def citation_scores(
     questions: Iterable[Row], predictions: Mapping[str, Row], evidence: pl.DataFrame, citations: pl.DataFrame
 ) -> tuple[list[float], list[float]]:
-    """Precision and recall of what the chain for the given answer cites, question by question.
+    """Citation precision and recall of the answer's chain, per question.
 
-    Precision is the share of the rows it cites that are gold evidence, recall the share of the gold evidence that it
-    cites. A citation that does not verify cites nothing that there is: it counts against precision. Questions without
-    gold evidence or without an answer are left out of both, those whose chain cites nothing of precision only.
+    Precision is the share of cited rows that are gold evidence; recall, the share of gold evidence that is cited.
+    Citations that do not verify count against precision. Questions without gold evidence or answer are left out of
+    both; chains without citations, of precision only.
     """
-    known = {row["evidence_id"]: _parse_row(row) for row in filter(is_sourced, evidence.iter_rows(named=True))}
+    rows_by_id = {row["evidence_id"]: _parse_row(row) for row in filter(is_sourced, evidence.iter_rows(named=True))}
     cited: dict[str, dict[str, bool]] = {}
     for row in citations.iter_rows(named=True):
         verdicts = cited.setdefault(row["chain_id"], {})
@@ -152,54 +154,55 @@ def citation_scores(
         verdicts[row["evidence_id"]] = verdicts.get(row["evidence_id"], True) and verified
     precision, recall = [], []
     for question in questions:
-        said, gold = predictions.get(question["question_id"]), _parse_gold(question)
-        if not gold or said is None or said["answer"] is None or said["status"] == "failed":
+        prediction, gold = predictions.get(question["question_id"]), _parse_gold(question)
+        if not gold or prediction is None or prediction["answer"] is None or prediction["status"] == "failed":
             continue
-        names = (said[name] for name in ("selector", "reasoner", "model_id"))
-        own = compute_chain_id(question["question_id"], said["answer"], *names)
-        verdicts = cited.get(own) or cited.get(said["prediction_id"], {})
-        rows = [known[each] for each, verified in verdicts.items() if verified and each in known]
+        key = (prediction[name] for name in ("selector", "reasoner", "model_id"))
+        chain_id = compute_chain_id(question["question_id"], prediction["answer"], *key)
+        verdicts = cited.get(chain_id) or cited.get(prediction["prediction_id"], {})
+        rows = [rows_by_id[each] for each, verified in verdicts.items() if verified and each in rows_by_id]
         if verdicts:
-            precision.append(sum(any(piece.touched_by(row) for piece in gold) for row in rows) / len(verdicts))
+            precision.append(sum(any(piece.overlaps(row) for piece in gold) for row in rows) / len(verdicts))
         recall.append(_share_found(gold, rows))
     return precision, recall
 
 
 Texts = Mapping[str, Sequence[str]]
-"""Texts of the evidence of each question, by its id."""
+"""Evidence texts by question id."""
 
 
 def evidence_texts(evidence: pl.DataFrame) -> dict[str, list[str]]:
-    """The different texts that sources give for each question."""
-    found: dict[str, dict[str, None]] = {}
+    """Distinct evidence texts from sources, by question id."""
+    texts_by_question: dict[str, dict[str, None]] = {}
     for row in filter(is_sourced, evidence.iter_rows(named=True)):
-        found.setdefault(row["question_id"], {})[row["text"]] = None
-    return {question: list(texts) for question, texts in found.items()}
+        texts_by_question.setdefault(row["question_id"], {})[row["text"]] = None
+    return {question: list(texts) for question, texts in texts_by_question.items()}
 
 
 def word_coverage(questions: Sequence[Mapping[str, Any]], texts: Texts) -> list[float]:
-    """Share of each question's words with content that stand in its evidence: ``|Q ∩ E| / |Q|``."""
-    known: dict[str, set[str]] = {}
+    """Share of each question's content words that its evidence contains: ``|Q ∩ E| / |Q|``."""
+    cache: dict[str, set[str]] = {}
 
     def content(text: str) -> set[str]:
-        if text not in known:
-            known[text] = {word_key(word) for word, _, _ in words_with_offsets(text) if not is_filler([word])}
-        return known[text]
+        if text not in cache:
+            cache[text] = {word_key(word) for word, _, _ in words_with_offsets(text) if not is_filler([word])}
+        return cache[text]
 
     shares = []
     for question in questions:
-        own = [content(text) for text in texts.get(question["question_id"], ())]
-        shares.append(coverage(content(question["text"]), set().union(*own)))
+        evidence_words = [content(text) for text in texts.get(question["question_id"], ())]
+        shares.append(coverage(content(question["text"]), set().union(*evidence_words)))
     return shares
 
 
 def token_similarity(questions: Sequence[Mapping[str, Any]], texts: Texts, encoder: Encoder) -> list[float]:
-    """BERTScore in Attention2Query's reading: each token of a question with its nearest one in any of its evidence.
+    """BERTScore as in Attention2Query: mean similarity of question tokens to their nearest evidence token.
 
-    ``1/|q| · Σ_t max_i max_j cos(q_t, e_ij)``; a question without evidence has 0.
+    ``1/|q| · Σ_t max_i max_j cos(q_t, e_ij)``; 0 without evidence.
     """
-    each = dict.fromkeys(text for q in questions for text in (q["text"], *texts.get(q["question_id"], ())))
-    vectors = dict(zip(each, (t.vectors for t in encoder.encode_tokens(list(each))), strict=True)) if each else {}
+    distinct_texts = dict.fromkeys(text for q in questions for text in (q["text"], *texts.get(q["question_id"], ())))
+    tokens = encoder.encode_tokens(list(distinct_texts)) if distinct_texts else []
+    vectors = dict(zip(distinct_texts, (t.vectors for t in tokens), strict=True))
     return [
         best_fact_score(vectors[q["text"]], [vectors[text] for text in texts.get(q["question_id"], ())])
         for q in questions

@@ -1,4 +1,4 @@
-"""Scores of rankings (given by their gains, 1 or 0 for each item), answers and confidence, and their intervals."""
+"""Metrics of rankings (from gains of 1 or 0 per item), answers and confidence, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from evidence_assets.models.vectors import softmax, unit_rows
 FloatArray = NDArray[np.float64]
 
 
-def gains_of(ranked: Sequence[Hashable], relevant: Collection[Hashable]) -> FloatArray:
-    """Gain 1 for each ranked item that is relevant, else 0."""
-    wanted = set(relevant)
-    return np.array([float(item in wanted) for item in ranked], dtype=np.float64)
+def gains_of(ranking: Sequence[Hashable], relevant: Collection[Hashable]) -> FloatArray:
+    """Gain 1 for each relevant item of a ranking, else 0."""
+    relevant_items = set(relevant)
+    return np.array([float(item in relevant_items) for item in ranking], dtype=np.float64)
 
 
 def hit_at_k(gains: FloatArray, k: int) -> bool:
@@ -51,39 +51,39 @@ def ndcg_at_k(gains: FloatArray, k: int, n_relevant: int) -> float:
 
 
 def normalise_answer(text: str) -> str:
-    """Lower case, no punctuation, no English articles, single spaces: how short answers are compared."""
+    """Normalise a short answer for comparison: lower case, no punctuation or English articles, single spaces."""
     lowered = unicodedata.normalize("NFKC", text).casefold()
-    kept = "".join(" " if c in string.punctuation else c for c in lowered)
-    return " ".join(re.sub(r"\b(a|an|the)\b", " ", kept).split())
+    letters = "".join(" " if c in string.punctuation else c for c in lowered)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", letters).split())
 
 
 def coverage(question_tokens: Collection[str], evidence_tokens: Collection[str]) -> float:
-    """``|Q ∩ T| / |Q|`` over sets of tokens; an empty question is covered by nothing, 0."""
+    """``|Q ∩ T| / |Q|`` over sets of tokens; 0 for an empty question."""
     question = set(question_tokens)
     return len(question & set(evidence_tokens)) / len(question) if question else 0.0
 
 
 def exact_match(reply: str, aliases: Collection[str]) -> bool:
     """Whether the reply contains the answer or one of its aliases, as whole words."""
-    said = f" {normalise_answer(reply)} "
-    return any(f" {words} " in said for words in map(normalise_answer, aliases) if words)
+    normalised = f" {normalise_answer(reply)} "
+    return any(f" {words} " in normalised for words in map(normalise_answer, aliases) if words)
 
 
 def token_f1(reply: str, answers: Collection[str]) -> float:
-    """Largest ``2PR / (P+R)`` of shared tokens (as multisets) over the accepted answers."""
+    """Token F1, ``2PR / (P+R)`` over multisets of tokens; the maximum over the accepted answers."""
 
-    def against(answer: str) -> float:
-        said, gold = normalise_answer(reply).split(), normalise_answer(answer).split()
-        if not said or not gold:
-            return float(said == gold)
-        shared = sum((Counter(said) & Counter(gold)).values())
-        return 2 * shared / (len(said) + len(gold))
+    def f1_against(answer: str) -> float:
+        predicted, gold = normalise_answer(reply).split(), normalise_answer(answer).split()
+        if not predicted or not gold:
+            return float(predicted == gold)
+        shared = sum((Counter(predicted) & Counter(gold)).values())
+        return 2 * shared / (len(predicted) + len(gold))
 
-    return max((against(answer) for answer in answers), default=0.0)
+    return max((f1_against(answer) for answer in answers), default=0.0)
 
 
 def best_fact_score(question_tokens: ArrayLike, facts: Sequence[ArrayLike]) -> float:
-    """Per question token the best token of any retrieved fact, averaged: the A2Q reading of BERTScore.
+    """BERTScore as in A2Q: mean over question tokens of the best cosine with any fact token.
 
     ``1/|q| · Σ_t max_i max_j cos(q_t, fact_ij)``; without facts or without tokens 0.
     """
@@ -96,7 +96,7 @@ def best_fact_score(question_tokens: ArrayLike, facts: Sequence[ArrayLike]) -> f
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with the two ends of its confidence interval."""
+    """A value with its confidence interval."""
 
     value: float
     low: float
@@ -126,7 +126,7 @@ def accuracy(correct: Collection[bool] | NDArray[np.bool_]) -> Estimate:
 
 
 def mean(values: Sequence[float]) -> Estimate:
-    """Mean of values in [0, 1] with its normal 95 % interval, cut to that range."""
+    """Mean of values in [0, 1] with its normal 95 % interval, clipped to that range."""
     n = len(values)
     if not n:
         return Estimate(math.nan, math.nan, math.nan, 0)
@@ -136,7 +136,7 @@ def mean(values: Sequence[float]) -> Estimate:
 
 
 def normal(average: float, spread: float, n: int) -> Estimate:
-    """A share of ``n`` with the 95 % interval of a normal distribution of this standard deviation, cut to [0, 1]."""
+    """An average of ``n`` values with its normal 95 % interval, clipped to [0, 1]; ``spread`` is the standard error."""
     return Estimate(average, max(0.0, average - 1.96 * spread), min(1.0, average + 1.96 * spread), n)
 
 
@@ -162,10 +162,10 @@ def paired_bootstrap(first: ArrayLike, second: ArrayLike) -> Estimate:
 
 
 def class_f1(gold: Sequence[str], predicted: Sequence[str | None], label: str) -> float:
-    """F1 of one class, ``2 · right / (said + gold)``; a prediction of None (no answer) is of no class; 0/0 is 0."""
-    right = sum(g == p == label for g, p in zip(gold, predicted, strict=True))
-    counted = sum(one == label for one in (*gold, *predicted))
-    return 2 * right / counted if counted else 0.0
+    """F1 of one class, ``2 · correct / (predicted + gold)``; None predicts no class; 0/0 is 0."""
+    correct = sum(g == p == label for g, p in zip(gold, predicted, strict=True))
+    total = sum(each == label for each in (*gold, *predicted))
+    return 2 * correct / total if total else 0.0
 
 
 def mcnemar_exact(first_correct: Sequence[bool], second_correct: Sequence[bool]) -> float:
@@ -176,17 +176,17 @@ def mcnemar_exact(first_correct: Sequence[bool], second_correct: Sequence[bool])
     b = sum(x and not y for x, y in zip(first_correct, second_correct, strict=True))
     c = sum(y and not x for x, y in zip(first_correct, second_correct, strict=True))
     tail = sum(math.comb(b + c, i) for i in range(min(b, c) + 1))
-    # Whole numbers to the end: 2^(b+c) leaves the range of floats at about a thousand discordant pairs.
+    # Integer arithmetic: 2^(b+c) overflows a float at about a thousand discordant pairs.
     return 1.0 if 2 * tail >= 2 ** (b + c) else (2 * tail) / (2 ** (b + c))
 
 
 MOST_CONFIDENT_PERCENT = (25, 50, 75)
-"""Shares of the questions, in per cent, whose accuracy is told: those that were answered with most confidence."""
+"""Percentages of the most confident answers whose accuracy is reported."""
 BINS = 10
 
 
 def probabilities(weights: Mapping[str, float], temperature: float = 1.0) -> dict[str, float]:
-    """``softmax(w / T)``, the most probable label first; equal ones in their order.
+    """``softmax(w / T)``, most probable label first; ties keep their order.
 
     >>> probabilities({"A": 0.0, "B": 0.0})
     {'A': 0.5, 'B': 0.5}
@@ -195,28 +195,28 @@ def probabilities(weights: Mapping[str, float], temperature: float = 1.0) -> dic
     return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
 
-def order_by_confidence(confidence: Sequence[float], right: Sequence[bool]) -> list[bool]:
-    """What was right, the surest first; the equally sure stay in their order."""
-    return [right[i] for i in sorted(range(len(right)), key=lambda i: -confidence[i])]
+def order_by_confidence(confidence: Sequence[float], correct: Sequence[bool]) -> list[bool]:
+    """Correctness by decreasing confidence; ties keep their order."""
+    return [correct[i] for i in sorted(range(len(correct)), key=lambda i: -confidence[i])]
 
 
-def calibration_error(confidence: Sequence[float], right: Sequence[bool]) -> float:
-    """``Σ_b n_b/n · |accuracy_b − mean confidence_b|`` over ten bins of equally many answers, by confidence."""
+def calibration_error(confidence: Sequence[float], correct: Sequence[bool]) -> float:
+    """``Σ_b n_b/n · |accuracy_b − mean confidence_b|`` over ten equally large bins by confidence."""
     order = np.argsort(np.asarray(confidence), kind="stable")
-    sure, hits = np.asarray(confidence)[order], np.asarray(right, float)[order]
+    sorted_confidence, hits = np.asarray(confidence)[order], np.asarray(correct, float)[order]
     bins = [part for part in np.array_split(np.arange(len(order)), BINS) if len(part)]
-    return float(sum(len(part) * abs(hits[part].mean() - sure[part].mean()) for part in bins) / len(order))
+    return float(sum(len(part) * abs(hits[part].mean() - sorted_confidence[part].mean()) for part in bins) / len(order))
 
 
-def confidence_metrics(confidence: Sequence[float], right: Sequence[bool]) -> dict[str, Estimate]:
-    """Accuracy of the surest parts, mean risk over all coverages, and expected calibration error."""
-    if not right:
+def confidence_metrics(confidence: Sequence[float], correct: Sequence[bool]) -> dict[str, Estimate]:
+    """Accuracy of the most confident answers, mean risk over all coverages, and expected calibration error."""
+    if not correct:
         return {}
-    ordered = order_by_confidence(confidence, right)
+    ordered = order_by_confidence(confidence, correct)
     risks = [1 - hits / n for n, hits in enumerate(np.cumsum(ordered).tolist(), 1)]
     return {
         f"accuracy_surest_{s}": accuracy(ordered[: math.ceil(len(ordered) * s / 100)]) for s in MOST_CONFIDENT_PERCENT
     } | {
-        "risk_area": without_interval(float(np.mean(risks)), len(right)),
-        "calibration_error": without_interval(calibration_error(confidence, right), len(right)),
+        "risk_area": without_interval(float(np.mean(risks)), len(correct)),
+        "calibration_error": without_interval(calibration_error(confidence, correct), len(correct)),
     }

@@ -1,6 +1,6 @@
-"""Plots of the scoreboard: each variant's accuracy beside the printed figure, and accuracy by confidence.
+"""Plots of the scoreboard: accuracy of each variant with its published figure, and accuracy by confidence.
 
-They are drawn on matplotlib's Agg canvas, which needs no display; equal scores give equal bytes.
+Drawn with matplotlib's Agg canvas, without a display; equal scores give equal bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 METRIC_PREFIX = "accuracy_surest_"
-"""Prefix of the metrics of the most confident answers; the rest is their share in per cent."""
+"""Prefix of metrics of the most confident answers; the rest is their percentage."""
 MEASURED_COLOUR, PRINTED_COLOUR = "#2f5fd0", "#b3401e"
 _POINTS = """
     SELECT scope_id AS benchmark, replace(regexp_replace(asset, '^scores/[^/]+/', ''), '/', '@') AS variant,
@@ -29,7 +29,7 @@ _POINTS = """
 
 
 def draw(connection: duckdb.DuckDBPyConnection) -> dict[str, bytes]:
-    """PNG files by name: ``accuracy.png`` and ``confidence.png``, each if the lake has scores for it."""
+    """Draw ``accuracy.png`` and ``confidence.png``, if the lake has scores for them; return PNG bytes by name."""
     points = connection.execute(_POINTS).pl()
     searches = points.filter(pl.col("metric") == "mrr")["benchmark"].unique()
     headline = (
@@ -51,23 +51,23 @@ def draw(connection: duckdb.DuckDBPyConnection) -> dict[str, bytes]:
 
 
 def _accuracy(axes: Axes, points: pl.DataFrame) -> None:
-    """A line for each variant: its interval, its value, and the printed figure where there is one."""
+    """One line per variant: interval, value and published figure."""
     points = points.sort("value", "variant").with_row_index("y")
     axes.hlines(points["y"], points["low"], points["high"], color=MEASURED_COLOUR, linewidth=2, alpha=0.45)
     axes.plot(points["value"], points["y"], "o", color=MEASURED_COLOUR, markersize=5, label="measured")
-    printed = points.drop_nulls("published")
-    if printed.height:
-        axes.plot(printed["published"], printed["y"], "D", color=PRINTED_COLOUR, mfc="none", label="printed")
+    published = points.drop_nulls("published")
+    if published.height:
+        axes.plot(published["published"], published["y"], "D", color=PRINTED_COLOUR, mfc="none", label="printed")
         axes.legend(fontsize=7, loc="lower right")
-    axes.set_yticks(range(points.height), [_plain(name) for name in points["variant"]], fontsize=8)
+    axes.set_yticks(range(points.height), [_escape(name) for name in points["variant"]], fontsize=8)
     axes.set_xlim(-0.02, 1.02)
     axes.grid(axis="x", alpha=0.25)
 
 
 def _confidence(axes: Axes, points: pl.DataFrame) -> None:
-    """A curve for each variant: accuracy over the share of questions answered with most confidence."""
+    """One curve per variant: accuracy over the percentage of most confident answers."""
     for (variant,), curve in points.sort("variant", "share").group_by("variant", maintain_order=True):
-        axes.plot(curve["share"], curve["value"], "o-", markersize=3, label=_plain(str(variant)))
+        axes.plot(curve["share"], curve["value"], "o-", markersize=3, label=_escape(str(variant)))
         axes.fill_between(curve["share"], curve["low"], curve["high"], alpha=0.12, linewidth=0)
     axes.set_xlabel("per cent of the questions", fontsize=8)
     axes.set_ylim(-0.02, 1.02)
@@ -76,7 +76,7 @@ def _confidence(axes: Axes, points: pl.DataFrame) -> None:
 
 
 def _panels(points: pl.DataFrame, panel: Callable[[Axes, pl.DataFrame], None], title: str, height: float) -> bytes:
-    """A PNG with one panel for each benchmark, two in a row."""
+    """PNG with one panel per benchmark, two in a row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # slow to import
     from matplotlib.figure import Figure
 
@@ -87,17 +87,17 @@ def _panels(points: pl.DataFrame, panel: Callable[[Axes, pl.DataFrame], None], t
     FigureCanvasAgg(figure)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, ((benchmark,), group) in zip(grid, groups.items(), strict=False):
-        axes.set_title(_plain(str(benchmark)), fontsize=9)
+        axes.set_title(_escape(str(benchmark)), fontsize=9)
         axes.tick_params(labelsize=8)
         panel(axes, group)
     for axes in grid[len(groups) :]:
         axes.set_visible(False)
     figure.suptitle(title, fontsize=10)
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})  # not the release
+    figure.savefig(buffer, format="png", metadata={"Software": None})  # independent of the release
     return buffer.getvalue()
 
 
-def _plain(text: str) -> str:
-    """Text without the mathematics that matplotlib reads between dollar signs."""
+def _escape(text: str) -> str:
+    """Escape dollar signs, which matplotlib reads as mathematics."""
     return text.replace("$", r"\$")

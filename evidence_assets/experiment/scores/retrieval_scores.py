@@ -1,7 +1,7 @@
-"""How well what was retrieved fits its questions, whatever is answered: triples, and documents of a collection.
+"""Retrieval metrics of triples and documents, independent of the answers.
 
-A question without a gold answer is left out of what looks for one. What a language model recalled counts in
-``…_with_recalled`` alone, which figures printed for background knowledge are compared with.
+Metrics of gold answers skip questions without one. Facts recalled by a language model count only in
+``…_with_recalled``, for comparison with published figures of background knowledge.
 """
 
 from __future__ import annotations
@@ -37,91 +37,91 @@ def retrieval_metrics(
     *,
     recalled: bool = False,
 ) -> dict[str, Estimate]:
-    """Means over questions, with Wilson intervals where each question is a hit or none.
+    """Means over questions, with Wilson intervals for hits.
 
     ``hit@1``, ``hit@10``: a gold answer, or another form of it, is an end of one of the first k triples.
     ``answer_f1``: 2PR / (P + R), where P is the share of the triples that have a gold answer as an end, and R the share
     of the gold answers that are an end of a triple.
-    ``triple_f1``: F1 of the triples against those of the gold paths, where a benchmark has such.
-    ``coverage``: share of the question's words with content that stand in the triples.
-    ``bertscore`` (with an encoder): each token of the question with its nearest one in any of the triples, averaged.
-    ``hit@1_with_recalled`` and so on (with ``recalled``): the same over all triples, with the language model's own.
+    ``triple_f1``: F1 of the triples against those of the gold paths, if the benchmark has paths.
+    ``coverage``: share of the question's content words that the triples contain.
+    ``bertscore`` (with an encoder): mean similarity of question tokens to the nearest token of the triples.
+    ``hit@1_with_recalled`` etc. (with ``recalled``): the same over all triples, including those recalled by the model.
     """
-    everything: dict[str, list[dict[str, Any]]] = {}
+    all_rows: dict[str, list[dict[str, Any]]] = {}
     for row in evidence.sort("question_id", "rank").iter_rows(named=True):
         if triple_of(row):
-            everything.setdefault(row["question_id"], []).append(row)
-    rows = {question_id: [row for row in own if is_sourced(row)] for question_id, own in everything.items()}
-    asked = list(questions)
-    texts = {question: [row["text"] for row in own] for question, own in rows.items()}
-    found: dict[str, list[float]] = {}
-    for question in asked:
-        measured = _against_gold(question, rows.get(question["question_id"], []))
+            all_rows.setdefault(row["question_id"], []).append(row)
+    rows = {question_id: [row for row in group if is_sourced(row)] for question_id, group in all_rows.items()}
+    question_list = list(questions)
+    texts = {question: [row["text"] for row in group] for question, group in rows.items()}
+    values_by_name: dict[str, list[float]] = {}
+    for question in question_list:
+        scores = _gold_scores(question, rows.get(question["question_id"], []))
         if recalled:
-            every = _against_gold(question, everything.get(question["question_id"], []))
-            measured |= {f"{name}_with_recalled": value for name, value in every.items()}
-        for name, value in measured.items():
-            found.setdefault(name, []).append(value)
-    found["coverage"] = word_coverage(asked, texts)
-    if encoder is not None and asked:
-        found["bertscore"] = token_similarity(asked, texts, encoder)
+            all_scores = _gold_scores(question, all_rows.get(question["question_id"], []))
+            scores |= {f"{name}_with_recalled": value for name, value in all_scores.items()}
+        for name, value in scores.items():
+            values_by_name.setdefault(name, []).append(value)
+    values_by_name["coverage"] = word_coverage(question_list, texts)
+    if encoder is not None and question_list:
+        values_by_name["bertscore"] = token_similarity(question_list, texts, encoder)
     return {
         name: accuracy([value > 0 for value in values]) if name.startswith("hit@") else mean(values)
-        for name, values in found.items()
+        for name, values in values_by_name.items()
         if values
     }
 
 
-def _against_gold(question: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Hits of one question's triples, and their F1; each only where there is something gold to compare with."""
-    found: dict[str, float] = {}
+def _gold_scores(question: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Hits and F1 of one question's triples, for the gold answers and paths that it has."""
+    scores: dict[str, float] = {}
     triples = [triple for row in rows if (triple := triple_of(row))]
     answers = _gold(question)
     aliases = question["gold_aliases"] or [[] for _ in answers]
-    forms = [{normalise_answer(form) for form in (a, *more)} for a, more in zip(answers, aliases, strict=True)]
+    forms = [{normalise_answer(form) for form in (a, *others)} for a, others in zip(answers, aliases, strict=True)]
     accepted = set().union(*forms)
     if accepted:
         ends = [{normalise_answer(t[0]), normalise_answer(t[2])} for t in triples]
         hit = [bool(pair & accepted) for pair in ends]
-        found |= {f"hit@{k}": float(any(hit[:k])) for k in (1, 10)}
-        reached = set().union(*ends)
-        recall = sum(bool(answer & reached) for answer in forms) / len(forms)
+        scores |= {f"hit@{k}": float(any(hit[:k])) for k in (1, 10)}
+        all_ends = set().union(*ends)
+        recall = sum(bool(answer & all_ends) for answer in forms) / len(forms)
         precision = sum(hit) / len(hit) if hit else 0.0
-        found["answer_f1"] = 2 * precision * recall / (precision + recall) if recall else 0.0
+        scores["answer_f1"] = 2 * precision * recall / (precision + recall) if recall else 0.0
     gold = {fact for g in question["gold_evidence"] or [] if g["kind"] == "path" for fact in g["text"].split("; ")}
     if gold:
-        right = len({" ".join(t) for t in triples} & gold)
-        found["triple_f1"] = 2 * right / (len(triples) + len(gold))
-    return found
+        matches = len({" ".join(t) for t in triples} & gold)
+        scores["triple_f1"] = 2 * matches / (len(triples) + len(gold))
+    return scores
 
 
 def _gold(question: dict[str, Any]) -> list[str]:
-    """Gold answers in words: the texts of the right options, where a question has options."""
+    """Gold answers as text: for a question with options, the texts of the right ones."""
     options = question["options"] or []
-    told = dict(zip(option_labels(question["task"], options), options, strict=True))
-    return [told.get(gold, gold) for gold in question["gold"]]
+    texts = dict(zip(option_labels(question["task"], options), options, strict=True))
+    return [texts.get(gold, gold) for gold in question["gold"]]
 
 
 DEPTHS = (2, 5, 10, 100)
-"""Documents down to which recall is counted."""
+"""Ranks at which document recall is computed."""
 
 
 def ranked_documents(evidence: pl.DataFrame, document_of: Mapping[str, str]) -> dict[str, list[str]]:
-    """The documents of each question's chunks, each where its best chunk stands."""
-    found: dict[str, dict[str, None]] = {}
+    """Documents of each question's chunks, ranked by their best chunk."""
+    rankings: dict[str, dict[str, None]] = {}
     for row in evidence.sort("question_id", "rank", "option").iter_rows(named=True):
         if row["source_kind"] == "chunk" and row["source_id"] in document_of:
-            found.setdefault(row["question_id"], {})[document_of[row["source_id"]]] = None
-    return {question: list(documents) for question, documents in found.items()}
+            rankings.setdefault(row["question_id"], {})[document_of[row["source_id"]]] = None
+    return {question: list(documents) for question, documents in rankings.items()}
 
 
 def passage_values(
     questions: Sequence[Mapping[str, Any]], evidence: pl.DataFrame, document_of: Mapping[str, str]
 ) -> dict[str, list[float]]:
-    """Recall, nDCG and reciprocal rank of the gold documents of each question that names any."""
-    ranked = ranked_documents(evidence, document_of)
-    asked = [(q, {gold["source"] for gold in q["gold_evidence"]}) for q in questions if q["gold_evidence"]]
-    gains = [(gains_of(ranked.get(q["question_id"], []), wanted), len(wanted)) for q, wanted in asked]
+    """Recall, nDCG and reciprocal rank per question with gold documents."""
+    rankings = ranked_documents(evidence, document_of)
+    pairs = [(q, {gold["source"] for gold in q["gold_evidence"]}) for q in questions if q["gold_evidence"]]
+    gains = [(gains_of(rankings.get(q["question_id"], []), gold), len(gold)) for q, gold in pairs]
     values = {f"recall@{k}": [recall_at_k(g, k, n) for g, n in gains] for k in DEPTHS}
     values["ndcg@10"] = [ndcg_at_k(g, 10, n) for g, n in gains]
     values["mrr"] = [reciprocal_rank(g) for g, _ in gains]
@@ -132,13 +132,13 @@ def passage_values(
 def passage_metrics(
     questions: Sequence[Mapping[str, Any]], evidence: pl.DataFrame, document_of: Mapping[str, str]
 ) -> dict[str, Estimate]:
-    """Means of :func:`passage_values`, recall of the gold sentences, and the words covered."""
+    """Means of :func:`passage_values`, recall of gold sentences, and word coverage."""
     values = passage_values(questions, evidence, document_of)
-    metrics = {name: mean(found) for name, found in values.items() if name != "hit@1"}
+    metrics = {name: mean(numbers) for name, numbers in values.items() if name != "hit@1"}
     metrics["hit@1"] = accuracy([value > 0 for value in values["hit@1"]])
     return metrics | evidence_metrics([q | {"gold_evidence": _sentences(q)} for q in map(dict, questions)], evidence)
 
 
 def _sentences(question: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The gold sentences; a whole document stands in no single chunk."""
+    """The gold sentences; no single chunk contains a whole gold document."""
     return [gold for gold in question["gold_evidence"] if gold["kind"] == "sentence" and gold["text"]]

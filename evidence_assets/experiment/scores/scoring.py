@@ -1,4 +1,4 @@
-"""What a variant's stored predictions are worth: rows of ``scores``, made without predicting again."""
+"""Rows of ``scores`` from the stored predictions of a variant."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ from evidence_assets.models.protocols import Encoder
 
 
 def is_correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> bool:
-    """Whether an answer is right: the gold label; a gold answer or alias contained in it; or, where nothing is gold,
-    the admission that the evidence does not suffice."""
+    """Whether a prediction is correct: the gold label, or a text with a gold answer or alias.
+
+    Without a gold answer, the status ``insufficient`` is correct.
+    """
     if prediction is None or prediction["status"] == "failed":
         return False
     gold = list(question["gold"])
@@ -51,40 +53,40 @@ def is_correct(question: dict[str, Any], prediction: dict[str, Any] | None) -> b
     return exact_match(prediction["answer"], accepted_answers(question))
 
 
-def _status(answered: Mapping[str, dict[str, Any]], question: Mapping[str, Any]) -> str:
-    return str(answered.get(question["question_id"], {"status": "failed"})["status"])
+def _status(predictions: Mapping[str, dict[str, Any]], question: Mapping[str, Any]) -> str:
+    return str(predictions.get(question["question_id"], {"status": "failed"})["status"])
 
 
 def accepted_answers(question: Mapping[str, Any]) -> list[str]:
-    """The gold answers with their other forms."""
+    """Gold answers and their aliases."""
     return [*question["gold"], *(alias for aliases in question["gold_aliases"] or [] for alias in aliases)]
 
 
-def class_metrics(questions: list[dict[str, Any]], answered: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
-    """Precision, recall and F1 of each label of the claims among ``questions``; the first two with Wilson intervals."""
+def class_metrics(questions: list[dict[str, Any]], predictions: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
+    """Precision, recall and F1 per label of the claims among ``questions``; Wilson intervals for the first two."""
     claims = [q for q in questions if q["task"] == "verification" and len(q["gold"]) == 1]
     gold = [q["gold"][0] for q in claims]
-    said = []
+    labels: list[str | None] = []
     for question in claims:
-        prediction = answered.get(question["question_id"])
+        prediction = predictions.get(question["question_id"])
         usable = prediction is not None and prediction["status"] != "failed"
-        said.append(prediction["answer"] if prediction is not None and usable else None)
+        labels.append(prediction["answer"] if prediction is not None and usable else None)
     metrics = {}
     for label in sorted(set(gold)):
-        metrics[f"precision:{label}"] = accuracy([g == label for g, s in zip(gold, said, strict=True) if s == label])
-        metrics[f"recall:{label}"] = accuracy([s == label for g, s in zip(gold, said, strict=True) if g == label])
-        metrics[f"f1:{label}"] = without_interval(class_f1(gold, said, label), gold.count(label))
+        metrics[f"precision:{label}"] = accuracy([g == label for g, s in zip(gold, labels, strict=True) if s == label])
+        metrics[f"recall:{label}"] = accuracy([s == label for g, s in zip(gold, labels, strict=True) if g == label])
+        metrics[f"f1:{label}"] = without_interval(class_f1(gold, labels, label), gold.count(label))
     return metrics
 
 
 def evidence_metrics(
     questions: Sequence[dict[str, Any]], evidence: pl.DataFrame, encoder: Encoder | None = None
 ) -> dict[str, Estimate]:
-    """What the evidence is worth, whatever is answered: gold evidence found by depth; words and tokens covered."""
+    """Metrics of the evidence, independent of the answers: gold recall by depth, word and token coverage."""
     metrics = {}
     if any(q["gold_evidence"] for q in questions):
         metrics["evidence_recall"] = mean(evidence_recall(questions, evidence))
-        metrics |= {f"evidence_recall@{k}": mean(found) for k, found in recall_curve(questions, evidence).items()}
+        metrics |= {f"evidence_recall@{k}": mean(values) for k, values in recall_curve(questions, evidence).items()}
     if evidence.height:
         texts = evidence_texts(evidence)
         metrics["coverage"] = mean(word_coverage(questions, texts))
@@ -100,33 +102,36 @@ def score_rows(
     model_id: str,
     tables: Mapping[str, pl.DataFrame],
     printed_as: Sequence[PublishedName] = (),
-    more: Mapping[str, Estimate] | None = None,
+    extra_metrics: Mapping[str, Estimate] | None = None,
     encoder: Encoder | None = None,
 ) -> list[dict[str, Any]]:
-    """Every metric of one variant on one benchmark, beside the figure printed for it where ``printed_as`` finds one.
+    """Every metric of one variant on one benchmark, with published figures for comparison.
 
-    ``tables`` are its questions, predictions, evidence and citations; with ``counterfactuals``, the shares of answers
-    that change without the evidence they cite (necessity), and that this evidence alone gives (sufficiency), of those
-    that cite any. ``more`` are metrics that only the variant's family has. With ``encoder``, the tokens of questions
-    are matched with those of their evidence (BERTScore).
+    ``tables``: Questions, predictions, evidence and citations. With ``counterfactuals``, of the answers with citations
+        the shares that change without the cited evidence (necessity) and that it alone gives (sufficiency).
+    ``extra_metrics``: Metrics of the variant's family.
+    ``encoder``: Encoder for the similarity of question and evidence tokens (BERTScore).
     """
-    asked = tables["questions"].sort("question_id").to_dicts()
-    answered = {row["question_id"]: row for row in tables["predictions"].to_dicts()}
+    questions = tables["questions"].sort("question_id").to_dicts()
+    predictions = {row["question_id"]: row for row in tables["predictions"].to_dicts()}
     evidence, citations = tables["evidence"], tables["citations"]
     metrics: dict[str, Estimate] = {}
-    right = [is_correct(q, answered.get(q["question_id"])) for q in asked]
-    metrics["accuracy"] = accuracy(right)
+    outcomes = [is_correct(q, predictions.get(q["question_id"])) for q in questions]
+    metrics["accuracy"] = accuracy(outcomes)
     for status in ("answered", "ambiguous", "insufficient", "failed"):
-        metrics[f"{status}_share"] = accuracy([_status(answered, q) == status for q in asked])
-    supported = [r for q, r in zip(asked, right, strict=True) if _status(answered, q) == "answered"]
+        metrics[f"{status}_share"] = accuracy([_status(predictions, q) == status for q in questions])
+    supported = [r for q, r in zip(questions, outcomes, strict=True) if _status(predictions, q) == "answered"]
     metrics["supported_accuracy"] = accuracy(supported)
-    weighed = [
+    confident = [
         (prediction["confidence"], r)
-        for q, r in zip(asked, right, strict=True)
-        if q["options"] and q["gold"] and (prediction := answered.get(q["question_id"])) and prediction["probabilities"]
+        for q, r in zip(questions, outcomes, strict=True)
+        if q["options"]
+        and q["gold"]
+        and (prediction := predictions.get(q["question_id"]))
+        and prediction["probabilities"]
     ]
-    metrics |= confidence_metrics([sure for sure, _ in weighed], [r for _, r in weighed])
-    ranking = [(q, answered.get(q["question_id"])) for q in asked if q["task"] == "skb_search"]
+    metrics |= confidence_metrics([confidence for confidence, _ in confident], [r for _, r in confident])
+    ranking = [(q, predictions.get(q["question_id"])) for q in questions if q["task"] == "skb_search"]
     if ranking:
         gains = [(gains_of(list(p["ranked_answers"]) if p else [], set(q["gold"])), len(q["gold"])) for q, p in ranking]
         for k in (1, 5, 10):
@@ -134,18 +139,18 @@ def score_rows(
         metrics["ndcg@10"] = mean([ndcg_at_k(g, 10, n) for g, n in gains])
         metrics["recall@20"] = mean([recall_at_k(g, 20, n) if n else 0.0 for g, n in gains])
         metrics["mrr"] = mean([reciprocal_rank(g) for g, _ in gains])
-    short = [q for q in asked if q["task"] == "kgqa" and q["gold"]]
+    short = [q for q in questions if q["task"] == "kgqa" and q["gold"]]
     if short:
-        said = [(answered.get(q["question_id"]) or {"answer": None})["answer"] or "" for q in short]
-        metrics["answer_f1"] = mean([token_f1(s, accepted_answers(q)) for s, q in zip(said, short, strict=True)])
-    metrics |= class_metrics(asked, answered)
-    metrics |= evidence_metrics(asked, evidence, encoder)
-    metrics |= more or {}
+        texts = [(predictions.get(q["question_id"]) or {"answer": None})["answer"] or "" for q in short]
+        metrics["answer_f1"] = mean([token_f1(text, accepted_answers(q)) for text, q in zip(texts, short, strict=True)])
+    metrics |= class_metrics(questions, predictions)
+    metrics |= evidence_metrics(questions, evidence, encoder)
+    metrics |= extra_metrics or {}
     if citations.height:
         metrics["citations_verified_share"] = accuracy([v == "verified" for v in citations["verdict"].to_list()])
-        precision, found = citation_scores(asked, answered, evidence, citations)
+        precision, recall = citation_scores(questions, predictions, evidence, citations)
         metrics |= {"citation_precision": mean(precision)} if precision else {}
-        metrics |= {"citation_recall": mean(found)} if found else {}
+        metrics |= {"citation_recall": mean(recall)} if recall else {}
     if "counterfactuals" in tables:
         for metric, column in (("evidence_necessity", "necessary"), ("evidence_sufficiency", "sufficient")):
             metrics[metric] = accuracy(tables["counterfactuals"][column].drop_nulls().to_list())
@@ -161,11 +166,11 @@ def metric_rows(
     printed_as: Sequence[PublishedName] = (),
     kind: str = "benchmark",
 ) -> list[dict[str, Any]]:
-    """A row of ``scores`` a metric of a benchmark, or of what else is scored, beside the printed figure."""
-    who = [reasoner] if reasoner or kind == "benchmark" else []
+    """One row of ``scores`` per metric of a benchmark or other scope, with the published figure."""
+    reasoner_key = [reasoner] if reasoner or kind == "benchmark" else []
     rows = [
         {
-            "score_id": content_id("score", kind, scope, selector, *who, model_id, metric),
+            "score_id": content_id("score", kind, scope, selector, *reasoner_key, model_id, metric),
             "scope_kind": kind,
             "scope_id": scope,
             "selector": selector,

@@ -181,7 +181,9 @@ def _model_kinds(settings: BackgroundSettings) -> tuple[ModelKind, ...]:
 def _recall_stages(variant: Variant, settings: NoSettings) -> list[Stage]:
     """The stages ``chains/graph/<name>`` (recall) and ``triples/graph/<name>`` (origin ``background``)."""
     chains = f"chains/{variant.key}"
-    prompt_version = prompts_version(variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, prompts=variant.words)
+    prompt_version = prompts_version(
+        variant.profile.generator, RECALL_NAMES, RECALL_TRIPLES, prompts=variant.prompt_settings
+    )
 
     def make_chains(context: StageContext) -> StageOutput:
         model = open_profile_model(context)

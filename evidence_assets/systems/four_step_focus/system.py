@@ -46,7 +46,7 @@ class NodeAnswerer:
     def _rows(self, question_id: str) -> list[dict[str, Any]]:
         return self._evidence.get(question_id, [])
 
-    def input_of(self, question: Question) -> str:
+    def input_hash(self, question: Question) -> str:
         return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows(question.question_id)])
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:

@@ -140,7 +140,7 @@ class _Stages:
             )
         judges, likelihood = _judge_settings(), self.variant.profile.harvesting.likelihood
         if judges or likelihood is not None:
-            models = [prompts_version(one, JUDGE, prompts=self.variant.words) for one in judges]
+            models = [prompts_version(one, JUDGE, prompts=self.variant.prompt_settings) for one in judges]
             models += [f"{likelihood.name}@{likelihood.revision}"] if likelihood else []
             pool = find_pool(judges[0]) if judges else "gpu"
             about = "Judgements of the harvest by language models: precision, agreement of two judges, likelihood."
@@ -169,7 +169,7 @@ class _Stages:
         writers = [model for model in (harvesting.writer, harvesting.substitution) if model is not None]
         models = [f"{model.name}@{model.revision}" for model in writers]
         if self.settings.baseline and harvesting.paraphraser == "generator":
-            models.append(prompts_version(self.variant.profile.generator, REWORD, prompts=self.variant.words))
+            models.append(prompts_version(self.variant.profile.generator, REWORD, prompts=self.variant.prompt_settings))
         return models if self.settings.prompts != "initial" else []
 
     def _models(self, context: StageContext) -> tuple[MiningModels, list[str]]:

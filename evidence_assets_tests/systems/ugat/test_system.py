@@ -134,7 +134,7 @@ def test_paths_are_ranked_by_the_cosine_of_what_their_edges_say_to_the_question(
 
 
 def test_layers_and_heads_are_those_of_the_variant() -> None:
-    stated = read_settings(UgatSettings, {"layers": 1, "heads": 8}, where="variant x", defaults={"steps": 7}).attention
+    stated = read_settings(UgatSettings, {"layers": 1, "heads": 8}, owner="variant x", defaults={"steps": 7}).attention
     assert stated is not None and (stated.layers, stated.heads, stated.steps) == (1, 8, 7)
     one, two = (relevant_paths(QUESTION, replace(SETTINGS, layers=layers)).scores for layers in (1, 2))
     assert one is not None and two is not None and not np.allclose(one.scores, two.scores)
