@@ -1,4 +1,4 @@
-"""The pages for people: what they name is there, and the examples run."""
+"""Files, tests, variants and links that the documentation names exist, and its examples run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ INVENTED = "lucky|mine|quizbook"
 @pytest.mark.parametrize(
     "page", [*PAGES, REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"], ids=lambda p: p.stem
 )
-def test_what_a_page_names_is_there(page: Path) -> None:
+def test_files_and_links_of_a_page_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:[\w<>-]+/)+[\w.-]+\.(?:py|yaml|csv|json|md|jsonl))`", text))
     files = {name for name in named if not re.search(f"<|data_lake|{INVENTED}", name)}
@@ -38,8 +38,8 @@ def test_what_a_page_names_is_there(page: Path) -> None:
     assert not missing and not links
 
 
-def held_by(text: str) -> list[str]:
-    """The tests that a text names as ``file::name``, each of which is there."""
+def named_tests(text: str) -> list[str]:
+    """Tests that a text names as ``file::name``; each must exist."""
     named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", text)
     for file, name in named:
         code = (REPOSITORY / "evidence_assets_tests" / file).read_text(encoding="utf-8")
@@ -47,37 +47,37 @@ def held_by(text: str) -> list[str]:
     return [name for _, name in named]
 
 
-def test_what_is_said_of_the_papers_is_shown_by_tests_and_variants_that_are_there() -> None:
+def test_claims_about_the_papers_name_existing_tests_and_variants() -> None:
     text = (REPOSITORY / "docs" / "reproduction.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| ") and line.count(" | ") == 3]
     claims = [row for row in rows if "shown by" not in row]
     assert len(claims) > 45
     for row in claims:
-        assert held_by(row), f"no test stands with: {row}"
-    known = {variant.key for variant in variants()}
-    families = "|".join({place.partition("/")[0] for place in known})
-    unknown = set(re.findall(rf"`((?:{families})/\w+)`", text)) - known
+        assert named_tests(row), f"no test named in: {row}"
+    variant_keys = {variant.key for variant in variants()}
+    families = "|".join({place.partition("/")[0] for place in variant_keys})
+    unknown = set(re.findall(rf"`((?:{families})/\w+)`", text)) - variant_keys
     assert not unknown
     assert set(re.findall(r"preset `(\w+)`", text)) <= presets().keys()
 
 
-def test_every_measurement_has_its_marks_and_reads_lakes_that_were_made_before() -> None:
-    page, made = (REPOSITORY / "docs" / "measured.md").read_text(encoding="utf-8"), set()
+def test_measurements_have_marks_and_use_earlier_lakes() -> None:
+    page, earlier_worlds = (REPOSITORY / "docs" / "measured.md").read_text(encoding="utf-8"), set()
     for name, entry in yaml.safe_load((REPOSITORY / "bench" / "measured.yaml").read_text(encoding="utf-8")).items():
         assert f"<!-- measured: {name} -->" in page, name
-        assert {place.partition(":")[0] for place in entry.get("answers", ())} <= made, name
-        made.add(Path(entry.get("world", "sample")).stem)
+        assert {place.partition(":")[0] for place in entry.get("answers", ())} <= earlier_worlds, name
+        earlier_worlds.add(Path(entry.get("world", "sample")).stem)
 
 
-def test_each_claim_of_the_threat_model_has_a_test_that_is_there() -> None:
+def test_claims_of_the_threat_model_name_existing_tests() -> None:
     text = (REPOSITORY / "docs" / "security.md").read_text(encoding="utf-8")
     claims = re.findall(r"^- (.*(?:\n  .*)*)", text.partition("## What nothing here defends against")[0], re.MULTILINE)
     assert len(claims) > 25
     for claim in claims:
-        assert held_by(claim), f"no test stands with: {claim}"
+        assert named_tests(claim), f"no test named in: {claim}"
 
 
-def test_the_examples_load_and_do_what_is_said(tmp_path: Path) -> None:
+def test_the_examples_run(tmp_path: Path) -> None:
     shutil.copytree(
         REPOSITORY / "evidence_assets", tmp_path / "evidence_assets", ignore=shutil.ignore_patterns("__pycache__")
     )
@@ -85,7 +85,7 @@ def test_the_examples_load_and_do_what_is_said(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     program = re.findall(r"<<'END'\n(.*?)^END", EXAMPLE, re.DOTALL | re.MULTILINE)[0]
-    drawn = """
+    checks = """
 from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.systems.lucky.system import LuckyChunks, LuckySettings
 class Corpus:
@@ -104,14 +104,14 @@ from evidence_assets.benchmarks.readers import read_questions
 Path("dev.jsonl").write_text('{"id": "1", "question": "Which?", "choices": ["x", "y"], "answer": 1}')
 assert [q.gold for q in read_questions(all_benchmarks()["quizbook"].reader, Path(), "dev")] == [("B",)]
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program + drawn],
+    process = subprocess.run(
+        [sys.executable, "-c", program + checks],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
         env={k: v for k, v in os.environ.items() if k != "EVIDENCE_PRESETS"} | {"PYTHONPATH": str(tmp_path)},
     )
-    assert done.returncode == 0, done.stderr
-    assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in done.stdout
-    assert "evidence/mcqa/lucky_without_chains" not in done.stdout and len(FILES) == 5
+    assert process.returncode == 0, process.stderr
+    assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in process.stdout
+    assert "evidence/mcqa/lucky_without_chains" not in process.stdout and len(FILES) == 5
