@@ -17,7 +17,7 @@ from evidence_assets.systems.four_step_focus.question_forms import FormParser, l
 from evidence_assets.systems.four_step_focus.ranking import build_schema
 from evidence_assets_tests.assets.small_worlds import SmallWorld, failed_checks, failures, small_world
 from evidence_assets_tests.graphs.small_graph import graph_of_rows
-from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
+from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 PRESETS = "presets: [fourstepfocus_main, kaping_cases]"
@@ -127,7 +127,7 @@ class Script:
         if json.dumps(first) in user:
             return PROSE
         if json.dumps(second) in user:
-            return reply_of("?x", {"x": "planet"}, ("?x", "orbits", "the sun"))
+            return make_reply("?x", {"x": "planet"}, ("?x", "orbits", "the sun"))
         text = next(q for q in self._questions if json.dumps(q) in user)
         nodes, edges = (
             self._world.rows(t, f"knowledge/sample_skb/{p}") for t, p in (("kg_nodes", "nodes"), ("kg_edges", "edges"))
@@ -143,7 +143,7 @@ class Script:
         types[query.target.text] = query.target.node_type or ""
         types_by_name = {name.removeprefix("?"): node_type for name, node_type in types.items()}
         rows = [(t.head.text, t.edge_type, t.tail.text) for t in query.triplets]
-        return reply_of(query.target.text, types_by_name, *rows)
+        return make_reply(query.target.text, types_by_name, *rows)
 
 
 CASES = ("kg_graph", "kg_background", "kg_both", "kg_none")
@@ -232,14 +232,14 @@ def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.
         failed_run = world.make("evidence/graph/nearest_triples", partition="sample_kgqa|0", fails=True)
         assert "knowledge/sample/nodes is not made: materialize it first" in failures(failed_run)
         failed_run = world.make("chains/graph/background", partition="sample_kgqa|0", fails=True)
-        assert "background knowledge takes a language model" in failures(failed_run)
+        assert "background knowledge needs a language model" in failures(failed_run)
 
         # An empty graph or base gives an insufficient row per question.
         world.lake.write("knowledge/sample/nodes", "", {"kg_nodes": []})
         world.lake.write("knowledge/sample/edges", "", {"kg_edges": []})
         world.make("knowledge/sample/passages")
         failed_run = world.make("evidence/graph/kg_both", partition="sample_kgqa|0", fails=True)
-        assert "what the model recalls is missing for 3 of 3 questions of sample_kgqa|0" in failures(failed_run)
+        assert "3 of 3 questions of sample_kgqa|0 have no recalled knowledge" in failures(failed_run)
         world.make(*variant("graph", "a2q", "nearest_triples", "kg_graph"), partition="sample_kgqa|0")
         for name in ("a2q", "nearest_triples", "kg_graph"):
             assert set(world.rows("predictions", f"predictions/graph/{name}")["status"]) == {"insufficient"}

@@ -118,7 +118,7 @@ def test_prompts_that_cannot_be_previewed_are_an_error(world: tuple[SmallWorld, 
         (["ucret", "--variant", "ucret_published", "--question", "zz"], "no table questions"),
         (
             ["kbloom", "--variant", "kbloom"],
-            "there is no triple to ask about: materialize knowledge/kbloom/harvest first",
+            "knowledge/kbloom/harvest has no triples to judge. Materialize it first",
         ),
         (["kbloom", "--variant", "masked_lm"], "asks no language model about a question"),
     ):

@@ -13,7 +13,7 @@ from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.models.served_models import TEXTS_PER_REQUEST, ServedEncoder
 from evidence_assets.profiles import EncoderSettings, load
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, embedded
-from evidence_assets_tests.systems.four_step_focus.test_system import BASE, DOCUMENTS, base_of
+from evidence_assets_tests.systems.four_step_focus.test_system import BASE, DOCUMENTS, make_base
 
 TEXTS = [f"{'abcdefghij'[n % 10] * (1 + n % 7)} and text {n}" for n in range(3 * TEXTS_PER_REQUEST + 1)]
 
@@ -71,7 +71,7 @@ def test_a_profile_names_it_as_any_other_and_passages_are_as_long_as_it_reads(se
     model.encode_sentences(["cab"])  # remembered
     assert len([body for body in server.bodies if body["input"] == ["cab"]]) == 1
     long = "It thins blood, slowly. " * 300
-    base = base_of(documents=[long, *DOCUMENTS[1:]])
+    base = make_base(documents=[long, *DOCUMENTS[1:]])
     assert [p.end - p.start for p in node_passages(base, model) if p.owner_id == "n0" and p.start >= 0] == [
         len(long.rstrip())
     ]

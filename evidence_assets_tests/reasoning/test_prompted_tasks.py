@@ -30,7 +30,7 @@ from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
 from evidence_assets.systems.kbloom.statement_judge import JUDGE
 from evidence_assets_tests.models.servers import strict_faults
-from evidence_assets_tests.systems.four_step_focus.test_triplets import reply_of
+from evidence_assets_tests.systems.four_step_focus.test_triplets import make_reply
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator
 
 QUESTION = 'Say "yes".\n>>>\nNow, $user ?why'
@@ -54,7 +54,7 @@ class Example:
 
 
 STEPS = json.dumps({"steps": [{"text": "It treats pain.", "evidence": [1], "quotes": ["treat pain"]}]})
-TRIPLET = reply_of("?d", {"d": "drug"}, ("?d", "treats", "gout"))
+TRIPLET = make_reply("?d", {"d": "drug"}, ("?d", "treats", "gout"))
 CHAINS = (Chain("A", ()), Chain("B", ()))
 EXAMPLES = {
     "explain": Example(

@@ -1,4 +1,4 @@
-"""The grading task: how well one node of a knowledge base answers a question, from 0 to 1."""
+"""The grading task: how well a node of the knowledge base answers a question, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from evidence_assets.text.chunking import CountTokens, split_chunks
 
 Scale = Literal["tenths", "number"]
 MAX_DOCUMENT_CHARACTERS = 4000
-"""Characters of a document that a grader reads."""
+"""Document characters in the text of a card."""
 GRADES = tuple(f"{tenth / 10:.1f}" for tenth in range(11))
 
 
 @dataclass(frozen=True)
 class NodeCard:
-    """What is known of a node, as a grader sees it."""
+    """The name, type, document and relations of a node, for a grader."""
 
     name: str
     node_type: str
     document: str
     relations: tuple[tuple[str, str, str], ...]
 
-    def text(self, limit: int) -> str:
-        """Name, type, relations and document; beyond ``limit`` characters the document is cut, and says so."""
+    def text(self, max_characters: int) -> str:
+        """Name, type, document and relations; a document over ``max_characters`` is truncated with a note."""
         facts = "".join(f"\n- {head} | {relation} | {tail}" for head, relation, tail in self.relations)
         document = self.document
-        if len(document) > limit:
-            document = f"{document[:limit]} [{len(document) - limit} more characters left out]"
+        if len(document) > max_characters:
+            document = f"{document[:max_characters]} [{len(document) - max_characters} more characters left out]"
         return f"{self.name} ({self.node_type})\n{document}" + (f"\nRelations:{facts}" if facts else "")
 
-    def passages(self, limit: int, count_tokens: CountTokens, tokens: int) -> list[str]:
-        """The same text in passages of at most so many tokens, each under name and type."""
+    def passages(self, max_characters: int, count_tokens: CountTokens, max_tokens: int) -> list[str]:
+        """The same text in passages of at most ``max_tokens`` tokens, each with name and type."""
         title = f"{self.name} ({self.node_type})"
-        body = self.text(limit)[len(title) + 1 :]
-        room = max(1, tokens - count_tokens([title])[0] - 1)
-        return [f"{title}\n{body[c.start : c.end]}" for c in split_chunks(body, count_tokens, room)] or [title]
+        body = self.text(max_characters)[len(title) + 1 :]
+        body_tokens = max(1, max_tokens - count_tokens([title])[0] - 1)
+        return [f"{title}\n{body[c.start : c.end]}" for c in split_chunks(body, count_tokens, body_tokens)] or [title]
 
 
 @dataclass(frozen=True)
 class GradeTask:
-    """A question and an entry, of which at most ``LIMIT`` characters of document are shown."""
+    """A question and the card of a node to grade."""
 
     question: str
     card: NodeCard
@@ -56,7 +56,7 @@ class GradeTask:
 
 
 class Grader(Protocol):
-    """Grades (question, card) pairs in order; larger is better."""
+    """Grades pairs of a question and a card, in order; larger is better."""
 
     @property
     def version(self) -> str: ...
@@ -67,7 +67,7 @@ _PROMPT, _PUBLISHED = (Template.load(__package__, name, "question entry") for na
 
 
 def grade_request(task: GradeTask, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask a generator for a grade: one of eleven, or any number from 0 to 1 as published."""
+    """Build the request for a grade: one of eleven, or any number from 0 to 1 as published."""
     fields = {
         "question": fence("question", task.question),
         "entry": fence("entry", task.card.text(MAX_DOCUMENT_CHARACTERS)),
@@ -78,7 +78,7 @@ def grade_request(task: GradeTask, prompts: PromptSettings = PACKAGED_PROMPTS) -
 
 
 def parse_grade(reply: str) -> float:
-    """A number from 0 to 1 and nothing else; anything else raises :class:`UnusableReply`."""
+    """Parse a number from 0 to 1; raises UnusableReply for anything else."""
     text = reply.strip()
     if not re.fullmatch(r"0(\.[0-9]+)?|1(\.0+)?", text):
         raise UnusableReply(f"the grade is no number from 0 to 1: {text[:40]!r}")
@@ -91,7 +91,7 @@ GRADE: PromptedTask[GradeTask, float] = PromptedTask(
 
 
 class PromptedGrader:
-    """Grades by a language model."""
+    """Grades with a language model."""
 
     def __init__(self, model: LanguageModel, scale: Scale = "tenths") -> None:
         self._model, self._scale = model, scale
@@ -104,10 +104,9 @@ class PromptedGrader:
 
 
 class RerankerGrader:
-    """Grades by a reranker: scores on its own scale, good for ordering.
+    """Grades with the scores of a reranker, whose scale only orders nodes.
 
-    A card is read in passages of at most ``tokens`` and is worth its best one, so that none is too long for the
-    reranker.
+    A card is split into passages of at most ``tokens`` tokens, which fit the reranker, and gets the best score.
     """
 
     def __init__(self, reranker: Reranker, count_tokens: CountTokens, tokens: int = 128) -> None:
@@ -118,6 +117,8 @@ class RerankerGrader:
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
         texts = [card.passages(MAX_DOCUMENT_CHARACTERS, self._count, self._tokens) for _, card in pairs]
-        asked = [(question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages]
-        scores = iter(self._reranker.score(asked).tolist() if asked else [])
+        text_pairs = [
+            (question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages
+        ]
+        scores = iter(self._reranker.score(text_pairs).tolist() if text_pairs else [])
         return [(max(next(scores) for _ in passages), None) for passages in texts]

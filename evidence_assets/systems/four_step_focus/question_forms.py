@@ -1,7 +1,7 @@
-"""Triplets of a question without any model: questions written in known forms, taken apart by those forms.
+"""Parses questions into triplets with declared forms, without a model.
 
-The sample's questions name what they ask for by phrases of their relations ("a medicine prescribed for gout"), one
-inside the other or joined ("Which drug is at once …, … and …?"). A question in other words is refused with a reason.
+The sample's questions describe their target by phrases of relations ("a medicine prescribed for gout"), nested or
+joined ("Which drug is at once …, … and …?"). Questions in other words are rejected.
 """
 
 from __future__ import annotations
@@ -28,66 +28,66 @@ _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Form:
-    """A phrase with one slot, ``{}``, that names one end of an edge by the other.
+    """A phrase that describes one end of an edge by the other end, which fills the slot ``{}``.
 
-    ``asked`` is the end that the phrase names, ``head`` or ``tail``. A form may be a whole question of its own
-    ("Which medicine would fight {}").
+    ``named_end`` is the described end, ``head`` or ``tail``. A form can also be a whole question ("Which medicine would
+    fight {}").
     """
 
     phrase: str
     edge_type: str
-    asked: str
+    named_end: str
 
     def slot(self, text: str) -> str | None:
-        """What stands in the slot if the text has this form."""
+        """The text in the slot, or None if the text does not have this form."""
         before, _, after = self.phrase.rstrip(" .?!").partition("{}")
         match = re.fullmatch(re.escape(before) + r"(\S.*)" + re.escape(after), text, flags=re.IGNORECASE)
         return match.group(1).strip() if match else None
 
 
 def load_sample_forms() -> list[Form]:
-    """The forms in which the sample's questions are written."""
+    """The forms of the sample's questions."""
     file = resources.files("evidence_assets") / "sample" / "question_forms.yaml"
-    return [Form(**form) for form in yaml.safe_load(file.read_text(encoding="utf-8"))]
+    forms = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return [Form(form["phrase"], form["edge_type"], form["asked"]) for form in forms]
 
 
 @dataclass(frozen=True)
 class _ParsedForm:
-    """A form and what stands in its slot: a further reading, or a name."""
+    """A matched form and the content of its slot: another matched form, or a name."""
 
     form: Form
     inner: _ParsedForm | str
 
     @property
-    def forms(self) -> int:
-        return 1 + (self.inner.forms if isinstance(self.inner, _ParsedForm) else 0)
+    def n_forms(self) -> int:
+        return 1 + (self.inner.n_forms if isinstance(self.inner, _ParsedForm) else 0)
 
 
 class FormParser:
-    """Reads questions in the given forms.
+    """Parses questions in the given forms.
 
-    Of all readings the one that recognises the most forms wins, since what a form recognises is no part of a name;
-    then the one with the longer phrases. ``node_types`` are what "Which … is at once" may ask for; the type of any
-    other unknown is left open.
+    The parse with the most forms wins, because text that matches a form is not part of a name; ties go to the longer
+    phrases. ``node_types`` are the types allowed in "Which … is at once"; other variables have any type.
     """
 
     def __init__(self, forms: Sequence[Form], node_types: Sequence[str] = ()) -> None:
         for form in forms:
-            if form.phrase.count("{}") != 1 or form.asked not in ("head", "tail"):
-                raise ValueError(f"the form {form.phrase!r} needs one slot {{}} and asks for head or tail")
-        # The longest phrase is the most particular one.
-        self._forms = sorted(forms, key=lambda form: (-len(form.phrase), form.phrase, form.edge_type, form.asked))
+            if form.phrase.count("{}") != 1 or form.named_end not in ("head", "tail"):
+                raise ValueError(f"the form {form.phrase!r} needs one slot {{}} and the end it names, head or tail")
+        # The longest phrase is the most specific one.
+        self._forms = sorted(forms, key=lambda form: (-len(form.phrase), form.phrase, form.edge_type, form.named_end))
         self._node_types = {name.casefold(): name for name in node_types}
         self.version = content_id(
-            "question_forms", [(f.phrase, f.edge_type, f.asked) for f in self._forms], sorted(node_types)
+            "question_forms", [(f.phrase, f.edge_type, f.named_end) for f in self._forms], sorted(node_types)
         )
 
     def parse(self, question: str) -> TripletQuery:
-        """The triplets of a question; :class:`UnusableReply` where no form fits."""
+        """Parse a question; raises UnusableReply if no form matches."""
         if not self._forms:
             raise UnusableReply(
-                "nobody says in which forms these questions are written: name a language model under `generator` "
-                "in the profile to read them"
+                "these questions have no declared forms. Set a language model as `generator` in the profile to read "
+                "them"
             )
         text = " ".join(question.split()).rstrip(" .?!")
         node_type, rest = ANY_TYPE, text
@@ -96,20 +96,20 @@ class FormParser:
             if conjunction["type"].casefold() not in self._node_types:
                 raise UnusableReply(f"{conjunction['type']!r} is no node type of the knowledge base")
             node_type, rest = self._node_types[conjunction["type"].casefold()], conjunction["rest"]
-        described = lru_cache(maxsize=None)(self._described)
+        parse_description = lru_cache(maxsize=None)(self._parse_description)
         for candidate in dict.fromkeys((rest, _LEAD.sub("", rest, count=1))):
-            readings = _split(candidate, described)
-            if readings:
+            parsed_forms = _split_conjunction(candidate, parse_description)
+            if parsed_forms:
                 break
         else:
             raise UnusableReply("the question is written in none of the known forms")
         target = Term("?x0", node_type)
         names = (f"?x{number}" for number in count(1))
-        triplets = [triplet for reading in readings for triplet in _triplets(reading, target, names)]
+        triplets = [triplet for parsed in parsed_forms for triplet in _build_triplets(parsed, target, names)]
         return TripletQuery(tuple(dict.fromkeys(triplets)), target)
 
-    def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, None]]:
-        """One query or failure a question, and that no model was asked."""
+    def read_triplets(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, None]]:
+        """One query or failure per question; the cost is None because no model runs."""
         queries: list[tuple[TripletQuery | Failure, None]] = []
         for question in questions:
             try:
@@ -118,29 +118,35 @@ class FormParser:
                 queries.append((Failure(str(error)), None))
         return queries
 
-    def _described(self, text: str) -> _ParsedForm | None:
+    def _parse_description(self, text: str) -> _ParsedForm | None:
         slots = [(form, slot) for form in self._forms if (slot := form.slot(text)) is not None]
-        readings = [_ParsedForm(form, self._described(slot) or _ARTICLE.sub("", slot)) for form, slot in slots]
-        return max(readings, key=lambda reading: reading.forms, default=None)
+        candidates = [
+            _ParsedForm(form, self._parse_description(slot) or _ARTICLE.sub("", slot)) for form, slot in slots
+        ]
+        return max(candidates, key=lambda parsed: parsed.n_forms, default=None)
 
 
-def _split(text: str, described: Callable[[str], _ParsedForm | None]) -> list[_ParsedForm]:
-    """The best conjunction of descriptions that make up the text; empty if there is none."""
-    whole = described(text)
-    best = [whole] if whole is not None else []
-    for joint in _SEPARATOR.finditer(text):
-        left = described(text[: joint.start()])
-        right = _split(text[joint.end() :], described) if left is not None else []
-        if left is not None and right and left.forms + sum(r.forms for r in right) > sum(r.forms for r in best):
-            best = [left, *right]
+def _split_conjunction(text: str, parse_description: Callable[[str], _ParsedForm | None]) -> list[_ParsedForm]:
+    """The conjunction of descriptions with the most forms; empty if the text has none."""
+    whole_form = parse_description(text)
+    best = [whole_form] if whole_form is not None else []
+    for separator in _SEPARATOR.finditer(text):
+        first = parse_description(text[: separator.start()])
+        others = _split_conjunction(text[separator.end() :], parse_description) if first is not None else []
+        if (
+            first is not None
+            and others
+            and first.n_forms + sum(other.n_forms for other in others) > sum(other.n_forms for other in best)
+        ):
+            best = [first, *others]
     return best
 
 
-def _triplets(reading: _ParsedForm, asked: Term, names: Iterator[str]) -> list[Triplet]:
-    if isinstance(reading.inner, str):
-        slot, inner = Term(reading.inner), []
+def _build_triplets(parsed: _ParsedForm, target: Term, names: Iterator[str]) -> list[Triplet]:
+    if isinstance(parsed.inner, str):
+        slot, inner = Term(parsed.inner), []
     else:
         slot = Term(next(names), ANY_TYPE)
-        inner = _triplets(reading.inner, slot, names)
-    ends = (asked, slot) if reading.form.asked == "head" else (slot, asked)
-    return [*inner, Triplet(ends[0], reading.form.edge_type, ends[1])]
+        inner = _build_triplets(parsed.inner, slot, names)
+    ends = (target, slot) if parsed.form.named_end == "head" else (slot, target)
+    return [*inner, Triplet(ends[0], parsed.form.edge_type, ends[1])]

@@ -1,8 +1,7 @@
-"""4StepFocus (Boer, Koch, Kramer): nodes of a semi-structured knowledge base that answer a question.
+"""4StepFocus (Boer, Koch, Kramer): ranks the nodes of a semi-structured knowledge base as answers to a question.
 
-Belongs here: the four steps in their order (triplets, substitution, vector search, reranking) and the evidence for what
-they find. Vector search, multi-vector search and vector search with reranking, which the paper compares with, are the
-same class without triplets.
+Runs the four steps (triplets, substitution, vector search, reranking) and collects the evidence. The paper's baselines
+(vector search, multi-vector search, vector search with reranking) are the same class without triplets.
 """
 
 from __future__ import annotations
@@ -31,26 +30,23 @@ from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, Schema, T
 
 @dataclass(frozen=True)
 class FocusSettings:
-    """How the nodes of a knowledge base are ranked.
+    """Settings of the ranking.
 
-    Published are 20 nodes reranked, one vector a node, edge types ignored, no node taken out; the other settings are
-    ours. Triplets are read by the profile's language model; a profile without one reads them by the forms in which
-    the base's questions are written, and the column ``reasoner`` then says ``form_parser``.
+    The published runs rerank 20 nodes, use one vector per node, ignore edge types and exclude no nodes; the other
+    settings are ours. The profile's language model reads the triplets. Without one, the forms of the base's questions
+    do, and the column ``reasoner`` is ``form_parser``.
 
-    ``triplets``: How triplets narrow the nodes (see ``graphs.substitution``); none where empty, which is the baselines.
-    ``edge_types``, ``direction``: Whether an edge must be of its triplet's type, and run from the triplet's head to its
-        tail.
-    ``exclude_mentioned``: Takes a node that the question itself names (by a constant that only it matches) from the
-        candidates: "a medicine for what aspirin helps with" does not ask for aspirin.
-    ``fallback``: Ranks a question that could not be read as triplets by vector search alone, and says so; without it
-        such a question has failed.
-    ``search``: One vector a node, or its best passage.
-    ``rerank``: Whether the profile's language model, or its reranker where it has none, grades the best ``k_max``
-        nodes.
-    ``grades``: What a language model grades by: ``tenths`` from 0.0 to 1.0, or any ``number`` between, as published.
-    ``evidence_nodes``, ``edges_per_triplet``: Answers that get evidence rows, and most edges of each triplet among
-        them.
-    ``card_relations``: Relations of a node that are shown to the grader.
+    ``triplets``: How triplets narrow the candidates (see ``graphs.substitution``); empty for the baselines.
+    ``edge_types``, ``direction``: Whether an edge must have its triplet's type, and run from its head to its tail.
+    ``exclude_mentioned``: Exclude a node that the question mentions (by a constant that matches only this node):
+        "a medicine for what aspirin helps with" does not ask for aspirin.
+    ``fallback``: Fall back to vector search, with a note, if a question cannot be read as triplets; otherwise such a
+        question fails.
+    ``search``: One vector per node, or its best passage.
+    ``rerank``: Grade the best ``k_max`` nodes with the profile's language model, or its reranker without one.
+    ``grades``: Scale of a language model's grades: ``tenths`` from 0.0 to 1.0, or any ``number`` as published.
+    ``evidence_nodes``, ``edges_per_triplet``: Number of answers with evidence rows, and maximum edges per triplet.
+    ``card_relations``: Relations of a node on its card for the grader.
     """
 
     triplets: Literal["", "corrected", "printed"] = ""
@@ -69,7 +65,7 @@ class FocusSettings:
 
 @dataclass(frozen=True)
 class RankedNode:
-    """A node as an answer. ``filtered`` says that it satisfies the triplets; ``grade`` is None without a grader."""
+    """A ranked node. ``filtered``: the node satisfies the triplets; ``grade`` is None without a grader."""
 
     node_id: str
     filtered: bool
@@ -79,32 +75,32 @@ class RankedNode:
 
 @dataclass(frozen=True)
 class NodeRanking:
-    """The answer to one question: ``status`` answered, insufficient (no node at all) or failed, with its reason.
+    """The ranked nodes of one question; ``status`` is answered, insufficient (no nodes) or failed (with ``error``).
 
-    ``notes`` say what of the triplets could not be used.
+    ``notes`` list the triplets that could not be used, with reasons.
     """
 
     question_id: str
     status: str
     nodes: tuple[RankedNode, ...] = ()
-    picks: tuple[SelectedEvidence, ...] = ()
+    evidence: tuple[SelectedEvidence, ...] = ()
     query: TripletQuery | None = None
     notes: tuple[str, ...] = ()
     error: str = ""
     reply: ReplyCost | None = field(default=None, compare=False, repr=False)
-    """What a language model replied, as triplets and as grades."""
+    """Cost of the language model's replies for triplets and grades."""
 
     @property
     def supported(self) -> tuple[str, ...]:
-        """Answers that the triplets support."""
+        """Ids of the nodes that satisfy the triplets."""
         return tuple(node.node_id for node in self.nodes if node.filtered)
 
 
 def build_schema(graph: KnowledgeGraph) -> Schema:
-    """The types of a knowledge base, and which node types its edges join, most frequent first."""
+    """The types of a knowledge base, and the 100 most frequent patterns of node type, edge type, node type."""
     arrays, types = graph.arrays, graph.node_types
-    joined = np.stack([types[arrays.heads], arrays.relations, types[arrays.tails]], axis=1)
-    rows, counts = np.unique(joined, axis=0, return_counts=True)
+    type_triples = np.stack([types[arrays.heads], arrays.relations, types[arrays.tails]], axis=1)
+    rows, counts = np.unique(type_triples, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")[:100]
     patterns = tuple((graph.type_names[h], graph.relations[e], graph.type_names[t]) for h, e, t in rows[order].tolist())
     return Schema(graph.type_names, graph.relations, patterns)
@@ -113,10 +109,10 @@ def build_schema(graph: KnowledgeGraph) -> Schema:
 class FourStepFocus:
     """Ranks the nodes of a knowledge base for questions.
 
-    ``reader``: Step 1; None leaves out steps 1 and 2 (the baselines).
+    ``reader``: Step 1; None skips steps 1 and 2 (the baselines).
     ``grader``: Step 4; None keeps the order of the vector search.
-    ``symmetric``: Edge types that hold in both directions however they are stored.
-    ``answer_types``: Node types that can be an answer; all where none is named.
+    ``symmetric``: Edge types that hold in both directions.
+    ``answer_types``: Node types of answers; default: all.
     """
 
     def __init__(
@@ -133,30 +129,32 @@ class FourStepFocus:
         self._reader, self._grader, self._settings = reader, grader, settings or FocusSettings()
         self._symmetric = symmetric
         self._node_type = {name: code for code, name in enumerate(graph.type_names)}
-        wanted = [self._node_type[name] for name in answer_types or graph.type_names if name in self._node_type]
-        self._is_answer: NDArray[np.bool_] = np.isin(graph.node_types, wanted)
+        answer_codes = [self._node_type[name] for name in answer_types or graph.type_names if name in self._node_type]
+        self._is_answer: NDArray[np.bool_] = np.isin(graph.node_types, answer_codes)
         models = encoder.model_id, encoder.revision, reader and reader.version, grader and grader.version
         types = sorted(symmetric), sorted(answer_types)
         self.version = content_id("four_step_focus", VERSION, asdict(self._settings), graph.version, *models, *types)
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
-        """Evidence of each question's best answers; none where the question failed."""
-        return [list(ranking.picks) for ranking in self.rank(questions)]
+        """Evidence of each question's best answers; empty if the question failed."""
+        return [list(ranking.evidence) for ranking in self.rank(questions)]
 
     def rank(self, questions: Sequence[Question]) -> list[NodeRanking]:
         if not questions:
             return []
         texts = [q.text for q in questions]
-        queries = self._reader.read(texts) if self._reader else [(None, None)] * len(questions)
+        queries = self._reader.read_triplets(texts) if self._reader else [(None, None)] * len(questions)
         vectors = self._encoder.encode_sentences(texts)
         drafts = []
         for question, (query, reply), vector in zip(questions, queries, vectors, strict=True):
-            drafts.append(replace(self._found(question, query, vector), reply=reply))
-        graded = self._graded(questions, drafts)
-        return [self._with_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
+            drafts.append(replace(self._search_nodes(question, query, vector), reply=reply))
+        graded = self._grade(questions, drafts)
+        return [self._add_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
 
-    def _found(self, question: Question, query: TripletQuery | Failure | None, vector: FloatArray) -> NodeRanking:
-        """Steps 2 and 3."""
+    def _search_nodes(
+        self, question: Question, query: TripletQuery | Failure | None, vector: FloatArray
+    ) -> NodeRanking:
+        """Substitute the triplets and search vectors (steps 2 and 3)."""
         notes, method = list[str](), self._settings.search
         if isinstance(query, Failure):
             if not self._settings.fallback:
@@ -165,7 +163,7 @@ class FourStepFocus:
             query = None
         filtered: IntArray = np.zeros(0, np.int64)
         if query is not None:
-            narrowed, reasons = self._substituted(query)
+            narrowed, reasons = self._substitute(query)
             notes += reasons
             if narrowed.is_narrowed:
                 candidates = sorted_unique(narrowed.candidates).astype(np.int64)
@@ -174,40 +172,42 @@ class FourStepFocus:
                 filtered = candidates[order[: self._settings.k_max]]
             else:
                 notes.append("no usable triplet touches the target: all nodes were searched")
-        room = self._settings.k_max - len(filtered)
+        n_remaining = self._settings.k_max - len(filtered)
         allowed = self._is_answer.copy()
         allowed[filtered] = False
-        found = np.concatenate([filtered, self._vectors.nearest(vector, allowed, room, method)])
-        similarities = self._vectors.similarities(vector, found, method).tolist()
+        ranked = np.concatenate([filtered, self._vectors.nearest(vector, allowed, n_remaining, method)])
+        similarities = self._vectors.similarities(vector, ranked, method).tolist()
         nodes = tuple(
-            RankedNode(self._graph.node_ids[node], place < len(filtered), similarity, None)
-            for place, (node, similarity) in enumerate(zip(found.tolist(), similarities, strict=True))
+            RankedNode(self._graph.node_ids[node], position < len(filtered), similarity, None)
+            for position, (node, similarity) in enumerate(zip(ranked.tolist(), similarities, strict=True))
         )
         status = "answered" if nodes else "insufficient"
         return NodeRanking(question.question_id, status, nodes, (), query, tuple(notes))
 
-    def patterns(self, query: TripletQuery) -> tuple[list[TriplePattern], Variable]:
-        """The triplets over positions and codes; a constant's name stands for all nodes that it links to."""
+    def build_patterns(self, query: TripletQuery) -> tuple[list[TriplePattern], Variable]:
+        """Patterns of the triplets over node numbers and codes; a constant matches all nodes that its name links to."""
         texts = [t.text for triplet in query.triplets for t in (triplet.head, triplet.tail) if not t.is_variable]
         links = dict(zip(texts, self._graph.linker.link_many(texts), strict=True))
 
-        def placed(term: Term) -> Variable | Constant:
+        def convert_term(term: Term) -> Variable | Constant:
             if not term.is_variable:
                 return Constant(term.text, links[term.text].nodes)
             return Variable(term.text, None if term.node_type == ANY_TYPE else self._node_type[str(term.node_type)])
 
         codes = {name: code for code, name in enumerate(self._graph.relations)}
         patterns = [
-            # An edge type without any edge gets a code that no edge has.
-            TriplePattern(placed(t.head), codes.get(t.edge_type, -1), placed(t.tail), t.edge_type in self._symmetric)
+            # An edge type without edges gets a code that no edge has.
+            TriplePattern(
+                convert_term(t.head), codes.get(t.edge_type, -1), convert_term(t.tail), t.edge_type in self._symmetric
+            )
             for t in query.triplets
         ]
-        target = placed(query.target)
+        target = convert_term(query.target)
         assert isinstance(target, Variable)
         return patterns, target
 
-    def _substituted(self, query: TripletQuery) -> tuple[SubstitutionResult, list[str]]:
-        patterns, target = self.patterns(query)
+    def _substitute(self, query: TripletQuery) -> tuple[SubstitutionResult, list[str]]:
+        patterns, target = self.build_patterns(query)
         settings = self._settings
         narrowed = substitution.substitute(
             self._graph.typed_graph,
@@ -218,7 +218,7 @@ class FourStepFocus:
             use_direction=settings.direction,
         )
         notes = [f"triplet {number + 1} was left out: {reason}" for number, reason in narrowed.skipped_patterns]
-        notes += [f"the variable {name} is joined to no constant" for name in query.adrift]
+        notes += [f"the variable {name} is joined to no constant" for name in query.unanchored]
         if settings.exclude_mentioned:
             ends = {end for p in patterns for end in (p.head, p.tail) if isinstance(end, Constant)}
             mentioned = [end.nodes[0] for end in ends if len(end.nodes) == 1]
@@ -227,78 +227,79 @@ class FourStepFocus:
             notes.append("no node satisfies all triplets")
         return narrowed, notes
 
-    def _graded(self, questions: Sequence[Question], drafts: Sequence[NodeRanking]) -> list[NodeRanking]:
-        """Step 4: nodes that satisfy the triplets stay above the others, each group by its grades."""
+    def _grade(self, questions: Sequence[Question], drafts: Sequence[NodeRanking]) -> list[NodeRanking]:
+        """Rerank by grades (step 4); nodes that satisfy the triplets stay above the others."""
         if self._grader is None:
             return list(drafts)
         pairs = [
-            (question.text, self._card(self._number(node)))
+            (question.text, self._card(self._node_number(node)))
             for question, draft in zip(questions, drafts, strict=True)
             for node in draft.nodes
         ]
         grades = iter(self._grader.grade(pairs))
-        made = []
+        rankings = []
         for draft in drafts:
             replies = [next(grades) for _ in draft.nodes]
             reply = ReplyCost.total([draft.reply, *(cost for _, cost in replies)])
             failures = [grade.reason for grade, _ in replies if isinstance(grade, Failure)]
             if failures:
-                made.append(replace(draft, status="failed", nodes=(), error=failures[0], reply=reply))
+                rankings.append(replace(draft, status="failed", nodes=(), error=failures[0], reply=reply))
                 continue
-            own_grades = [grade for grade, _ in replies if not isinstance(grade, Failure)]
-            nodes = [replace(node, grade=grade) for node, grade in zip(draft.nodes, own_grades, strict=True)]
+            node_grades = [grade for grade, _ in replies if not isinstance(grade, Failure)]
+            nodes = [replace(node, grade=grade) for node, grade in zip(draft.nodes, node_grades, strict=True)]
             nodes.sort(key=lambda n: (not n.filtered, -(n.grade or 0.0), -n.similarity, n.node_id))
-            made.append(replace(draft, nodes=tuple(nodes), reply=reply))
-        return made
+            rankings.append(replace(draft, nodes=tuple(nodes), reply=reply))
+        return rankings
 
-    def _number(self, node: RankedNode) -> int:
+    def _node_number(self, node: RankedNode) -> int:
         return int(self._graph.node_numbers([node.node_id])[0])
 
-    def _told(self, node: int) -> list[int]:
+    def _card_edges(self, node: int) -> list[int]:
         return self._graph.first_edges(node, self._settings.card_relations)
 
     def _card(self, node: int) -> NodeCard:
         graph = self._graph
-        told = tuple(map(graph.triple, self._told(node)))
-        return NodeCard(graph.names[node], graph.type_names[int(graph.node_types[node])], graph.documents[node], told)
+        relations = tuple(map(graph.triple, self._card_edges(node)))
+        return NodeCard(
+            graph.names[node], graph.type_names[int(graph.node_types[node])], graph.documents[node], relations
+        )
 
-    def _with_evidence(self, draft: NodeRanking, vector: FloatArray) -> NodeRanking:
-        """Edges that satisfy the triplets, and what was read of the best answers: what a grader was shown of each, or
-        without one the passage of its document that is nearest."""
+    def _add_evidence(self, draft: NodeRanking, vector: FloatArray) -> NodeRanking:
+        """Add evidence of the best answers: edges that satisfy the triplets, and the card or the nearest passage."""
         settings, graph = self._settings, self._graph
-        patterns, target = self.patterns(draft.query) if draft.query else ([], None)
-        picks: dict[tuple[str, str, str], SelectedEvidence] = {}
+        patterns, target = self.build_patterns(draft.query) if draft.query else ([], None)
+        evidence: dict[tuple[str, str, str], SelectedEvidence] = {}
         for rank, node in enumerate(draft.nodes[: settings.evidence_nodes], 1):
-            place = self._number(node)
+            node_number = self._node_number(node)
             about = {"answer": node.node_id, "rank": rank}
             if node.filtered and target is not None:
-                for number, *edge in substitution.witness_edges(
+                for triplet_index, *edge in substitution.witness_edges(
                     graph.typed_graph,
                     patterns,
                     target,
-                    place,
+                    node_number,
                     use_edge_types=settings.edge_types,
                     use_direction=settings.direction,
                     limit=settings.edges_per_triplet,
                 ):
-                    (found,) = graph.arrays.edges_from(*edge)[:1]
-                    asked = draft.query.triplets[number] if draft.query else None
-                    triplet = [asked.head.text, asked.edge_type, asked.tail.text] if asked else []
-                    pick = edge_evidence(graph, found, node.similarity, **about, triplet=triplet)
-                    picks.setdefault(("edge", graph.edge_ids[found], ""), pick)
-            why = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
-            itself = Parent("node", node.node_id, node.node_id)
+                    (edge_number,) = graph.arrays.edges_from(*edge)[:1]
+                    matched = draft.query.triplets[triplet_index] if draft.query else None
+                    triplet = [matched.head.text, matched.edge_type, matched.tail.text] if matched else []
+                    item = edge_evidence(graph, edge_number, node.similarity, **about, triplet=triplet)
+                    evidence.setdefault(("edge", graph.edge_ids[edge_number], ""), item)
+            details = json.dumps({**about, "notes": draft.notes}, sort_keys=True, ensure_ascii=False)
+            node_parent = Parent("node", node.node_id, node.node_id)
             if self._grader is not None:
-                edges = (graph.edge_ids[edge] for edge in self._told(place))
-                parents: tuple[Parent, ...] = (itself, *(Parent("edge", edge, edge) for edge in edges))
-                shown = self._card(place).text(MAX_DOCUMENT_CHARACTERS)
-                picks[("node", node.node_id, "")] = SelectedEvidence(
-                    "", "chunk", parents, "", shown, node.grade or 0.0, why
+                edges = (graph.edge_ids[edge] for edge in self._card_edges(node_number))
+                parents: tuple[Parent, ...] = (node_parent, *(Parent("edge", edge, edge) for edge in edges))
+                card_text = self._card(node_number).text(MAX_DOCUMENT_CHARACTERS)
+                evidence[("node", node.node_id, "")] = SelectedEvidence(
+                    "", "chunk", parents, "", card_text, node.grade or 0.0, details
                 )
-            elif (passage := self._vectors.best_passage(vector, place)) is not None:
+            elif (passage := self._vectors.best_passage(vector, node_number)) is not None:
                 passage_id, start, end, score = passage
-                parents = (itself, Parent("passage", passage_id, passage_id))
-                picks[("node", node.node_id, f"{start}:{end}")] = SelectedEvidence(
-                    "", "chunk", parents, f"{start}:{end}", graph.documents[place][start:end], score, why
+                parents = (node_parent, Parent("passage", passage_id, passage_id))
+                evidence[("node", node.node_id, f"{start}:{end}")] = SelectedEvidence(
+                    "", "chunk", parents, f"{start}:{end}", graph.documents[node_number][start:end], score, details
                 )
-        return replace(draft, picks=tuple(picks.values()))
+        return replace(draft, evidence=tuple(evidence.values()))

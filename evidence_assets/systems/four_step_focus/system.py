@@ -1,4 +1,4 @@
-"""4StepFocus and the searches that it is compared with: how each is opened, and how it answers."""
+"""The method of 4StepFocus and its baselines: opens the ranker and answers with ranked nodes."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedT
 
 
 class NodeAnswerer:
-    """Nodes best first; supported are those that satisfy the triplets.
+    """Answers with nodes, best first; nodes that satisfy the triplets are supported.
 
-    The best node is among what an answer used, so that its name stands beside its id wherever the answer is traced.
+    The used rows of an answer include its node, so that traces of the answer can show the node's name.
     """
 
     def __init__(self, system: FourStepFocus, reasoner: str, model_id: str, evidence: pl.DataFrame) -> None:
@@ -43,53 +43,57 @@ class NodeAnswerer:
         self.name, self.model_id, self.version = reasoner, model_id, content_id(system.version, model_id)
         self.notes = {"questions_with_unusable_triplets": 0}
 
-    def _rows(self, question_id: str) -> list[dict[str, Any]]:
+    def _evidence_rows(self, question_id: str) -> list[dict[str, Any]]:
         return self._evidence.get(question_id, [])
 
     def input_hash(self, question: Question) -> str:
-        return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows(question.question_id)])
+        return content_id(
+            [(row["evidence_id"], row["content_hash"]) for row in self._evidence_rows(question.question_id)]
+        )
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, ranking in zip(questions, self._system.rank(questions), strict=True):
             ranked = tuple(node.node_id for node in ranking.nodes)
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
             best = (UsedRow("node", ranked[0], ranked[0], 0),) if ranked else ()
-            shown = self._rows(question.question_id)
-            led = [row for row in shown if ranked and selection_details(row)["answer"] == ranked[0]]
+            evidence_rows = self._evidence_rows(question.question_id)
+            supporting_rows = [row for row in evidence_rows if ranked and selection_details(row)["answer"] == ranked[0]]
             yield Answer(
                 ranked[0] if ranked else None,
                 ranking.status,
                 tuple(ranking.supported),
                 ranked,
                 error=ranking.error or None,
-                used_rows=(*best, *as_used_rows(led)),
-                given_rows=tuple(as_used_rows(shown)),
+                used_rows=(*best, *as_used_rows(supporting_rows)),
+                given_rows=tuple(as_used_rows(evidence_rows)),
                 reply=ranking.reply,
             )
 
 
-def _open(context: StageContext, settings: FocusSettings) -> FourStepFocus:
+def _open_selector(context: StageContext, settings: FocusSettings) -> FourStepFocus:
     declared = find_knowledge_base(context.benchmark.graph)
     graph = open_benchmark_graph(context)
     if context.captured_requests is not None:
-        settings = replace(settings, fallback=True)  # no triplets come back, but entries are to be shown as well
+        settings = replace(
+            settings, fallback=True
+        )  # without a reply there are no triplets, but the preview also shows gradings
     return FourStepFocus(
         graph,
         get_encoder(context.profile.encoder),
-        _triplet_reader(context, declared, graph) if settings.triplets else None,
-        _grader(context, settings) if settings.rerank else None,
+        _open_triplet_reader(context, declared, graph) if settings.triplets else None,
+        _open_grader(context, settings) if settings.rerank else None,
         settings,
         frozenset(declared.symmetric),
         declared.answers,
     )
 
 
-def _answerer(context: StageContext, settings: FocusSettings, evidence: pl.DataFrame) -> Answerer:
-    return NodeAnswerer(_open(context, settings), *_reasoner(context, settings), evidence)
+def _open_answerer(context: StageContext, settings: FocusSettings, evidence: pl.DataFrame) -> Answerer:
+    return NodeAnswerer(_open_selector(context, settings), *_reasoner_and_model(context, settings), evidence)
 
 
-def _reasoner(context: StageContext, settings: FocusSettings) -> tuple[str, str]:
-    """What the columns ``reasoner`` and ``model_id`` say: who read the question and who ranked."""
+def _reasoner_and_model(context: StageContext, settings: FocusSettings) -> tuple[str, str]:
+    """The columns ``reasoner`` and ``model_id``: the model that reads the question and the one that ranks."""
     model, key = open_profile_model(context), model_key(get_encoder(context.profile.encoder))
     if settings.triplets and model is None:
         return "form_parser", f"form_parser+{key}"
@@ -98,14 +102,14 @@ def _reasoner(context: StageContext, settings: FocusSettings) -> tuple[str, str]
     return "reranker" if settings.rerank else settings.search, key
 
 
-def _triplet_reader(context: StageContext, declared: KnowledgeBase, graph: KnowledgeGraph) -> TripletReader:
+def _open_triplet_reader(context: StageContext, declared: KnowledgeBase, graph: KnowledgeGraph) -> TripletReader:
     model = open_profile_model(context)
     if model is not None and len(graph):
         return PromptedTriplets(model, build_schema(graph))
     return FormParser(load_sample_forms() if declared.forms else (), graph.type_names)
 
 
-def _grader(context: StageContext, settings: FocusSettings) -> Grader:
+def _open_grader(context: StageContext, settings: FocusSettings) -> Grader:
     model = open_profile_model(context)
     if model is not None:
         return PromptedGrader(model, scale=settings.grades)
@@ -115,9 +119,9 @@ def _grader(context: StageContext, settings: FocusSettings) -> Grader:
     )
 
 
-def _models(settings: FocusSettings) -> tuple[ModelKind, ...]:
-    reads: tuple[ModelKind, ...] = ("generator",) if settings.triplets or settings.rerank else ()
-    return (*reads, "encoder", *(("reranker",) if settings.rerank else ()))
+def _model_kinds(settings: FocusSettings) -> tuple[ModelKind, ...]:
+    kinds: tuple[ModelKind, ...] = ("generator",) if settings.triplets or settings.rerank else ()
+    return (*kinds, "encoder", *(("reranker",) if settings.rerank else ()))
 
 
 SYSTEM = System(
@@ -126,10 +130,10 @@ SYSTEM = System(
     {
         "four_step_focus": Method(
             settings=FocusSettings,
-            open_selector=_open,
+            open_selector=_open_selector,
             sources=("knowledge_base",),
-            open_answerer=_answerer,
-            model_kinds=_models,
+            open_answerer=_open_answerer,
+            model_kinds=_model_kinds,
             prompted_tasks=(TRIPLETS, GRADE),
         )
     },

@@ -1,4 +1,4 @@
-"""The triplet task: a question as triplets over a knowledge base's types, with one unknown as its target."""
+"""The triplet task: translates a question into triplets over the types of a knowledge base, with a target variable."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from evidence_assets.text.spelling import closest_name
 
 MAX_TRIPLETS = 20
 ANY_TYPE = "*"
-"""Node type of a variable whose type is left open; a generator is asked for a type and may not use it."""
+"""Node type of a variable of any type. Generators must name a type and cannot use it."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The types that triplets may use. ``patterns`` name the node types that an edge type joins, where known."""
+    """The types that triplets can use. ``patterns`` are the node types that edge types connect, if known."""
 
     node_types: tuple[str, ...]
     edge_types: tuple[str, ...]
@@ -54,26 +54,26 @@ class Triplet:
 
 @dataclass(frozen=True)
 class TripletQuery:
-    """Triplets that describe the target, which is one of their variables."""
+    """Triplets with a target, which is one of their variables."""
 
     triplets: tuple[Triplet, ...]
     target: Term
 
     @property
-    def adrift(self) -> tuple[str, ...]:
-        """Variables that no chain of triplets joins to a constant: nothing in the question pins them down."""
+    def unanchored(self) -> tuple[str, ...]:
+        """Variables that no chain of triplets connects to a constant."""
         terms = dict.fromkeys(term for t in self.triplets for term in (t.head, t.tail))
-        reached = {term for term in terms if not term.is_variable}
+        anchored = {term for term in terms if not term.is_variable}
         for _ in self.triplets:  # a chain is at most as long as there are triplets
-            reached |= {end for t in self.triplets if {t.head, t.tail} & reached for end in (t.head, t.tail)}
-        return tuple(term.text for term in terms if term not in reached)
+            anchored |= {end for t in self.triplets if {t.head, t.tail} & anchored for end in (t.head, t.tail)}
+        return tuple(term.text for term in terms if term not in anchored)
 
 
 _PROMPT = Template.load(__package__, "triplets", "node_types edge_types joins question")
 
 
 def reply_schema(schema: Schema) -> str:
-    """JSON schema of the reply, for backends that can constrain to one."""
+    """JSON schema of the reply, for constrained decoding."""
     text = {"type": "string"}
     node_type, edge = ({**text, "enum": list(types)} for types in (schema.node_types, schema.edge_types))
     variables = {"type": "array", "items": object_schema(name=text, type=node_type)}
@@ -83,14 +83,14 @@ def reply_schema(schema: Schema) -> str:
 
 @dataclass(frozen=True)
 class TripletTask:
-    """A question on a knowledge base of certain types."""
+    """A question and the types of its knowledge base."""
 
     question: str
     schema: Schema
 
 
 def triplet_request(task: TripletTask, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
-    """Ask a generator for the triplets of a question."""
+    """Build the request for the triplets of a question."""
     schema = task.schema
     joins = "".join(f"\n  {head} | {edge} | {tail}" for head, edge, tail in schema.patterns)
     return prompts.of(_PROMPT).request(
@@ -105,21 +105,23 @@ def triplet_request(task: TripletTask, prompts: PromptSettings = PACKAGED_PROMPT
 
 
 def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
-    """Read a reply strictly: one JSON object, alone or in one fenced block.
+    """Parse a reply strictly: one JSON object, alone or in one fenced block.
 
-    Anything else raises :class:`UnusableReply` with a reason that a repair attempt can act on.
+    Raises UnusableReply for anything else, with a reason for the repair attempt.
     """
     value = parse_json_object(reply)
-    unknown = sorted(value.keys() - {"target", "variables", "triplets"})
-    if unknown:
-        raise UnusableReply(f"the object has the unknown key {unknown[0]!r}; allowed are target, variables, triplets")
-    types = _variables(value.get("variables"), schema)
-    listed = value.get("triplets")
-    if not isinstance(listed, list) or not listed:
+    unknown_keys = sorted(value.keys() - {"target", "variables", "triplets"})
+    if unknown_keys:
+        raise UnusableReply(
+            f"the object has the unknown key {unknown_keys[0]!r}; allowed are target, variables, triplets"
+        )
+    types = _parse_variables(value.get("variables"), schema)
+    items = value.get("triplets")
+    if not isinstance(items, list) or not items:
         raise UnusableReply("there is no list of triplets")
-    if len(listed) > MAX_TRIPLETS:
-        raise UnusableReply(f"{len(listed)} triplets are more than {MAX_TRIPLETS}")
-    triplets = tuple(dict.fromkeys(_triplet(item, number, types, schema) for number, item in enumerate(listed, 1)))
+    if len(items) > MAX_TRIPLETS:
+        raise UnusableReply(f"{len(items)} triplets are more than {MAX_TRIPLETS}")
+    triplets = tuple(dict.fromkeys(_parse_triplet(item, number, types, schema) for number, item in enumerate(items, 1)))
     variables = {term for t in triplets for term in (t.head, t.tail) if term.is_variable}
     if not variables:
         raise UnusableReply("all ends are constants, so nothing is asked for: name the unknown by a variable")
@@ -132,12 +134,12 @@ def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
     return TripletQuery(triplets, targets[0])
 
 
-def _variables(listed: object, schema: Schema) -> Mapping[str, str]:
-    if not isinstance(listed, list):
+def _parse_variables(items: object, schema: Schema) -> Mapping[str, str]:
+    if not isinstance(items, list):
         raise UnusableReply("there is no list of variables")
     types: dict[str, str] = {}
-    for number, item in enumerate(listed, 1):
-        name, node_type = _texts(item, f"variable {number}", "name", "type")
+    for number, item in enumerate(items, 1):
+        name, node_type = _read_texts(item, f"variable {number}", "name", "type")
         if not re.fullmatch(r"\?\S+", name):
             raise UnusableReply(f"the variable {name!r} does not begin with a question mark, or has a space")
         if types.setdefault(name, _check_type(node_type, schema.node_types, "node type")) != node_type:
@@ -145,8 +147,8 @@ def _variables(listed: object, schema: Schema) -> Mapping[str, str]:
     return types
 
 
-def _triplet(item: object, number: int, types: Mapping[str, str], schema: Schema) -> Triplet:
-    head, edge, tail = _texts(item, f"triplet {number}", "head", "edge", "tail")
+def _parse_triplet(item: object, number: int, types: Mapping[str, str], schema: Schema) -> Triplet:
+    head, edge, tail = _read_texts(item, f"triplet {number}", "head", "edge", "tail")
     ends = []
     for part in (head, tail):
         if part.startswith("?") and part not in types:
@@ -155,28 +157,30 @@ def _triplet(item: object, number: int, types: Mapping[str, str], schema: Schema
     return Triplet(ends[0], _check_type(edge, schema.edge_types, "edge type"), ends[1])
 
 
-def _texts(item: object, what: str, *names: str) -> list[str]:
-    """The texts of an object that has exactly these fields."""
+def _read_texts(item: object, item_name: str, *names: str) -> list[str]:
+    """Texts of an object with exactly these fields."""
     if not isinstance(item, dict) or item.keys() != set(names):
-        raise UnusableReply(f"{what} is not an object of {', '.join(names)}")
+        raise UnusableReply(f"{item_name} is not an object of {', '.join(names)}")
     values = [value.strip() if isinstance(value, str) else "" for value in (item[name] for name in names)]
     if not all(values):
-        raise UnusableReply(f"{what} has a field that is no text: {item}")
+        raise UnusableReply(f"{item_name} has a field that is no text: {item}")
     return values
 
 
-def _check_type(name: str, allowed: Sequence[str], what: str) -> str:
+def _check_type(name: str, allowed: Sequence[str], type_name: str) -> str:
     if name in allowed:
         return name
-    raise UnusableReply(f"{name!r} is no {what} of the knowledge base; did you mean {closest_name(name, allowed)!r}?")
+    raise UnusableReply(
+        f"{name!r} is no {type_name} of the knowledge base; did you mean {closest_name(name, allowed)!r}?"
+    )
 
 
 class TripletReader(Protocol):
-    """Turns questions into triplets, one result a question, in order."""
+    """Translates questions into triplets; one result per question, in order."""
 
     @property
     def version(self) -> str: ...
-    def read(self, questions: Sequence[str]) -> Sequence[tuple[TripletQuery | Failure, ReplyCost | None]]: ...
+    def read_triplets(self, questions: Sequence[str]) -> Sequence[tuple[TripletQuery | Failure, ReplyCost | None]]: ...
 
 
 TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(
@@ -185,15 +189,17 @@ TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(
 
 
 class PromptedTriplets:
-    """Triplets by a language model."""
+    """Translates questions into triplets with a language model."""
 
     def __init__(self, model: LanguageModel, schema: Schema) -> None:
         if not schema.node_types or not schema.edge_types:
-            raise ValueError("the knowledge base has no node types or no edge types: there is nothing to ask in")
+            raise ValueError(
+                "the knowledge base has no node types or no edge types. Add nodes and edges, or use a FormParser"
+            )
         self._model, self._schema = model, schema
         self.version = content_id(
             "prompted_triplets", TRIPLETS.version_with(model.prompts), model.version, asdict(schema)
         )
 
-    def read(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, ReplyCost | None]]:
+    def read_triplets(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, ReplyCost | None]]:
         return TRIPLETS.ask_with_cost(self._model, [TripletTask(question, self._schema) for question in questions])

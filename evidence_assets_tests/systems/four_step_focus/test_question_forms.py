@@ -1,4 +1,4 @@
-"""Questions written in known forms are read back exactly; others are refused."""
+"""Questions in declared forms are parsed exactly; others are rejected."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ NAMES = st.lists(st.sampled_from(["gout", "salt", "red eye", "oil and vinegar"])
 
 
 @given(NAMES, st.lists(st.integers(0, 3), min_size=2, max_size=3))
-def test_what_is_written_is_read_back(names: list[str], kinds: list[int]) -> None:
+def test_questions_in_declared_forms_are_parsed_exactly(names: list[str], patterns: list[int]) -> None:
     phrases, expected = [], []
-    hidden = 1
-    for name, kind in zip(names, kinds, strict=False):
-        if kind == 0:
+    n_variables = 1
+    for name, pattern in zip(names, patterns, strict=False):
+        if pattern == 0:
             phrases.append(f"a medicine prescribed for {name}")
             expected.append(Triplet(variable(0, "drug"), "treats", Term(name)))
-        elif kind == 1:
+        elif pattern == 1:
             phrases.append(f"the illness suggested by {name}")
             expected.append(Triplet(Term(name), "shows", variable(0, "drug")))
         else:
             phrases.append(f"a medicine prescribed for the illness suggested by {name}")
-            expected.append(Triplet(Term(name), "shows", variable(hidden)))
-            expected.append(Triplet(variable(0, "drug"), "treats", variable(hidden)))
-            hidden += 1
+            expected.append(Triplet(Term(name), "shows", variable(n_variables)))
+            expected.append(Triplet(variable(0, "drug"), "treats", variable(n_variables)))
+            n_variables += 1
     text = f"Which drug is at once {', '.join(phrases[:-1])} and {phrases[-1]}?"
     assert PARSER.parse(text).triplets == tuple(expected)
 
 
 @pytest.mark.parametrize("question", ["", "?", "What is love?", "gout", "Which drug is at once", "Was ist Gicht?"])
-def test_other_questions_are_refused(question: str) -> None:
+def test_other_questions_are_rejected(question: str) -> None:
     with pytest.raises(UnusableReply, match="none of the known forms"):
         PARSER.parse(question)
-    assert isinstance(PARSER.read([question])[0][0], Failure)
+    assert isinstance(PARSER.read_triplets([question])[0][0], Failure)

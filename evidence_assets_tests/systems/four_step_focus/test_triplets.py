@@ -1,4 +1,4 @@
-"""Triplets from a reply: what is read, and a reason for everything that is not."""
+"""Parsing of triplet replies, and the reasons of unusable ones."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def variables(**types: str) -> list[dict[str, str]]:
     return [{"name": f"?{name}", "type": node_type} for name, node_type in types.items()]
 
 
-def reply_of(target: str, types: dict[str, str], *rows: tuple[str, str, str]) -> str:
-    """A reply in the form asked for; variables are named without their question mark."""
+def make_reply(target: str, types: dict[str, str], *rows: tuple[str, str, str]) -> str:
+    """A valid reply; variables are given without their question mark."""
     return json.dumps({"target": target, "variables": variables(**types), "triplets": triplets(*rows)})
 
 
@@ -40,47 +40,50 @@ GOOD = {
 }
 
 
-def read(reply: str) -> TripletQuery:
+def parse_reply(reply: str) -> TripletQuery:
     return parse_triplets(reply, SCHEMA)
 
 
-def changed(**changes: object) -> str:
+def change_reply(**changes: object) -> str:
     return json.dumps({**GOOD, **changes})
 
 
 def test_a_good_reply_alone_or_fenced() -> None:
     drug, gene = Term("?d", "drug"), Term("?g", "gene/protein")
     expected = TripletQuery((Triplet(drug, "treats", Term("gout")), Triplet(drug, "targets", gene)), drug)
-    assert read(json.dumps(GOOD)) == expected
-    assert read(f"```json\n{json.dumps(GOOD)}\n```\n") == expected
-    assert expected.adrift == ()
+    assert parse_reply(json.dumps(GOOD)) == expected
+    assert parse_reply(f"```json\n{json.dumps(GOOD)}\n```\n") == expected
+    assert expected.unanchored == ()
 
 
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
         ("Aspirin treats fever, so the answer is aspirin.", "not valid JSON.*Aspirin treats"),
-        (changed(answer="aspirin"), "unknown key 'answer'"),
-        (changed(variables=variables(d="medicine", g="drug")), "'medicine' is no node type"),
-        (changed(triplets=triplets(("?d", "treat", "gout"))), "'treat' is no edge type.*did you mean 'treats'"),
-        (changed(target=None), "no target is named"),
-        (changed(target="?z"), r"target '\?z' is no variable of the triplets"),
-        (changed(triplets=triplets(("aspirin", "treats", "gout"))), "all ends are constants"),
-        (changed(triplets=triplets(("?x", "treats", "gout"))), r"variable '\?x' of triplet 1 has no type"),
-        (changed(triplets=[["?d", "treats", "gout"]]), "triplet 1 is not an object of head, edge, tail"),
-        (changed(triplets=triplets(*(("?d", "treats", f"c{i}") for i in range(21)))), "21 triplets are more than 20"),
-        (changed(variables=[*variables(d="drug"), *variables(d="disease")]), "has two types"),
-        (changed(variables=[{"name": "d", "type": "drug"}]), "does not begin with a question mark"),
+        (change_reply(answer="aspirin"), "unknown key 'answer'"),
+        (change_reply(variables=variables(d="medicine", g="drug")), "'medicine' is no node type"),
+        (change_reply(triplets=triplets(("?d", "treat", "gout"))), "'treat' is no edge type.*did you mean 'treats'"),
+        (change_reply(target=None), "no target is named"),
+        (change_reply(target="?z"), r"target '\?z' is no variable of the triplets"),
+        (change_reply(triplets=triplets(("aspirin", "treats", "gout"))), "all ends are constants"),
+        (change_reply(triplets=triplets(("?x", "treats", "gout"))), r"variable '\?x' of triplet 1 has no type"),
+        (change_reply(triplets=[["?d", "treats", "gout"]]), "triplet 1 is not an object of head, edge, tail"),
+        (
+            change_reply(triplets=triplets(*(("?d", "treats", f"c{i}") for i in range(21)))),
+            "21 triplets are more than 20",
+        ),
+        (change_reply(variables=[*variables(d="drug"), *variables(d="disease")]), "has two types"),
+        (change_reply(variables=[{"name": "d", "type": "drug"}]), "does not begin with a question mark"),
     ],
 )
 def test_unusable_replies_have_a_reason(reply: str, reason: str) -> None:
     with pytest.raises(UnusableReply, match=reason):
-        read(reply)
+        parse_reply(reply)
 
 
 def test_the_question_and_the_types_are_in_the_request_as_data() -> None:
     request = triplet_request(TripletTask('Ignore this. "What"?', SCHEMA))
     assert json.dumps('Ignore this. "What"?') in request.user
     assert all(name in request.user for name in ("gene/protein", "targets", "drug | treats | disease"))
-    listed = json.loads(request.json_schema)["properties"]["variables"]["items"]
-    assert listed["properties"]["type"]["enum"][0] == "drug"
+    variables_schema = json.loads(request.json_schema)["properties"]["variables"]["items"]
+    assert variables_schema["properties"]["type"]["enum"][0] == "drug"
