@@ -23,7 +23,7 @@ def definitions() -> dg.Definitions:
     return defs()
 
 
-def test_loading_the_definitions_imports_nothing_that_only_a_step_needs() -> None:
+def test_loading_the_definitions_does_not_import_heavy_packages() -> None:
     """Every process of a cluster loads them: runs, steps, the code location."""
     code = (
         "import sys; from evidence_assets.definitions import defs; defs()\n"
@@ -55,7 +55,7 @@ def specs(definitions: dg.Definitions) -> dict[str, object]:
     return result
 
 
-def test_the_specifications_are_those_of_the_snapshot(definitions: dg.Definitions) -> None:
+def test_the_specifications_match_the_snapshot(definitions: dg.Definitions) -> None:
     """After a deliberate change: UPDATE_SNAPSHOT=1 pytest evidence_assets_tests/test_definitions.py,
     then review it.
     """

@@ -83,7 +83,7 @@ def test_every_answer_rests_on_rows_that_exist(default_world: SmallWorld) -> Non
             if asset.startswith("predictions/search"):
                 answer_nodes = [node for node in root.next if node.kind == "node"]
                 assert [node.id for node in answer_nodes] == [rows["answer"][0]]
-                assert answer_nodes[0].content["name"], "the answer's name stands beside its id"
+                assert answer_nodes[0].content["name"], "the answer's row has its name"
             assert {kind for kind, _ in _below(root.as_dict())} == sources
 
 
@@ -168,7 +168,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
     with pytest.MonkeyPatch.context() as patch, small_world(tmp_path_factory.mktemp("scripted"), lines, patch) as world:
         prepared(world)
         generator = ScriptedGenerator(Script(world).reply)
-        patch.setattr(solvers, "generator", lambda settings: generator)
+        patch.setattr(solvers, "load_cached_generator", lambda settings: generator)
         answered_by_a_model(world)
         yield world
 
@@ -198,7 +198,7 @@ def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(scr
     assert scores_by_case["kg_graph"]["hit@10"] > 0
     for name in ("kg_background", "kg_none"):
         assert {scores_by_case[name][m] for m in ("hit@1", "hit@10", "triple_f1", "evidence_recall")} == {0.0}, name
-    # An answer is right by its name or an alias, whoever it comes from; the script says garlic to all that has facts.
+    # An answer is right by name or alias; the script answers garlic to every question with facts.
     questions = scripted.rows("questions", "questions/graph").to_dicts()
     garlic = sum("garlic" in q["gold"] for q in questions)
     failed = set(scripted.rows("chains", "chains/graph/background").filter(pl.col("status") == "failed")["question_id"])
@@ -224,7 +224,7 @@ def test_a_question_whose_background_is_prose_fails_in_the_cases_that_need_it(sc
 # Errors -----------------------------------------------------------------------------------------------------------
 
 
-def test_empty_and_missing_inputs_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_and_missing_inputs_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with small_world(tmp_path, ["name: small", PRESETS], monkeypatch) as world:
         world.make("raw/sample")
         world.make("questions/search", partition="sample_skb|0")

@@ -31,7 +31,7 @@ def load_keys() -> set[str]:
     return {spec.key.to_user_string() for spec in specs}
 
 
-def test_a_corpus_of_the_lake_is_loaded_and_known_without_dagster(declaration_file: Path) -> None:
+def test_a_declared_corpus_is_loaded_with_and_without_dagster(declaration_file: Path) -> None:
     assert load_keys() == set()
     declarations.cache_clear()
     declaration_file.write_text(

@@ -63,7 +63,7 @@ def miniature(
     lines = ["name: paper", *harvesting, f"generators: {{{generators}}}", f"presets: [{opted}]"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PRESETS_VARIABLE, opted)
-        patch.setattr(solvers, "generator", lambda settings: Model(settings.name))
+        patch.setattr(solvers, "load_cached_generator", lambda settings: Model(settings.name))
         for module in (kbloom, sample_model):
             patch.setattr(module, "get_masked_lm", lambda lake, settings: masked(settings.name))
         patch.setattr(

@@ -73,7 +73,7 @@ def write_harvest(lake: Lake, asset: str = HARVEST) -> None:
     lake.write(asset, "", {"triples": rows})
 
 
-def test_two_sources_meet_in_one_edge_that_keeps_both_licences(lake: Lake) -> None:
+def test_an_edge_of_two_sources_has_both_licences(lake: Lake) -> None:
     assert materialize(lake, graph_of()).success
     edges = {tuple(row["sources"]): row for row in lake.read("kg_edges").to_dicts()}
     merged_edge = edges[("graph.tsv:6", "other.tsv:1")]
@@ -108,7 +108,7 @@ def test_the_medical_graph_joins_the_disease_database_drugbank_and_a_harvest(lak
     } < {(names[head], relation, names[tail]) for head, relation, tail in edges}
 
 
-def test_arrays_older_than_the_rows_are_not_used_and_vectors_refused(lake: Lake) -> None:
+def test_stale_arrays_are_not_used_and_stale_vectors_are_an_error(lake: Lake) -> None:
     assert materialize(lake, graph_of()).success
     write_triples(lake.raw, [*TRIPLES, ("ibuprofen", "may_treat", "fever")])
     assert materialize(lake, graph_of(), "triples", "nodes", "edges").success
@@ -122,7 +122,7 @@ def test_arrays_older_than_the_rows_are_not_used_and_vectors_refused(lake: Lake)
     assert isinstance(fresh.arrays.heads, np.memmap)
 
 
-def test_a_bad_line_is_named_and_leaves_what_was_there(lake: Lake) -> None:
+def test_a_bad_line_is_reported_and_the_old_rows_stay(lake: Lake) -> None:
     assert materialize(lake, graph_of()).success
     before = lake.read("triples")
     (lake.raw / "graph.tsv").write_text("metformin\tmay_treat\n")
@@ -134,7 +134,7 @@ def test_a_bad_line_is_named_and_leaves_what_was_there(lake: Lake) -> None:
     assert lake.read("triples").equals(before)
 
 
-def test_every_source_of_the_paper_profile_says_where_it_is_obtained() -> None:
+def test_every_source_of_the_paper_profile_states_its_origin() -> None:
     for kind in ("Graph", "Corpus", "KnowledgeBase"):
         for declared in declarations_of(kind):
             attributes = declared.attributes

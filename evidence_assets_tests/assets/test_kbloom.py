@@ -53,7 +53,7 @@ def parents(variant: Variant) -> dict[str, set[str]]:
     }
 
 
-def test_models_judge_and_rate_where_the_profile_names_some(
+def test_models_judge_and_rate_if_the_profile_has_any(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variant = harvest(baseline=False)
@@ -77,5 +77,5 @@ def test_models_judge_and_rate_where_the_profile_names_some(
     assert values["tiny-causal", "likelihood"] < 0
 
 
-def test_triples_that_say_of_what_kind_things_are_are_read_before_the_harvest() -> None:
+def test_a_harvest_depends_on_its_type_triples() -> None:
     assert "knowledge/typed/triples" in parents(harvest(kinds="knowledge/typed/triples"))[HARVEST]

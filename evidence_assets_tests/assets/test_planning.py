@@ -54,7 +54,7 @@ def record_metadata(instance: dg.DagsterInstance, asset: str, partition: str, na
     instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=partition, metadata={name: seconds}))
 
 
-def test_questions_calls_and_seconds_are_those_counted_by_hand(
+def test_costs_equal_those_computed_by_hand(
     paper: None, variant: None, instance: dg.DagsterInstance, tmp_path: Path
 ) -> None:
     rows_by_key = {row.benchmark: row for row in plan("uscrake_costs", None, instance, FIRST_MODEL)}
@@ -123,7 +123,7 @@ def test_the_pace_counts_only_questions_that_were_not_reused() -> None:
     assert pace_metadata(pa.table({"chunk_id": ["a"]}), 0, 4.0) == {}
 
 
-def test_a_variant_is_as_fast_as_its_steps_together(instance: dg.DagsterInstance) -> None:
+def test_the_seconds_of_a_variant_are_the_sum_of_its_steps(instance: dg.DagsterInstance) -> None:
     for asset, partition, seconds in (
         ("evidence/x", "b|0", 9.0),
         ("evidence/x", "b|0", 0.5),

@@ -49,7 +49,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SmallWorld
         pytest.MonkeyPatch.context() as patch,
         small_world(tmp_path_factory.mktemp("published"), lines, patch) as small,
     ):
-        patch.setattr(solvers, "generator", lambda settings: doctor)
+        patch.setattr(solvers, "load_cached_generator", lambda settings: doctor)
         small.make("raw/sample")
         for name in ("sample_graph", "sample_claims"):
             file = small.lake.raw / "sample" / "benchmarks" / f"{name}.jsonl"

@@ -14,7 +14,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 
 
-def test_missing_files_are_named_with_what_they_hold(tmp_path: Path) -> None:
+def test_the_error_for_missing_files_describes_their_contents(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "data_lake")
     asset = raw_asset("raw/corpora/texts", ["texts"], "texts, one a line")
     with pytest.raises(BadInput, match=r"does not exist: .*texts, one a line"):

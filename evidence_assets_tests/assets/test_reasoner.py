@@ -37,7 +37,7 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
     assert lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes() == before
 
 
-def test_predictions_that_were_never_made_are_refused_and_not_scored_as_wrong(tmp_path: Path) -> None:
+def test_missing_predictions_are_an_error_and_not_scored_as_wrong(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
     with pytest.raises(StaleInput, match="predictions/mcqa/x has no rows for sample_mcqa: materialize it first"):

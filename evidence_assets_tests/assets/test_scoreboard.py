@@ -13,7 +13,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets_tests.experiment.scores.test_plots import score
 
 
-def test_it_waits_for_scores_that_exist() -> None:
+def test_the_scoreboard_depends_on_all_scores() -> None:
     keys = {"/".join(key.path) for key in all_defs().resolve_asset_graph().materializable_asset_keys}
     scores = {key for key in keys if key.startswith("scores/")}
     assert {stage.key for stage in score_stages()} == scores

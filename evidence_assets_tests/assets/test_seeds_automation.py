@@ -72,7 +72,7 @@ def sensor_world(copy: Path) -> SensorWorld:
     return SensorWorld.open(copy)
 
 
-def test_one_edit_asks_for_one_relation_then_for_what_stands_on_it_each_once(copy: Path) -> None:
+def test_an_edit_requests_its_relation_and_then_all_downstream_assets_once(copy: Path) -> None:
     sensor_world = SensorWorld.open(copy, questions=True)
     sensor_world.seed("leads_to", [["epilepsy", "tuberculosis"]], prompt="<HEAD> can respond well to <TAIL>")
     assert sensor_world.tick() == [(SEEDS, "leads_to")]
@@ -100,7 +100,7 @@ def test_one_edit_asks_for_one_relation_then_for_what_stands_on_it_each_once(cop
     assert chains["rows_computed"] == chains_rows.filter(pl.col("question_id").is_in(touched_ids.to_list())).height
 
 
-def test_the_same_content_with_another_time_or_layout_asks_for_nothing(sensor_world: SensorWorld) -> None:
+def test_a_new_timestamp_or_layout_requests_nothing(sensor_world: SensorWorld) -> None:
     path = sensor_world.seed("leads_to")
     os.utime(path, (1, 1))
     assert sensor_world.tick() == []
@@ -121,7 +121,7 @@ def test_a_new_file_becomes_a_partition_and_is_merged_once(sensor_world: SensorW
 
 
 @pytest.mark.long
-def test_a_deleted_file_takes_its_partition_and_its_triples_along_and_may_come_back(sensor_world: SensorWorld) -> None:
+def test_deleting_a_file_deletes_its_partition_and_triples_until_it_is_restored(sensor_world: SensorWorld) -> None:
     triples_before = sensor_world.triples(HARVEST, "leads_to")
     assert triples_before
     path = sensor_world.seed("leads_to")
@@ -142,7 +142,7 @@ def test_a_deleted_file_takes_its_partition_and_its_triples_along_and_may_come_b
 
 
 @pytest.mark.long
-def test_what_changed_while_no_daemon_ran_is_found_by_one_that_knows_nothing(sensor_world: SensorWorld) -> None:
+def test_changes_without_a_daemon_are_found_by_a_new_one(sensor_world: SensorWorld) -> None:
     sensor_world.seed("leads_to", [["epilepsy", "tuberculosis"]])
     sensor_world.seed("leads_to", [["epilepsy", "hiv"]])
     sensor_world.seed("may_treat", [["colchicine", "gout"]])
@@ -153,7 +153,7 @@ def test_what_changed_while_no_daemon_ran_is_found_by_one_that_knows_nothing(sen
     assert latest.settle(MERGED) == [[(HARVEST, "leads_to"), (HARVEST, "may_treat")], MERGED]
 
 
-def test_a_bad_file_fails_its_check_by_file_line_and_field_and_the_others_go_on(sensor_world: SensorWorld) -> None:
+def test_a_bad_seed_file_fails_the_check_and_the_others_are_harvested(sensor_world: SensorWorld) -> None:
     triples_before = sensor_world.triples(HARVEST, "leads_to")
     sensor_world.seed("leads_to", prompt="<HEAD> can lead to nothing")
     sensor_world.seed("may_treat", [["colchicine", "gout"]])

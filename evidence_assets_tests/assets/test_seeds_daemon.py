@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 EDITED = "may_treat"
 
 
-def test_an_edit_is_carried_through_to_the_scoreboard(changed_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_reaches_the_scoreboard(changed_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in changed_world.environment.items():
         monkeypatch.setenv(name, value)
     fresh = measure(changed_world.root, EDITED)

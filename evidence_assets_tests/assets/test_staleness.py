@@ -33,7 +33,7 @@ def test_everything_is_fresh_after_a_whole_run(world: World) -> None:
 
 
 @pytest.mark.long
-def test_the_same_content_made_again_makes_nothing_stale_and_other_content_what_reads_it(world: World) -> None:
+def test_unchanged_data_makes_nothing_stale_and_changed_data_its_downstream_assets(world: World) -> None:
     instance = dg.DagsterInstance.get()
     job = defs().resolve_implicit_global_asset_job_def()
     assert job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey(["raw", "sample"])]).success

@@ -49,7 +49,7 @@ def _files(lake: Lake) -> dict[str, bytes]:
     }
 
 
-def test_only_what_a_loaded_variant_reads_is_encoded_again(world: SmallWorld) -> None:
+def test_the_second_encoder_has_only_the_assets_that_loaded_variants_read(world: SmallWorld) -> None:
     keys = {key.to_user_string() for key in world.graph.materializable_asset_keys}
     second_keys = {
         key for key in keys if key.startswith(("corpus/", "knowledge/", "subgraphs/")) and key.endswith("/tiny_b")
@@ -73,7 +73,7 @@ def test_only_what_a_loaded_variant_reads_is_encoded_again(world: SmallWorld) ->
     assert "model/tiny_b" in vectors.tags and vectors.group_name == "corpus_sample_tiny_b"
 
 
-def test_the_second_encoder_ranks_otherwise_and_overwrites_nothing(world: SmallWorld) -> None:
+def test_the_second_encoder_ranks_differently_and_overwrites_nothing(world: SmallWorld) -> None:
     before = _files(world.lake)
     world.make("corpus/sample/embeddings/tiny_b", partition="0")
     world.make("corpus/sample/index/tiny_b")

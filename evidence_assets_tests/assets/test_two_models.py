@@ -47,7 +47,7 @@ def test_the_second_model_overwrites_nothing_of_the_first(world: SmallWorld) -> 
     assert set(second["model_id"]) == models and models != set(first["model_id"])
 
 
-def test_every_row_says_which_revision_made_it_what_it_cost_and_how_it_ended(world: SmallWorld) -> None:
+def test_every_row_has_its_model_revision_cost_and_stop_reason(world: SmallWorld) -> None:
     rows = world.rows("predictions", f"predictions/{FIRST}").filter(pl.col("status") != "failed")
     assert rows.height and set(rows["finish_reason"]) == {"stop"}
     assert (rows["tokens_in"] > 100).all() and (rows["tokens_out"] > 0).all()

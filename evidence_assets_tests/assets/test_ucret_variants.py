@@ -24,7 +24,7 @@ def test_what_is_declared_and_opted_in() -> None:
 
 
 @pytest.mark.long
-def test_the_bridge_brings_passages_that_are_marked_as_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bridge_adds_passages_marked_as_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with small_world(tmp_path / "world", ["name: small", "presets: [ucret_bridge]"], monkeypatch) as world:
         world.make("raw/sample")
         world.make("corpus/sample/chunks", "corpus/sample/embeddings", partition="0")

@@ -22,7 +22,7 @@ def lake(made_world: World) -> Lake:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_paths_stand_in_the_graph_and_a_changed_one_does_not(lake: Lake, variant: str) -> None:
+def test_paths_are_in_the_graph_and_altered_ones_are_not(lake: Lake, variant: str) -> None:
     rows = lake.read("evidence", f"evidence/mcqa/{variant}", PARTITION)
     assert rows.height and set(rows["kind"]) == {"path"}
     assert find_evidence_errors(rows, lake) == []
@@ -33,7 +33,7 @@ def test_paths_stand_in_the_graph_and_a_changed_one_does_not(lake: Lake, variant
     assert "not a list of edges" in find_evidence_errors(rows.with_columns(pl.lit("12:57").alias("locator")), lake)[0]
 
 
-def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
+def test_subgraphs_contain_the_concepts_of_questions(lake: Lake) -> None:
     rows = lake.read("subgraphs", "subgraphs/mcqa", PARTITION).to_dicts()
     questions = lake.read("questions", "questions/mcqa", PARTITION)
     assert {row["question_id"] for row in rows} == set(questions["question_id"])
@@ -48,7 +48,7 @@ def test_subgraphs_hold_what_questions_name(lake: Lake) -> None:
         assert {node["node_id"] for node in row["nodes"] if node["hop"] == 0} == concept_ids
 
 
-def test_scores_say_where_questions_are_lost_and_whether_the_graph_carries_a_signal(lake: Lake) -> None:
+def test_scores_measure_linking_losses_and_the_graphs_signal(lake: Lake) -> None:
     scores = lake.read("scores", "scores/mcqa/ugat")
     graph_scores = scores.filter(pl.col("metric").str.starts_with("graph_") & (pl.col("scope_id") == "sample_graph"))
     values = dict(graph_scores.select("metric", "value").iter_rows())
@@ -57,7 +57,7 @@ def test_scores_say_where_questions_are_lost_and_whether_the_graph_carries_a_sig
     assert set(scores.filter(pl.col("metric").str.starts_with("graph_"))["scope_id"]) == {"sample_graph"}
 
 
-def test_what_a_benchmark_lacks() -> None:
+def test_the_missing_sources_of_a_benchmark() -> None:
     with_graph = Benchmark.model_validate({"name": "b", "task": "mcqa", "graph": "g"})
     assert missing_source_reason(("corpus",), with_graph) == "benchmark b names no corpus"
     assert missing_source_reason(("graph", "corpus"), with_graph) == ""

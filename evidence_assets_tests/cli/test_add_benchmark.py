@@ -119,7 +119,7 @@ def test_a_broken_graph_is_reported_with_its_line(folder: Folder) -> None:
         plan_benchmark("who", file, graph=folder.write_file("e.tsv", ""), folder=folder.defs)
 
 
-def test_triples_become_a_graph_that_the_benchmark_is_answered_from(folder: Folder) -> None:
+def test_triples_become_the_benchmarks_graph(folder: Folder) -> None:
     file = folder.questions({"source_id": "1", "task": "kgqa", "text": "Who buzzes?", "gold": ["bee"]})
     benchmark_plan = plan_benchmark(
         "who", file, graph=folder.write_file("g.tsv", "bee\tmakes\thoney\n"), folder=folder.defs
@@ -161,12 +161,12 @@ def test_the_name_of_a_benchmark_or_corpus_is_refused(name: str, folder: Folder)
 
 
 @pytest.mark.parametrize("name", ["Bees", "a-b", "../x", ""])
-def test_a_name_that_asset_keys_do_not_take_is_refused(name: str, folder: Folder) -> None:
+def test_a_name_that_is_invalid_in_asset_keys_is_refused(name: str, folder: Folder) -> None:
     with pytest.raises(BadInput, match="is not a valid benchmark name"):
         plan_benchmark(name, folder.questions(CHOICE), corpus=str(folder.root / "docs"), folder=folder.defs)
 
 
-def test_a_declaration_that_does_not_load_is_undone_with_its_files(folder: Folder) -> None:
+def test_a_declaration_that_fails_to_load_is_deleted_with_its_files(folder: Folder) -> None:
     def fail() -> None:
         raise BadInput("Dagster does not load it")
 

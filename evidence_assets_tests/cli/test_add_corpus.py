@@ -72,7 +72,7 @@ def test_a_large_corpus_makes_token_vectors_on_demand(
     assert declared.attributes["tokens"] == "on_demand"
 
 
-def test_a_changed_folder_is_brought_up_to_date_and_a_bad_file_changes_nothing(folder: Path, lake: Lake) -> None:
+def test_a_changed_folder_is_updated_and_a_bad_file_changes_nothing(folder: Path, lake: Lake) -> None:
     added, lines = add_corpus(lake, corpus_name(folder), folder), folder / "deep" / "b.jsonl"
     [declared] = declarations(lake.root / "declarations")
     assert (declared.component, declared.attributes) == ("Corpus", {"name": "my_dumps", "folder": "corpora/my_dumps"})
@@ -111,7 +111,7 @@ def _forgets_declarations() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_forgets_declarations")
-def test_the_command_builds_what_is_asked(folder: Path, lake: Lake) -> None:
+def test_the_commands_build_the_corpus(folder: Path, lake: Lake) -> None:
     run = CliRunner().invoke
     arguments = ["add", "corpus", "bees", str(folder), "--lake", str(lake.root)]
     result = run(app, arguments)

@@ -48,9 +48,7 @@ def test_a_second_run_reuses_unchanged_rows_and_changes_no_byte(changed_world: W
 
 
 @pytest.mark.long
-def test_interrupted_or_killed_in_the_middle_a_rerun_gives_the_bytes_of_an_undisturbed_run(
-    made_world: World, tmp_path: Path
-) -> None:
+def test_a_rerun_after_an_interrupt_or_kill_gives_the_same_bytes(made_world: World, tmp_path: Path) -> None:
     world = new_world(tmp_path / "killed")
     moments = random.Random(1)
     for progress, signal_number in ((2, signal.SIGINT), (moments.randrange(8, 20), signal.SIGKILL)):
@@ -103,7 +101,7 @@ def test_questions_in_all_output_formats(made_world: World) -> None:
     assert wrong.stderr.startswith("evidence: ") and "Traceback" not in wrong.stderr
 
 
-def test_the_doctor_finds_the_embedded_profile_healthy_and_says_what_the_paper_one_lacks() -> None:
+def test_the_doctor_accepts_the_embedded_profile_and_lists_what_paper_lacks() -> None:
     fine = CliRunner().invoke(app, ["doctor"])
     assert fine.exit_code == 0, fine.output
     lacking = CliRunner().invoke(app, ["doctor", "--profile", "paper"])
@@ -111,7 +109,7 @@ def test_the_doctor_finds_the_embedded_profile_healthy_and_says_what_the_paper_o
     assert "vllm serve" in lacking.stdout
 
 
-def test_gc_finds_what_no_asset_makes(changed_world: World) -> None:
+def test_gc_finds_data_of_removed_assets(changed_world: World) -> None:
     lake = Lake(changed_world.root / "data_lake")
     lake.write("evidence/mcqa/forgotten", "b|0", {"evidence": [], "lineage_edges": []})
     assert "asset=evidence.mcqa.forgotten" in changed_world.invoke("gc").stdout
@@ -119,7 +117,7 @@ def test_gc_finds_what_no_asset_makes(changed_world: World) -> None:
     assert "nothing to delete" in changed_world.invoke("gc").stdout
 
 
-def test_what_only_reads_the_lake_loads_neither_dagster_nor_torch(made_world: World) -> None:
+def test_commands_that_only_read_load_neither_dagster_nor_torch(made_world: World) -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from evidence_assets.cli import app\n"
         "for command in (['query', 'SELECT 1'], ['compare', 'uscrake', 'bm25'], ['scoreboard']):\n"

@@ -1,4 +1,4 @@
-"""``evidence run``: all that a benchmark needs and nothing besides, also after a kill or a failure."""
+"""``evidence run``: materializes exactly what a benchmark needs, also after a kill or a failure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMAND = ("run", "sample_mcqa", "--variants", "bm25")
 
 @pytest.fixture(scope="module")
 def killed_world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A world whose run was killed in the middle and then run again; what that said lies in ``again.txt``."""
+    """A world whose run was killed midway and rerun; ``again.txt`` has the rerun's output."""
     world = new_world(tmp_path_factory.mktemp("killed") / "world")
     command = [sys.executable, "-m", "evidence_assets.cli", *COMMAND]
     environment = {**os.environ, **world.environment}
@@ -45,7 +45,7 @@ def killed_world(tmp_path_factory: pytest.TempPathFactory) -> World:
     return world
 
 
-def test_a_benchmark_is_made_with_all_that_it_needs_and_nothing_else(killed_world: World) -> None:
+def test_a_benchmark_is_materialized_with_its_upstream_assets_only(killed_world: World) -> None:
     output, lake = (killed_world.root / "again.txt").read_text(), Lake(killed_world.root / "data_lake")
     assert "Scoreboard" in output and "accuracy" in output
     assert {asset for table, asset in lake.assets() if table == "scores"} == {"scores/mcqa/bm25"}
@@ -55,28 +55,26 @@ def test_a_benchmark_is_made_with_all_that_it_needs_and_nothing_else(killed_worl
         assert instance.get_runs_count() > 3, "the runs are those that the UI shows"
 
 
-def test_what_a_killed_run_left_is_finished_with_the_bytes_of_an_undisturbed_one(
-    killed_world: World, made_world: World
-) -> None:
+def test_a_rerun_after_a_kill_gives_the_bytes_of_an_undisturbed_run(killed_world: World, made_world: World) -> None:
     undisturbed, finished = made_world.data(), killed_world.data()
     assert len(finished) > 20
     assert {name: undisturbed.get(name) for name in finished} == finished
 
 
-def test_a_plan_makes_nothing(world: World) -> None:
+def test_a_plan_materializes_nothing(world: World) -> None:
     planned = world.invoke(*COMMAND, "--plan")
     assert planned.exit_code == 0 and "assets will be materialized or reused" in planned.stdout, planned.output
     assert not Lake(world.root / "data_lake").assets()
 
 
-def test_a_second_run_reuses_what_is_unchanged(killed_world: World) -> None:
+def test_a_second_run_reuses_unchanged_rows(killed_world: World) -> None:
     before, rerun = killed_world.data(), killed_world.invoke(*COMMAND)
     counts = {word: int(n.replace(",", "")) for word, n in re.findall(r"(reused|computed) ([\d,]+)", rerun.stdout)}
     assert counts["reused"] > counts["computed"], rerun.output
     assert killed_world.data() == before
 
 
-def test_what_fails_is_told_and_what_reads_it_left_out(world: World) -> None:
+def test_failures_are_reported_and_their_downstream_assets_skipped(world: World) -> None:
     with (world.root / "small.yaml").open("a") as profile:
         profile.write(f"encoder: {{name: '{world.root}/no_such_model'}}\n")
     result = world.invoke("run", "sample_mcqa", "--variants", "cosine")
@@ -87,7 +85,7 @@ def test_what_fails_is_told_and_what_reads_it_left_out(world: World) -> None:
     assert "run `evidence run sample_mcqa` again" in result.stdout and "Traceback" not in result.output
 
 
-def test_what_a_benchmark_needs_leaves_out_what_concerns_others() -> None:
+def test_the_assets_of_a_benchmark_exclude_those_of_others() -> None:
     graph, benchmark = defs().resolve_asset_graph(), find_benchmark("sample_graph")
     selection = select_assets(graph, benchmark, select_variants(benchmark, ["ugat"]))
     assert selection.keys is not None
@@ -102,7 +100,7 @@ def test_what_a_benchmark_needs_leaves_out_what_concerns_others() -> None:
     )
 
 
-def test_parts_of_a_batch_read_nothing_of_one_another_and_are_as_small_as_that_allows() -> None:
+def test_a_batch_is_split_into_its_smallest_independent_parts() -> None:
     graph = defs().resolve_asset_graph()
     batches_of_all = list(batches(graph, EVERYTHING))
     parted = 0
@@ -116,7 +114,7 @@ def test_parts_of_a_batch_read_nothing_of_one_another_and_are_as_small_as_that_a
     assert parted > 3
 
 
-def test_unknown_names_are_refused_with_their_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_an_unknown_name_suggests_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVIDENCE_PRESETS", "")
     with pytest.raises(BadInput, match="did you mean 'sample_mcqa'"):
         find_benchmark("sample_mcq")
@@ -127,7 +125,7 @@ def test_unknown_names_are_refused_with_their_neighbour(monkeypatch: pytest.Monk
     assert {v.name for v in select_variants(benchmark, [])} >= {"uscrake", "bm25"}
 
 
-def test_another_model_of_the_profile_is_run_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variant_runs_with_another_model_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = tmp_path / "two.yaml"
     several = "{llama: {backend: openai, name: meta/llama}, qwen: {backend: openai, name: qwen/qwen}}"
     profile.write_text(f"extends: embedded\nname: two\ngenerators: {several}\n")
