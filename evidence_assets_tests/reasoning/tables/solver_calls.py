@@ -1,4 +1,4 @@
-"""Questions and claims put to the solver on a whole table, as the assets put them, with the chains as places."""
+"""Calls of the solver on a whole table, as the assets make them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnsw
 
 
 @dataclass(frozen=True)
-class Told:
-    """The solver's choice and the chains that it rests on."""
+class SolverAnswer:
+    """The choice of the solver, and its chains with cell locations."""
 
     choice: Choice
     chains: tuple[TableChain, ...]
@@ -37,7 +37,7 @@ class Told:
         return next(chain for chain in self.chains if chain.hypothesis == label)
 
 
-def _told(
+def _solve(
     view: TableView,
     text: str,
     labels: Sequence[str],
@@ -45,10 +45,10 @@ def _told(
     chains: tuple[TableChain, ...],
     task: str,
     negated: bool = False,
-) -> Told:
+) -> SolverAnswer:
     grid = {(i, j): cell.plain for i, row in enumerate(view.grid) for j, cell in enumerate(row) if cell.plain}
-    cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", "t", f"r{i}c{j}", said) for (i, j), said in grid.items())
-    written = tuple(
+    cells = tuple(EvidenceItem(f"r{i}c{j}", "cell", "t", f"r{i}c{j}", cell_text) for (i, j), cell_text in grid.items())
+    task_chains = tuple(
         Chain(
             chain.hypothesis,
             tuple(
@@ -60,18 +60,20 @@ def _told(
         for chain in chains
         if chain.hypothesis in labels
     )
-    given = dict.fromkeys(labels, cells)
-    choice = TableSolver().choose([ChooseAnswer(text, tuple(labels), tuple(options), written, given, task, negated)])[0]
+    label_evidence = dict.fromkeys(labels, cells)
+    choice = TableSolver().choose(
+        [ChooseAnswer(text, tuple(labels), tuple(options), task_chains, label_evidence, task, negated)]
+    )[0]
     assert isinstance(choice, Choice)
-    return Told(choice, chains)
+    return SolverAnswer(choice, chains)
 
 
-def verify_claim(view: TableView, claim: str, labels: Sequence[str] = CLAIM_LABELS) -> Told:
-    return _told(view, claim, labels, labels, explain_claim(view, claim), "verification")
+def verify_claim(view: TableView, claim: str, labels: Sequence[str] = CLAIM_LABELS) -> SolverAnswer:
+    return _solve(view, claim, labels, labels, explain_claim(view, claim), "verification")
 
 
 def answer_choice(
     view: TableView, question: str, labels: Sequence[str], options: Sequence[str], *, negated: bool = False
-) -> Told:
+) -> SolverAnswer:
     chains = explain_options(view, question, labels, options)
-    return _told(view, question, labels, options, chains, "table_qa", negated)
+    return _solve(view, question, labels, options, chains, "table_qa", negated)

@@ -1,4 +1,4 @@
-"""The algebra: each expression against the same worked out by hand, and a proof that is enough by itself."""
+"""Operations equal plain computations and cite the cells that prove their outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_assets.reasoning.tables import operations as algebra
+from evidence_assets.reasoning.tables import operations
 from evidence_assets.reasoning.tables.cells import parse_values
 from evidence_assets.reasoning.tables.lexicon import find_degree_words, load_adjectives, load_lexicon, pattern
 from evidence_assets.reasoning.tables.operations import Outcome
@@ -30,32 +30,32 @@ def _exact(rows: list[tuple[str, str]]) -> list[Fraction]:
 
 
 @given(ROWS, st.sampled_from([1, -1]), st.integers(1, 3))
-def test_the_extreme_of_a_rank(rows: list[tuple[str, str]], direction: int, rank: int) -> None:
+def test_extremes_equal_sorted_values(rows: list[tuple[str, str]], direction: int, rank: int) -> None:
     sizes = _exact(rows)
-    ranked = sorted(set(sizes), reverse=direction > 0)
-    outcome = algebra.find_extreme(_view(rows), 1, range(1, len(rows) + 1), direction, rank)
-    assert (outcome is None) == (rank > len(ranked))
+    distinct_sizes = sorted(set(sizes), reverse=direction > 0)
+    outcome = operations.find_extreme(_view(rows), 1, range(1, len(rows) + 1), direction, rank)
+    assert (outcome is None) == (rank > len(distinct_sizes))
     if outcome is not None:
-        assert set(outcome.rows) == {k for k, size in enumerate(sizes, 1) if size == ranked[rank - 1]}
-        assert set(outcome.cells) == {(k, 1) for k in range(1, len(rows) + 1)}, "it is so beside all others"
+        assert set(outcome.rows) == {k for k, size in enumerate(sizes, 1) if size == distinct_sizes[rank - 1]}
+        assert set(outcome.cells) == {(k, 1) for k in range(1, len(rows) + 1)}, "all cells prove an extreme"
 
 
 @given(ROWS, st.sampled_from([1, -1]))
-def test_what_a_filter_keeps_and_what_it_is_held_against(rows: list[tuple[str, str]], direction: int) -> None:
+def test_counts_equal_filtered_rows(rows: list[tuple[str, str]], direction: int) -> None:
     sizes, view = _exact(rows), _view(rows)
     (bound,) = parse_values(f"{'over' if direction > 0 else 'under'} {rows[0][0]}")
-    beyond = algebra.count_rows(view, [Condition(1, number=bound)], [(1, 1)])
+    beyond = operations.count_rows(view, [Condition(1, number=bound)], [(1, 1)])
     assert set(beyond.rows) == {k for k, s in enumerate(sizes, 1) if direction * (s - sizes[0]) > 0}
     assert beyond.cells[0] == (1, 1) and beyond.number == len(beyond.rows)
-    reds = algebra.count_rows(view, [Condition(2, frozenset({"red"}))])
+    reds = operations.count_rows(view, [Condition(2, frozenset({"red"}))])
     assert reds.number == sum(colour == "red" for _, colour in rows) == len(reds.rows)
 
 
 @given(ROWS)
-def test_a_trend_is_its_steps(rows: list[tuple[str, str]]) -> None:
+def test_a_trend_equals_the_signs_of_its_steps(rows: list[tuple[str, str]]) -> None:
     steps = [b > a for a, b in pairwise(_exact(rows))]
     numbered = [[f"n{k}", size, str(k)] for k, (size, _) in enumerate(rows)]
-    outcome = algebra.measure_trend(TableView.of("t", "", ["Name", "Size", "Place"], numbered), 1, 2)
+    outcome = operations.measure_trend(TableView.of("t", "", ["Name", "Size", "Place"], numbered), 1, 2)
     assert outcome is not None and outcome.number == sum(steps) / len(steps)
     assert (outcome.pattern == (1,)) == all(b >= a for a, b in pairwise(_exact(rows))) or outcome.pattern == (0,)
 
@@ -68,22 +68,24 @@ NAME, DEEP = frozenset({(1, 0)}), frozenset({(1, 1)})
 @pytest.mark.parametrize(
     ("outcome", "number", "cells"),
     [
-        (algebra.relate_cells(VIEW, "difference", (1, 1), (2, 1)), 79.0, {(1, 1), (2, 1)}),
-        (algebra.relate_cells(VIEW, "difference", (1, 1), (4, 1)), None, set()),
-        (algebra.relate_cells(VIEW, "ratio", (1, 1), (3, 1)), 425 / 217, {(1, 1), (3, 1)}),
-        (algebra.compare_cells(VIEW, [((1, 1), (2, 1), 1), ((2, 1), (3, 1), -1)]), 0.5, {(1, 1), (2, 1), (3, 1)}),
-        (algebra.compare_cells(VIEW, [((1, 1), (4, 1), 1)]), None, set()),
-        (algebra.find_joint_row(VIEW, [(0, NAME), (1, DEEP)]), 1.0, {(1, 0), (1, 1)}),
-        (algebra.find_joint_row(VIEW, [(0, NAME), (2, frozenset({(3, 2)}))]), 0.0, {(1, 0), (1, 2), (3, 0), (3, 2)}),
-        (algebra.find_joint_row(VIEW, [(0, frozenset({(4, 0)})), (1, DEEP)]), None, set()),
+        (operations.relate_cells(VIEW, "difference", (1, 1), (2, 1)), 79.0, {(1, 1), (2, 1)}),
+        (operations.relate_cells(VIEW, "difference", (1, 1), (4, 1)), None, set()),
+        (operations.relate_cells(VIEW, "ratio", (1, 1), (3, 1)), 425 / 217, {(1, 1), (3, 1)}),
+        (operations.compare_cells(VIEW, [((1, 1), (2, 1), 1), ((2, 1), (3, 1), -1)]), 0.5, {(1, 1), (2, 1), (3, 1)}),
+        (operations.compare_cells(VIEW, [((1, 1), (4, 1), 1)]), None, set()),
+        (operations.find_joint_row(VIEW, [(0, NAME), (1, DEEP)]), 1.0, {(1, 0), (1, 1)}),
+        (operations.find_joint_row(VIEW, [(0, NAME), (2, frozenset({(3, 2)}))]), 0.0, {(1, 0), (1, 2), (3, 0), (3, 2)}),
+        (operations.find_joint_row(VIEW, [(0, frozenset({(4, 0)})), (1, DEEP)]), None, set()),
     ],
 )
-def test_values_and_their_proof(outcome: Outcome | None, number: float | None, cells: set[CellLocation]) -> None:
+def test_outcomes_have_a_value_and_cite_the_cells_that_prove_it(
+    outcome: Outcome | None, number: float | None, cells: set[CellLocation]
+) -> None:
     assert (outcome and outcome.number) == number
     assert set(outcome.cells if outcome else ()) == cells
 
 
-def test_every_pattern_of_the_lexicon_is_one_and_every_adjective_has_its_degrees() -> None:
+def test_every_lexicon_pattern_compiles_and_every_adjective_has_degrees() -> None:
     entries = load_lexicon()
     patterns = [name for name, entry in entries.items() if isinstance(entry, list) and isinstance(entry[0], str)]
     assert len(patterns) >= 20

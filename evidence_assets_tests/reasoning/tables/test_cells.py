@@ -1,4 +1,4 @@
-"""Typed values in cells: what is read, what is left alone, and that the text is always kept."""
+"""Values in cells: which texts are parsed to which values, and that the text is kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from evidence_assets.reasoning.tables.cells import parse_cell
 
 
-def _shape(text: str) -> list[tuple[str, float, str]]:
+def _values(text: str) -> list[tuple[str, float, str]]:
     return [(v.kind, v.value, v.unit) for v in parse_cell(text).values]
 
 
@@ -51,28 +51,28 @@ def _shape(text: str) -> list[tuple[str, float, str]]:
         ("5 patients/year", [("number", 5, "patients/year")]),
     ],
 )
-def test_values(text: str, expected: list[tuple[str, float, str]]) -> None:
-    assert _shape(text) == [(kind, pytest.approx(value), unit) for kind, value, unit in expected]
+def test_values_are_parsed_with_kind_and_unit(text: str, expected: list[tuple[str, float, str]]) -> None:
+    assert _values(text) == [(kind, pytest.approx(value), unit) for kind, value, unit in expected]
 
 
-def test_ranges_and_intervals() -> None:
-    assert _shape("8-14 days") == [("range", 11, "days")]
-    assert _shape("10–20%") == [("range", 15, "%")]
-    assert _shape("0.50 (95% CI 0.1-4.5)") == [("number", 0.5, ""), ("range", (0.1 + 4.5) / 2, "")]
-    assert _shape("87 - 3.2") == [("number", 87, "")]
+def test_ranges_and_intervals_are_parsed() -> None:
+    assert _values("8-14 days") == [("range", 11, "days")]
+    assert _values("10–20%") == [("range", 15, "%")]
+    assert _values("0.50 (95% CI 0.1-4.5)") == [("number", 0.5, ""), ("range", (0.1 + 4.5) / 2, "")]
+    assert _values("87 - 3.2") == [("number", 87, "")]
 
 
 @pytest.mark.parametrize("text", ["76.5 (± 2.7)", "76.5 ± 2.7", "76.5+/-2.7", "76.5 (SD: 2.7)"])
-def test_spreads(text: str) -> None:
+def test_spreads_are_separate_values(text: str) -> None:
     assert [(v.kind, v.value) for v in parse_cell(text).values] == [("number", 76.5), ("spread", 2.7)]
 
 
-def test_a_lone_parenthesis_is_the_spread_of_the_line_above() -> None:
+def test_a_number_in_parentheses_is_a_spread() -> None:
     assert [(v.kind, v.value) for v in parse_cell("(0.075)").values] == [("spread", 0.075)]
     assert parse_cell("(0.075)").number is None
 
 
-def test_stars_and_p_values_are_no_part_of_a_value() -> None:
+def test_stars_and_p_values_are_not_part_of_a_value() -> None:
     assert [v.value for v in parse_cell("0.215*** 0.1* 4.8∗ 7").values] == [0.215, 0.1, 4.8, 7]
     for text in ("p < .001", "P<0.001", "p-value of 0.001"):
         assert parse_cell(text).values == ()
@@ -89,12 +89,12 @@ def test_stars_and_p_values_are_no_part_of_a_value() -> None:
         ("Black et al. (1997)", date(1997, 1, 1)),
     ],
 )
-def test_dates(text: str, day: date) -> None:
+def test_dates_are_parsed_to_days(text: str, day: date) -> None:
     assert [(v.kind, v.value) for v in parse_cell(text).values] == [("date", day.toordinal())]
 
 
 @pytest.mark.parametrize("text", ["9" * 400, "1e400", "1e308K", "5 - 1e400", "5 ± 1e400", "p = 1e400"])
-def test_a_number_beyond_all_floats_stays_text(text: str) -> None:
+def test_a_number_beyond_the_float_range_is_not_parsed(text: str) -> None:
     cell = parse_cell(text)
     assert cell.text == text
     assert all(math.isfinite(v.value) for v in cell.values)
@@ -120,7 +120,7 @@ def test_a_number_beyond_all_floats_stays_text(text: str) -> None:
         ("3 BN layers", 3, "BN"),
     ],
 )
-def test_words_that_scale_a_number(text: str, value: float, unit: str) -> None:
+def test_scale_words_multiply_the_number(text: str, value: float, unit: str) -> None:
     assert [(v.value, v.unit) for v in parse_cell(text).values] == [(value, unit)]
 
 
@@ -148,19 +148,19 @@ def test_words_that_scale_a_number(text: str, value: float, unit: str) -> None:
         ("3 (5)", [3, 5]),
     ],
 )
-def test_separated_thousands_and_lists(text: str, values: list[float]) -> None:
+def test_thousands_separators_are_distinguished_from_lists(text: str, values: list[float]) -> None:
     assert [v.value for v in parse_cell(text).values] == values
 
 
 @pytest.mark.parametrize("text", ["± 5", "±5", "+/- 5", "+-5", "(± 5)"])
-def test_a_spread_alone_is_no_plain_value(text: str) -> None:
+def test_a_spread_alone_is_not_a_quantity(text: str) -> None:
     assert [(v.kind, v.value) for v in parse_cell(text).values] == [("spread", 5)]
     assert parse_cell(text).number is None
 
 
 @given(st.text(max_size=200))
 @settings(max_examples=200, deadline=None)
-def test_any_text_is_kept_and_spans_lie_in_it(text: str) -> None:
+def test_cells_keep_their_text_and_values_have_valid_offsets(text: str) -> None:
     cell = parse_cell(text)
     assert cell.text == text
     end = 0
@@ -170,15 +170,15 @@ def test_any_text_is_kept_and_spans_lie_in_it(text: str) -> None:
 
 
 @given(st.floats(-1e9, 1e9, allow_nan=False), st.integers(0, 4))
-def test_a_written_number_is_read_back(number: float, places: int) -> None:
-    for written in (f"{number:.{places}f}", f"{number:,.{places}f}"):
-        assert [v.value for v in parse_cell(written).values] == [pytest.approx(float(f"{number:.{places}f}"))]
+def test_formatted_numbers_are_parsed_back(number: float, decimals: int) -> None:
+    for text in (f"{number:.{decimals}f}", f"{number:,.{decimals}f}"):
+        assert [v.value for v in parse_cell(text).values] == [pytest.approx(float(f"{number:.{decimals}f}"))]
 
 
 @pytest.mark.parametrize(
     "unit", ["1,234 ", "<b", "(", "1 ", "1-", "12 (3) ", "march ", "p ", ",123", "9", "123 ", "12,", "1.234."]
 )
-def test_a_cell_of_100_kb_is_read_whole(unit: str) -> None:
+def test_a_cell_of_100_kb_is_parsed(unit: str) -> None:
     text = unit * (100_000 // len(unit))
     cell = parse_cell(text)
     assert cell.text == text

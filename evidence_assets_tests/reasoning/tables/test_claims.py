@@ -1,4 +1,4 @@
-"""Claims on small tables: one test an operation, the three labels, and what denial turns round."""
+"""Claims about small tables: operations, labels and negation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CUES = TableView.of(
         ("Alpha has a higher error rate than Beta.", "SUPPORTS", "comparison"),
     ],
 )
-def test_operations(claim: str, label: str, operation: str) -> None:
+def test_claims_are_verified_by_their_operation(claim: str, label: str, operation: str) -> None:
     answer = verify_claim(SCORES, claim, ("SUPPORTS", "REFUTES"))
     assert answer.answer == label
     assert operation in {step.operation for step in answer.chain(label).steps}
@@ -61,25 +61,25 @@ def test_operations(claim: str, label: str, operation: str) -> None:
         ("The precision of Alpha is not 71.0.", "REFUTES"),
     ],
 )
-def test_denial_turns_the_finding_round(claim: str, label: str) -> None:
+def test_negation_reverses_the_label(claim: str, label: str) -> None:
     assert verify_claim(SCORES, claim).answer == label
 
 
-def test_a_ratio() -> None:
+def test_a_relative_difference_supports_a_claim() -> None:
     assert verify_claim(SCORES, "The error rate of Gamma is 71.4% higher than that of Beta.").answer == "SUPPORTS"
 
 
-def test_what_is_settled_is_not_open_and_what_no_column_measures_is() -> None:
+def test_a_settled_claim_is_answered_and_an_unmeasured_one_is_not() -> None:
     lakes = TableView.of(
         "l", "", ["Lake", "Country", "Depth (m)"], [["Como", "Italy", "425"], ["Orta", "Italy", "143"]]
     )
-    settled = verify_claim(lakes, "Como is deeper than Orta.")
-    assert (settled.answer, settled.status) == ("SUPPORTS", "answered")
-    unmeasured = verify_claim(lakes, "Como draws more tourists than Orta.")
-    assert (unmeasured.answer, unmeasured.status) == ("NOT ENOUGH INFORMATION", "insufficient")
+    settled_answer = verify_claim(lakes, "Como is deeper than Orta.")
+    assert (settled_answer.answer, settled_answer.status) == ("SUPPORTS", "answered")
+    unmeasured_answer = verify_claim(lakes, "Como draws more tourists than Orta.")
+    assert (unmeasured_answer.answer, unmeasured_answer.status) == ("NOT ENOUGH INFORMATION", "insufficient")
 
 
-def test_the_third_label_is_forced_only_where_it_is_offered() -> None:
+def test_not_enough_information_is_chosen_only_if_offered() -> None:
     claim = "The mechanism alleviates the imbalance of the two tasks."
     forced = verify_claim(SCORES, claim, ("SUPPORTS", "REFUTES"))
     assert forced.answer in {"SUPPORTS", "REFUTES"} and (forced.status, forced.supported) == ("insufficient", ())
@@ -93,7 +93,7 @@ def test_the_third_label_is_forced_only_where_it_is_offered() -> None:
         ("There are 2 models with a precision over 70.", "SUPPORTS"),
     ],
 )
-def test_counts_and_the_only_one(claim: str, label: str) -> None:
+def test_claims_about_counts_and_the_only_row(claim: str, label: str) -> None:
     assert verify_claim(SCORES, claim, ("SUPPORTS", "REFUTES")).answer == label
 
 
@@ -105,13 +105,13 @@ def test_counts_and_the_only_one(claim: str, label: str) -> None:
         "Delta was trained on parliamentary debates in nine languages.",
     ],
 )
-def test_what_the_table_does_not_settle(claim: str) -> None:
+def test_unrelated_claims_have_not_enough_information(claim: str) -> None:
     answer = verify_claim(SCORES, claim)
     assert (answer.answer, answer.status) == ("NOT ENOUGH INFORMATION", "insufficient")
     assert answer.chain("NOT ENOUGH INFORMATION").support > 0
 
 
-def test_every_label_has_a_chain_and_cites_what_shows_it() -> None:
+def test_every_label_has_a_chain_with_citations() -> None:
     answer = verify_claim(SCORES, "Beta improves precision over Alpha by 3.8 points and has a recall of 62.0.")
     assert [chain.hypothesis for chain in answer.chains] == ["SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
     cited = {place for step in answer.chain("SUPPORTS").steps for place in step.cells}
@@ -148,31 +148,31 @@ def test_any_table_and_claim_give_one_label(rows: list[list[str]], claim: list[s
     assert odds == pytest.approx({k: w - forced.choice.weights["REFUTES"] for k, w in forced.choice.weights.items()})
 
 
-_SIGNS = st.dictionaries(
+_FEATURES = st.dictionaries(
     st.sampled_from(["intercept", "negation", "number", "comparison", "word row"]), st.floats(-9, 9)
 )
 
 
-@given(_SIGNS, st.floats(-9, 9), st.booleans())
-def test_a_claim_is_decided_if_and_only_if_it_is_settled(truth: dict[str, float], weight: float, holds: bool) -> None:
+@given(_FEATURES, st.floats(-9, 9), st.booleans())
+def test_a_claim_is_decided_if_and_only_if_it_is_settled(truth: dict[str, float], weight: float, is_true: bool) -> None:
     weights = {"truth": dict.fromkeys(("intercept", "negation", "number", "comparison"), weight), "openness": {}}
-    for settled in (None, holds):
-        chances = label_probabilities(ClaimFeatures(truth, {}, settled), weights)
-        assert sum(chances) == pytest.approx(1.0)
-        support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), chances, strict=True))
-        for offered in (support, {label: support[label] for label in (SUPPORTS, REFUTES)}):
-            assert is_decided(offered) == (settled is not None)
-    assert max(support, key=lambda label: support[label]) == (SUPPORTS if holds else REFUTES)
+    for verdict in (None, is_true):
+        probabilities = label_probabilities(ClaimFeatures(truth, {}, verdict), weights)
+        assert sum(probabilities) == pytest.approx(1.0)
+        support = dict(zip((SUPPORTS, REFUTES, NOT_ENOUGH), probabilities, strict=True))
+        for labels in (support, {label: support[label] for label in (SUPPORTS, REFUTES)}):
+            assert is_decided(labels) == (verdict is not None)
+    assert max(support, key=lambda label: support[label]) == (SUPPORTS if is_true else REFUTES)
 
 
-def test_a_cell_that_is_named_is_not_spoken_for_by_another() -> None:
+def test_an_empty_cell_is_not_replaced_by_another_cell() -> None:
     view = TableView.of("t", "", ["City", "Population", "Area"], [["Rome", "", "12"], ["Oslo", "5", "7"]])
     for claim in ("The population of Rome is 5.", "The population of Rome is 12."):
         assert verify_claim(view, claim).status == "insufficient"
     assert verify_claim(view, "The population of Oslo is 5.").answer == "SUPPORTS"
 
 
-def test_scales_in_words_and_in_heads_meet() -> None:
+def test_scale_words_in_claims_match_scales_in_headers() -> None:
     view = TableView.of("t", "", ["City", "Cost (million EUR)"], [["Rome", "23"], ["Oslo", "5"]])
     assert verify_claim(view, "Rome has a cost of 23 million.").answer == "SUPPORTS"
     plain = TableView.of("t", "", ["Model", "Params"], [["Alpha", "10M"], ["Bravo", "20M"]])

@@ -1,4 +1,4 @@
-"""One option beside one cell: the same words, the same number, the same letters."""
+"""Match of an option and a cell: words, amounts and bounds."""
 
 from __future__ import annotations
 
@@ -49,5 +49,5 @@ def test_amounts_in_different_units_are_compared_by_their_words() -> None:
         ("3.1", "3.14"),
     ],
 )
-def test_what_only_looks_like_the_same_amount(option: str, cell: str) -> None:
+def test_similar_amounts_do_not_match_fully(option: str, cell: str) -> None:
     assert rate_match(option, cell) < 1.0

@@ -1,4 +1,4 @@
-"""Tables that do not read from the top down, and digits of other scripts."""
+"""Sideways tables, and digits of other scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.reasoning.tasks import Chain, EvidenceItem, ExplainOption
 from evidence_assets_tests.reasoning.tables.solver_calls import answer_choice, verify_claim
 
-# Attributes down the side, one thing a column.
+# One record per column.
 SIDEWAYS = TableView.of(
     "phones",
     "",
@@ -37,7 +37,7 @@ LABELS = ("A", "B", "C")
         ("Alpha was launched in Asia.", "NOT ENOUGH INFORMATION"),
     ],
 )
-def test_claims_about_a_sideways_table_are_judged_as_about_an_upright_one(claim: str, label: str) -> None:
+def test_claims_about_a_sideways_table_have_the_labels_of_an_upright_one(claim: str, label: str) -> None:
     assert verify_claim(SIDEWAYS.upright, claim).answer == label == verify_claim(UPRIGHT, claim).answer
 
 

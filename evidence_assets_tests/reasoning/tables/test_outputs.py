@@ -1,5 +1,4 @@
-"""Outputs on the sample's questions and claims: right, cited, the same in every process, and changed only with
-the version."""
+"""Outputs on the sample: accuracy, citations, determinism and version."""
 
 from __future__ import annotations
 
@@ -15,68 +14,68 @@ from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets_tests.reasoning.tables.solver_calls import Told, answer_choice, verify_claim
+from evidence_assets_tests.reasoning.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
 
 SAMPLE = Path(evidence_assets.__file__).parent / "sample" / "full"
 
 
 @cache
-def answered() -> tuple[tuple[TableView, QuestionRecord, Told], ...]:
+def solve_sample() -> tuple[tuple[TableView, QuestionRecord, SolverAnswer], ...]:
     """Every question and claim of the sample about a table, answered from the whole table."""
     tables = {
         table.table_id: table for table in user_benchmark.read_tables(SAMPLE / "tables" / "tables.jsonl", "sample")
     }
     views = {name: TableView.of(name, "", table.header, table.rows) for name, table in tables.items()}
-    found = []
+    results = []
     for benchmark in ("sample_tables", "sample_claims"):
         for question in user_benchmark.read_questions(SAMPLE / "benchmarks" / f"{benchmark}.jsonl", benchmark):
             view = views[question.table_id or ""]
             if question.task == "verification":
-                told = verify_claim(view, question.text)
+                answer = verify_claim(view, question.text)
             else:
-                told = answer_choice(view, question.text, question.labels, question.options, negated=question.negated)
-            found.append((view, question, told))
-    return tuple(found)
+                answer = answer_choice(view, question.text, question.labels, question.options, negated=question.negated)
+            results.append((view, question, answer))
+    return tuple(results)
 
 
 def digest() -> str:
     return content_id(
         [
             (t.answer, t.supported, t.status, [(c.hypothesis, f"{c.support:.6f}", repr(c.steps)) for c in t.chains])
-            for _, _, t in answered()
+            for _, _, t in solve_sample()
         ]
     )
 
 
-def test_nearly_all_are_right_and_what_is_settled_is_marked() -> None:
-    right = [told.answer in question.gold for _, question, told in answered()]
+def test_nearly_all_sample_questions_are_right_and_settled_claims_answered() -> None:
+    right = [answer.answer in question.gold for _, question, answer in solve_sample()]
     assert sum(right) >= 0.98 * len(right)
-    claims = [told for _, question, told in answered() if question.task == "verification"]
-    assert sum(told.status == "answered" for told in claims) == 79, "of the others 20 are open"
+    claims = [answer for _, question, answer in solve_sample() if question.task == "verification"]
+    assert sum(answer.status == "answered" for answer in claims) == 79, "20 of the others are open"
 
 
-def test_what_decides_cites_cells() -> None:
-    for _, _, told in answered():
-        assert told.status == "insufficient" or any(step.cells for step in told.chain(told.answer).steps)
+def test_chains_of_answers_cite_cells() -> None:
+    for _, _, answer in solve_sample():
+        assert answer.status == "insufficient" or any(step.cells for step in answer.chain(answer.answer).steps)
 
 
-def test_cited_cells_alone_lead_to_the_answer() -> None:
-    kept = []
-    for view, question, told in answered():
-        if question.task != "verification" or told.status != "answered":
+def test_cited_cells_alone_give_the_same_answer() -> None:
+    is_equal = []
+    for view, question, answer in solve_sample():
+        if question.task != "verification" or answer.status != "answered":
             continue
-        places = {place for step in told.chain(told.answer).steps for place in step.cells}
+        places = {place for step in answer.chain(answer.answer).steps for place in step.cells}
         only = TableView.from_cells(view.table_id, {place: view.cell(place).text for place in places})
-        kept.append(verify_claim(only, question.text).answer == told.answer)
-    assert sum(kept) >= 0.95 * len(kept)
+        is_equal.append(verify_claim(only, question.text).answer == answer.answer)
+    assert sum(is_equal) >= 0.95 * len(is_equal)
 
 
 def test_outputs_change_only_with_the_version() -> None:
-    """If this fails, raise the version of the solver, and put both new values here."""
+    """If this fails, raise the version of the solver and put both new values here."""
     assert (TableSolver.version, digest()) == ("12", "196a4b5bfe4a1954812bf8364195e910")
 
 
-def test_no_output_depends_on_the_order_of_a_set() -> None:
+def test_output_is_equal_across_hash_seeds() -> None:
     """Each process orders its sets of words its own way; a rerun in another must give the same bytes."""
     code = "from evidence_assets_tests.reasoning.tables.test_outputs import digest; print(digest())"
     runs = (

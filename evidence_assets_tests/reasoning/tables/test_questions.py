@@ -1,4 +1,4 @@
-"""Multiple-choice questions on small tables: the right cell, the cited way there, and what is said if none decides."""
+"""Multiple-choice questions about small tables: answers, citations and insufficient questions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOON = TableView.of(
 LABELS = ("A", "B", "C", "D")
 
 
-def test_look_up_with_cited_cells() -> None:
+def test_a_look_up_cites_row_name_header_and_cell() -> None:
     answer = answer_choice(
         DIET, "What type of diet does a raccoon have?", LABELS, ["herbivore", "omnivore", "carnivore", "none"]
     )
@@ -40,8 +40,8 @@ def test_look_up_with_cited_cells() -> None:
     chain = answer.chain("B")
     assert chain is not None
     assert [step.operation for step in chain.steps] == ["find_row", "look_up"]
-    assert chain.steps[0].cells == ((4, 1),), "the name of the row"
-    assert chain.steps[1].cells == ((0, 3), (4, 3)), "the head of the column, and the cell"
+    assert chain.steps[0].cells == ((4, 1),), "the row name"
+    assert chain.steps[1].cells == ((0, 3), (4, 3)), "the header and the cell"
     assert [step.operation for step in answer.chain("D").steps] == ["absent"]
 
 
@@ -74,43 +74,43 @@ WEIGHTS = TableView.of(
 )
 
 
-def test_a_bound_belongs_to_its_number() -> None:
+def test_a_bounded_number_differs_from_the_number() -> None:
     animals = ["Moose", "Olingo", "Wood mouse"]
     for question, answer in (("1 kilogram", "B"), ("less than 1 kilogram", "C")):
-        found = answer_choice(WEIGHTS, f"Which animal weighs, on average, {question}?", LABELS[:3], animals)
-        assert (found.answer, found.status) == (answer, "answered")
+        result = answer_choice(WEIGHTS, f"Which animal weighs, on average, {question}?", LABELS[:3], animals)
+        assert (result.answer, result.status) == (answer, "answered")
     for name, answer in (("Olingo", "A"), ("Pygmy shrew", "B")):
         options = ["1 kilogram", "Less than 1 kilogram", "4Kg"]
-        found = answer_choice(WEIGHTS, f"What is the weight of a {name}?", LABELS[:3], options)
-        assert (found.answer, found.status) == (answer, "answered")
+        result = answer_choice(WEIGHTS, f"What is the weight of a {name}?", LABELS[:3], options)
+        assert (result.answer, result.status) == (answer, "answered")
 
 
-def test_a_row_that_is_asked_for_is_shown_by_its_own_cells() -> None:
+def test_a_row_answer_cites_its_own_cells() -> None:
     question = "Which animal has a weight below 1?"
     answer = answer_choice(WEIGHTS, question, LABELS, ["Red fox", "Wood mouse", "Coati", "Olingo"])
     assert answer.answer == "B"
     rows = {place[0] for step in answer.chain("B").steps for place in step.cells}
-    assert rows == {0, 7}, "the head and the row, not all that weigh less than 1"
+    assert rows == {0, 7}, "the header and the row, not all rows below 1"
     columns = {place[1] for step in answer.chain("B").steps for place in step.cells}
-    assert columns == {1, 3}, "the name and the weight, not what every row says"
-    worked = next(step for step in answer.chain("A").steps if step.operation == "count")
-    assert worked.cells == ((2, 3),), "that the fox is not among them shows in its weight"
+    assert columns == {1, 3}, "the name and the weight, not constant columns"
+    count_step = next(step for step in answer.chain("A").steps if step.operation == "count")
+    assert count_step.cells == ((2, 3),), "the weight of the fox shows that it is not below 1"
     heaviest = answer_choice(WEIGHTS, "Which animal is the heaviest?", LABELS[:2], ["Moose", "Coati"])
     cells = [step.cells for label in "AB" for step in heaviest.chain(label).steps if step.operation == "superlative"]
-    assert sorted(cells[0]) == [(i, 3) for i in range(1, 9)], "the greatest is so beside all others"
-    assert sorted(cells[1]) == [(1, 3), (3, 3)], "and one that is not, beside the greatest"
+    assert sorted(cells[0]) == [(i, 3) for i in range(1, 9)], "all cells prove the greatest"
+    assert sorted(cells[1]) == [(1, 3), (3, 3)], "a smaller value is compared with the greatest"
 
 
-def test_a_count_is_shown_by_all_that_is_counted_though_rows_are_named_by_numbers() -> None:
+def test_a_count_cites_all_counted_cells_if_rows_have_numeric_names() -> None:
     view = TableView.of(
         "g", "", ["Group", "Weight"], [[str(i), w] for i, w in enumerate(("40", "50", "60", "10", "70"), 1)]
     )
     answer = answer_choice(view, "How many groups have a weight over 30?", LABELS[:2], ["4", "2"])
-    worked = next(step for step in answer.chain("A").steps if step.operation == "count")
-    assert answer.answer == "A" and worked.cells == ((1, 1), (2, 1), (3, 1), (5, 1))
+    count_step = next(step for step in answer.chain("A").steps if step.operation == "count")
+    assert answer.answer == "A" and count_step.cells == ((1, 1), (2, 1), (3, 1), (5, 1))
 
 
-def test_a_gap_is_filled_from_its_place_in_the_sentence() -> None:
+def test_a_cloze_question_is_answered_from_its_cell() -> None:
     answer = answer_choice(
         MOON, "During a new moon, _______ is visible.", LABELS[:2], ["the entire moon", "no part of the moon"]
     )
@@ -118,13 +118,13 @@ def test_a_gap_is_filled_from_its_place_in_the_sentence() -> None:
     assert answer.chain("B").steps[-1].cells == ((0, 3), (2, 3))
 
 
-def test_nothing_decides() -> None:
+def test_unrelated_options_are_insufficient() -> None:
     for options in (["granite", "basalt"], ["", " "]):
         answer = answer_choice(DIET, "Which rock is volcanic?", LABELS[:2], options)
-        assert (answer.status, answer.supported) == ("insufficient", ()), "the first is answered, but not as supported"
+        assert (answer.status, answer.supported) == ("insufficient", ()), "an answer without support"
 
 
-def test_an_option_in_the_table_without_any_tie_to_the_question_is_answered_but_not_supported() -> None:
+def test_an_option_in_an_unrelated_row_is_answered_but_not_supported() -> None:
     answer = answer_choice(DIET, "Xyzzy?", LABELS[:2], ["granite", "omnivore"])
     assert (answer.answer, answer.status) == ("B", "insufficient")
 
@@ -136,7 +136,7 @@ def test_a_negated_question_takes_the_least_supported_option() -> None:
     assert max(answer.choice.weights, key=lambda label: answer.choice.weights[label]) == "C"
 
 
-def test_tables_without_rows_or_columns() -> None:
+def test_empty_tables_are_insufficient() -> None:
     for view in (TableView.of("e", "", [], []), TableView.of("e", "", ["a"], [])):
         assert answer_choice(view, "What?", LABELS[:2], ["a", "b"]).status == "insufficient"
 

@@ -1,4 +1,4 @@
-"""Headers, row names and sections, on tables of every odd shape."""
+"""Headers, row names and sections of irregular tables."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from evidence_assets.reasoning.tables.table import TableView
 
 
 def test_one_header_row_and_a_column_of_names() -> None:
-    shape = TableView.of("t", "", ["Model", "EM", "F1"], [["A", "1.0", "2.0"], ["B", "3.0", "4.0"]])
-    assert shape.header_rows == (0,)
-    assert shape.row_headers == (0,)
-    assert shape.body == (1, 2)
+    view = TableView.of("t", "", ["Model", "EM", "F1"], [["A", "1.0", "2.0"], ["B", "3.0", "4.0"]])
+    assert view.header_rows == (0,)
+    assert view.row_headers == (0,)
+    assert view.body == (1, 2)
 
 
-def test_header_over_two_rows() -> None:
+def test_a_header_can_have_two_rows() -> None:
     rows = [["[EMPTY]", "EM", "F1", "EM"], ["MQAN", "31.8", "75.4", "10.9"], ["BIDAF", "70.4", "79.8", "28.3"]]
-    shape = TableView.of("t", "", ["[EMPTY]", "in SQuAD", "in SQuAD", "out"], rows)
-    assert shape.header_rows == (0, 1)
-    assert shape.labels == ("", "in SQuAD EM", "in SQuAD F1", "out EM")
+    view = TableView.of("t", "", ["[EMPTY]", "in SQuAD", "in SQuAD", "out"], rows)
+    assert view.header_rows == (0, 1)
+    assert view.labels == ("", "in SQuAD EM", "in SQuAD F1", "out EM")
 
 
-def test_no_header_at_all() -> None:
+def test_a_table_can_lack_a_header() -> None:
     rows = [["True cues", "2674"], ["False cues", "247"], ["Average length", "2.9"]]
-    shape = TableView.of("t", "", ["Total cues", "2921"], rows)
-    assert shape.header_rows == ()
-    assert shape.body == (0, 1, 2, 3)
+    view = TableView.of("t", "", ["Total cues", "2921"], rows)
+    assert view.header_rows == ()
+    assert view.body == (0, 1, 2, 3)
 
 
-def test_sections_name_the_rows_below() -> None:
+def test_sections_are_not_part_of_the_body() -> None:
     rows = [["Baselines"] * 3, ["A", "1.5", "2.5"], ["Ours"] * 3, ["B", "3.5", "4.5"]]
-    shape = TableView.of("t", "", ["Model", "X", "Y"], rows)
-    assert shape.sections == (1, 3)
-    assert shape.body == (2, 4)
+    view = TableView.of("t", "", ["Model", "X", "Y"], rows)
+    assert view.sections == (1, 3)
+    assert view.body == (2, 4)
 
 
-def test_sizes_name_rows() -> None:
-    shape = TableView.of("t", "", ["Batch size", "Throughput"], [["1", "46.7"], ["10", "125.2"], ["25", "129.7"]])
-    assert shape.row_headers == (0,)
+def test_a_numeric_first_column_can_name_rows() -> None:
+    view = TableView.of("t", "", ["Batch size", "Throughput"], [["1", "46.7"], ["10", "125.2"], ["25", "129.7"]])
+    assert view.row_headers == (0,)
 
 
 def test_a_table_with_one_record_per_column_is_transposed() -> None:
@@ -52,15 +52,15 @@ def test_a_table_with_one_record_per_column_is_transposed() -> None:
     assert view.upright is view
 
 
-def test_ragged_rows_keep_their_cells_in_place() -> None:
-    shape = TableView.of("t", "", ["a"], [["1", "2", "3"], [], ["4"]])
-    assert shape.width == 3
-    assert [len(row) for row in shape.grid] == [3, 3, 3, 3]
-    assert shape.grid[1][2].plain == "3"
-    assert 2 not in shape.body
+def test_ragged_rows_are_padded_at_the_end() -> None:
+    view = TableView.of("t", "", ["a"], [["1", "2", "3"], [], ["4"]])
+    assert view.width == 3
+    assert [len(row) for row in view.grid] == [3, 3, 3, 3]
+    assert view.grid[1][2].plain == "3"
+    assert 2 not in view.body
 
 
-def test_no_rows_and_no_columns() -> None:
+def test_tables_without_rows_or_columns_have_an_empty_body() -> None:
     assert TableView.of("t", "", ["a", "b"], []).body == ()
     empty = TableView.of("t", "", [], [])
     assert (empty.width, empty.body) == (0, ())
@@ -73,7 +73,7 @@ _TEXT = st.text(alphabet="ab1. %[]<>", max_size=4)
 @given(st.lists(_TEXT, max_size=5), st.lists(st.lists(_TEXT, max_size=5), max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_any_table_has_a_shape(header: list[str], rows: list[list[str]]) -> None:
-    shape = TableView.of("t", "", header, rows)
-    assert len(shape.grid) == len(rows) + 1
-    assert all(len(row) == shape.width for row in shape.grid)
-    assert not set(shape.body) & (set(shape.header_rows) | set(shape.sections))
+    view = TableView.of("t", "", header, rows)
+    assert len(view.grid) == len(rows) + 1
+    assert all(len(row) == view.width for row in view.grid)
+    assert not set(view.body) & (set(view.header_rows) | set(view.sections))

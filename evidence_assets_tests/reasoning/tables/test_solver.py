@@ -1,4 +1,4 @@
-"""The typed tasks on cells: nothing but the evidence is read, and what is cited is in it."""
+"""Typed tasks with cells: only the evidence is used and cited."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _chains(evidence: tuple[EvidenceItem, ...] = EVIDENCE) -> tuple[Chain, ...]:
     return tuple(chain for chain in chains if isinstance(chain, Chain))
 
 
-def test_explain_and_choose() -> None:
+def test_explains_each_option_and_chooses_one() -> None:
     chains = _chains()
-    given = {item.evidence_id: item.text for item in EVIDENCE}
+    texts = {item.evidence_id: item.text for item in EVIDENCE}
     for chain in chains:
         for step in chain.steps:
-            assert [given[cited] for cited in step.cited] == list(step.quoted)
+            assert [texts[cited] for cited in step.cited] == list(step.quoted)
     task = ChooseAnswer(
         QUESTION, ("A", "B", "C"), tuple(OPTIONS.values()), chains, dict.fromkeys("ABC", EVIDENCE), "table_qa"
     )
@@ -40,7 +40,7 @@ def test_explain_and_choose() -> None:
     assert chains[1].steps[-1].cited == ("e0-3", "e4-3")
 
 
-def test_without_the_cells_nothing_is_known() -> None:
+def test_without_evidence_no_option_is_supported() -> None:
     chains = _chains(())
     choice = TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B", "C"), tuple(OPTIONS.values()), chains)])[0]
     assert isinstance(choice, Choice)
@@ -48,34 +48,34 @@ def test_without_the_cells_nothing_is_known() -> None:
     assert set(choice.weights.values()) == {0.0}
 
 
-def test_what_neither_cells_nor_caption_say_leaves_a_claim_open_and_is_named() -> None:
+def test_an_open_claim_names_words_that_are_not_in_the_table_or_caption() -> None:
     caption = EvidenceItem("above", "caption", "diet", "caption", "Diets observed in captivity")
     claim = "In captivity the zoo observed diets."
-    found = []
+    results = []
     for evidence in (EVIDENCE, (*EVIDENCE, caption)):
         view, ids = build_view(evidence)
         assert "above" not in ids.values() and set(ids) == set(CELLS)
         task = ExplainOption(claim, "NOT ENOUGH INFORMATION", "", evidence, "verification")
         chain = TableSolver().explain([task])[0]
         assert isinstance(chain, Chain) and chain.support is not None
-        found.append((chain.support, chain.steps[-1].text))
+        results.append((chain.support, chain.steps[-1].text))
     assert view.caption == caption.text
-    (without, named), (beside, fewer) = found
-    assert beside < without
-    assert named.endswith("The cells and the caption do not mention “captivity”, “zoo”, “observed”.")
-    assert fewer.endswith("The cells and the caption do not mention “zoo”.")
+    (support, text), (support_with_caption, text_with_caption) = results
+    assert support_with_caption < support
+    assert text.endswith("The cells and the caption do not mention “captivity”, “zoo”, “observed”.")
+    assert text_with_caption.endswith("The cells and the caption do not mention “zoo”.")
 
 
-def test_what_cannot_be_solved_fails_with_a_reason() -> None:
+def test_unsolvable_tasks_fail_with_a_reason() -> None:
     other = EvidenceItem("x", "cell", "other", "r1c1", "text")
     broken = EvidenceItem("x", "cell", "diet", "row 3", "text")
     for evidence in ((*EVIDENCE, other), (broken,)):
         result = TableSolver().explain([ExplainOption(QUESTION, "A", "herbivore", evidence)])[0]
         assert isinstance(result, Failure)
     only = (Chain("A", (), 0.5),)
-    missing = TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B"), ("a", "b"), only)])[0]
-    assert isinstance(missing, Failure)
-    assert "no chain for B" in missing.reason
+    incomplete = TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B"), ("a", "b"), only)])[0]
+    assert isinstance(incomplete, Failure)
+    assert "no chain for B" in incomplete.reason
     unread = dict.fromkeys("AB", (*EVIDENCE, other))
     assert isinstance(TableSolver().choose([ChooseAnswer(QUESTION, ("A", "B"), ("a", "b"), (), unread)])[0], Failure)
     wrong = TableSolver().explain([ExplainOption("x", "MAYBE", "MAYBE", EVIDENCE, "verification")])[0]

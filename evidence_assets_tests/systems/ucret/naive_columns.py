@@ -1,7 +1,6 @@
-"""Column selection as printed, one pair after another in plain loops: what the vectorised one must equal.
+"""Published column selection in plain loops, as a reference for the vectorized one.
 
-Draws the same random numbers in the same order as `cluster_batch` documents: one for the first centre, one for each
-further centre, then one a step.
+Draws the same random numbers in the same order as `cluster`: one for each centroid, then one per step.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def naive_select(
     for _ in range(100):
         distances = [[distance(p, c) for c in centres] for p in points]
         fresh = [row.index(min(row)) for row in distances]
-        done = fresh == assignment
+        is_stable = fresh == assignment
         assignment = fresh
         uniform = float(generator.random())
         for t in range(k):
@@ -97,22 +96,22 @@ def naive_select(
             else:
                 total = [sum(values) for values in zip(*members, strict=True)]
                 centres[t] = [v / len(members) for v in total] if settings.measure == "jsd" else _unit(total)
-        if done:
+        if is_stable:
             break
-    used = sorted(set(assignment))
+    labels = sorted(set(assignment))
     if settings.measure == "jsd":
-        nearness = {t: -round(jsd(text, centres[t]), 12) for t in used}
+        nearness = {t: -round(jsd(text, centres[t]), 12) for t in labels}
     else:
-        nearness = {t: round(sum(a * b for a, b in zip(text, centres[t], strict=True)), 12) for t in used}
-    best = max(used, key=lambda t: (nearness[t], -t))
+        nearness = {t: round(sum(a * b for a, b in zip(text, centres[t], strict=True)), 12) for t in labels}
+    best = max(labels, key=lambda t: (nearness[t], -t))
     near_enough = -nearness[best] <= settings.gate if settings.measure == "jsd" else nearness[best] >= settings.gate
     semantic = [j for j, a in zip(rest, assignment, strict=True) if a == best] if near_enough else []
-    kept = [(j, "lexical") for j in lexical] + [(j, "cluster") for j in semantic]
-    if not kept:
+    kept_columns = [(j, "lexical") for j in lexical] + [(j, "cluster") for j in semantic]
+    if not kept_columns:
         if settings.measure == "jsd":
             near = [-round(jsd(text, c), 12) for c in columns]
         else:
             near = [round(sum(a * b for a, b in zip(text, c, strict=True)), 12) for c in columns]
         order = sorted(range(len(columns)), key=lambda j: (-near[j], j))[: settings.fallback]
-        kept = [(j, "fallback") for j in order]
-    return sorted(kept)
+        kept_columns = [(j, "fallback") for j in order]
+    return sorted(kept_columns)

@@ -1,4 +1,4 @@
-"""Column selection against the algorithm in plain loops, and its defined results at the edges."""
+"""Column selection equals plain loops and has defined results for edge cases."""
 
 from __future__ import annotations
 
@@ -34,22 +34,26 @@ def _pair(seed: int) -> tuple[frozenset[str], np.ndarray, Lines]:
     return frozenset(generator.choice(words, size=4).tolist()), generator.normal(size=6), Lines(tokens, vectors)
 
 
-def _selected(pairs: list[tuple[frozenset[str], np.ndarray, Lines]], chosen: ColumnSettings) -> list[Selection]:
+def _select(pairs: list[tuple[frozenset[str], np.ndarray, Lines]], column_settings: ColumnSettings) -> list[Selection]:
     tokens, vectors, lines = zip(*pairs, strict=True)
-    return select_lines(tokens, np.array(vectors), range(len(pairs)), lines, chosen)
+    return select_lines(tokens, np.array(vectors), range(len(pairs)), lines, column_settings)
 
 
 @pytest.mark.parametrize(
-    "chosen", [PUBLISHED, PUBLISHED_JS, LOOSE, SHARP_JS], ids=["published", "published_js", "loose", "sharp_js"]
+    "column_settings",
+    [PUBLISHED, PUBLISHED_JS, LOOSE, SHARP_JS],
+    ids=["published", "published_js", "loose", "sharp_js"],
 )
-def test_equals_the_plain_loops(chosen: ColumnSettings) -> None:
+def test_equals_the_plain_loops(column_settings: ColumnSettings) -> None:
     pairs = [_pair(seed) for seed in range(150)]
     rules = set()
-    for (tokens, vector, lines), selection in zip(pairs, _selected(pairs, chosen), strict=True):
-        kept = [(item.line, item.rule) for item in selection.kept_lines]
-        assert kept == naive_select(tokens, vector.tolist(), lines.tokens, lines.vectors.tolist(), chosen)
-        rules |= {rule for _, rule in kept}
-    if chosen in (LOOSE, SHARP_JS):
+    for (tokens, vector, lines), selection in zip(pairs, _select(pairs, column_settings), strict=True):
+        kept_columns = [(item.line, item.rule) for item in selection.kept_lines]
+        assert kept_columns == naive_select(
+            tokens, vector.tolist(), lines.tokens, lines.vectors.tolist(), column_settings
+        )
+        rules |= {rule for _, rule in kept_columns}
+    if column_settings in (LOOSE, SHARP_JS):
         assert rules == {"lexical", "cluster", "fallback"}
 
 
@@ -57,8 +61,8 @@ def test_equals_the_plain_loops(chosen: ColumnSettings) -> None:
 @settings(max_examples=25, deadline=None)
 def test_a_pair_does_not_depend_on_its_neighbours(seeds: list[int]) -> None:
     pairs = [_pair(seed) for seed in seeds]
-    for pair, selection in zip(pairs, _selected(pairs, SHARP_JS), strict=True):
-        assert _selected([pair], SHARP_JS) == [selection]
+    for pair, selection in zip(pairs, _select(pairs, SHARP_JS), strict=True):
+        assert _select([pair], SHARP_JS) == [selection]
 
 
 def test_published_settings_are_as_printed() -> None:
@@ -66,35 +70,35 @@ def test_published_settings_are_as_printed() -> None:
     assert (PUBLISHED_JS.clusters, PUBLISHED_JS.gate, PUBLISHED_JS.jaccard) == (2, 0.30, 0.20)
 
 
-def test_all_lexical_stops_before_clustering() -> None:
+def test_no_clustering_if_all_columns_are_lexical() -> None:
     same = frozenset({"a"})
-    found = select_lines([same], np.ones((1, 2)), [0], [Lines((same, same), np.eye(2))], PUBLISHED)[0]
-    assert {item.rule for item in found.kept_lines} == {"lexical"}
+    selection = select_lines([same], np.ones((1, 2)), [0], [Lines((same, same), np.eye(2))], PUBLISHED)[0]
+    assert {item.rule for item in selection.kept_lines} == {"lexical"}
 
 
-def test_at_temperature_one_the_gate_lets_everything_pass() -> None:
+def test_at_temperature_one_every_column_passes() -> None:
     pairs = [_pair(seed) for seed in range(40)]
-    found = _selected(pairs, PUBLISHED_JS)
-    assert not any(item.rule == "fallback" for selection in found for item in selection.kept_lines)
+    selections = _select(pairs, PUBLISHED_JS)
+    assert not any(item.rule == "fallback" for selection in selections for item in selection.kept_lines)
 
 
-def test_keep_all_and_jaccard_only() -> None:
+def test_keep_all_and_jaccard_only_select_without_vectors() -> None:
     tokens = (frozenset({"a", "b"}), frozenset({"c"}), frozenset({"d"}))
     lines = Lines(tokens, np.zeros((3, 1)))
     assert select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], KEEP_ALL)[0].indices == (0, 1, 2)
     lexical = select_lines([frozenset({"a", "b"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
     assert [(k.line, k.rule) for k in lexical.kept_lines] == [(0, "lexical")]
-    neither = select_lines([frozenset({"z"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
-    assert [(k.line, k.rule) for k in neither.kept_lines] == [(0, "fallback"), (1, "fallback")]
+    fallback = select_lines([frozenset({"z"})], np.zeros((1, 1)), [0], [lines], JACCARD_ONLY)[0]
+    assert [(k.line, k.rule) for k in fallback.kept_lines] == [(0, "fallback"), (1, "fallback")]
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=60), max_size=6), st.integers(20, 60))
 @settings(max_examples=80, deadline=None)
-def test_pieces_fit_and_lose_nothing(header: str, cells: list[str], limit: int) -> None:
+def test_pieces_are_within_the_limit_and_have_all_characters(header: str, cells: list[str], limit: int) -> None:
     pieces = split_column_text(header, cells, limit)
     assert pieces
     assert all(len(piece) <= limit for piece in pieces)
-    together = "".join(pieces)
+    text = "".join(pieces)
     for cell in cells:
-        # A long cell goes on in the next piece, behind the repeated header: every sign of it is somewhere.
-        assert set(cell) <= set(together)
+        # A long cell continues in the next piece after the header, so only its characters are compared.
+        assert set(cell) <= set(text)

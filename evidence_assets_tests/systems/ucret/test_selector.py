@@ -1,4 +1,4 @@
-"""The collapsed table as rows of evidence: nothing is lost, nothing stands twice, and the same is answered from it."""
+"""Evidence rows of a collapsed table: each cell once, and the same answers as from all cells."""
 
 from __future__ import annotations
 
@@ -27,33 +27,34 @@ CELLS = ["fox", "red fox", "meat", "plants; meat", "5 kg", "900", "eats", "", "t
 TEXTS = st.lists(st.sampled_from(["fox", "red", "meat", "5", "eats", "what"]), max_size=4).map(" ".join)
 
 
-def _items(picks: Sequence[SelectedEvidence]) -> tuple[EvidenceItem, ...]:
-    return tuple(EvidenceItem(p.locator, p.kind, p.parents[0].id, p.locator, p.text) for p in picks)
+def _items(evidence: Sequence[SelectedEvidence]) -> tuple[EvidenceItem, ...]:
+    return tuple(EvidenceItem(p.locator, p.kind, p.parents[0].id, p.locator, p.text) for p in evidence)
 
 
-def _picks(question: Question, table: Table, variant: str = "keep_all") -> list[SelectedEvidence]:
+def _select_evidence(question: Question, table: Table, variant: str = "keep_all") -> list[SelectedEvidence]:
     selector = CollapsedTableSelector({table.table_id: (table, "1")}, load_settings(f"table/{variant}"), HashedWords())
     return next(iter(selector.select([question])))
 
 
 @given(st.lists(st.lists(st.sampled_from(CELLS), min_size=3, max_size=3), min_size=1, max_size=8), TEXTS, TEXTS, TEXTS)
-def test_each_cell_stands_in_one_row_of_evidence_and_the_table_is_whole(
-    rows: list[list[str]], text: str, first: str, second: str
-) -> None:
+def test_each_cell_is_in_exactly_one_evidence_row(rows: list[list[str]], text: str, first: str, second: str) -> None:
     table = Table("b", "t", "", ("Animal", "Diet", ""), tuple(map(tuple, rows)))
     for options in ((first, second), CLAIM_LABELS):
         task = "table_qa" if options != CLAIM_LABELS else "verification"
-        picks = _picks(Question("q", "b", task, text, options, "t"), table)
-        view, ids = build_view(_items(picks))
-        own = () if task == "verification" else options
-        whole = next(
+        evidence = _select_evidence(Question("q", "b", task, text, options, "t"), table)
+        view, ids = build_view(_items(evidence))
+        cell_options = () if task == "verification" else options
+        collapsed = next(
             collapse_tables(
-                [TableQuestion("q", text, "t", own)], {"t": table}, load_settings("table/keep_all"), HashedWords()
+                [TableQuestion("q", text, "t", cell_options)],
+                {"t": table},
+                load_settings("table/keep_all"),
+                HashedWords(),
             )
         )
-        assert {place: view.text_at(place) for place in ids} == {cell.location: cell.text for cell in whole.cells}
-        assert sum(len(p.text.split("\n")) - p.text.split("\n").count("") for p in picks) == len(whole.cells)
-        assert len([p for p in picks if p.kind == "column"]) <= 3
+        assert {place: view.text_at(place) for place in ids} == {cell.location: cell.text for cell in collapsed.cells}
+        assert sum(len(p.text.split("\n")) - p.text.split("\n").count("") for p in evidence) == len(collapsed.cells)
+        assert len([p for p in evidence if p.kind == "column"]) <= 3
 
 
 @given(
@@ -61,56 +62,55 @@ def test_each_cell_stands_in_one_row_of_evidence_and_the_table_is_whole(
     TEXTS,
     st.lists(TEXTS, min_size=1, max_size=3),
 )
-def test_rows_bear_on_an_option_that_no_other_row_outdoes(
-    columns: list[list[str]], text: str, options: list[str]
-) -> None:
+def test_relevant_rows_are_the_pareto_optimal_ones(columns: list[list[str]], text: str, options: list[str]) -> None:
     words = TableWords.of([""] * len(columns), columns)
-    telling = [j for j, column in enumerate(columns) if len(set(column)) > 1]
-    said, best = set(stem_content_words(text)), set[int]()
+    distinguishing = [j for j, column in enumerate(columns) if len(set(column)) > 1]
+    text_words, best = set(stem_content_words(text)), set[int]()
     for option in options:
         worth = {
             i: (
-                max((rate_match(option, columns[j][i]) for j in telling), default=0.0),
-                len(said & {word for j in telling for word in stem_content_words(columns[j][i])}),
+                max((rate_match(option, columns[j][i]) for j in distinguishing), default=0.0),
+                len(text_words & {word for j in distinguishing for word in stem_content_words(columns[j][i])}),
             )
             for i in range(6)
         }
         best |= {
             i
-            for i, (match, held) in worth.items()
-            if match > 0 and not any(m >= match and h >= held and (m, h) != (match, held) for m, h in worth.values())
+            for i, (match, n_shared) in worth.items()
+            if match > 0
+            and not any(m >= match and h >= n_shared and (m, h) != (match, n_shared) for m, h in worth.values())
         }
-    found = find_relevant_rows(words, columns, range(len(columns)), text, options)
-    assert {i for i, rule in found.items() if rule == "option"} == best
+    relevant = find_relevant_rows(words, columns, range(len(columns)), text, options)
+    assert {i for i, rule in relevant.items() if rule == "option"} == best
 
 
-def test_a_cell_of_no_row_that_bears_is_cited_by_its_column() -> None:
+def test_a_cell_outside_relevant_rows_is_cited_by_its_column() -> None:
     rows = (("Como", "425 m"), ("Garda", "346 m"), ("Iseo", "251 m"), ("Orta", "143 m"))
     lakes = Table("b", "t", "", ("Lake", "Depth"), rows)
-    asked = Question("q", "b", "table_qa", "How many lakes have a depth over 250?", ("3", "two"), "t")
-    items = _items(_picks(asked, lakes))
+    question = Question("q", "b", "table_qa", "How many lakes have a depth over 250?", ("3", "two"), "t")
+    items = _items(_select_evidence(question, lakes))
     assert [item.locator for item in items] == ["c0", "c1"] and items[1].text == "Depth\n425 m\n346 m\n251 m\n143 m"
-    chain = TableSolver().explain([ExplainOption(asked.text, "A", "3", items, "table_qa")])[0]
+    chain = TableSolver().explain([ExplainOption(question.text, "A", "3", items, "table_qa")])[0]
     assert isinstance(chain, Chain)
     cited = {(c.evidence_id, c.quoted, c.verdict) for c in check_citations(chain, items)}
     assert {("c1", depth, "verified") for _, depth in rows[:3]} <= cited
 
 
 @pytest.mark.dev_data
-def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data: Path) -> None:
+def test_real_questions_have_the_same_answers_from_fewer_evidence_rows(dev_data: Path) -> None:
     tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
     questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[::8]
-    asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
-    settings, rows, cells, missed = load_settings("table/ucret"), 0, 0, 0
-    wholes = collapse_tables(asked, tables, settings, HashedWords())
+    table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
+    settings, rows, cells, n_uncited_cells = load_settings("table/ucret"), 0, 0, 0
+    collapsed_tables = collapse_tables(table_questions, tables, settings, HashedWords())
     selector = CollapsedTableSelector({k: (t, "1") for k, t in tables.items()}, settings, HashedWords())
-    found = selector.select(
+    selections = selector.select(
         [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id or "") for q in questions]
     )
-    for question, whole, picks in zip(questions, wholes, found, strict=True):
-        every = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text) for c in whole.cells)
+    for question, collapsed, evidence in zip(questions, collapsed_tables, selections, strict=True):
+        every = tuple(EvidenceItem(c.locator, "cell", c.table_id, c.locator, c.text) for c in collapsed.cells)
         choices = []
-        for items in (every, _items(picks)):
+        for items in (every, _items(evidence)):
             tasks = [
                 ExplainOption(question.text, *pair, items, "table_qa")
                 for pair in zip(question.labels, question.options, strict=True)
@@ -129,8 +129,10 @@ def test_real_questions_are_answered_alike_from_a_fraction_of_the_rows(dev_data:
         (all_choice, all_cited), (choice, cited) = choices
         assert isinstance(choice, Choice) and choice == all_choice
         # What is not cited as a cell is a header, or a line of its column.
-        both = [pair for whole, own in zip(all_cited, cited, strict=True) for pair in zip(whole, own, strict=True)]
-        assert all(a == b or b == "c" + a.partition("c")[2] for a, b in both)
-        missed += sum(a != b and not a.startswith("r0") for a, b in both)
-        rows, cells = rows + len(picks), cells + len(every)
-    assert rows < cells / 4 and missed <= 4
+        citation_pairs = [
+            pair for full, reduced in zip(all_cited, cited, strict=True) for pair in zip(full, reduced, strict=True)
+        ]
+        assert all(a == b or b == "c" + a.partition("c")[2] for a, b in citation_pairs)
+        n_uncited_cells += sum(a != b and not a.startswith("r0") for a, b in citation_pairs)
+        rows, cells = rows + len(evidence), cells + len(every)
+    assert rows < cells / 4 and n_uncited_cells <= 4

@@ -1,4 +1,4 @@
-"""UCRET end to end on small tables with a tiny encoder: which cells remain, why, and what is answered from them."""
+"""UCRET on small tables with a tiny encoder: selected cells, their rules, and answers from them."""
 
 from __future__ import annotations
 
@@ -33,14 +33,22 @@ from evidence_assets.systems.ucret.system import (
     collapse_tables,
     encode_unique,
 )
-from evidence_assets_tests.reasoning.tables.solver_calls import Told, answer_choice, verify_claim
+from evidence_assets_tests.reasoning.tables.solver_calls import SolverAnswer, answer_choice, verify_claim
 
-NAMED = ("ucret_published", "ucret_js_published", "ucret", "ucret_js", "keep_all", "jaccard_only", "bidirectional")
-VARIANTS: dict[str, UcretSettings] = {name: load_settings(f"table/{name}") for name in NAMED}
+VARIANT_NAMES = (
+    "ucret_published",
+    "ucret_js_published",
+    "ucret",
+    "ucret_js",
+    "keep_all",
+    "jaccard_only",
+    "bidirectional",
+)
+VARIANTS: dict[str, UcretSettings] = {name: load_settings(f"table/{name}") for name in VARIANT_NAMES}
 
 
-def answer(evidence: TableEvidence, labels: Sequence[str]) -> Told:
-    """What the solver answers from the cells that were kept."""
+def answer(evidence: TableEvidence, labels: Sequence[str]) -> SolverAnswer:
+    """The answer of the solver from the kept cells."""
     question, cells = evidence.question, {cell.location: cell.text for cell in evidence.cells}
     view = TableView.from_cells(question.table_id, cells)
     if question.options:
@@ -49,7 +57,7 @@ def answer(evidence: TableEvidence, labels: Sequence[str]) -> Told:
 
 
 class HashedWords:
-    """Bag of hashed words: enough for equal words to be near, and counts what it is asked to encode."""
+    """Encoder that hashes words, so texts with equal words are near; records the encoded texts."""
 
     model_id, revision, dimensions, max_tokens = "hashed", "1", 32, 512
 
@@ -87,28 +95,28 @@ SCORES = Table(
     "b", "scores", "", ("Model", "Precision", "Recall"), (("Alpha", "71.0", "60.5"), ("Beta", "74.8", "62.0"))
 )
 TABLES = {"diet": DIET, "scores": SCORES}
-ASKED = TableQuestion("q1", "What is the diet of a raccoon?", "diet", ("herbivore", "carnivore", "omnivore"))
+QUESTION = TableQuestion("q1", "What is the diet of a raccoon?", "diet", ("herbivore", "carnivore", "omnivore"))
 CLAIM = TableQuestion("q2", "Beta has the precision 74.8.", "scores")
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
-def test_every_variant_gives_cells_that_stand_in_the_table(name: str) -> None:
-    evidence = list(collapse_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
-    for found, table in zip(evidence, (DIET, SCORES), strict=True):
+def test_every_variant_selects_cells_of_the_table(name: str) -> None:
+    evidence = list(collapse_tables([QUESTION, CLAIM], TABLES, VARIANTS[name], HashedWords()))
+    for collapsed, table in zip(evidence, (DIET, SCORES), strict=True):
         grid = [table.header, *table.rows]
-        for cell in found.cells:
+        for cell in collapsed.cells:
             assert cell.text == grid[cell.location[0]][cell.location[1]].removeprefix("[BOLD] ")
-            assert cell.location[1] in found.columns.indices
+            assert cell.location[1] in collapsed.columns.indices
             assert cell.locator == f"r{cell.location[0]}c{cell.location[1]}"
-        assert all(item.rule for item in found.columns.kept_lines)
+        assert all(item.rule for item in collapsed.columns.kept_lines)
 
 
-def test_repaired_variants_keep_what_decides() -> None:
+def test_repaired_variants_keep_the_deciding_cells() -> None:
     for name in ("ucret", "ucret_js", "bidirectional"):
-        asked, claim = list(collapse_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
-        assert {1, 3} <= set(asked.columns.indices)
+        choice, claim = list(collapse_tables([QUESTION, CLAIM], TABLES, VARIANTS[name], HashedWords()))
+        assert {1, 3} <= set(choice.columns.indices)
         assert {0, 1} <= set(claim.columns.indices)
-        assert answer(asked, ("A", "B", "C")).answer == "C"
+        assert answer(choice, ("A", "B", "C")).answer == "C"
         verdict = answer(claim, ())
         assert verdict.answer == "SUPPORTS"
         cited = {place for step in verdict.chain("SUPPORTS").steps for place in step.cells}
@@ -116,54 +124,55 @@ def test_repaired_variants_keep_what_decides() -> None:
         assert cited <= {cell.location for cell in claim.cells}
 
 
-def test_answers_use_nothing_but_the_evidence() -> None:
-    evidence = next(collapse_tables([ASKED], TABLES, VARIANTS["ucret"], HashedWords()))
+def test_answers_use_only_the_evidence() -> None:
+    evidence = next(collapse_tables([QUESTION], TABLES, VARIANTS["ucret"], HashedWords()))
     without = replace(evidence, cells=tuple(cell for cell in evidence.cells if cell.text != "omnivore"))
     assert answer(without, ("A", "B", "C")).answer != "C"
 
 
-def test_bidirectional_keeps_rows_with_names_and_leaves_others() -> None:
-    many = replace(
+def test_bidirectional_keeps_rows_with_names_and_drops_others() -> None:
+    large_table = replace(
         DIET, rows=(*DIET.rows, *(("A(n)", f"Beast{i}", "is a(n)", "herbivore", f"{i + 50} kg") for i in range(30)))
     )
-    found = next(collapse_tables([ASKED], {"diet": many}, VARIANTS["bidirectional"], HashedWords()))
-    assert found.rows is not None
-    assert 2 in found.rows.indices
-    assert len(found.rows.kept_lines) < len(many.rows)
-    assert {cell.location[0] for cell in found.cells} == {0, *(i + 1 for i in found.rows.indices)}
-    assert answer(found, ("A", "B", "C")).answer == "C"
+    collapsed = next(collapse_tables([QUESTION], {"diet": large_table}, VARIANTS["bidirectional"], HashedWords()))
+    assert collapsed.rows is not None
+    assert 2 in collapsed.rows.indices
+    assert len(collapsed.rows.kept_lines) < len(large_table.rows)
+    assert {cell.location[0] for cell in collapsed.cells} == {0, *(i + 1 for i in collapsed.rows.indices)}
+    assert answer(collapsed, ("A", "B", "C")).answer == "C"
 
 
-def test_our_variants_keep_every_column_for_a_claim_and_what_bears_on_a_question_whatever_is_asked_beside_it() -> None:
+def test_our_variants_keep_all_columns_for_claims_and_relevant_ones_for_questions() -> None:
     for name in ("ucret", "ucret_js"):
-        both = list(collapse_tables([ASKED, CLAIM], TABLES, VARIANTS[name], HashedWords()))
-        alone = [next(collapse_tables([one], TABLES, VARIANTS[name], HashedWords())) for one in (ASKED, CLAIM)]
-        assert both == alone
-        assert both[1].columns.indices == (0, 1, 2) and {kept.rule for kept in both[1].columns.kept_lines} == {"all"}
-        assert len(both[0].columns.kept_lines) < 5
+        results = list(collapse_tables([QUESTION, CLAIM], TABLES, VARIANTS[name], HashedWords()))
+        alone = [next(collapse_tables([one], TABLES, VARIANTS[name], HashedWords())) for one in (QUESTION, CLAIM)]
+        assert results == alone
+        assert results[1].columns.indices == (0, 1, 2)
+        assert {item.rule for item in results[1].columns.kept_lines} == {"all"}
+        assert len(results[0].columns.kept_lines) < 5
     encoder = HashedWords()
     list(collapse_tables([CLAIM], TABLES, VARIANTS["ucret"], encoder))
-    assert not encoder.encoded, "where nothing is left out nothing is compared"
+    assert not encoder.encoded, "no text is compared if every column is kept"
     published = next(collapse_tables([CLAIM], TABLES, VARIANTS["ucret_published"], HashedWords()))
     assert len(published.columns.kept_lines) < 3
 
 
-def test_a_caption_is_evidence_behind_the_cells() -> None:
+def test_a_caption_is_evidence_after_the_cells() -> None:
     tables = {"diet": (replace(DIET, caption=" Diets of mammals "), "1"), "scores": (SCORES, "1")}
-    asked = [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id) for q in (ASKED, CLAIM)]
-    for name in NAMED:
-        first, second = CollapsedTableSelector(tables, VARIANTS[name], HashedWords()).select(asked)
+    questions = [Question(q.question_id, "b", "table_qa", q.text, q.options, q.table_id) for q in (QUESTION, CLAIM)]
+    for name in VARIANT_NAMES:
+        first, second = CollapsedTableSelector(tables, VARIANTS[name], HashedWords()).select(questions)
         assert [(p.kind, p.locator, p.text) for p in first if p.kind == "caption"] == [
             ("caption", "caption", "Diets of mammals")
         ]
         assert first[-1].kind == "caption" and first[-1].parents[0].id == "diet"
-        assert all(pick.kind != "caption" for pick in second), "this table has none"
+        assert all(item.kind != "caption" for item in second), "this table has no caption"
 
 
 def test_equal_texts_are_encoded_once() -> None:
     encoder = HashedWords()
     twin = {"diet": DIET, "copy": replace(DIET, table_id="copy")}
-    questions = [ASKED, replace(ASKED, table_id="copy"), ASKED]
+    questions = [QUESTION, replace(QUESTION, table_id="copy"), QUESTION]
     list(collapse_tables(questions, twin, VARIANTS["ucret_published"], encoder))
     texts, columns = encoder.encoded[:1], encoder.encoded[1:]
     assert len(texts) == 1
@@ -171,19 +180,19 @@ def test_equal_texts_are_encoded_once() -> None:
     assert encode_unique(encoder, []).shape == (0, encoder.dimensions)
 
 
-def test_a_column_is_read_in_one_piece_where_the_encoder_reads_that_much() -> None:
+def test_a_column_is_split_only_if_it_exceeds_the_encoder_limit() -> None:
     long = Table("b", "t", "", ("Animal", "Note"), tuple((f"beast {i}", f"it sleeps for {i} hours") for i in range(60)))
     question = TableQuestion("q", "Which beast sleeps for 7 hours?", "t", ("beast 7", "beast 8"))
-    for reads, whole in ((8192, True), (100, False)):
+    for max_tokens, is_whole in ((8192, True), (100, False)):
         encoder = HashedWords()
-        encoder.max_tokens = reads
-        found = next(collapse_tables([question], {"t": long}, VARIANTS["ucret_published"], encoder))
+        encoder.max_tokens = max_tokens
+        collapsed = next(collapse_tables([question], {"t": long}, VARIANTS["ucret_published"], encoder))
         notes = [text for text in encoder.encoded if text.startswith("Note: ")]
-        assert (len(notes) == 1) == whole and max(encoder.count_tokens(notes)) <= reads
-        assert all(any(f"it sleeps for {i} hours" in text for text in notes) for i in range(60)) and found.cells
+        assert (len(notes) == 1) == is_whole and max(encoder.count_tokens(notes)) <= max_tokens
+        assert all(any(f"it sleeps for {i} hours" in text for text in notes) for i in range(60)) and collapsed.cells
 
 
-def test_settings_reach_the_selection_under_their_printed_names() -> None:
+def test_variants_have_the_published_settings() -> None:
     columns = load_settings("table/ucret_k4").columns
     assert (columns.clusters, columns.gate, columns.jaccard) == (4, 0.60, 0.25)
     columns = load_settings("table/ucret_theta55_tau30").columns
@@ -194,7 +203,7 @@ def test_settings_reach_the_selection_under_their_printed_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "said"),
+    ("parameters", "message"),
     [
         ({"measure": "cosin"}, "Input should be 'cosine'"),
         ({"eta": 0.3}, "eta has no effect with measure cosine"),
@@ -207,9 +216,9 @@ def test_settings_reach_the_selection_under_their_printed_names() -> None:
         ({"clustres": 2}, "has no parameter 'clustres'; did you mean 'clusters'"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(parameters: dict[str, Any], said: str) -> None:
+def test_invalid_settings_are_rejected(parameters: dict[str, Any], message: str) -> None:
     variant = Variant(system="ucret", family="table", name="x", parameters=parameters)
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         SYSTEM.method_of(variant).settings_of(variant)
 
 
@@ -235,30 +244,30 @@ def test_odd_tables_have_a_defined_result(name: str, table: Table) -> None:
 
 
 @pytest.mark.dev_data
-def test_on_real_questions_the_answer_column_is_kept_and_read(dev_data: Path) -> None:
+def test_real_questions_keep_the_answer_column_and_are_answered(dev_data: Path) -> None:
     tables = {table.table_id: table for table in read_tabmcq_tables(dev_data / "tabmcq")}
     questions = list(read_questions("tabmcq", dev_data / "tabmcq", "all"))[:150]
-    asked = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
-    evidence = list(collapse_tables(asked, tables, VARIANTS["ucret"], HashedWords()))
-    kept = [
+    table_questions = [TableQuestion(q.question_id, q.text, q.table_id or "", q.options) for q in questions]
+    evidence = list(collapse_tables(table_questions, tables, VARIANTS["ucret"], HashedWords()))
+    is_kept = [
         q.gold_evidence[0].locator.split("c")[1] in map(str, e.columns.indices)
         for q, e in zip(questions, evidence, strict=True)
     ]
     right = [answer(e, q.labels).answer == q.gold[0] for q, e in zip(questions, evidence, strict=True)]
-    assert sum(kept) / len(kept) >= 0.98
+    assert sum(is_kept) / len(is_kept) >= 0.98
     assert sum(right) / len(right) >= 0.95
 
 
-def test_what_is_kept_changes_only_with_the_version() -> None:
-    """If this fails, raise the version of the system, and put both new values here."""
-    asked = [
+def test_selections_change_only_with_the_version() -> None:
+    """If this fails, raise the version of the system and put both new values here."""
+    questions = [
         TableQuestion("q1", "What is the diet of a raccoon?", "diet", ("omnivore", "carnivore")),
         TableQuestion("q2", "Beta has a better recall than Alpha.", "scores"),
     ]
-    found = [list(collapse_tables(asked, TABLES, variant, HashedWords())) for variant in VARIANTS.values()]
+    selections = [list(collapse_tables(questions, TABLES, variant, HashedWords())) for variant in VARIANTS.values()]
     rows = [
         [(c.locator, c.text, c.column_rule, c.row_rule, e.is_separate(c)) for c in e.cells]
-        for kept in found
-        for e in kept
+        for evidence in selections
+        for e in evidence
     ]
     assert (VERSION, content_id(rows)[:12]) == ("6", "964482d090e0")
