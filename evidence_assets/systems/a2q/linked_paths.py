@@ -1,4 +1,4 @@
-"""Selects triples on short paths from a question's nodes, ranked by the meaning of the path (our own method).
+"""Selects triples on short paths from a question's nodes, ranked by the path's meaning (our method).
 
 A triple two hops away shares few words with the question, so attention and grades, which see one triple at a time,
 reject it. Here a path is ranked as a whole. The published stages are in ``system``.

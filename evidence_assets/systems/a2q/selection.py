@@ -1,4 +1,4 @@
-"""Attention2Query (Chaudhary et al.): selects triples of a graph for a question by neighbourhood attention.
+"""Attention2Query (Chaudhary et al.): selects triples of a graph by neighbourhood attention.
 
 Contains the stages in their order and the direct retrieval that the paper compares with. ``graphs.expansion``
 implements the attention.
@@ -32,12 +32,13 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class A2QSettings(ExpansionSettings):
-    """Settings of Attention2Query. The paper does not give the heads and the numbers of nodes; these are ours.
+    """Settings of Attention2Query.
 
-    A phrase without a node starts from its ``starts_per_phrase`` nearest nodes with at least ``least_similarity``; if
-    there is none, the phrase is ignored. ``paths`` and ``options`` switch the published ablations. Without a
-    ``classifier``, attention alone ranks the triples. ``taxonomy`` replaces terms by the definitions of the benchmark's
-    taxonomy. ``embedding`` selects the vectors: the text encoder's, or a user's file ``embeddings/<name>``.
+    The paper does not give the number of heads and of nodes; these are ours. A phrase without a node starts from its
+    ``starts_per_phrase`` nearest nodes with at least ``least_similarity``; if there is none, the phrase is ignored.
+    ``paths`` and ``options`` switch the published ablations. Without a ``classifier``, attention alone ranks the
+    triples. ``taxonomy`` replaces terms by the definitions of the benchmark's taxonomy. ``embedding`` selects the
+    vectors: the text encoder's, or a user's file ``embeddings/<name>``.
     """
 
     kept_nodes: int = 30
@@ -102,7 +103,7 @@ def link_topic_entities(question: Question, linker: EntityLinker) -> IntArray:
 
 
 def define_nodes(graph: KnowledgeGraph, relation: str, max_facts: int = 3) -> dict[str, str]:
-    """Definition of each node from its first facts of a relation such as IsA: a taxonomy from the graph itself."""
+    """Taxonomy from the graph itself: the first facts of each node in a relation such as IsA."""
     facts_by_name: dict[str, list[str]] = {}
     if relation in graph.relations:
         code, names = graph.relations.index(relation), graph.names
@@ -241,13 +242,13 @@ class A2Q:
         for edges in candidates:
             graded_edges = [(next(grades), edge, *attention_and_stage) for edge, attention_and_stage in edges.items()]
             graded_edges.sort(key=lambda row: (-round(row[0] * row[2], 9), row[1]))
-            ranked = (
+            edge_items = (
                 edge_evidence(
                     graph, edge, grade * attention, grade=round(grade, 6), attention=round(attention, 6), stage=stage
                 )
                 for grade, edge, attention, stage in graded_edges
             )
-            evidence.append(distinct_by_text(ranked, self._settings.top_n))
+            evidence.append(distinct_by_text(edge_items, self._settings.top_n))
         return evidence
 
 
@@ -257,7 +258,7 @@ def grade_scores(scores: NDArray[np.float32]) -> list[float]:
 
 
 class NearestTriples:
-    """Direct retrieval: the triples nearest to a question, in the whole graph or at the nodes of the question."""
+    """Direct retrieval: the nearest triples of the whole graph or at the nodes of the question."""
 
     def __init__(self, graph: KnowledgeGraph, encoder: Encoder, settings: TripleSettings | None = None) -> None:
         self._graph, self._encoder, self._settings = graph, encoder, settings or TripleSettings()

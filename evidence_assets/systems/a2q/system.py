@@ -1,4 +1,4 @@
-"""Methods of Attention2Query: the published selector, this project's path ranking, and the retrieval baselines."""
+"""Methods: the published selector, this project's path ranking, and the retrieval baselines."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class TextVectors(Protocol):
 
 
 class WordVectors:
-    """Encodes texts with normalised word vectors from a file; a text without known words gets a zero vector.
+    """Encodes texts with word vectors from a file; a text without known words gets a zero vector.
 
     A text that is a phrase of the file, with its words joined by underscores (as in ConceptNet Numberbatch and
     word2vec), has the vector of the phrase, any other text the mean of its words' vectors.

@@ -233,7 +233,7 @@ def build_recall_rows(
 
 
 def _iter_triples(recalled: pl.DataFrame) -> Iterator[tuple[dict[str, Any], RecalledTriple]]:
-    """The triples of each row of ``build_recall_rows``; ids differ from those of the same facts in a source."""
+    """The triples of each row; ids differ from those of the same facts in a source."""
     for row in recalled.sort("chain_id").iter_rows(named=True):
         for step in row["steps"][2:]:
             head, relation, tail = step["text"].split(" | ")

@@ -47,7 +47,7 @@ from evidence_assets.systems.background.recall import (
 
 @dataclass(frozen=True)
 class BackgroundSettings:
-    """Settings of the four published cases: triples of the ``graph``, of the variant ``recall``, both, or none.
+    """Settings of the four published cases: triples of ``graph``, of the variant ``recall``, both, none.
 
     Triples of the graph are within ``D`` hops of the topic entities (published: 1). ``max_triples`` caps them before
     encoding: fewer hops first, then lower edge numbers. The ``top_k`` nearest to the question are selected (the paper
@@ -140,7 +140,7 @@ class BackgroundKnowledge:
 
 
 def _read_recalled(context: StageContext) -> StoredBackground:
-    """Background knowledge of the partition; raises StaleInput if a question has no row, not even a failed one."""
+    """Background knowledge of the partition; raises StaleInput if a question has no row."""
     rows = context.read_input("chains")
     questions = context.read_input("questions")["question_id"].to_list()
     n_missing = len(set(questions) - set(rows["question_id"].to_list()))

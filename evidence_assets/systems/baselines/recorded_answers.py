@@ -61,13 +61,15 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
     )
     prediction_rows, evidence_rows = [], []
     for question, row in rows:
-        ranked = list(row.texts("ranked")) if "ranked" in row.values else []
+        ranked_answers = list(row.texts("ranked")) if "ranked" in row.values else []
         # hits@k counts triples, so a short answer becomes the tail of one
-        triples = [["", "", answer] for answer in ranked] if question["task"] == "kgqa" else []
+        triples = [["", "", answer] for answer in ranked_answers] if question["task"] == "kgqa" else []
         triples += [_check_triple(row, item) for item in row.values.get("triples") or []]
         evidence_rows += [_evidence_row(question, rank, triple) for rank, triple in enumerate(triples, 1)]
-        if "answer" in row.values or (ranked and question["task"] == "skb_search"):
-            prediction_rows.append(_prediction_row(question, row.text_or_none("answer") or ranked[0], ranked))
+        if "answer" in row.values or (ranked_answers and question["task"] == "skb_search"):
+            prediction_rows.append(
+                _prediction_row(question, row.text_or_none("answer") or ranked_answers[0], ranked_answers)
+            )
     evidence, predictions, citations = (
         pl.DataFrame(prepare_rows(table, table_rows))
         for table, table_rows in (("evidence", evidence_rows), ("predictions", prediction_rows), ("citations", []))
@@ -84,7 +86,7 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
 def _match_rows(
     file: Path, questions: Mapping[str, dict[str, Any]], reject_unknown: bool
 ) -> Iterator[tuple[dict[str, Any], Row]]:
-    """Each row with its question; rows of unknown questions are skipped, or rejected with ``reject_unknown``."""
+    """Each row with its question; rows of unknown questions are skipped or rejected."""
     ids = set()
     for row in jsonl_rows(file):
         row.check_field_names(("id", "answer", "ranked", "triples"))
@@ -125,7 +127,7 @@ def _evidence_row(question: Mapping[str, Any], rank: int, triple: Sequence[str])
     }
 
 
-def _prediction_row(question: Mapping[str, Any], answer: str, ranked: Sequence[str]) -> dict[str, Any]:
+def _prediction_row(question: Mapping[str, Any], answer: str, ranked_answers: Sequence[str]) -> dict[str, Any]:
     """A row of ``predictions``."""
     return {
         "prediction_id": question["question_id"],
@@ -135,7 +137,7 @@ def _prediction_row(question: Mapping[str, Any], answer: str, ranked: Sequence[s
         "reasoner": RECORDED_ANSWERS,
         "model_id": "",
         "answer": answer,
-        "ranked_answers": list(ranked),
+        "ranked_answers": list(ranked_answers),
         "supported_answers": [],
         "status": "answered",
         "content_hash": "",

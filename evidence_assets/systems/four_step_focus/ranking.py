@@ -1,4 +1,4 @@
-"""4StepFocus (Boer, Koch, Kramer): ranks the nodes of a semi-structured knowledge base as answers to a question.
+"""4StepFocus (Boer, Koch, Kramer): ranks the nodes of a knowledge base as answers to a question.
 
 Runs the four steps (triplets, substitution, vector search, reranking) and collects the evidence. The paper's baselines
 (vector search, multi-vector search, vector search with reranking) are the same class without triplets.
@@ -75,7 +75,7 @@ class RankedNode:
 
 @dataclass(frozen=True)
 class NodeRanking:
-    """The ranked nodes of one question; ``status`` is answered, insufficient (no nodes) or failed (with ``error``).
+    """Ranked nodes of a question; ``status``: answered, insufficient (no nodes) or failed (``error``).
 
     ``notes`` list the triplets that could not be used, with reasons.
     """
@@ -97,7 +97,7 @@ class NodeRanking:
 
 
 def build_schema(graph: KnowledgeGraph) -> Schema:
-    """The types of a knowledge base, and the 100 most frequent patterns of node type, edge type, node type."""
+    """The types of a knowledge base, and its 100 most frequent patterns (node, edge and node type)."""
     arrays, types = graph.arrays, graph.node_types
     type_triples = np.stack([types[arrays.heads], arrays.relations, types[arrays.tails]], axis=1)
     rows, counts = np.unique(type_triples, axis=0, return_counts=True)
@@ -175,17 +175,17 @@ class FourStepFocus:
         n_remaining = self._settings.k_max - len(filtered)
         allowed = self._is_answer.copy()
         allowed[filtered] = False
-        ranked = np.concatenate([filtered, self._vectors.nearest(vector, allowed, n_remaining, method)])
-        similarities = self._vectors.similarities(vector, ranked, method).tolist()
+        ranked_nodes = np.concatenate([filtered, self._vectors.nearest(vector, allowed, n_remaining, method)])
+        similarities = self._vectors.similarities(vector, ranked_nodes, method).tolist()
         nodes = tuple(
             RankedNode(self._graph.node_ids[node], position < len(filtered), similarity, None)
-            for position, (node, similarity) in enumerate(zip(ranked.tolist(), similarities, strict=True))
+            for position, (node, similarity) in enumerate(zip(ranked_nodes.tolist(), similarities, strict=True))
         )
         status = "answered" if nodes else "insufficient"
         return NodeRanking(question.question_id, status, nodes, (), query, tuple(notes))
 
     def build_patterns(self, query: TripletQuery) -> tuple[list[TriplePattern], Variable]:
-        """Patterns of the triplets over node numbers and codes; a constant matches all nodes that its name links to."""
+        """Patterns of the triplets over node numbers; a constant matches all nodes that its name links to."""
         texts = [t.text for triplet in query.triplets for t in (triplet.head, triplet.tail) if not t.is_variable]
         links = dict(zip(texts, self._graph.linker.link_many(texts), strict=True))
 
@@ -265,7 +265,7 @@ class FourStepFocus:
         )
 
     def _add_evidence(self, draft: NodeRanking, vector: FloatArray) -> NodeRanking:
-        """Add evidence of the best answers: edges that satisfy the triplets, and the card or the nearest passage."""
+        """Add evidence of the best answers: edges that satisfy the triplets, and card or nearest passage."""
         settings, graph = self._settings, self._graph
         patterns, target = self.build_patterns(draft.query) if draft.query else ([], None)
         evidence: dict[tuple[str, str, str], SelectedEvidence] = {}

@@ -53,16 +53,18 @@ class NodeAnswerer:
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, ranking in zip(questions, self._system.rank(questions), strict=True):
-            ranked = tuple(node.node_id for node in ranking.nodes)
+            ranked_ids = tuple(node.node_id for node in ranking.nodes)
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
-            best = (UsedRow("node", ranked[0], ranked[0], 0),) if ranked else ()
+            best = (UsedRow("node", ranked_ids[0], ranked_ids[0], 0),) if ranked_ids else ()
             evidence_rows = self._evidence_rows(question.question_id)
-            supporting_rows = [row for row in evidence_rows if ranked and selection_details(row)["answer"] == ranked[0]]
+            supporting_rows = [
+                row for row in evidence_rows if ranked_ids and selection_details(row)["answer"] == ranked_ids[0]
+            ]
             yield Answer(
-                ranked[0] if ranked else None,
+                ranked_ids[0] if ranked_ids else None,
                 ranking.status,
                 tuple(ranking.supported),
-                ranked,
+                ranked_ids,
                 error=ranking.error or None,
                 used_rows=(*best, *as_used_rows(supporting_rows)),
                 given_rows=tuple(as_used_rows(evidence_rows)),
@@ -74,9 +76,8 @@ def _open_selector(context: StageContext, settings: FocusSettings) -> FourStepFo
     declared = find_knowledge_base(context.benchmark.graph)
     graph = open_benchmark_graph(context)
     if context.captured_requests is not None:
-        settings = replace(
-            settings, fallback=True
-        )  # without a reply there are no triplets, but the preview also shows gradings
+        # Without a reply there are no triplets, but the preview also shows gradings.
+        settings = replace(settings, fallback=True)
     return FourStepFocus(
         graph,
         get_encoder(context.profile.encoder),

@@ -1,4 +1,4 @@
-"""The triplet task: translates a question into triplets over the types of a knowledge base, with a target variable."""
+"""The triplet task: translates a question into triplets with a target variable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Schema:
 
 @dataclass(frozen=True)
 class Term:
-    """One end of a triplet: a variable with its node type, or (``node_type`` None) a constant named by ``text``."""
+    """One end of a triplet: a variable with its node type, or a constant (``node_type`` is None)."""
 
     text: str
     node_type: str | None = None

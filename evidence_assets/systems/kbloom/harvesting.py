@@ -1,4 +1,4 @@
-"""K-Bloom: harvests the triples of a relation from a masked language model, given a prompt and a few seed pairs.
+"""K-Bloom: harvests the triples of a relation from a masked model, a prompt and a few seed pairs.
 
 Runs the three published stages: prompt mining, tuple search and triple scoring. The BertNet baseline shares the code.
 """
@@ -73,7 +73,7 @@ class HarvestedTriple:
 
 @dataclass(frozen=True)
 class Harvest:
-    """Prompts, candidates and triples of one relation; ``candidates`` are sorted by descending search score."""
+    """Prompts, candidates and triples of one relation; ``candidates`` are in search order, best first."""
 
     variant: tuple_search.ScoreForm
     prompts: tuple[MinedPrompt, ...]
@@ -184,7 +184,7 @@ def _bertnet_pair_scores(model: MaskedLM, prompt_pairs: Sequence[tuple[str, Enti
 
 
 def check_seeds(relation: Relation, model: MaskedLM, folders: Sequence[Path] = ()) -> None:
-    """Raise BadInput if the tokenizer cannot represent the prompt or a seed; ``folders`` are searched for the file."""
+    """Raise BadInput, with the file in ``folders``, if the tokenizer lacks a word of the prompt or seeds."""
     fields = [("prompt", fill_prompt(relation.prompt, " ", " "))]
     fields += [("pairs", entity) for pair in relation.pairs for entity in pair]
     for field, text in fields:
@@ -198,7 +198,7 @@ def check_seeds(relation: Relation, model: MaskedLM, folders: Sequence[Path] = (
 
 
 def check_kinds(relation: Relation, kinds: EntityKinds | None) -> None:
-    """Raise BadInput if the relation restricts the kinds of entities and the variant names no asset with kinds."""
+    """Raise BadInput if the relation restricts the kinds of entities but the kinds are unknown."""
     if kinds is not None:
         return
     for field, allowed in (("head_kinds", relation.head_kinds), ("tail_kinds", relation.tail_kinds)):
@@ -271,7 +271,7 @@ class PromptQueries:
 def _score_pairs(
     relation: Relation, candidates: Sequence[ScoredPair], model: MaskedLM, settings: KBloomSettings
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Semantic distance and fluency (stage 3) of each candidate pair, from the initial prompt filled with it."""
+    """Semantic distance and fluency (stage 3) of each candidate, from the initial prompt filled with it."""
     pairs = [(pair.head, pair.tail) for pair in candidates]
     texts = [as_sentence(fill_prompt(relation.prompt, *pair)) for pair in (*pairs, *relation.pairs)]
     vectors = model.word_vectors(texts)

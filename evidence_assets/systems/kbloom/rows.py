@@ -64,7 +64,7 @@ def hash_harvest_inputs(
     kinds: EntityKinds | None = None,
     other_models: Sequence[str] = (),
 ) -> str:
-    """Hash of everything that a relation's harvest depends on; kinds count only if the relation restricts them.
+    """Hash of the inputs of a relation's harvest; kinds count only if the relation restricts them.
 
     ``other_models``: Models other than the masked one and the encoder that write prompts.
     """
@@ -78,7 +78,7 @@ def hash_harvest_inputs(
 def build_harvest_rows(
     relation: Relation, harvests: Sequence[Harvest], *, model: str, source: str, input_hash: str
 ) -> StageOutput:
-    """Rows of ``triples`` of one relation's harvests, with the rows of ``prompts`` and ``candidate_tuples``.
+    """Rows of ``triples`` of one relation, with those of ``prompts`` and ``candidate_tuples``.
 
     Lineage: a prompt derives from the seeds; a triple from its candidate; the candidate of a triple from the prompts
     that find it on their own, or from all kept prompts if none does. The model generates prompts and triples.

@@ -1,4 +1,4 @@
-"""Trains the sample's masked language model, or registers the Hugging Face model that the profile names."""
+"""Trains the sample's masked language model, or registers the profile's Hugging Face model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_entity_names(paths: Sequence[Path]) -> set[str]:
 
 
 def train_model(folder: Path, sentences: Sequence[str], names: Collection[str], steps: int) -> dict[str, Any]:
-    """Train into ``folder``, or reuse its model if the inputs are unchanged; returns columns of ``models``."""
+    """Train into ``folder``, or reuse its model if inputs are unchanged; returns columns of ``models``."""
     settings = TrainingSettings(steps=steps)
     input_hash = content_id(VERSION, sorted(set(sentences)), sorted(names), asdict(settings))
     return train_if_changed(folder, input_hash, lambda into: train_sample_masked_lm(sentences, names, into, settings))

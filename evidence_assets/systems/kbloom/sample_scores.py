@@ -50,7 +50,10 @@ class Control:
 
 
 def measure_control(
-    relation: Relation, harvested: Sequence[Triple], stated: Iterable[Triple], held_out: Iterable[Triple]
+    relation: Relation,
+    harvested_facts: Sequence[Triple],
+    stated_facts: Iterable[Triple],
+    held_out_facts: Iterable[Triple],
 ) -> Control:
     """Count the held-out facts among the harvested ones, and compute the chance to harvest one."""
     directions = {relation.id: Direction(symmetric=relation.symmetric)}
@@ -58,16 +61,16 @@ def measure_control(
     def canonical(facts: Iterable[Triple]) -> set[Triple]:
         return {canonical_triple(fact, directions) for fact in facts}
 
-    stated_facts, held_out_facts, harvested_facts = map(canonical, (stated, held_out, harvested))
-    corpus_facts = stated_facts | held_out_facts
+    stated_set, held_out_set, harvested_set = map(canonical, (stated_facts, held_out_facts, harvested_facts))
+    corpus_facts = stated_set | held_out_set
     heads, tails = Counter(fact[0] for fact in corpus_facts), Counter(fact[2] for fact in corpus_facts)
     if relation.symmetric:
         heads = tails = heads + tails
-    unstated = canonical((h, relation.id, t) for h in heads for t in tails if h != t) - stated_facts
+    unstated = canonical((h, relation.id, t) for h in heads for t in tails if h != t) - stated_set
     weights = {fact: heads[fact[0]] * tails[fact[2]] for fact in unstated}
     total = sum(weights.values())
-    chance = sum(weights[fact] for fact in harvested_facts & unstated) / total if total else 0.0
-    return Control(len(harvested_facts & held_out_facts), len(held_out_facts), chance)
+    chance = sum(weights[fact] for fact in harvested_set & unstated) / total if total else 0.0
+    return Control(len(harvested_set & held_out_set), len(held_out_set), chance)
 
 
 def recovery_p_value(controls: Sequence[Control]) -> float:
@@ -83,8 +86,8 @@ def recovery_p_value(controls: Sequence[Control]) -> float:
 def build_sample_rows(
     harvest: HarvestedRelations,
     *,
-    stated: Sequence[Triple],
-    held_out: Sequence[Triple],
+    stated_facts: Sequence[Triple],
+    held_out_facts: Sequence[Triple],
     known_entities: Iterable[str] = (),
 ) -> list[Row]:
     """Rows for every collection, both halves, and every relation with stated facts other than its seeds.
@@ -97,7 +100,9 @@ def build_sample_rows(
     results: dict[str, dict[str, tuple[dict[str, Estimate], Control]]] = {name: {} for name in harvest.selectors}
     groups: dict[str, dict[str, None]] = {}
     for relation in sorted(harvest.relations, key=lambda relation: relation.id):
-        truths, hidden = ([fact for fact in facts if fact[1] == relation.id] for facts in (stated, held_out))
+        truths, hidden = (
+            [fact for fact in facts if fact[1] == relation.id] for facts in (stated_facts, held_out_facts)
+        )
         for origin in harvest.selectors:
             facts: list[Triple] = [(head, relation.id, tail) for head, tail in harvest.pairs(origin, relation)]
             seeds = [(head, relation.id, tail) for head, tail in relation.pairs]

@@ -1,4 +1,4 @@
-"""Scores a harvest without known facts: its size, comparisons with references, and judgements by models.
+"""Scores a harvest without known facts: size, comparison with references, judgements by models.
 
 Scores are shares where the paper prints percentages, and pool all relations of a collection.
 """
@@ -95,7 +95,7 @@ def size_metrics(triples: pl.DataFrame, facts_metric: str, reference: set[str] |
 
 
 def build_size_rows(harvest: HarvestedRelations) -> list[Row]:
-    """``tuples``, ``fact_count`` (twice as many), ``diversity`` (distinct entities, with case) and ``agreement``."""
+    """``tuples``, ``fact_count`` (twice as many), ``diversity`` (distinct entities) and ``agreement``."""
     return [
         row
         for collection, members in harvest.collections.items()

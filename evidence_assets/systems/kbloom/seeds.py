@@ -156,7 +156,7 @@ def locate_error(error: BadInput, text: str, relation: Relation, folders: Sequen
 
 
 def _read_seed_file(path: Path) -> tuple[Relation, yaml.Node]:
-    """The relation and the YAML nodes of a seed file; the nodes have lines, and all values are text (no, 1999)."""
+    """The relation and the YAML nodes of a seed file. All values are read as text (no, 1999)."""
     root = parse_yaml_file(path, lambda text: yaml.compose(text, yaml.BaseLoader))
     if not isinstance(root, yaml.MappingNode):
         raise BadInput("must be a mapping with keys such as id, prompt and pairs", file=path, line=1)

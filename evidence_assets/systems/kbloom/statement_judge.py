@@ -1,4 +1,4 @@
-"""Tasks for language models: judge and reword statements, which are triples verbalised by their relation's template."""
+"""Model tasks on statements, which are triples verbalised with a template: judge and reword."""
 
 from __future__ import annotations
 

@@ -244,9 +244,11 @@ class _Stages:
     def _score_on_sample(self, context: StageContext) -> StageOutput:
         folder = context.lake.raw_path("sample")
         names = read_entity_names([folder / "graphs" / f"{graph}.tsv" for graph in ("biomedical", "commonsense")])
-        stated, held_out = (read_facts(folder / f"{facts}.tsv") for facts in ("stated", "held_out"))
+        stated_facts, held_out_facts = (read_facts(folder / f"{facts}.tsv") for facts in ("stated", "held_out"))
         harvest = self._read_harvest(context)
-        return StageOutput(build_sample_rows(harvest, stated=stated, held_out=held_out, known_entities=names))
+        return StageOutput(
+            build_sample_rows(harvest, stated_facts=stated_facts, held_out_facts=held_out_facts, known_entities=names)
+        )
 
     def _score_size(self, context: StageContext) -> StageOutput:
         return self._with_published(scores.build_size_rows(self._read_harvest(context)))

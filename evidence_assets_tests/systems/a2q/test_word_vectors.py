@@ -46,7 +46,7 @@ def test_a_short_line_and_a_cut_file_are_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="2 numbers, expected 3") as caught:
         WordVectors(path).encode_sentences(["ice"])
     assert (caught.value.line, caught.value.field) == (2, "cold")
-    cut = write_binary_vectors(tmp_path)
-    cut.write_bytes(cut.read_bytes()[:-4])
+    truncated = write_binary_vectors(tmp_path)
+    truncated.write_bytes(truncated.read_bytes()[:-4])
     with pytest.raises(BadInput, match="ends within word 4 of 4"):
-        WordVectors(cut).encode_sentences(["ice"])
+        WordVectors(truncated).encode_sentences(["ice"])

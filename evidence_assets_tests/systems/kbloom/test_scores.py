@@ -45,12 +45,19 @@ def make_triples(pairs: list[tuple[str, str]], origin: str = "kbloom", relation:
 
 
 def test_scores_equal_manual_counts() -> None:
-    stated = [("Fox", "eats", "hen"), ("cat", "eats", "Mouse"), ("owl", "eats", "mouse"), ("cow", "eats", "grass")]
-    held_out = [("owl", "eats", "hen")]
+    stated_facts = [
+        ("Fox", "eats", "hen"),
+        ("cat", "eats", "Mouse"),
+        ("owl", "eats", "mouse"),
+        ("cow", "eats", "grass"),
+    ]
+    held_out_facts = [("owl", "eats", "hen")]
     pairs = [("fox", "hen"), ("cat", "mouse"), ("cow", "mouse"), ("owl", "mouse"), ("owl", "hen")]
     triples = pl.concat([make_triples(pairs), make_triples(pairs[:2], "bertnet")])
     selectors = {"kbloom": "own", "bertnet": "bertnet"}
-    rows = build_sample_rows(HarvestedRelations([EATS], triples, selectors), stated=stated, held_out=held_out)
+    rows = build_sample_rows(
+        HarvestedRelations([EATS], triples, selectors), stated_facts=stated_facts, held_out_facts=held_out_facts
+    )
     scores = {(row["scope_kind"], row["selector"], row["metric"]): row for row in rows}
     # without seeds: three facts, of which two were harvested, at ranks 1 and 3
     assert scores["relation", "own", "precision@50"]["value"] == pytest.approx(2 / 50)
@@ -96,11 +103,11 @@ def test_the_p_value_equals_enumeration(counts: list[tuple[int, float, int]]) ->
 def test_each_half_is_compared_with_the_baseline_over_its_relations() -> None:
     names = [f"r{i}" for i in range(6)]
     relations = [replace(EATS, id=name, pairs=(("x", "y"),)) for name in names]
-    stated = [("a", name, "b") for name in names]
+    stated_facts = [("a", name, "b") for name in names]
     kbloom = pl.concat([make_triples([("a", "b")], relation=name) for name in names])
     bertnet = pl.concat([make_triples([("b", "a")], "bertnet", relation=name) for name in names])
     harvest = HarvestedRelations(relations, pl.concat([kbloom, bertnet]), {"kbloom": "own", "bertnet": "bertnet"})
-    rows = build_sample_rows(harvest, stated=stated, held_out=[])
+    rows = build_sample_rows(harvest, stated_facts=stated_facts, held_out_facts=[])
     scores = {(row["scope_id"], row["selector"], row["metric"]): row for row in rows}
     for half in (TUNING_HALF, REPORTED_HALF):
         members = [name for name in names if assign_half(name) == half]

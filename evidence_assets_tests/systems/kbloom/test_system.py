@@ -63,8 +63,8 @@ def score_harvest(result: Harvest, name: str = "eats") -> tuple[float, float, fl
     world = tiny_world()
     facts = [(triple.head, name, triple.tail) for triple in result.triples]
     seeds = [(head, name, tail) for head, tail in world.told[name][:5]]
-    stated = [(head, name, tail) for head, tail in world.told[name]]
-    hits, truths = judge_relevance(facts, stated, exclude=seeds)
+    stated_facts = [(head, name, tail) for head, tail in world.told[name]]
+    hits, truths = judge_relevance(facts, stated_facts, exclude=seeds)
     false_hits, n_unstated = judge_relevance(
         facts, [(head, name, tail) for head, tail in world.untold[name]], exclude=seeds
     )
