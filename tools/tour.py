@@ -1,7 +1,6 @@
-"""Takes the pictures of docs/tour.md: the explorer over a lake of the sample, in Chromium, a few colours each to stay
-small.
+"""Take the pictures of the documentation in Chromium: the explorer and the Dagster UI over the sample's lake.
 
-python tools/tour.py --lake data_lake
+Run `make demo` first: the pictures show its lake (`--lake`) and its Dagster instance (DAGSTER_HOME).
 """
 
 from __future__ import annotations
@@ -9,37 +8,44 @@ from __future__ import annotations
 import argparse
 import io
 import shutil
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import playwright.sync_api
 import uvicorn
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.catalogue import find_lake
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "tour"
-COLOURS, MOST_BYTES = 48, 100_000
-PORT = 3097
+COLOURS, MAX_BYTES = 48, 100_000
+EXPLORER_PORT, DAGSTER_PORT = 3097, 3098
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
 
 
-def pages(opened: LakeReader) -> dict[str, str]:
-    """The address of each picture: answers that are right and sure, whatever the lake holds of them."""
+def pages(lake: LakeReader) -> dict[str, str]:
+    """The address of each page: confident right answers, whatever the lake contains."""
 
-    def best(variant: str, right: str = "is_right", benchmark: str = "%") -> str:
-        [row] = opened.answers(
-            f"SELECT question_id FROM answers WHERE variant = $variant AND {right} AND status = 'answered' AND "
-            f"benchmark LIKE "
-            "$benchmark ORDER BY confidence DESC, prediction_id LIMIT 1",
+    def best_question(variant: str, benchmark: str = "%") -> str:
+        [row] = lake.answers(
+            "SELECT question_id FROM answers WHERE variant = $variant AND is_right AND status = 'answered' "
+            "AND benchmark LIKE $benchmark ORDER BY confidence DESC, prediction_id LIMIT 1",
             variant=variant,
             benchmark=benchmark,
         )
         return str(row["question_id"])
 
-    with opened.reader() as reader:
+    with lake.reader() as reader:
         [chunk] = reader.rows(
             "SELECT source_id FROM evidence JOIN counterfactuals c ON list_contains(c.cited, evidence.content_hash) "
             "WHERE source_kind = 'chunk' AND c.necessary GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1",
@@ -51,39 +57,71 @@ def pages(opened: LakeReader) -> dict[str, str]:
     return {
         "scores": "/",
         "questions": "/questions?variant=mcqa/uscrake",
-        "path": f"/question/{best('mcqa/ugat', benchmark='sample_graph')}?variant=mcqa/ugat#a1",
-        "table": f"/question/{best('table/ucret')}?variant=table/ucret",
+        "path": f"/question/{best_question('mcqa/ugat', benchmark='sample_graph')}?variant=mcqa/ugat#a1",
+        "table": f"/question/{best_question('table/ucret')}?variant=table/ucret",
         "source": f"/source/chunk/{chunk['source_id']}",
         "compare": "/compare?a=mcqa/ugat&b=mcqa/bm25&benchmark=sample_graph",
     }
+
+
+@contextmanager
+def explorer(root: Path) -> Iterator[str]:
+    server = uvicorn.Server(
+        uvicorn.Config(application(root), host="127.0.0.1", port=EXPLORER_PORT, log_level="warning")
+    )
+    threading.Thread(target=server.run, daemon=True).start()
+    while not server.started:
+        time.sleep(0.1)
+    yield f"http://127.0.0.1:{EXPLORER_PORT}"
+    server.should_exit = True
+
+
+@contextmanager
+def dagster_ui() -> Iterator[str]:
+    command = [sys.executable, "-m", "dagster_webserver", "--read-only", "--host", "127.0.0.1"]
+    process = subprocess.Popen([*command, "--port", str(DAGSTER_PORT), "-m", "evidence_assets.definitions"])
+    yield f"http://127.0.0.1:{DAGSTER_PORT}"
+    process.terminate()
+    process.wait()
+
+
+def save(page: Any, name: str) -> None:
+    """Save a screenshot with few colours, to keep the file small."""
+    path = FOLDER / f"{name}.png"
+    Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    size = path.stat().st_size
+    assert size <= MAX_BYTES, f"{path.name} has {size:,} bytes, more than {MAX_BYTES:,}"
+    print(f"docs/tour/{path.name} {size:,} bytes")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lake", type=Path, default=None)
     root = parser.parse_args().lake or find_lake()
-    server = uvicorn.Server(uvicorn.Config(application(root), host="127.0.0.1", port=PORT, log_level="warning"))
-    threading.Thread(target=server.run, daemon=True).start()
-    while not server.started:
-        time.sleep(0.1)
-    chromium = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-    )
     FOLDER.mkdir(exist_ok=True)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+    with playwright.sync_api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1000, "height": 640}, color_scheme="light")
-        for name, address in pages(LakeReader(root)).items():
-            page.goto(f"http://127.0.0.1:{PORT}{address}")
-            if name == "table":
-                page.locator("figure.grid").first.scroll_into_view_if_needed()
-            screenshot = Image.open(io.BytesIO(page.screenshot()))
-            screenshot.convert("RGB").quantize(COLOURS).save(FOLDER / f"{name}.png", optimize=True)
-            size = (FOLDER / f"{name}.png").stat().st_size
-            assert size <= MOST_BYTES, f"{name}.png has {size:,} bytes"
-            print(f"docs/tour/{name}.png {size:,} bytes")
+        with explorer(root) as address:
+            for name, path in pages(LakeReader(root)).items():
+                page.goto(address + path)
+                if name == "table":
+                    page.locator("figure.grid").first.scroll_into_view_if_needed()
+                save(page, name)
+        page.set_viewport_size({"width": 1500, "height": 700})
+        with dagster_ui() as address:
+            for attempt in range(60):  # the server starts, then loads the assets
+                try:
+                    page.goto(f"{address}/asset-groups", wait_until="domcontentloaded")
+                    page.get_by_text("uscrake").first.wait_for(timeout=20_000)
+                    break
+                except playwright.sync_api.Error:
+                    if attempt == 59:
+                        raise
+                    time.sleep(1)
+            page.wait_for_timeout(5_000)
+            save(page, "assets")
         browser.close()
-    server.should_exit = True
 
 
 if __name__ == "__main__":
