@@ -76,7 +76,7 @@ def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
     looked at, the rest, which waits for a partition of each."""
     import dagster as dg
 
-    from evidence_assets.cli.run_selection import EVERYTHING, partitions_of
+    from evidence_assets.cli.run_selection import EVERYTHING, list_partitions
     from evidence_assets.definitions import defs
 
     graph = defs().resolve_asset_graph()
@@ -88,7 +88,7 @@ def whole(cluster: Cluster, *, found_out: bool) -> list[dict[str, Any]]:
                 later.add(key)
             if not node.is_executable or (key in later) != found_out:
                 continue
-            names = [name for name in partitions_of(graph, key, instance, EVERYTHING) if name is not None]
+            names = [name for name in list_partitions(graph, key, instance, EVERYTHING) if name is not None]
             over = {"partitions": {"ranges": [{"start": name, "end": name} for name in names]}} if names else {}
             assets.append({"assetKey": {"path": list(key.path)}} | over)
     return assets

@@ -12,12 +12,12 @@ from evidence_assets.assets.graph import Graph, GraphPassages, KnowledgeBase
 from evidence_assets.assets.partitions import (
     benchmark_partitions,
     encoder_options,
-    encoders_of,
+    list_encoders,
     question_partitions,
     with_encoder,
 )
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.system import deps_of
+from evidence_assets.assets.system import build_deps
 from evidence_assets.assets.table_asset import table_asset, table_check
 from evidence_assets.benchmarks import declared_benchmarks
 from evidence_assets.benchmarks.dataset_info import load_datasets
@@ -107,7 +107,7 @@ def _defs_of(document: Declaration, context: dg.ComponentLoadContext) -> dg.Defi
         raise BadInput(error.message, file=error.file or document.file, field=error.field) from error
 
 
-def _make_questions(step: StageContext) -> StageOutput:
+def _build_questions(step: StageContext) -> StageOutput:
     declared, n_questions = step.benchmark, 0
 
     def read_and_count() -> Iterator[QuestionRecord]:
@@ -133,7 +133,7 @@ class Questions(dg.Component, dg.Model, dg.Resolvable):
             table_asset(
                 f"questions/{family}",
                 "questions",
-                _make_questions,
+                _build_questions,
                 description=f"Questions of the {family} benchmarks, with options and gold answers.",
                 group="benchmarks",
                 code_version="1",
@@ -165,7 +165,7 @@ class Subgraphs(dg.Component, dg.Model, dg.Resolvable):
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         if not benchmarks_of_family("mcqa"):
             return dg.Definitions()
-        assets = [_subgraph_asset(name) for name in encoders_of("subgraphs/mcqa")]
+        assets = [_subgraph_asset(name) for name in list_encoders("subgraphs/mcqa")]
         return dg.Definitions(assets=assets, asset_checks=[table_check(asset) for asset in assets])
 
 
@@ -176,7 +176,7 @@ def _subgraph_asset(name: str) -> dg.AssetsDefinition:
         key_for_model("subgraphs/mcqa", name),
         "subgraphs",
         lambda step: build_subgraphs(with_encoder(step, name)),
-        deps=deps_of([StageInput("questions/mcqa"), *source_inputs("mcqa", ("graph",), name)]),
+        deps=build_deps([StageInput("questions/mcqa"), *source_inputs("mcqa", ("graph",), name)]),
         partitions=question_partitions("mcqa"),
         **encoder_options(
             name,

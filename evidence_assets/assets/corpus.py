@@ -10,12 +10,12 @@ from evidence_assets.assets.partitions import (
     ALL_PARTITIONS,
     corpus_partitions,
     encoder_options,
-    encoders_of,
+    list_encoders,
     with_encoder,
 )
 from evidence_assets.assets.raw_files import raw_assets
 from evidence_assets.assets.resources import block_mapper
-from evidence_assets.assets.table_asset import dep, files_asset, table_asset, table_check
+from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
 from evidence_assets.benchmarks import chunk_store
 from evidence_assets.benchmarks.corpora import FileGroup, group_files
 from evidence_assets.benchmarks.declared_benchmarks import RawInput
@@ -43,7 +43,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
     tokens: corpus_building.TokenStorage = "stored"
     """Whether the token store holds token vectors or only BM25 statistics."""
 
-    def portions(self, folder: Path) -> list[FileGroup]:
+    def file_groups(self, folder: Path) -> list[FileGroup]:
         """Its files, with a reader of their documents."""
         if self.documents == "folder":
             return group_files(folder)
@@ -60,7 +60,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
         source, raw = raw_assets(self, f"raw/corpora/{self.name}", [self.folder])
 
         def make_chunks(step: StageContext) -> StageOutput:
-            return corpus_building.build_chunks(step, self.name, self.portions(step.lake.raw_path(self.folder)))
+            return corpus_building.build_chunks(step, self.name, self.file_groups(step.lake.raw_path(self.folder)))
 
         chunks = table_asset(
             f"{key_prefix}/chunks",
@@ -73,7 +73,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             description=f"Chunks of the documents of {self.name}: whole sentences, within the encoder's limit.",
             code_version=f"{chunk_store.CHUNKING_VERSION}:{profiles.load().chunking.max_tokens}",
         )
-        vectors_and_indexes = [self._encoded(name) for name in encoders_of(index_key(self.name))]
+        vectors_and_indexes = [self._encoder_assets(name) for name in list_encoders(index_key(self.name))]
 
         def make_tokens(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             meta, reused = corpus_building.build_token_store(lake, self.name, self.tokens, block_mapper())
@@ -87,9 +87,9 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             code_version=f"{token_store.VERSION}.{bm25.VERSION}",
             description=f"Contextual token vectors and BM25 statistics of {self.name}, in the index's order.",
             kinds=("numpy", "pytorch"),
-            deps=[dep(f"{key_prefix}/chunks", ALL_PARTITIONS)],
+            deps=[depends_on(f"{key_prefix}/chunks", ALL_PARTITIONS)],
             pool="gpu",
-            hands_out=True,
+            uses_actors=True,
         )
         return dg.Definitions(
             assets=[*raw, chunks, *(asset for pair in vectors_and_indexes for asset in pair), tokens],
@@ -99,7 +99,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             ],
         )
 
-    def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
+    def _encoder_assets(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
         """Vectors and index of one encoder; the profile's first without a name."""
         chunks_key, vectors_key = f"corpus/{self.name}/chunks", embeddings_key(self.name, name)
         vectors = table_asset(
@@ -109,7 +109,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             deps=[chunks_key],
             partitions=corpus_partitions(),
             kinds=("parquet", "pytorch"),
-            hands_out=True,
+            uses_actors=True,
             **encoder_options(name, f"corpus_{self.name}", "1", f"One normalised vector for each chunk of {self.name}"),
         )
 
@@ -121,7 +121,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             index_key(self.name, name),
             make_index,
             kinds=("faiss",),
-            deps=[dep(chunks_key, ALL_PARTITIONS), dep(vectors_key, ALL_PARTITIONS)],
+            deps=[depends_on(chunks_key, ALL_PARTITIONS), depends_on(vectors_key, ALL_PARTITIONS)],
             **encoder_options(
                 name,
                 f"corpus_{self.name}",

@@ -15,11 +15,11 @@ from evidence_assets.assets.partitions import (
     ALL_PARTITIONS,
     corpus_partitions,
     encoder_options,
-    encoders_of,
+    list_encoders,
     with_encoder,
 )
 from evidence_assets.assets.raw_files import raw_assets
-from evidence_assets.assets.table_asset import dep, files_asset, table_asset, table_check
+from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
 from evidence_assets.benchmarks import knowledge_bases
 from evidence_assets.benchmarks.declared_benchmarks import RawInput
 from evidence_assets.benchmarks.graphs import rows as graph_rows
@@ -129,15 +129,15 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         triples += [merge.select_top_ranked(step.read("triples", key), self.best_harvested) for key in self.harvested]
         return merge.merge_triples(pl.concat(triples), graph_rows.read_synonyms(self._sources, self._raw_folder(step)))
 
-    def _make_triples(self, step: StageContext) -> StageOutput:
+    def _build_triples(self, step: StageContext) -> StageOutput:
         table = graph_rows.triple_table(self._sources, self._raw_folder(step), load_vocabulary())
         counts = table.group_by("licence").len().sort("licence")
         return StageOutput(table, metadata={"by_licence": dg.MetadataValue.json(dict(counts.iter_rows()))})
 
-    def _make_nodes(self, step: StageContext) -> StageOutput:
+    def _build_nodes(self, step: StageContext) -> StageOutput:
         return StageOutput(self._merge(step)[0])
 
-    def _make_edges(self, step: StageContext) -> StageOutput:
+    def _build_edges(self, step: StageContext) -> StageOutput:
         _, edges = self._merge(step)
         return StageOutput(edges, merge.edge_lineage(edges))
 
@@ -149,7 +149,7 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         triples = table_asset(
             f"{key_prefix}/triples",
             "triples",
-            self._make_triples,
+            self._build_triples,
             group=group,
             deps=[source],
             code_version=merge.VERSION,
@@ -157,14 +157,14 @@ class Graph(RawInput, dg.Component, dg.Resolvable):
         )
         builders = {
             "nodes": (
-                self._make_nodes,
+                self._build_nodes,
                 f"Nodes of {self.name}; names that differ only in case, number or marks share one.",
             ),
-            "edges": (self._make_edges, f"Edges of {self.name} with their triples, sources and licences."),
+            "edges": (self._build_edges, f"Edges of {self.name} with their triples, sources and licences."),
         }
         deps, version = [source, f"{key_prefix}/triples", *self.harvested], f"{merge.VERSION}:{self.best_harvested}"
         row_assets = [triples, *_row_assets(key_prefix, builders, deps, group, version)]
-        vectors = [self._node_vectors(name) for name in encoders_of(f"{key_prefix}/node_vectors")]
+        vectors = [self._node_vectors(name) for name in list_encoders(f"{key_prefix}/node_vectors")]
         return dg.Definitions(
             assets=[*raw, *row_assets, _csr_asset(self.name, group, merge.VERSION), *vectors],
             asset_checks=[table_check(asset) for asset in row_assets],
@@ -214,9 +214,9 @@ class GraphPassages(dg.Component, dg.Model, dg.Resolvable):
             _passages_asset(
                 self.graph, name, description, "", lambda graph, _, is_selected: fact_passages(graph, is_selected)
             )
-            for name in encoders_of(f"knowledge/{self.graph}/passages")
+            for name in list_encoders(f"knowledge/{self.graph}/passages")
         ]
-        return dg.Definitions(assets=assets, asset_checks=[table_check(asset, _unit_length) for asset in assets])
+        return dg.Definitions(assets=assets, asset_checks=[table_check(asset, _find_vector_errors) for asset in assets])
 
 
 def _passages_asset(
@@ -248,7 +248,7 @@ def _passages_asset(
     )
 
 
-def _unit_length(rows: pl.DataFrame) -> list[str]:
+def _find_vector_errors(rows: pl.DataFrame) -> list[str]:
     """Errors in the vectors of passages."""
     return find_invalid_vectors(rows.rename({"passage_id": "chunk_id"}))
 
@@ -259,10 +259,10 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
     A node's id in the lake is ``<name>:<id>``; gold answers of benchmarks over this base get the same prefix.
     """
 
-    def _make_nodes(self, step: StageContext) -> StageOutput:
+    def _build_nodes(self, step: StageContext) -> StageOutput:
         return StageOutput(node_rows(self.read_nodes(step.lake.raw_path(self.folder)), self.name, self.sources[0]))
 
-    def _make_edges(self, step: StageContext) -> StageOutput:
+    def _build_edges(self, step: StageContext) -> StageOutput:
         edges = self.read_edges(step.lake.raw_path(self.folder))
         return StageOutput(edge_rows(edges, self.name, self.sources[1], self.licence))
 
@@ -272,11 +272,11 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         key_prefix = f"knowledge/{self.name}"
         source, raw = raw_assets(self, f"raw/{key_prefix}", [self.folder])
         builders = {
-            "nodes": (self._make_nodes, f"Nodes of {self.name} with their documents."),
-            "edges": (self._make_edges, f"Typed edges of {self.name}."),
+            "nodes": (self._build_nodes, f"Nodes of {self.name} with their documents."),
+            "edges": (self._build_edges, f"Typed edges of {self.name}."),
         }
         row_assets = _row_assets(key_prefix, builders, [source], "knowledge", "2")
-        passages_and_indexes = [self._encoded(name) for name in encoders_of(f"{key_prefix}/passage_index")]
+        passages_and_indexes = [self._encoder_assets(name) for name in list_encoders(f"{key_prefix}/passage_index")]
         return dg.Definitions(
             assets=[
                 *raw,
@@ -286,11 +286,11 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             ],
             asset_checks=[
                 *map(table_check, row_assets),
-                *(table_check(passages, _unit_length) for passages, _ in passages_and_indexes),
+                *(table_check(passages, _find_vector_errors) for passages, _ in passages_and_indexes),
             ],
         )
 
-    def _encoded(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
+    def _encoder_assets(self, name: str) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
         """Passages and index of one encoder; the profile's first without a name."""
         key_prefix, tokens = f"knowledge/{self.name}", profiles.load().chunking.passage_tokens
         passages = _passages_asset(
@@ -313,7 +313,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             key_for_model(f"{key_prefix}/passage_index", name),
             make,
             kinds=("faiss",),
-            deps=[f"{key_prefix}/nodes", dep(key_for_model(f"{key_prefix}/passages", name), ALL_PARTITIONS)],
+            deps=[f"{key_prefix}/nodes", depends_on(key_for_model(f"{key_prefix}/passages", name), ALL_PARTITIONS)],
             **encoder_options(
                 name,
                 "knowledge",

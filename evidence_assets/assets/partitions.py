@@ -40,7 +40,7 @@ MODEL_TAG = "model/"
 """Tag prefix of an asset made with a model other than the profile's first, followed by the model's name."""
 
 
-def encoders_of(key: str) -> list[str]:
+def list_encoders(key: str) -> list[str]:
     """The encoders that need this asset: "" for the profile's first, then those that loaded variants name."""
     names = profiles.load().model_names("encoder")[1:]
     if not names:

@@ -84,7 +84,7 @@ def plan_variants(
             and variant.method != RECORDED_ANSWERS
         ):
             continue  # makes sources for other variants and answers no questions
-        pace = measured_seconds(instance, steps_of(variant))
+        pace = measured_seconds(instance, list_steps(variant))
         for benchmark in (all_benchmarks()[name] for name in benchmarks):
             if benchmark.family == variant.family:
                 questions, options = benchmark_size(benchmark, lake)
@@ -104,16 +104,16 @@ def benchmark_size(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
     return benchmark.expected.questions, benchmark.expected.questions * benchmark.expected.options
 
 
-def steps_of(variant: Variant) -> list[str]:
+def list_steps(variant: Variant) -> list[str]:
     """The assets that compute a variant's answers."""
     method = systems.load(variant.system).method_of(variant)
     evidence = variant.with_models(
         f"evidence/{variant.family}/{variant.selector}", method.resolve_model_kinds(method.settings_of(variant))
     )
-    return [evidence, *([f"chains/{variant.key}"] if _explains(variant) else []), f"predictions/{variant.key}"]
+    return [evidence, *([f"chains/{variant.key}"] if _has_explanations(variant) else []), f"predictions/{variant.key}"]
 
 
-def _explains(variant: Variant) -> bool:
+def _has_explanations(variant: Variant) -> bool:
     return variant.explain and variant.family in ("mcqa", "table")
 
 
@@ -122,7 +122,7 @@ def _model_calls(variant: Variant, questions: int, options: int) -> int | None:
     if variant.profile.generator.backend == "extractive" or variant.method == RECORDED_ANSWERS:
         return 0
     if variant.family in ("mcqa", "table"):
-        return questions + (options if _explains(variant) else 0)
+        return questions + (options if _has_explanations(variant) else 0)
     if variant.family == "graph":
         return None if variant.parameters.get("recall") else questions
     return None if variant.parameters.get("triplets") or variant.parameters.get("rerank") else 0
@@ -137,7 +137,7 @@ def measured_times(
         variant, name = source.variant, source.benchmark
         partitions = [f"{name}|{shard}" for shard in range(profiles.load().shards.questions)]
         for timed in variant.timed:
-            steps = [step for step in steps_of(variant) if step.partition("/")[0] in timed.steps]
+            steps = [step for step in list_steps(variant) if step.partition("/")[0] in timed.steps]
             pace = measured_seconds(instance, steps, partitions)
             if pace is None:
                 continue

@@ -49,12 +49,12 @@ class StepOptions(TypedDict, total=False):
     retry_policy: dg.RetryPolicy
 
 
-def step_options(pool: str | None = None, *, hands_out: bool = False) -> StepOptions:
-    """Placement options for a step; one that ``hands_out`` its work to actors reserves no CPU or GPU itself."""
+def step_options(pool: str | None = None, *, uses_actors: bool = False) -> StepOptions:
+    """Placement options for a step; one that ``uses_actors`` for its work reserves no CPU or GPU itself."""
     options: StepOptions = {"pool": pool} if pool else {}
     if not _on_ray():
         return options
-    ray_config = _ray_options(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if hands_out else {})
+    ray_config = _ray_options(_needs(pool)) | ({"num_cpus": 0, "num_gpus": 0} if uses_actors else {})
     options["op_tags"] = {"dagster-ray/config": {name: value for name, value in ray_config.items() if value}}
     if not _is_job():
         # only the run's process retries; a retry inside the job would nest

@@ -231,7 +231,7 @@ def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
     )
 
 
-def _make_seeds(step: StageContext) -> StageOutput:
+def _build_seeds(step: StageContext) -> StageOutput:
     files = read_seeds(step.lake)
     if step.partition in files.relations:
         relation = files.relations[step.partition]
@@ -254,7 +254,7 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
         seeds = table_asset(
             "/".join(SEEDS.path),
             "relation_seeds",
-            _make_seeds,
+            _build_seeds,
             description="Prompt and seed pairs of each relation, from its file.",
             group="seeds",
             code_version="1",

@@ -17,7 +17,7 @@ from evidence_assets.assets.partitions import (
     question_partitions,
 )
 from evidence_assets.assets.seeds import RELATIONS
-from evidence_assets.assets.table_asset import dep, files_asset, table_asset, table_check
+from evidence_assets.assets.table_asset import depends_on, files_asset, table_asset, table_check
 from evidence_assets.experiment.scores import plots
 from evidence_assets.experiment.stage import LogFunction, Partitions, Stage, StageInput
 from evidence_assets.experiment.stages import build_all_stages
@@ -32,7 +32,7 @@ from evidence_assets.reproduction.cells import add_scores, build_cells, cell_row
 PRESET_TAG, SCOREBOARD = "preset/", "report/scoreboard"
 
 
-def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None:  # type: ignore[type-arg]
+def partitions_definition(by: Partitions, family: str) -> dg.PartitionsDefinition | None:  # type: ignore[type-arg]
     if by == "questions":
         return question_partitions(family)
     if by == "benchmarks":
@@ -40,13 +40,13 @@ def partitions_of(by: Partitions, family: str) -> dg.PartitionsDefinition | None
     return RELATIONS if by == "relations" else None
 
 
-def deps_of(reads: Sequence[StageInput]) -> list[dg.AssetDep]:
+def build_deps(reads: Sequence[StageInput]) -> list[dg.AssetDep]:
     """Dagster dependencies for these reads."""
     over: dict[str, dg.PartitionMapping | None] = {"same": None, "every": ALL_PARTITIONS, "benchmark": BY_BENCHMARK}
-    return [dep(each.key, over[each.partitions]) for each in reads]
+    return [depends_on(each.key, over[each.partitions]) for each in reads]
 
 
-def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinition:
+def build_asset(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinition:
     return table_asset(
         stage.key,
         stage.table,
@@ -54,22 +54,22 @@ def asset_of(stage: Stage, group: str, tags: dict[str, str]) -> dg.AssetsDefinit
         description=stage.description,
         group=group,
         code_version=stage.version,
-        deps=deps_of(stage.inputs),
-        partitions=partitions_of(stage.partitions, stage.family),
+        deps=build_deps(stage.inputs),
+        partitions=partitions_definition(stage.partitions, stage.family),
         kinds=stage.kinds,
         pool=stage.pool,
         tags=tags,
     )
 
 
-def variant_defs(variant: Variant) -> dg.Definitions:
+def build_variant_defs(variant: Variant) -> dg.Definitions:
     """Assets and checks of one variant with all its models."""
     tags = {f"{PRESET_TAG}{name}": "" for name in variant.presets}
     assets, checks = [], []
     for stage in build_all_stages(systems.load(variant.system), variant):
         models = list(stage.models.values())
         group = "_".join([variant.group or variant.system, *models])
-        asset = asset_of(stage, group, tags | {f"{MODEL_TAG}{name}": "" for name in models})
+        asset = build_asset(stage, group, tags | {f"{MODEL_TAG}{name}": "" for name in models})
         assets.append(asset)
         checks.append(table_check(asset, stage.check, stage.lake_check))
     return dg.Definitions(assets=assets, asset_checks=checks)
@@ -86,11 +86,11 @@ class Systems(dg.Component, dg.Model, dg.Resolvable):
             if variant.prompt_settings != PACKAGED_PROMPTS:
                 variant.prompt_settings.check(systems.load_templates())
             if variant.is_loaded:
-                definitions.append(variant_defs(variant))
+                definitions.append(build_variant_defs(variant))
         return dg.Definitions.merge(*definitions) if definitions else dg.Definitions()
 
 
-def score_stages() -> list[Stage]:
+def list_score_stages() -> list[Stage]:
     """The score stages of every loaded variant."""
     stages = (stage for v in variants() if v.is_loaded for stage in build_all_stages(systems.load(v.system), v))
     return sorted((stage for stage in stages if stage.table == "scores"), key=lambda stage: stage.key)
@@ -128,6 +128,6 @@ class Scoreboard(dg.Component, dg.Model, dg.Resolvable):
                 "Plots of each variant's accuracy, with the printed figure and by confidence, and published_figures: "
                 "the variants that fill each printed cell, or the reason why none can."
             ),
-            deps=[dep(stage.key, ALL_PARTITIONS if stage.partitions else None) for stage in score_stages()],
+            deps=[depends_on(stage.key, ALL_PARTITIONS if stage.partitions else None) for stage in list_score_stages()],
         )
         return dg.Definitions(assets=[scoreboard])

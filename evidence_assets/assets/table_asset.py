@@ -39,7 +39,7 @@ def _format_preview_cell(value: Any) -> str:
     return text if len(text) <= PREVIEW_WIDTH else text[: PREVIEW_WIDTH - 1] + "…"
 
 
-def preview(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
+def preview_rows(rows: pa.Table) -> dg.MetadataValue:  # type: ignore[type-arg]
     """The first rows as a Markdown table, with escaped and shortened cells."""
     names = [name for name in rows.column_names if name != "vector"]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
@@ -68,7 +68,7 @@ class AssetOptions(TypedDict, total=False):
     partitions: dg.PartitionsDefinition | None  # type: ignore[type-arg]
     kinds: Sequence[str]
     pool: str | None
-    hands_out: bool
+    uses_actors: bool
     tags: Mapping[str, str]
 
 
@@ -83,10 +83,10 @@ def _asset(
         owners=[OWNER],
         kinds=set(options.get("kinds", ("parquet",))),
         code_version=options["code_version"],
-        deps=[dep(d) if isinstance(d, str) else d for d in options.get("deps", ())],
+        deps=[depends_on(d) if isinstance(d, str) else d for d in options.get("deps", ())],
         partitions_def=options.get("partitions"),
         tags=dict(options.get("tags", {})),
-        **step_options(options.get("pool"), hands_out=options.get("hands_out", False)),
+        **step_options(options.get("pool"), uses_actors=options.get("uses_actors", False)),
         **extra_arguments,
     )
     return decorator
@@ -131,7 +131,7 @@ def table_asset(
         if output.lineage is not None:
             tables["lineage_edges"] = prepare_rows("lineage_edges", output.lineage)
         elapsed = time.monotonic() - start
-        metadata_values: dict[str, Any] = {"preview": preview(rows), "seconds": round(elapsed, 2)}
+        metadata_values: dict[str, Any] = {"preview": preview_rows(rows), "seconds": round(elapsed, 2)}
         if output.reused is not None:
             metadata_values |= {"rows_reused": output.reused, "rows_computed": rows.num_rows - output.reused}
             metadata_values |= pace_metadata(rows, output.reused, elapsed)
@@ -163,7 +163,7 @@ def files_asset(
     return materialize
 
 
-def dep(key: str, mapping: dg.PartitionMapping | None = None) -> dg.AssetDep:
+def depends_on(key: str, mapping: dg.PartitionMapping | None = None) -> dg.AssetDep:
     """A dependency on the asset with this key, written with slashes."""
     return dg.AssetDep(key.split("/"), partition_mapping=mapping)
 

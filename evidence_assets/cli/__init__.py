@@ -107,7 +107,7 @@ def query(
         out.print(f"{len(rows):,} rows")
 
 
-def _line(node: Any) -> Any:
+def _format_node(node: Any) -> Any:
     content = ", ".join(
         f"{name}: {' '.join(str(value).split())}" for name, value in node.content.items() if value is not None
     )
@@ -119,8 +119,8 @@ def _line(node: Any) -> Any:
     return line
 
 
-def _tree(root: Any, max_children: int) -> Tree:
-    tree = Tree(_line(root))
+def _build_tree(root: Any, max_children: int) -> Tree:
+    tree = Tree(_format_node(root))
     stack = [(root, tree)]
     visited: set[int] = set()
     while stack:
@@ -129,7 +129,7 @@ def _tree(root: Any, max_children: int) -> Tree:
             continue
         visited.add(id(node.next))
         for child in node.next[:max_children]:
-            stack.append((child, branch.add(_line(child))))
+            stack.append((child, branch.add(_format_node(child))))
         if len(node.next) > max_children:
             branch.add(f"… and {len(node.next) - max_children} more (use --most or --json)")
     return tree
@@ -139,13 +139,13 @@ IdArgument = Annotated[str, typer.Argument(help="Id of a row or its first charac
 MostOption = Annotated[int, typer.Option("--most", help="Maximum rows to show below each row.")]
 
 
-def _walk(direction: str, identifier: str, as_json: bool, max_children: int, lake: Path | None) -> None:
+def _print_lineage(direction: str, identifier: str, as_json: bool, max_children: int, lake: Path | None) -> None:
     with report_errors():
         with connect(lake, lazy=True) as connection:
             root = (lineage.trace if direction == "trace" else lineage.impact)(connection, identifier)
         if print_if_json(as_json, root.as_dict()):
             return
-        out.print(_tree(root, max_children))
+        out.print(_build_tree(root, max_children))
         counts = {kind: len(ids) for kind, ids in lineage.distinct_ids(root).items()}
         label = "upstream" if direction == "trace" else "downstream"
         out.print(f"{label}: " + (", ".join(f"{n:,} {kind}" for kind, n in counts.items()) or "nothing"))
@@ -159,7 +159,7 @@ def trace(
 
     For example from a prediction to its chains, evidence, and documents, cells or seeds.
     """
-    _walk("trace", identifier, as_json, max_children, lake)
+    _print_lineage("trace", identifier, as_json, max_children, lake)
 
 
 @app.command()
@@ -170,7 +170,7 @@ def impact(
 
     For example on a seed, a chunk or a triple.
     """
-    _walk("impact", identifier, as_json, max_children, lake)
+    _print_lineage("impact", identifier, as_json, max_children, lake)
 
 
 @app.command()

@@ -55,7 +55,7 @@ class BenchmarkPlan:
         """Path below the lake's ``raw``."""
         return f"benchmarks/{self.name}"
 
-    def copy(self, name: str, source: Path) -> None:
+    def add_copy(self, name: str, source: Path) -> None:
         """Plan to copy ``source`` as ``name``; a compressed file keeps its suffix ``.gz``."""
         self.copies[f"{name}.gz" if source.suffix == ".gz" else name] = source
 
@@ -110,8 +110,8 @@ def plan_benchmark(
         )
     numbered_questions = _read_questions(questions, name)
     task = numbered_questions[0][1].task
-    plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _split(numbered_questions, questions, split))
-    plan.copy("questions.jsonl", questions)
+    plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _select_split(numbered_questions, questions, split))
+    plan.add_copy("questions.jsonl", questions)
     plan.counts["questions"] = sum(question.split == plan.split for _, question in numbered_questions)
     if plan.family == "table":
         _add_tables(plan, numbered_questions, questions, tables)
@@ -153,7 +153,7 @@ def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
     return numbered_questions
 
 
-def _split(numbered_questions: list[tuple[int, QuestionRecord]], file: Path, split: str | None) -> str:
+def _select_split(numbered_questions: list[tuple[int, QuestionRecord]], file: Path, split: str | None) -> str:
     counts = Counter(question.split for _, question in numbered_questions)
     names = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items()))
     if split is None and "test" not in counts and len(counts) > 1:
@@ -194,7 +194,7 @@ def _add_triples(plan: BenchmarkPlan, file: Path) -> None:
     plan.counts["triples"], plan.graph = sum(1 for _ in read_tab_separated(file)), "triples"
     if not plan.counts["triples"]:
         raise BadInput("has no triples: add at least one line", file=file)
-    plan.copy("graph.tsv", file)
+    plan.add_copy("graph.tsv", file)
 
 
 def _add_tables(
@@ -208,7 +208,7 @@ def _add_tables(
         plan.texts["tables.jsonl"] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     else:
         tables = list(user_benchmark.read_tables(path, plan.name))
-        plan.copy("tables.jsonl", path)
+        plan.add_copy("tables.jsonl", path)
     ids = {table.table_id for table in tables}
     for line, question in numbered_questions:
         if question.table_id not in ids:

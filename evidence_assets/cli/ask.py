@@ -62,17 +62,17 @@ def ask(
     from evidence_assets.experiment import ad_hoc_questions
 
     with report_errors():
-        folder = _folder(corpus)
+        folder = _parse_folder(corpus)
         opened_lake = _open_lake(lake, create=folder is not None)
         if folder is not None:
             corpus = add_folder(opened_lake, folder)
-        cells = _table(table)
+        cells = _read_table(table)
         source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph, cells.table_id if cells else "")
-        for text in (words or [])[:1] or _lines():
-            _ask(opened_lake, text, [*(options or []), *(words or [])[1:]], source, cells, system, as_json)
+        for text in (words or [])[:1] or _read_questions():
+            _answer_and_print(opened_lake, text, [*(options or []), *(words or [])[1:]], source, cells, system, as_json)
 
 
-def _folder(corpus: str) -> Path | None:
+def _parse_folder(corpus: str) -> Path | None:
     """The folder that ``--corpus`` names; None for the name of a corpus."""
     is_folder = "/" in corpus or corpus.startswith(".") or (corpus and Path(corpus).is_dir())
     return Path(corpus) if is_folder else None
@@ -85,14 +85,14 @@ def _open_lake(lake: Path | None, *, create: bool) -> Lake:
     return Lake(root)
 
 
-def _lines() -> Any:
+def _read_questions() -> Any:
     """Questions from standard input, one per line."""
     if sys.stdin.isatty():
         err.print("Enter one question per line; ctrl-D ends.", style="dim")
     return (line for line in sys.stdin if line.strip())
 
 
-def _table(file: Path | None) -> Cells | None:
+def _read_table(file: Path | None) -> Cells | None:
     if file is None:
         return None
     from evidence_assets.experiment.ad_hoc_questions import with_content_id
@@ -107,11 +107,11 @@ def add_folder(lake: Lake, folder: Path) -> str:
     from evidence_assets.cli.add_corpus import add_corpus, corpus_name
 
     name = corpus_name(folder)
-    update_corpus(lake, name, add_corpus(lake, name, folder, log=progress_printer(name)))
+    update_corpus(lake, name, add_corpus(lake, name, folder, log=make_progress_printer(name)))
     return name
 
 
-def progress_printer(name: str) -> Callable[[str], None]:
+def make_progress_printer(name: str) -> Callable[[str], None]:
     """A callback that prints progress for a corpus to standard error."""
     return lambda text: err.print(f"{name}: {text}", style="dim")
 
@@ -124,7 +124,7 @@ def update_corpus(lake: Lake, name: str, added: AddedCorpus) -> None:
     if not added.changed and name in list_corpora(lake):
         return
     start = time.monotonic()
-    counts = build_corpus(lake, name, group_files(added.raw), progress_printer(name), added.tokens)
+    counts = build_corpus(lake, name, group_files(added.raw), make_progress_printer(name), added.tokens)
     err.print(
         f"{name}: {added.documents:,} documents, {counts['chunks']:,} chunks, {counts['reused']:,} of them reused, "
         f"{time.monotonic() - start:.1f} s",
@@ -170,7 +170,7 @@ def select_variants(family: str, source: QuestionSource, system: str, model: str
     return [select_variant(family, source, system, model)]
 
 
-def _ask(
+def _answer_and_print(
     lake: Lake,
     text: str,
     options: Sequence[str],
@@ -201,7 +201,7 @@ def _ask(
         )
         for variant in selected
     )
-    _print(lake, answered, time.monotonic() - start, as_json)
+    _print_answer(lake, answered, time.monotonic() - start, as_json)
 
 
 def pick_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
@@ -214,7 +214,7 @@ def pick_clearest(answers: Iterable[AdHocAnswer]) -> AdHocAnswer:
     return min(undecided, key=lambda answered: answered.prediction["status"] != "ambiguous")
 
 
-def _print(lake: Lake, answered: AdHocAnswer, seconds: float, as_json: bool) -> None:
+def _print_answer(lake: Lake, answered: AdHocAnswer, seconds: float, as_json: bool) -> None:
     identifier = answered.prediction["prediction_id"]
     with connect(lake.root, lazy=True) as connection:
         view = view_answer(connection, identifier)

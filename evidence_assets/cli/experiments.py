@@ -111,7 +111,7 @@ def plan(
             )
     if print_if_json(as_json, [asdict(row) for row in rows]):
         return
-    show_plan(rows, preset)
+    print_plan(rows, preset)
     corpora = {all_benchmarks()[row.benchmark].corpus for row in rows if row.benchmark in all_benchmarks()}
     for name in sorted(corpora - {""}):
         out.print(describe_corpus(name, lake_root))
@@ -128,13 +128,13 @@ def describe_corpus(name: str, lake: Path) -> str:
     return f"corpus {name}: {index['vectors']:,} chunks, index {index['kind']} of {size}, recall {recall}"
 
 
-def show_plan(rows: Sequence[PlanRow], name: str) -> None:
+def print_plan(rows: Sequence[PlanRow], name: str) -> None:
     """Print questions, model calls and time of each variant on each benchmark."""
     headers = ("variant", "benchmark", "questions", "model calls", "time")
     lines = []
     for row in rows:
         numbers = (UNKNOWN_VALUE if n is None else f"{n:,}" for n in (row.questions, row.calls))
-        lines.append((row.variant, row.benchmark, *numbers, _duration(row.seconds)))
+        lines.append((row.variant, row.benchmark, *numbers, _format_duration(row.seconds)))
     print_table(headers, lines, title=f"{name} with profile {profiles.load().name}")
     out.print(
         f"time: from the latest runs of the variant's steps here, with evidence; {UNKNOWN_VALUE}: unknown, "
@@ -146,7 +146,7 @@ def show_plan(rows: Sequence[PlanRow], name: str) -> None:
 UNKNOWN_VALUE = "?"
 
 
-def _duration(seconds: float | None) -> str:
+def _format_duration(seconds: float | None) -> str:
     if seconds is None:
         return "not measured here"
     if seconds >= 3600:
@@ -188,10 +188,10 @@ def add_corpus(
     with report_errors():
         from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_corpus import add_corpus as add_documents
-        from evidence_assets.cli.ask import progress_printer, update_corpus
+        from evidence_assets.cli.ask import make_progress_printer, update_corpus
 
-        opened_lake = _with_its_declarations(LakeResource(root=str(lake or "")).open())
-        added = add_documents(opened_lake, name, folder, progress_printer(name))
+        opened_lake = _use_lake(LakeResource(root=str(lake or "")).open())
+        added = add_documents(opened_lake, name, folder, make_progress_printer(name))
         update_corpus(opened_lake, name, added)
     out.print(
         f"{name}: {added.documents:,} documents; `evidence ask QUESTION --corpus {name}` answers from them,",
@@ -224,9 +224,9 @@ def add_benchmark(
         from evidence_assets.assets.resources import LakeResource
         from evidence_assets.cli.add_benchmark import plan_benchmark, write_benchmark
 
-        opened_lake = _with_its_declarations(LakeResource(root=str(lake or "")).open())
+        opened_lake = _use_lake(LakeResource(root=str(lake or "")).open())
         benchmark_plan = plan_benchmark(name, questions, corpus=corpus, tables=tables, graph=graph, split=split)
-        files = write_benchmark(benchmark_plan, opened_lake, _loads)
+        files = write_benchmark(benchmark_plan, opened_lake, _check_definitions_load)
     counts = ", ".join(f"{n:,} {kind}" for kind, n in benchmark_plan.counts.items())
     out.print(f"{name}: {counts}; task {benchmark_plan.task}, split {benchmark_plan.split}")
     for file in files:
@@ -234,13 +234,13 @@ def add_benchmark(
     out.print(f"Next: `evidence run {name}` computes its scores. Reload the Dagster UI to see it.")
 
 
-def _with_its_declarations(lake: Lake) -> Lake:
+def _use_lake(lake: Lake) -> Lake:
     """The lake, whose declarations this process now loads."""
     os.environ[LAKE_VARIABLE] = lake.address
     return lake
 
 
-def _loads() -> None:
+def _check_definitions_load() -> None:
     """Load the asset graph, which raises if a declaration is invalid."""
     from evidence_assets.definitions import defs
 

@@ -31,7 +31,7 @@ def demo() -> None:
 
         report = run_all(processes=min(2, count_processors(), profiles.load().pools.gpu))
     scoreboard()
-    _examples()
+    _print_examples()
     print_report(report, "evidence demo")
     out.print("Next: `make ui` for the Dagster UI, `evidence explore` to browse answers, `evidence ask` to ask.")
 
@@ -59,7 +59,7 @@ def run(
 
         selection = select_assets(defs().resolve_asset_graph(), declared, variants)
         if plan:
-            _plan(selection, benchmark, variants)
+            _print_plan(selection, benchmark, variants)
             return
         report = run_all(selection)
     scoreboard(benchmark)
@@ -69,19 +69,19 @@ def run(
     )
 
 
-def _plan(selection: RunSelection, benchmark: str, variants: Sequence[Variant]) -> None:
+def _print_plan(selection: RunSelection, benchmark: str, variants: Sequence[Variant]) -> None:
     """Print the cost of a run: assets, questions, model calls and time."""
     import dagster as dg
 
     from evidence_assets.assets.planning import plan_variants
     from evidence_assets.assets.resources import LakeResource
-    from evidence_assets.cli.experiments import show_plan
+    from evidence_assets.cli.experiments import print_plan
     from evidence_assets.cli.runner import dagster_home
 
     dagster_home()
     with dg.DagsterInstance.get() as instance:
         planned = plan_variants(variants, [benchmark], LakeResource().open(), instance)
-    show_plan(planned, benchmark)
+    print_plan(planned, benchmark)
     out.print(f"{len(selection.keys or ())} assets will be materialized or reused.")
 
 
@@ -136,7 +136,7 @@ EXAMPLE_ANSWERS = """
 """
 
 
-def _examples() -> None:
+def _print_examples() -> None:
     """Print three answers with their evidence."""
     from evidence_assets.explorer.answer_view import view_answer
     from evidence_assets.explorer.pages import shorten

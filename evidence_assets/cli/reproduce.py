@@ -44,11 +44,11 @@ def reproduce(
         if run and (lake or as_json or not table):
             raise BadInput("--run needs a table and works on EVIDENCE_LAKE: remove --lake and --json")
         os.environ[PROFILE_VARIABLE] = os.environ.get(PROFILE_VARIABLE) or "paper"
-        tables = _tables(lake)
+        tables = _load_tables(lake)
         if not table:
-            summaries = [_summary(*item) for item in tables.items()]
+            summaries = [_summarize(*item) for item in tables.items()]
             if not print_if_json(as_json, summaries):
-                _print_list(summaries, _summary("", [cell for cells in tables.values() for cell in cells]))
+                _print_list(summaries, _summarize("", [cell for cells in tables.values() for cell in cells]))
             return
         table = table.lower()
         if table not in tables:
@@ -56,16 +56,16 @@ def reproduce(
             raise BadInput(f"no printed table {table!r}; did you mean {suggestion!r}? `evidence reproduce` lists all")
         if run:
             succeeded = _run(table, tables[table])
-            tables = _tables(lake)
-        rows = [row for cell in tables[table] for row in _rows(cell)]
-        summary = _summary(table, tables[table])
+            tables = _load_tables(lake)
+        rows = [row for cell in tables[table] for row in _build_rows(cell)]
+        summary = _summarize(table, tables[table])
         if not print_if_json(as_json, summary | {"cells": rows}):
             _print_cells(summary, rows)
     if not succeeded:
         raise typer.Exit(1)
 
 
-def _tables(lake: Path | None) -> dict[str, list[Cell]]:
+def _load_tables(lake: Path | None) -> dict[str, list[Cell]]:
     """The cells of each printed table, figure or passage, by name: ``thesis-7.3``, ``thesis-fig-3.4``."""
     sources = printed.find_cell_sources()
     cells = printed.build_cells(sources)
@@ -97,7 +97,7 @@ def _run_commands(cells: Iterable[Cell], from_records: bool = False) -> dict[str
     return {benchmark: ",".join(sorted(names)) for benchmark, names in sorted(labels.items())}
 
 
-def _summary(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
+def _summarize(name: str, cells: Sequence[Cell]) -> dict[str, Any]:
     """Counts, reasons and requirements of a table."""
     sources = [source for cell in cells for source in cell.sources]
     run, recorded_runs = (
@@ -148,7 +148,7 @@ def _run(table: str, cells: Sequence[Cell]) -> bool:
     return succeeded
 
 
-def _rows(cell: Cell) -> list[dict[str, Any]]:
+def _build_rows(cell: Cell) -> list[dict[str, Any]]:
     """A row for each of our scores, or one row that says why there is none."""
     figure = cell.figure
     head: dict[str, Any] = {name: getattr(figure, name) for name in ("benchmark", "system", "variant", "model")}

@@ -162,7 +162,7 @@ def split_independent(graph: Any, batch: Sequence[dg.AssetKey]) -> list[list[dg.
     return components
 
 
-def partitions_of(
+def list_partitions(
     graph: Any, key: dg.AssetKey, instance: dg.DagsterInstance, selection: RunSelection
 ) -> list[str | None]:
     """The selected partitions that an asset has now; [None] for an unpartitioned asset."""

@@ -36,7 +36,7 @@ from evidence_assets.cli.run_selection import (
     RunSelection,
     batches,
     is_missing_input,
-    partitions_of,
+    list_partitions,
     split_independent,
 )
 from evidence_assets.definitions import defs
@@ -116,10 +116,10 @@ class UnitResult(NamedTuple):
 
 ProgressCallback = Callable[[str], None]
 """Called with a line for each materialization."""
-RunUnit = Callable[[Unit], UnitResult]
+UnitRunner = Callable[[Unit], UnitResult]
 
 
-def materializer(tags: dict[str, str], on_materialization: ProgressCallback | None = None) -> RunUnit:
+def make_unit_runner(tags: dict[str, str], on_materialization: ProgressCallback | None = None) -> UnitRunner:
     """A function that runs units in this process; without a callback, it returns the progress lines."""
     for name in ("dagster", "sentence_transformers", "transformers", "httpx"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -153,14 +153,14 @@ def materializer(tags: dict[str, str], on_materialization: ProgressCallback | No
     return materialize
 
 
-_child_runners: list[RunUnit] = []
+_child_runners: list[UnitRunner] = []
 """The function that runs units in a child process."""
 
 
 def _start_child(tags: dict[str, str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C reaches all processes; the parent ends its children
     Thread(target=_end_with_parent, daemon=True).start()
-    _child_runners.append(materializer(tags))
+    _child_runners.append(make_unit_runner(tags))
 
 
 def _end_with_parent() -> None:
@@ -214,7 +214,7 @@ def run_all(selection: RunSelection = EVERYTHING, processes: int = 1) -> Report:
             with _children(processes, tags) as pool:
                 run_queue.work(lambda unit: pool.submit(_run_in_child, unit), processes)
         else:
-            materialize = materializer(tags, run_queue.print_progress)
+            materialize = make_unit_runner(tags, run_queue.print_progress)
 
             def run_here(unit: Unit) -> Future[UnitResult]:
                 future = Future[UnitResult]()
@@ -298,7 +298,7 @@ class _RunQueue:
         return units
 
     def _partitions(self, number: int) -> list[str | None]:
-        return partitions_of(self._graph, self._batches[number][0], self._instance, self._selection)
+        return list_partitions(self._graph, self._batches[number][0], self._instance, self._selection)
 
     def print_progress(self, text: str) -> None:
         """Print a materialization with the progress and the estimated time left."""

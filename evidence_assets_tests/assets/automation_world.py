@@ -15,8 +15,8 @@ import yaml
 from evidence_assets.assets import seeds
 from evidence_assets.assets.automation import InstanceRecords, request_stale_assets
 from evidence_assets.assets.partitions import question_partitions
-from evidence_assets.assets.system import variant_defs
-from evidence_assets.assets.table_asset import dep, table_asset, table_check
+from evidence_assets.assets.system import build_variant_defs
+from evidence_assets.assets.table_asset import depends_on, table_asset, table_check
 from evidence_assets.definitions import defs
 from evidence_assets.experiment.evidence.selection import (
     Parent,
@@ -86,11 +86,11 @@ def question_assets() -> dg.Definitions:
         description="Evidence of the test.",
         group="test",
         code_version="1",
-        deps=[dep("questions/mcqa"), dep(COLLECTION)],
+        deps=[depends_on("questions/mcqa"), depends_on(COLLECTION)],
         partitions=question_partitions("mcqa"),
     )
     variant = Variant(system="baselines", family="mcqa", name="by_relation", method="bm25", evidence="by_relation")
-    variant_definitions = variant_defs(variant)
+    variant_definitions = build_variant_defs(variant)
     return dg.Definitions.merge(
         dg.Definitions(assets=[evidence], asset_checks=[table_check(evidence)]), variant_definitions
     )

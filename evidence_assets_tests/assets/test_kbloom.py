@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.assets.system import variant_defs
+from evidence_assets.assets.system import build_variant_defs
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Completion
@@ -45,7 +45,7 @@ def harvest(**parameters: object) -> Variant:
 
 def parents(variant: Variant) -> dict[str, set[str]]:
     """Every asset of the variant with its upstream keys."""
-    definitions: Any = variant_defs(variant)
+    definitions: Any = build_variant_defs(variant)
     return {
         spec.key.to_user_string(): {dep.asset_key.to_user_string() for dep in spec.deps}
         for asset in definitions.assets
@@ -67,7 +67,7 @@ def test_models_judge_and_rate_if_the_profile_has_any(
     profile.write_text(PROFILE.format(answers=tmp_path / "answers", model=make_causal(tmp_path / "tiny-causal")))
     monkeypatch.setenv("EVIDENCE_PROFILE", str(profile))
     assert "scores/knowledge/mine_judged" in parents(variant)
-    result = materialize(lake, variant_defs(variant), "scores/knowledge/mine_judged")
+    result = materialize(lake, build_variant_defs(variant), "scores/knowledge/mine_judged")
     (event,) = result.get_asset_materialization_events()
     metadata = event.step_materialization_data.materialization.metadata
     assert (metadata["model_tasks"].value, metadata["tokens_in"].value, metadata["tokens_out"].value) == (2, 2, 2)

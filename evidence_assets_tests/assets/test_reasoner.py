@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets.assets.system import variant_defs
+from evidence_assets.assets.system import build_variant_defs
 from evidence_assets.experiment import stages
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import StaleInput
@@ -31,7 +31,7 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
     lake.write("predictions/mcqa/x", f"{benchmark}|0", {"predictions": predictions})
     before = lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes()
 
-    materialize(lake, variant_defs(PLAIN), "scores/mcqa/x", partition_key=benchmark)
+    materialize(lake, build_variant_defs(PLAIN), "scores/mcqa/x", partition_key=benchmark)
     scores = {row["metric"]: row["value"] for row in lake.read("scores", "scores/mcqa/x").to_dicts()}
     assert scores["accuracy"] == 0.75
     assert lake.path("predictions", "predictions/mcqa/x", f"{benchmark}|0").read_bytes() == before
@@ -41,4 +41,4 @@ def test_missing_predictions_are_an_error_and_not_scored_as_wrong(tmp_path: Path
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
     with pytest.raises(StaleInput, match="predictions/mcqa/x has no rows for sample_mcqa: materialize it first"):
-        materialize(lake, variant_defs(PLAIN), "scores/mcqa/x", partition_key="sample_mcqa")
+        materialize(lake, build_variant_defs(PLAIN), "scores/mcqa/x", partition_key="sample_mcqa")
