@@ -54,9 +54,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
     if source is None or not source.graph:
         raise BadInput(f"{settings.benchmark!r} is not a declared benchmark with a graph. Choose one to tune on")
     if source.split == settings.split:
-        raise BadInput(
-            f"the split {settings.split!r} of {source.name} is the reported split. Choose another one to tune on"
-        )
+        raise BadInput(f"the split {settings.split!r} of {source.name} is the reported split. Choose another one")
     if not source.is_in_profile():
         return []
 
@@ -70,9 +68,7 @@ def classifier_stages(variant: Variant, settings: ClassifierSettings) -> list[St
         evidence = selector.select([Question(q.question_id, q.benchmark, q.task, q.text, q.options) for q in questions])
         pairs = label_triples(questions, evidence)
         if not pairs:
-            raise BadInput(
-                f"no triple of the split {settings.split!r} of {source.name} has an answer. Choose another split"
-            )
+            raise BadInput(f"no triple of the split {settings.split!r} of {source.name} has an answer. Choose another")
         name = context.profile.rerankers.get(settings.base, context.profile.reranker).name
         base = EMBEDDED_ENCODER if name == MAXSIM else name
         folder = context.lake.index_folder(RELEVANCE_CLASSIFIER_ASSET)

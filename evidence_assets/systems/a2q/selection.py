@@ -240,7 +240,7 @@ class A2Q:
         grades = iter(grade_scores(self._reranker.score(pairs)) if self._reranker and pairs else [1.0] * len(pairs))
         evidence = []
         for edges in candidates:
-            graded_edges = [(next(grades), edge, *attention_and_stage) for edge, attention_and_stage in edges.items()]
+            graded_edges = [(next(grades), edge, *details) for edge, details in edges.items()]
             graded_edges.sort(key=lambda row: (-round(row[0] * row[2], 9), row[1]))
             edge_items = (
                 edge_evidence(

@@ -46,11 +46,9 @@ class WordVectors:
         self._look_up(forms | {form.lower() for form in forms})
         rows = []
         for words in words_of_texts:
-            phrase_vector = self._vector("_".join(words)) if words else None
+            phrase = self._vector("_".join(words)) if words else None
             word_vectors = [vector for word in words if (vector := self._vector(word)) is not None]
-            rows.append(
-                phrase_vector if phrase_vector is not None else np.mean(word_vectors, axis=0) if word_vectors else None
-            )
+            rows.append(phrase if phrase is not None else np.mean(word_vectors, axis=0) if word_vectors else None)
         width = next((len(vector) for vector in self._vectors.values() if vector is not None), 1)
         vectors = [np.zeros(width, np.float32) if row is None else row for row in rows]
         return unit_rows(np.stack(vectors)).astype(np.float32) if vectors else np.zeros((0, width), np.float32)

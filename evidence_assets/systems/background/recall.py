@@ -196,12 +196,10 @@ class PromptedBackground:
             else:
                 tasks[position] = TriplesTask(question, entities, relations)
         replies = RECALL_TRIPLES.ask_with_cost(self._model, list(tasks.values()))
-        for (position, task), (triples, third) in zip(tasks.items(), replies, strict=True):
+        for (position, task), (result, third) in zip(tasks.items(), replies, strict=True):
             costs[position] = ReplyCost.total([costs[position], third])
             prompt_hash = third.prompt_hash if third else ""
-            results[position] = (
-                triples if isinstance(triples, Failure) else RecalledKnowledge(task, triples, prompt_hash)
-            )
+            results[position] = result if isinstance(result, Failure) else RecalledKnowledge(task, result, prompt_hash)
         return [replace(results[position], reply=costs[position]) for position in range(len(questions))]
 
 

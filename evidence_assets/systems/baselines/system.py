@@ -52,10 +52,8 @@ class CosineChunks:
         vectors = self._encoder.encode_sentences([text for _, _, text in queries])
         evidence: list[list[SelectedEvidence]] = [[] for _ in questions]
         for (i, label, _), scores, positions in zip(queries, *self._chunks.index.search(vectors, self._k), strict=True):
-            is_result = positions >= 0
-            evidence[i] += chunk_evidence(
-                self._chunks, label, positions[is_result].tolist(), scores[is_result].tolist()
-            )
+            valid = positions >= 0
+            evidence[i] += chunk_evidence(self._chunks, label, positions[valid].tolist(), scores[valid].tolist())
         return evidence
 
 
@@ -80,21 +78,19 @@ def add_header_cells(
 
     Row numbers are those of the lake: ``r0`` is the header, ``r1`` the first row below it.
     """
-    best_cells = [(r + 1, c, score, None) for (r, c), score in cells]
-    positions = {(r, c) for r, c, _, _ in best_cells}
-    header_positions = {(0, c): "header" for _, c, _, _ in best_cells} | {
-        (r, 0): "row name" for r, _, _, _ in best_cells
-    }
-    lowest_score = best_cells[-1][2] if best_cells else 0.0
+    best = [(r + 1, c, score, None) for (r, c), score in cells]
+    positions = {(r, c) for r, c, _, _ in best}
+    headers = {(0, c): "header" for _, c, _, _ in best} | {(r, 0): "row name" for r, _, _, _ in best}
+    lowest_score = best[-1][2] if best else 0.0
     header_cells = [
         (r, c, lowest_score, json.dumps({"rule": reason}))
-        for (r, c), reason in sorted(header_positions.items())
+        for (r, c), reason in sorted(headers.items())
         if (r, c) not in positions
     ]
     lines = (table.header, *table.rows)
     return [
         (f"r{r}c{c}", lines[r][c], s, reason)
-        for r, c, s, reason in (*best_cells, *header_cells)
+        for r, c, s, reason in (*best, *header_cells)
         if c < len(lines[r]) and lines[r][c]
     ]
 

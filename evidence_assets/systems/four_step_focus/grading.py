@@ -117,8 +117,6 @@ class RerankerGrader:
 
     def grade(self, pairs: Sequence[tuple[str, NodeCard]]) -> list[tuple[float, None]]:
         texts = [card.passages(MAX_DOCUMENT_CHARACTERS, self._count, self._tokens) for _, card in pairs]
-        text_pairs = [
-            (question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages
-        ]
-        scores = iter(self._reranker.score(text_pairs).tolist() if text_pairs else [])
+        inputs = [(question, text) for (question, _), passages in zip(pairs, texts, strict=True) for text in passages]
+        scores = iter(self._reranker.score(inputs).tolist() if inputs else [])
         return [(max(next(scores) for _ in passages), None) for passages in texts]

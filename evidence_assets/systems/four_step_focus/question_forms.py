@@ -120,10 +120,8 @@ class FormParser:
 
     def _parse_description(self, text: str) -> _ParsedForm | None:
         slots = [(form, slot) for form in self._forms if (slot := form.slot(text)) is not None]
-        candidates = [
-            _ParsedForm(form, self._parse_description(slot) or _ARTICLE.sub("", slot)) for form, slot in slots
-        ]
-        return max(candidates, key=lambda parsed: parsed.n_forms, default=None)
+        parses = [_ParsedForm(form, self._parse_description(slot) or _ARTICLE.sub("", slot)) for form, slot in slots]
+        return max(parses, key=lambda parsed: parsed.n_forms, default=None)
 
 
 def _split_conjunction(text: str, parse_description: Callable[[str], _ParsedForm | None]) -> list[_ParsedForm]:

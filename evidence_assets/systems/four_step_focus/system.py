@@ -43,21 +43,19 @@ class NodeAnswerer:
         self.name, self.model_id, self.version = reasoner, model_id, content_id(system.version, model_id)
         self.notes = {"questions_with_unusable_triplets": 0}
 
-    def _evidence_rows(self, question_id: str) -> list[dict[str, Any]]:
+    def _rows_of(self, question_id: str) -> list[dict[str, Any]]:
         return self._evidence.get(question_id, [])
 
     def input_hash(self, question: Question) -> str:
-        return content_id(
-            [(row["evidence_id"], row["content_hash"]) for row in self._evidence_rows(question.question_id)]
-        )
+        return content_id([(row["evidence_id"], row["content_hash"]) for row in self._rows_of(question.question_id)])
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, ranking in zip(questions, self._system.rank(questions), strict=True):
             ranked_ids = tuple(node.node_id for node in ranking.nodes)
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
             best = (UsedRow("node", ranked_ids[0], ranked_ids[0], 0),) if ranked_ids else ()
-            evidence_rows = self._evidence_rows(question.question_id)
-            supporting_rows = [
+            evidence_rows = self._rows_of(question.question_id)
+            best_rows = [
                 row for row in evidence_rows if ranked_ids and selection_details(row)["answer"] == ranked_ids[0]
             ]
             yield Answer(
@@ -66,7 +64,7 @@ class NodeAnswerer:
                 tuple(ranking.supported),
                 ranked_ids,
                 error=ranking.error or None,
-                used_rows=(*best, *as_used_rows(supporting_rows)),
+                used_rows=(*best, *as_used_rows(best_rows)),
                 given_rows=tuple(as_used_rows(evidence_rows)),
                 reply=ranking.reply,
             )

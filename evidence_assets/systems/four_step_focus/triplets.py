@@ -193,9 +193,7 @@ class PromptedTriplets:
 
     def __init__(self, model: LanguageModel, schema: Schema) -> None:
         if not schema.node_types or not schema.edge_types:
-            raise ValueError(
-                "the knowledge base has no node types or no edge types. Add nodes and edges, or use a FormParser"
-            )
+            raise ValueError("the knowledge base has no node types or no edge types. Add some, or use a FormParser")
         self._model, self._schema = model, schema
         self.version = content_id(
             "prompted_triplets", TRIPLETS.version_with(model.prompts), model.version, asdict(schema)

@@ -170,10 +170,10 @@ def _bertnet_pair_scores(model: MaskedLM, prompt_pairs: Sequence[tuple[str, Enti
         masks = (" ".join([MASK_SLOT] * len(part)) for part in (head_words, tail_words))
         texts.append(as_sentence(fill_prompt(prompt, *masks)))
         tail_first = prompt.index(TAIL) < prompt.index(HEAD)
-        head_start, tail_start = (len(tail_words), 0) if tail_first else (0, len(head_words))
+        first_head, first_tail = (len(tail_words), 0) if tail_first else (0, len(head_words))
         words.append([*head_words, *tail_words])
         slots.append(
-            [*range(head_start, head_start + len(head_words)), *range(tail_start, tail_start + len(tail_words))]
+            [*range(first_head, first_head + len(head_words)), *range(first_tail, first_tail + len(tail_words))]
         )
         head_sizes.append(len(head_words))
     log_probs = model.fill_log_probs(texts, words, slots)
