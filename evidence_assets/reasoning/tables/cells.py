@@ -12,14 +12,14 @@ from typing import Literal
 from evidence_assets.reasoning.tables.cell_text import extract_unit, normalize_digits, strip_markup
 from evidence_assets.reasoning.tables.lexicon import load_lexicon, word_list
 
-Kind = Literal["number", "percentage", "range", "spread", "date"]
+ValueKind = Literal["number", "percentage", "range", "spread", "date"]
 
 
 @dataclass(frozen=True)
 class CellValue:
     """A value in a text, with the words that state it and their offsets in the plain text."""
 
-    kind: Kind
+    kind: ValueKind
     value: float  # of a range its middle, of a date the proleptic ordinal day
     text: str
     start: int
@@ -179,7 +179,7 @@ def _parse_quantity(match: re.Match[str], text: str) -> CellValue:
     number = to_float(match["val"])
     number = number if scale == 1.0 else round(number * scale, _SCALED_DIGITS)
     percent = bool(match["pct"] or match["range_pct"])
-    kind: Kind = "percentage" if percent else "number"
+    kind: ValueKind = "percentage" if percent else "number"
     if to is not None and to > number:  # "87 - 3" is no range
         number, kind = (number + to) / 2, "range"
     unit, end = ("%", match.end()) if percent else _find_unit(text, match.end())

@@ -15,7 +15,7 @@ import yaml
 from evidence_assets.reasoning.tables.cell_text import stem
 from evidence_assets.text.words import words_with_offsets
 
-Kind = Literal["comparative", "superlative"]
+DegreeKind = Literal["comparative", "superlative"]
 
 
 @lru_cache(maxsize=1)
@@ -45,7 +45,7 @@ def pattern(key: str) -> re.Pattern[str]:
 class DegreeWord:
     """A comparative or superlative; without offsets until it is found in a text."""
 
-    kind: Kind
+    kind: DegreeKind
     direction: int  # 1 for greater numbers, -1 for smaller ones
     start: int = 0
     end: int = 0
@@ -56,7 +56,7 @@ class DegreeWord:
     is_evaluative: bool = False  # reversed where lower is better: the best time is the shortest
 
 
-def _degree_word(kind: Kind, direction: int, marks: str) -> DegreeWord:
+def _degree_word(kind: DegreeKind, direction: int, marks: str) -> DegreeWord:
     """A degree word from the marks of a lexicon entry."""
     flags = set(marks.split())
     return DegreeWord(
@@ -110,7 +110,7 @@ def find_degree_words(text: str, is_masked: Callable[[int], bool] = lambda _: Fa
         if word in {"more", "most", "less", "least"} and next_word in load_adjectives():
             direction, marks = load_adjectives()[next_word]
             sign = -1 if word in {"less", "least"} else 1
-            kind: Kind = "comparative" if word in {"more", "less"} else "superlative"
+            kind: DegreeKind = "comparative" if word in {"more", "less"} else "superlative"
             degrees.append(replace(_degree_word(kind, sign * direction, marks), start=start, end=next_end, rank=rank))
         elif degree := _parse_adjective(word):
             degrees.append(replace(degree, start=start, end=end, rank=rank))

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, extract_unit, stem, strip_markup
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
-from evidence_assets.reasoning.tables.lexicon import DegreeWord, Kind, find_degree_words, is_lower_better, pattern
+from evidence_assets.reasoning.tables.lexicon import DegreeKind, DegreeWord, find_degree_words, is_lower_better, pattern
 from evidence_assets.reasoning.tables.mentions import Mention, find_mentions
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 
@@ -49,8 +49,8 @@ def select_rows(view: TableView, conditions: Sequence[Condition]) -> tuple[int, 
 
 def single_item(items: Iterable[int]) -> int | None:
     """The item if there is exactly one, else None."""
-    distinct = list(items)
-    return distinct[0] if len(distinct) == 1 else None
+    values = list(items)
+    return values[0] if len(values) == 1 else None
 
 
 def _first_mentions(pairs: Iterable[tuple[int, Mention]]) -> dict[int, Mention]:
@@ -89,7 +89,7 @@ class TextAnalysis:
         """Comparatives and superlatives outside names and numbers."""
         return find_degree_words(self.text, self.is_masked)
 
-    def degree(self, kind: Kind) -> DegreeWord | None:
+    def degree(self, kind: DegreeKind) -> DegreeWord | None:
         """The first degree word of a kind."""
         return next((degree for degree in self.degrees if degree.kind == kind), None)
 

@@ -114,7 +114,7 @@ def test_unrelated_claims_have_not_enough_information(claim: str) -> None:
 def test_every_label_has_a_chain_with_citations() -> None:
     answer = verify_claim(SCORES, "Beta improves precision over Alpha by 3.8 points and has a recall of 62.0.")
     assert [chain.hypothesis for chain in answer.chains] == ["SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION"]
-    cited = {place for step in answer.chain("SUPPORTS").steps for place in step.cells}
+    cited = {location for step in answer.chain("SUPPORTS").steps for location in step.cells}
     assert {(2, 1), (1, 1)} <= cited
 
 

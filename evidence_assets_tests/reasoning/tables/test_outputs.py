@@ -64,9 +64,9 @@ def test_cited_cells_alone_give_the_same_answer() -> None:
     for view, question, answer in solve_sample():
         if question.task != "verification" or answer.status != "answered":
             continue
-        places = {place for step in answer.chain(answer.answer).steps for place in step.cells}
-        only = TableView.from_cells(view.table_id, {place: view.cell(place).text for place in places})
-        is_equal.append(verify_claim(only, question.text).answer == answer.answer)
+        locations = {location for step in answer.chain(answer.answer).steps for location in step.cells}
+        cited_view = TableView.from_cells(view.table_id, {location: view.cell(location).text for location in locations})
+        is_equal.append(verify_claim(cited_view, question.text).answer == answer.answer)
     assert sum(is_equal) >= 0.95 * len(is_equal)
 
 
@@ -76,7 +76,7 @@ def test_outputs_change_only_with_the_version() -> None:
 
 
 def test_output_is_equal_across_hash_seeds() -> None:
-    """Each process orders its sets of words its own way; a rerun in another must give the same bytes."""
+    """Iteration order of sets differs between processes; outputs must not."""
     code = "from evidence_assets_tests.reasoning.tables.test_outputs import digest; print(digest())"
     runs = (
         subprocess.run(

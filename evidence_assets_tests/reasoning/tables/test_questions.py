@@ -89,9 +89,9 @@ def test_a_row_answer_cites_its_own_cells() -> None:
     question = "Which animal has a weight below 1?"
     answer = answer_choice(WEIGHTS, question, LABELS, ["Red fox", "Wood mouse", "Coati", "Olingo"])
     assert answer.answer == "B"
-    rows = {place[0] for step in answer.chain("B").steps for place in step.cells}
+    rows = {location[0] for step in answer.chain("B").steps for location in step.cells}
     assert rows == {0, 7}, "the header and the row, not all rows below 1"
-    columns = {place[1] for step in answer.chain("B").steps for place in step.cells}
+    columns = {location[1] for step in answer.chain("B").steps for location in step.cells}
     assert columns == {1, 3}, "the name and the weight, not constant columns"
     count_step = next(step for step in answer.chain("A").steps if step.operation == "count")
     assert count_step.cells == ((2, 3),), "the weight of the fox shows that it is not below 1"

@@ -52,7 +52,9 @@ def test_each_cell_is_in_exactly_one_evidence_row(rows: list[list[str]], text: s
                 HashedWords(),
             )
         )
-        assert {place: view.text_at(place) for place in ids} == {cell.location: cell.text for cell in collapsed.cells}
+        assert {location: view.text_at(location) for location in ids} == {
+            cell.location: cell.text for cell in collapsed.cells
+        }
         assert sum(len(p.text.split("\n")) - p.text.split("\n").count("") for p in evidence) == len(collapsed.cells)
         assert len([p for p in evidence if p.kind == "column"]) <= 3
 

@@ -119,7 +119,7 @@ def test_repaired_variants_keep_the_deciding_cells() -> None:
         assert answer(choice, ("A", "B", "C")).answer == "C"
         verdict = answer(claim, ())
         assert verdict.answer == "SUPPORTS"
-        cited = {place for step in verdict.chain("SUPPORTS").steps for place in step.cells}
+        cited = {location for step in verdict.chain("SUPPORTS").steps for location in step.cells}
         assert (2, 1) in cited
         assert cited <= {cell.location for cell in claim.cells}
 
