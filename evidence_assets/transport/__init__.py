@@ -1,4 +1,4 @@
-"""Optimal transport between texts as measures over their tokens: exact distances, plans and the exact k nearest."""
+"""Optimal transport between texts as measures over tokens: exact distances, plans and k nearest texts."""
 
 from __future__ import annotations
 

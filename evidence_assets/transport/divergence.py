@@ -1,4 +1,4 @@
-"""The Jensen–Shannon divergence between distributions, in nats and in float64."""
+"""Jensen–Shannon divergence between distributions, in nats and float64."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
     .. math:: \mathrm{JSD}(P, Q) = \tfrac12 \sum_l P_l \ln\frac{P_l}{M_l} + \tfrac12 \sum_l Q_l \ln\frac{Q_l}{M_l},
               \qquad M = \tfrac12 (P + Q)
 
-    Computed as :math:`H(M) - (H(P) + H(Q)) / 2`, which agrees with the definition to about 1e-15; all axes but the last
-    are broadcast. It is between 0 and ln 2.
+    Computed as :math:`H(M) - (H(P) + H(Q)) / 2`, which agrees with the definition to about 1e-15. All axes but the last
+    are broadcast. The result is between 0 and ln 2.
 
     >>> round(float(jensen_shannon([1.0, 0.0], [0.0, 1.0])), 6)
     0.693147
@@ -35,7 +35,7 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Array:
 def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 << 18) -> Array:
     r"""Divergence of every row of ``p`` (n × d) from every row of ``q`` (m × d), as an n × m matrix.
 
-    ``block_elements`` bounds the scratch memory, which is allocated once and stays in the processor's cache.
+    ``block_elements`` limits the scratch memory, so that it fits the CPU cache.
 
     >>> jensen_shannon_matrix([[1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]).round(6).tolist()
     [[0.0, 0.693147]]
@@ -43,7 +43,7 @@ def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 <<
     a = np.ascontiguousarray(p, dtype=np.float64)
     b = np.ascontiguousarray(q, dtype=np.float64)
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise ValueError(f"two matrices of equal width are needed, not shapes {a.shape} and {b.shape}")
+        raise ValueError(f"expected two matrices of equal width, not shapes {a.shape} and {b.shape}")
     n, m, d = len(a), len(b), a.shape[1]
     result = np.empty((n, m))
     rows = max(1, min(m, block_elements // max(d, 1)))
@@ -56,7 +56,7 @@ def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 <<
             for i in range(n):
                 np.add(part, a[i], out=mix)
                 mix *= 0.5
-                # The smallest normal double stands in for 0: its x ln x is under 1e-305, and log stays finite.
+                # replace 0 by the smallest normal double: x ln x is under 1e-305, and log is finite
                 np.maximum(mix, np.finfo(np.float64).tiny, out=mix)
                 np.log(mix, out=log)
                 result[i, low : low + rows] = -np.einsum("ld,ld->l", mix, log)

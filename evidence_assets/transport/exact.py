@@ -1,4 +1,4 @@
-"""Exact optimal transport between two measures: its value, its plan and the word pairs that carry it."""
+"""Exact optimal transport between two measures: value, plan and strongest token pairs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from evidence_assets.models.vectors import Array
 from .ground_cost import CostLike, get_ground_cost
 from .measure import TokenMeasure
 
-# POT stops early past this many pivots and only warns; problems here need a few thousand.
+# POT stops with a warning after this many pivots; problems here need a few thousand.
 MAX_PIVOTS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Value, plan (n × m) and dual potential of the first side (n; NaN where that token has no mass)."""
+    """Value, plan (n × m) and dual potential of the first measure (n; NaN for tokens without mass)."""
 
     value: float
     plan: Array
@@ -27,7 +27,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class TokenPair:
-    """One cell of a plan: which tokens, how much mass moves between them and at what cost a unit."""
+    """One cell of a plan: two tokens, the mass moved between them and the cost per unit."""
 
     source: int
     target: int
@@ -38,36 +38,36 @@ class TokenPair:
 def solve_transport(a: Array, b: Array, costs: Array) -> Solution:
     r"""Solve :math:`\min_{T \ge 0} \langle C, T \rangle,\ T\mathbf 1 = a,\ T^\top \mathbf 1 = b` by network simplex.
 
-    Tokens without mass are left out of the problem, which does not change its value.
+    Tokens without mass are excluded, which does not change the value.
     """
-    import ot  # with scipy's statistics half a second, which who only loads definitions need not wait for
+    import ot  # takes half a second, which loading definitions must not
 
     keep_a, keep_b = a > 0, b > 0
-    whole = bool(keep_a.all() and keep_b.all())
-    if not whole:
+    has_full_support = bool(keep_a.all() and keep_b.all())
+    if not has_full_support:
         a, b, costs, shape = a[keep_a], b[keep_b], costs[np.ix_(keep_a, keep_b)], costs.shape
-    # By the division both sides have equal mass, so that this need not be checked.
-    moved, log = ot.emd(
+    # the division makes the masses equal, so POT need not check them
+    plan, log = ot.emd(
         a / a.sum(), b / b.sum(), np.ascontiguousarray(costs), numItermax=MAX_PIVOTS, log=True, check_marginals=False
     )
     if log["warning"]:
-        raise ArithmeticError(f"the transport problem was not solved: {log['warning']}")
-    if whole:
-        return Solution(float(log["cost"]), moved, log["u"])
-    transport = np.zeros(shape)
-    transport[np.ix_(keep_a, keep_b)] = moved
+        raise ArithmeticError(f"POT did not solve the transport problem: {log['warning']}")
+    if has_full_support:
+        return Solution(float(log["cost"]), plan, log["u"])
+    full_plan = np.zeros(shape)
+    full_plan[np.ix_(keep_a, keep_b)] = plan
     potential = np.full(len(keep_a), np.nan)
     potential[keep_a] = log["u"]
-    return Solution(float(log["cost"]), transport, potential)
+    return Solution(float(log["cost"]), full_plan, potential)
 
 
 def find_strongest_pairs(x: TokenMeasure, y: TokenMeasure, cost: CostLike = "jsd", limit: int = 10) -> list[TokenPair]:
-    """The cells of the optimal plan that move mass, most mass first, then by cost and by position."""
+    """Cells of the optimal plan with mass, sorted by descending mass, then by cost and position."""
     with single_threaded_blas():
         costs = get_ground_cost(cost).matrix(x.points, y.points)
-    moved = solve_transport(x.masses, y.masses, costs).plan
-    sources, targets = np.nonzero(moved > 0)
-    mass, price = moved[sources, targets], costs[sources, targets]
-    # Twelve digits: two masses that differ by the solver's rounding alone are equal and fall back on cost.
-    order = np.lexsort((targets, sources, price.round(12), -mass.round(12)))[:limit]
-    return [TokenPair(int(sources[i]), int(targets[i]), float(mass[i]), float(price[i])) for i in order]
+    plan = solve_transport(x.masses, y.masses, costs).plan
+    sources, targets = np.nonzero(plan > 0)
+    mass, unit_cost = plan[sources, targets], costs[sources, targets]
+    # rounded, so that masses that differ by the solver's rounding are ties
+    order = np.lexsort((targets, sources, unit_cost.round(12), -mass.round(12)))[:limit]
+    return [TokenPair(int(sources[i]), int(targets[i]), float(mass[i]), float(unit_cost[i])) for i in order]

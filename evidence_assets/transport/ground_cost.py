@@ -1,4 +1,4 @@
-"""What a ground cost is, and the register of all that there are."""
+"""Interface and registry of ground costs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from .measure import TokenMeasure
 
 Array32 = NDArray[np.float32]
 ROUNDING_UNIT = 2.0**-24
-"""Greatest relative error of one rounding to float32."""
+"""Maximum relative error of rounding to float32."""
 
 
 def sum_error(terms: int) -> float:
-    """Greatest relative error of a float32 sum of so many products."""
+    """Maximum relative error γ of a float32 sum of ``terms`` products."""
     return terms * ROUNDING_UNIT / (1 - terms * ROUNDING_UNIT)
 
 
 class Workspace:
-    """Memory for one block of pool rows on one device, allocated once, and the functions that are fastest there.
+    """Preallocated memory for a block of pool rows on a device, and the fastest functions there.
 
-    ``tokens``, ``rows``, ``width``: Query tokens, the most rows of a block, and dimensions.
-    ``by_numpy``: Whether these functions are numpy's, as on a processor if not given: exp, cos and sin take it a third
-        of torch's time.
+    ``tokens``, ``rows``, ``width``: Query tokens, maximum rows of a block, and dimensions.
+    ``by_numpy``: Whether to use numpy instead of torch; default: on a CPU, where its exp, cos and sin take a third of
+        the time.
     """
 
     def __init__(self, tokens: int, rows: int, width: int, device: torch.device, by_numpy: bool | None = None) -> None:
@@ -39,17 +39,17 @@ class Workspace:
         self._products = torch.empty((3, tokens * rows), dtype=torch.float32, device=device)
 
     def rows(self, count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Room for a block of ``count`` rows, three times; its points come in the first."""
+        """Three buffers of ``count`` rows; the first one receives the points."""
         first, second, third = self._rows[:, :count]
         return first, second, third
 
     def products(self, count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Room for a number for each query token and row, three times."""
+        """Three buffers of query tokens × ``count`` rows."""
         first, second, third = self._products[:, : self.tokens * count].view(3, self.tokens, count)
         return first, second, third
 
     def apply(self, name: Literal["exp", "cos", "sin"], x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        """The function of that name of each number of ``x``, written to ``out``."""
+        """Apply a function elementwise to ``x`` and write the result to ``out``."""
         if self._numpy:
             with np.errstate(all="ignore"):
                 getattr(np, name)(x.numpy(), out=out.numpy())
@@ -58,7 +58,7 @@ class Workspace:
         return out
 
     def product(self, feature: torch.Tensor, x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-        """Inner products of a feature of each query token with each row of ``x``, written to ``out``."""
+        """Write the inner products of query features with the rows of ``x`` to ``out``."""
         if self._numpy:
             with np.errstate(all="ignore"):
                 np.matmul(feature.numpy(), x.numpy().T, out=out.numpy())
@@ -68,17 +68,17 @@ class Workspace:
 
 
 class GroundCost(ABC):
-    r"""What it costs to move one unit of mass from a token of one text to a token of another.
+    r"""Cost of moving one unit of mass from a token of one text to a token of another.
 
-    A cost has three parts: the points that are compared (:meth:`vectors`, :meth:`factors`, :meth:`points`), their exact
-    matrix in float64, and a lower bound of it in float32 (:meth:`features`, :meth:`lower`), by which the search leaves
-    out texts unsolved. Its docstring states the formula and why the bound is one.
+    A cost has three parts: the points to compare (:meth:`vectors`, :meth:`factors`, :meth:`points`), their exact matrix
+    in float64, and a lower bound in float32 (:meth:`features`, :meth:`lower`), by which the search prunes texts. Its
+    docstring has the formula and the proof of the bound.
 
-    ``name``: What settings call it.
+    ``name``: Name in settings.
     ``symmetric``: Whether C(x, y) = C(y, x).
     ``zero_on_itself``: Whether C(x, x) = 0 for every x that is not a zero vector.
-    ``layers``: Hidden layers of the encoder that a token's vector is made of; 0 for the vectors that the encoder gives.
-    ``weighting``: How tokens must be weighted, where the cost is defined with that alone.
+    ``layers``: Number of hidden layers that :meth:`vectors` combines; 0 for the encoder's token vectors.
+    ``weighting``: Required token weighting, if the cost is defined for only one.
     """
 
     name: ClassVar[str]
@@ -88,65 +88,65 @@ class GroundCost(ABC):
     weighting: ClassVar[str | None] = None
 
     def vectors(self, layers: Array) -> Array:
-        """Vectors of tokens from their hidden layers (tokens × layers × d), where :attr:`layers` asks for some."""
+        """Token vectors from hidden layers (tokens × layers × d), if :attr:`layers` is not 0."""
         return layers[:, -1]
 
     def factors(self, weights: Array, temperature: float) -> Array | None:
-        """If given, the point of a token is made of factor · vector (:meth:`points`); else it is the vector."""
+        """Factors that scale vectors before :meth:`points`; None uses the vectors as points."""
         return None
 
     def points(self, scaled: Array) -> Array:
-        """Points of tokens from their vectors times :meth:`factors`."""
+        """Points from vectors multiplied by :meth:`factors`."""
         return scaled
 
     def measure(self, vectors: ArrayLike, weights: ArrayLike, temperature: float = 1.0) -> TokenMeasure:
-        """A text as a measure under this cost: its points, and its weights (BM25, idf …) as masses."""
+        """A text as a measure: its points, and its weights (BM25, idf …) as masses."""
         text = TokenMeasure(vectors, weights)
         factors = self.factors(text.weights, temperature)
         return text if factors is None else TokenMeasure(self.points(text.points * factors[:, None]), text.weights)
 
     @abstractmethod
     def matrix(self, x: Array, y: Array) -> Array:
-        """Exact cost of each point of ``x`` to each of ``y``, n × m, in float64."""
+        """Exact costs between the points of ``x`` and ``y``, n × m, in float64."""
 
     def features(self, points: Array) -> tuple[Array32, ...]:
-        """What :meth:`lower` needs of a query's points: arrays of one row a token, made once in float64."""
+        """Features of a query's points for :meth:`lower`, computed once in float64: arrays with one row per token."""
         return ()
 
     def lower(
         self, features: tuple[torch.Tensor, ...], x: torch.Tensor, factors: torch.Tensor | None, work: Workspace
     ) -> torch.Tensor:
-        """Lower bounds of the costs between the query's tokens and a block of rows, n × m, NaN where float32 gave up.
+        """Lower bounds of the costs between query tokens and a block of rows, n × m; NaN if float32 overflows.
 
-        ``x`` are the vectors of the rows, which may be overwritten, ``factors`` those of :meth:`factors` for them.
-        Where a cost states no bound, every text is solved exactly.
+        ``x`` has the vectors of the rows and may be overwritten; ``factors`` are those of :meth:`factors` for them.
+        A cost without a bound solves every text exactly.
         """
         return work.products(len(x))[0].fill_(-torch.inf)
 
 
 CostLike = str | GroundCost
-_REGISTERED: dict[str, GroundCost] = {}
+_registered_costs: dict[str, GroundCost] = {}
 
 
 def register_cost(cost: type[GroundCost]) -> type[GroundCost]:
-    """Make a cost known by its name; a decorator of its class."""
-    _REGISTERED[cost.name] = cost()
+    """Class decorator that registers a cost under its name."""
+    _registered_costs[cost.name] = cost()
     return cost
 
 
 def list_ground_costs() -> dict[str, GroundCost]:
-    """All costs by their names, in the order of these."""
-    return dict(sorted(_REGISTERED.items()))
+    """All costs by name, in alphabetical order."""
+    return dict(sorted(_registered_costs.items()))
 
 
 def get_ground_cost(cost: CostLike) -> GroundCost:
-    """The cost of that name; a cost itself is handed through.
+    """The cost of this name; a GroundCost is returned unchanged.
 
-    Raises ValueError where there is none: it names the one whose name is most like it.
+    Raises ValueError with the closest name if there is none.
     """
     if isinstance(cost, GroundCost):
         return cost
-    if cost not in _REGISTERED:
-        near = closest_name(cost, _REGISTERED)
-        raise ValueError(f"there is no cost {cost!r}; known: {', '.join(list_ground_costs())}; did you mean {near!r}?")
-    return _REGISTERED[cost]
+    if cost not in _registered_costs:
+        near = closest_name(cost, _registered_costs)
+        raise ValueError(f"unknown cost {cost!r}; did you mean {near!r}? Costs: {', '.join(list_ground_costs())}")
+    return _registered_costs[cost]

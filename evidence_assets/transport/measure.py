@@ -1,4 +1,4 @@
-"""A text as a measure: one point and one mass per token. Checks of input live here and nowhere else."""
+"""A text as a measure with one point and one mass per token, and the validation of its input."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from evidence_assets.models.vectors import Array
 
 
-def check_finite(values: NDArray[Any], what: str, non_negative: bool = False) -> None:
-    """Raise a ValueError that names the first position that is not finite (or is negative where that is barred)."""
+def check_finite(values: NDArray[Any], name: str, non_negative: bool = False) -> None:
+    """Raise ValueError with the first position that is not finite (or, optionally, negative)."""
     wrong = ~np.isfinite(values)
     if non_negative:
         wrong |= values < 0
@@ -20,17 +20,17 @@ def check_finite(values: NDArray[Any], what: str, non_negative: bool = False) ->
         position = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), values.shape))
         value = values[position]
         rule = "finite and not negative" if non_negative else "finite"
-        place = ", ".join(map(str, position))
-        raise ValueError(f"{what}[{place}] is {value}: every number must be {rule}")
+        index = ", ".join(map(str, position))
+        raise ValueError(f"{name}[{index}] is {value}: every number must be {rule}")
 
 
 def normalise_masses(weights: ArrayLike) -> Array:
-    """Masses that sum to 1; weights that are all zero fall back to uniform."""
+    """Masses that sum to 1; uniform if all weights are zero."""
     w = np.asarray(weights, dtype=np.float64)
     top = w.max()
     if top <= 0:
         return np.full(len(w), 1.0 / len(w))
-    w = w / top  # first, so that sums of huge or tiny weights neither overflow nor vanish
+    w = w / top  # avoids overflow and underflow of sums
     return np.asarray(w / w.sum())
 
 
@@ -38,8 +38,7 @@ def normalise_masses(weights: ArrayLike) -> Array:
 class TokenMeasure:
     """Token distributions or vectors and their masses.
 
-    ``points``: n × d, n ≥ 1. For the cost ``jsd`` each row is a distribution: not negative, and divided by its sum when
-        it is compared.
+    ``points``: n × d, n ≥ 1. Rows are distributions for the cost ``jsd``: not negative, divided by their sums.
     ``weights``: n numbers, not negative; only their proportions count. All zero means uniform.
 
     >>> TokenMeasure([[1.0, 0.0], [0.5, 0.5]], [0.0, 0.0]).masses.tolist()
@@ -53,9 +52,9 @@ class TokenMeasure:
         p = np.asarray(points, dtype=np.float64)
         w = np.asarray(weights, dtype=np.float64)
         if p.ndim != 2 or 0 in p.shape:
-            raise ValueError(f"points have shape {p.shape}: give at least one token as a row of at least one number")
+            raise ValueError(f"points have shape {p.shape}: expected n × d with at least one token and one dimension")
         if w.shape != (len(p),):
-            raise ValueError(f"weights have shape {w.shape}: give one number for each of the {len(p)} tokens")
+            raise ValueError(f"weights have shape {w.shape}: expected one number for each of the {len(p)} tokens")
         check_finite(p, "points")
         check_finite(w, "weights", non_negative=True)
         object.__setattr__(self, "points", p)

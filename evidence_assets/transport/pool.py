@@ -1,4 +1,4 @@
-"""Many texts as one block of token vectors that may lie in a memory-mapped file."""
+"""Many texts as one block of token vectors, in memory or in a memory-mapped file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .measure import TokenMeasure
 
 
 class TextCollection(ABC):
-    """Texts with their tokens, of which a few at a time are read."""
+    """Texts with their tokens, read in parts."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -24,25 +24,25 @@ class TextCollection(ABC):
     @property
     @abstractmethod
     def dimensions(self) -> int:
-        """Numbers of a token's vector."""
+        """Dimensions of token vectors."""
 
     @abstractmethod
-    def select(self, chosen: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
-        """Some of the texts, in the order asked, in memory."""
+    def select(self, indices: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
+        """Load texts into memory, in the order of ``indices``."""
 
     @abstractmethod
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
-        """All texts in order, each part with the number of its first."""
+        """All texts in order: (number of the first text, part)."""
 
     def measure(self, text: int, cost: CostLike, temperature: float = 1.0) -> TokenMeasure:
-        """One text as a measure under a cost, in float64: what every exact distance is computed from."""
+        """One text as a measure under a cost, in float64, for exact distances."""
         return self.select([text]).measure(0, cost, temperature)
 
 
 class TokenPool(TextCollection):
     r"""Texts as token measures, stored end to end.
 
-    A store is three plain arrays, each of which ``np.save`` writes and ``np.load(..., mmap_mode="r")`` opens:
+    A pool has three arrays for ``np.save`` and ``np.load(..., mmap_mode="r")``:
 
     ========== ============ ===================================================================================
     ``vectors``  N × d        token vectors of all texts, one after another; float16 is enough for contextual ones
@@ -63,14 +63,16 @@ class TokenPool(TextCollection):
         self.offsets: NDArray[np.int64] = np.asarray(offsets, dtype=np.int64)
         self.weights: Array = np.asarray(weights, dtype=np.float64)
         if v.ndim != 2 or (len(v) and not v.shape[1]):
-            raise ValueError(f"vectors have shape {v.shape}: give one row a token")
+            raise ValueError(f"vectors have shape {v.shape}: expected one row per token")
         if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0 or self.offsets[-1] != len(v):
             raise ValueError(f"offsets must run from 0 to the {len(v)} rows of vectors")
         lengths = np.diff(self.offsets)
         if (lengths < 1).any():
-            raise ValueError(f"text {int(np.argmin(lengths))} has no token: leave empty texts out of the pool")
+            raise ValueError(f"text {int(np.argmin(lengths))} has no tokens: remove empty texts")
         if self.weights.shape != (len(v),):
-            raise ValueError(f"weights have shape {self.weights.shape}: give one number for each of the {len(v)} rows")
+            raise ValueError(
+                f"weights have shape {self.weights.shape}: expected one number for each of the {len(v)} rows"
+            )
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -79,12 +81,11 @@ class TokenPool(TextCollection):
     def dimensions(self) -> int:
         return int(self.vectors.shape[1])
 
-    def select(self, chosen: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
-        """Some of the texts, in the order asked."""
-        rows = [slice(int(self.offsets[text]), int(self.offsets[text + 1])) for text in chosen]
-        offsets = np.concatenate([[0], np.cumsum([own.stop - own.start for own in rows])]).astype(np.int64)
-        vectors = np.concatenate([self.vectors[:0], *(self.vectors[own] for own in rows)])
-        weights = np.concatenate([self.weights[:0], *(self.weights[own] for own in rows)])
+    def select(self, indices: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
+        slices = [slice(int(self.offsets[text]), int(self.offsets[text + 1])) for text in indices]
+        offsets = np.concatenate([[0], np.cumsum([part.stop - part.start for part in slices])]).astype(np.int64)
+        vectors = np.concatenate([self.vectors[:0], *(self.vectors[part] for part in slices)])
+        weights = np.concatenate([self.weights[:0], *(self.weights[part] for part in slices)])
         return TokenPool(vectors, offsets, weights)
 
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
@@ -96,7 +97,7 @@ class TokenPool(TextCollection):
         return get_ground_cost(cost).measure(self.vectors[rows], self.weights[rows], temperature)
 
     def masses(self) -> Array:
-        """Weights normalised to 1 within each text; uniform where all of a text are zero."""
+        """Weights normalised to 1 within each text; uniform if all are zero."""
         if not len(self):
             return np.empty(0)
         starts, lengths = self.offsets[:-1], np.diff(self.offsets)
@@ -105,7 +106,7 @@ class TokenPool(TextCollection):
         return np.asarray(scaled / np.repeat(np.add.reduceat(scaled, starts), lengths))
 
     def blocks(self, tokens: int) -> Iterator[tuple[int, int]]:
-        """Ranges of whole texts that hold about ``tokens`` rows each, at least one text."""
+        """Ranges of whole texts with about ``tokens`` rows each, at least one text."""
         start = 0
         while start < len(self):
             end = int(np.searchsorted(self.offsets, self.offsets[start] + tokens, side="right")) - 1

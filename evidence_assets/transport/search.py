@@ -1,12 +1,12 @@
-"""The exact k nearest texts of a pool, almost none of which are solved.
+"""Exact search for the k nearest texts of a pool that solves few transport problems.
 
-1. A few texts, evenly spread, are solved: their dual potentials u fit the other texts of the pool nearly as well.
-2. One pass over the pool bounds every text from below (:mod:`.bounds`), block by block, on all processors.
-3. Texts are taken in the order of their bounds. Each gets its exact costs and a sharper bound from the potentials
-   solved so far, and is solved if that bound does not exceed the k-th distance found. The first text whose bound of
-   step 2 exceeds it ends the search: no later one can be nearer.
+1. Solve a few evenly spaced texts. Their dual potentials u also fit the other texts of the pool.
+2. Compute lower bounds of all texts (:mod:`.bounds`) in one pass over the pool, block by block, on all CPUs.
+3. Visit texts in the order of their bounds. Compute the exact costs and a tighter bound from the potentials so far, and
+   solve the text if that bound does not exceed the k-th distance. Stop at the first text whose bound of step 2 exceeds
+   it: no later text can be nearer.
 
-What is left out is proved to be farther than the k-th, so the answer is that of solving everything.
+Pruned texts are provably farther than the k-th, so the result equals that of solving all texts.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .ground_cost import CostLike, GroundCost, get_ground_cost
 from .measure import TokenMeasure
 from .pool import TextCollection
 
-SEED_TEXTS = 16  # texts solved before the pass; more sharpen the bounds little
-MAX_POTENTIALS = 24  # potentials tried on a text before it is solved
-SLACK = 1e-10  # what float64 may lose in a bound; distances are equal to 1e-6
+SEED_TEXTS = 16  # texts solved before the pass; more hardly tighten the bounds
+MAX_POTENTIALS = 24  # potentials used for the tighter bound of a text
+SLACK = 1e-10  # rounding error of float64 bounds; distances agree to 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class NearestTexts:
-    """The nearest texts, ascending by distance, ties by position, and how many needed an exact solve."""
+    """The nearest texts by ascending distance, ties by position, and the number of exactly solved texts."""
 
     indices: NDArray[np.int64]
     distances: Array
@@ -42,53 +42,53 @@ class NearestTexts:
 
 
 class _Query:
-    """One query during a search: its tokens with mass, what was solved and the potentials found."""
+    """State of one query: its tokens with mass, the exact distances and the potentials so far."""
 
     def __init__(self, measure: TokenMeasure, k: int, cost: GroundCost) -> None:
         masses = measure.masses
-        kept = masses > 0
-        self.points, self.masses = measure.points[kept], masses[kept] / masses[kept].sum()
+        has_mass = masses > 0
+        self.points, self.masses = measure.points[has_mass], masses[has_mass] / masses[has_mass].sum()
         self.k, self.cost = k, cost
-        self.found: dict[int, float] = {}
+        self.distances: dict[int, float] = {}
         self.potentials: list[Array] = []
-        self.reach = np.inf
+        self.max_distance = np.inf
 
-    def visit(self, text: int, other: TokenMeasure, always: bool = False) -> None:
-        """Solve a text unless a bound from its exact costs shows that it cannot be among the nearest."""
+    def visit(self, text: int, other: TokenMeasure, force: bool = False) -> None:
+        """Solve a text unless its exact costs prove that it is not among the nearest."""
         b = other.masses
-        kept = b > 0
-        b, points = b[kept], other.points[kept]
+        has_mass = b > 0
+        b, points = b[has_mass], other.points[has_mass]
         costs = self.cost.matrix(self.points, points)
-        if not always and np.isfinite(self.reach):
-            tried = np.stack(self.potentials[-MAX_POTENTIALS:])
-            if dual_bound(self.masses, b, costs, tried) > self.reach + SLACK * (1 + abs(self.reach)):
+        if not force and np.isfinite(self.max_distance):
+            potentials = np.stack(self.potentials[-MAX_POTENTIALS:])
+            if dual_bound(self.masses, b, costs, potentials) > self.max_distance + SLACK * (1 + abs(self.max_distance)):
                 return
         solution = solve_transport(self.masses, b, costs)
-        self.found[text] = solution.value
+        self.distances[text] = solution.value
         self.potentials.append(solution.potential)
-        if len(self.found) >= self.k:
-            self.reach = float(np.partition(list(self.found.values()), self.k - 1)[self.k - 1])
+        if len(self.distances) >= self.k:
+            self.max_distance = float(np.partition(list(self.distances.values()), self.k - 1)[self.k - 1])
 
     def finish(self, bounds: Array, pool: TextCollection, temperature: float) -> NearestTexts:
         for text in np.argsort(bounds, kind="stable"):
-            if bounds[text] > self.reach + SLACK * (1 + abs(self.reach)):
+            if bounds[text] > self.max_distance + SLACK * (1 + abs(self.max_distance)):
                 break
-            if int(text) not in self.found:
+            if int(text) not in self.distances:
                 self.visit(int(text), pool.measure(int(text), self.cost, temperature))
-        ranked = sorted(self.found.items(), key=lambda item: (item[1], item[0]))[: self.k]
-        indices = np.array([i for i, _ in ranked], dtype=np.int64)
-        return NearestTexts(indices, np.array([d for _, d in ranked], dtype=np.float64), len(self.found))
+        ranking = sorted(self.distances.items(), key=lambda item: (item[1], item[0]))[: self.k]
+        indices = np.array([i for i, _ in ranking], dtype=np.int64)
+        return NearestTexts(indices, np.array([d for _, d in ranking], dtype=np.float64), len(self.distances))
 
 
 def count_processors() -> int:
-    """Processors this process may use."""
+    """Number of CPUs available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def find_nearest_texts(
-    asked: Sequence[TokenMeasure],
+    measures: Sequence[TokenMeasure],
     pool: TextCollection,
     k: int,
     cost: CostLike = "jsd",
@@ -96,13 +96,13 @@ def find_nearest_texts(
     threads: int | None = None,
     device: str = "cpu",
 ) -> list[NearestTexts]:
-    """Exact k nearest texts of a pool for each query, under the optimal transport cost.
+    """Find the exact k nearest texts of a pool for each query, by optimal transport cost.
 
-    ``asked``: Queries as measures under the cost, which share the work on the pool (the options of a question).
-    ``pool``: A :class:`~.pool.TokenPool`, which may be memory-mapped, or other texts, which are read part by part.
-    ``k``: At least 1; a pool that holds fewer gives all of its texts.
-    ``cost``: The name of a registered cost (:mod:`.costs`), or a cost of one's own; ``temperature`` its T.
-    ``threads``: Worker threads; all processors of this process if not given.
+    ``measures``: Queries as measures under the cost (such as the options of a question), which share the pass.
+    ``pool``: A :class:`~.pool.TokenPool`, which may be memory-mapped, or other texts that are read in parts.
+    ``k``: At least 1; a smaller pool returns all of its texts.
+    ``cost``: The name of a registered cost (:mod:`.costs`) or a GroundCost; ``temperature`` is its T.
+    ``threads``: Worker threads; default: all CPUs of this process.
     ``device``: ``cpu``, or a torch device such as ``cuda`` for the pass over the pool; results are the same.
 
     >>> from evidence_assets.transport import TokenPool
@@ -112,16 +112,16 @@ def find_nearest_texts(
     ([1], [1.0])
     """
     if k < 1:
-        raise ValueError(f"k is {k}: ask for at least one text")
+        raise ValueError(f"k is {k}: it must be at least 1")
     ground = get_ground_cost(cost)
-    queries = [_Query(m, k, ground) for m in asked]
+    queries = [_Query(measure, k, ground) for measure in measures]
     if not queries:
         return []
     if not len(pool):
         return [NearestTexts(np.empty(0, dtype=np.int64), np.empty(0), 0) for _ in queries]
     for q in queries:
         if q.points.shape[1] != pool.dimensions:
-            raise ValueError(f"the query's points have {q.points.shape[1]} dimensions, the pool's {pool.dimensions}")
+            raise ValueError(f"the query has {q.points.shape[1]} dimensions, but the pool has {pool.dimensions}")
     with single_threaded_blas():
         return _solve_nearest(queries, pool, ground, temperature, threads or count_processors(), device)
 
@@ -133,11 +133,11 @@ def _solve_nearest(
     for text in seeds:
         measure = pool.measure(int(text), ground, temperature)
         for q in queries:
-            q.visit(int(text), measure, always=True)
+            q.visit(int(text), measure, force=True)
     if len(seeds) == len(pool):
         bounds = [np.full(len(pool), -np.inf) for _ in queries]
     else:
         potentials = [np.mean(q.potentials, axis=0) for q in queries]
-        reading = BoundPass(ground, [q.points for q in queries], [q.masses for q in queries], potentials, device)
-        bounds = reading.run(pool, temperature, threads)
+        bound_pass = BoundPass(ground, [q.points for q in queries], [q.masses for q in queries], potentials, device)
+        bounds = bound_pass.run(pool, temperature, threads)
     return [q.finish(b, pool, temperature) for q, b in zip(queries, bounds, strict=True)]

@@ -1,6 +1,4 @@
-"""The ground costs. Each file registers its own, one or several that share a bound; all files of this folder are
-loaded.
-"""
+"""The ground costs. Each module of this folder registers one or several costs that share a bound."""
 
 from importlib import import_module
 from pkgutil import iter_modules

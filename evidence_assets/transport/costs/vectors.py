@@ -1,4 +1,4 @@
-"""Ground costs of tokens' vectors: the cosine, and the distance in its readings (thesis, tables 5.9 and 7.5)."""
+"""Ground costs of token vectors: cosine and Euclidean variants (thesis, tables 5.9 and 7.5)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..ground_cost import ROUNDING_UNIT, GroundCost, Workspace, register_cost, s
 
 def _unit(points: Array) -> Array:
     top = np.abs(points).max(axis=1, keepdims=True)
-    return unit_rows(points / np.where(top > 0, top, 1.0))  # first, so that squares neither overflow nor vanish
+    return unit_rows(points / np.where(top > 0, top, 1.0))  # avoids overflow and underflow of squares
 
 
 @register_cost
 class Cosine(GroundCost):
-    r"""One minus the cosine of the tokens' vectors, between 0 and 2; a zero vector is at cost 1 from every vector.
+    r"""One minus the cosine of the tokens' vectors, between 0 and 2; a zero vector has cost 1 to every vector.
 
     .. math:: C(x, y) = 1 - \frac{x \cdot y}{\lVert x \rVert \lVert y \rVert} \qquad\text{(thesis, table 7.5)}
 
-    The bound is the same product in float32, less its rounding: an inner product of unit vectors over d terms is off by
-    at most γ_d, and so is each length; 20 units in the last place cover the divisions and the query's own rounding.
+    The bound is the same product in float32, minus its rounding error: at most γ_d for an inner product of unit vectors
+    over d terms, and for each length; 20 units in the last place cover the divisions and the query's rounding.
     """
 
     name = "cosine"
@@ -66,11 +66,11 @@ class Euclidean(GroundCost):
         return weights
 
     def matrix(self, x: Array, y: Array) -> Array:
-        """Taken from differences: the expanded square loses half of the digits of near points."""
+        """Computed from differences, because the expanded square loses half of the digits for close points."""
         return np.stack([np.linalg.norm(y - row, axis=1) for row in x])
 
     def features(self, points: Array) -> tuple[NDArray[np.float32], ...]:
-        with np.errstate(over="ignore"):  # infinite: no bound, solved exactly
+        with np.errstate(over="ignore"):  # infinity gives no bound, so the text is solved exactly
             rounded = points.astype(np.float32)
             return rounded, np.einsum("ij,ij->i", rounded, rounded)
 
@@ -89,11 +89,11 @@ class Euclidean(GroundCost):
 
 @register_cost
 class EuclideanUnscaled(Euclidean):
-    r"""Distance of the tokens' vectors: a word's weight is its mass alone and does not move its point.
+    r"""Distance of the tokens' vectors: a word's weight determines its mass but not its point.
 
     .. math:: C(x, y) = \lVert w_x - w_y \rVert_2 \qquad\text{(thesis, equation 7.2 without 7.7)}
 
-    The cost of Word Mover's Distance, with contextual vectors; its bound is that of the scaled one, which holds for any
+    The cost of Word Mover's Distance, with contextual vectors; the bound of the scaled cost holds for any
     points.
     """
 
@@ -109,14 +109,14 @@ class SquaredEuclidean(EuclideanUnscaled):
 
     .. math:: C(x, y) = \lVert x - y \rVert_2^2,\qquad \min_T \langle C, T \rangle = W_2^2
 
-    (G. Peyré and M. Cuturi, Computational Optimal Transport, section 2.4, with p = 2.) Its bound is the square of
-    that of the distance: 0 ≤ b ≤ d gives b² ≤ d², and the rounding of one product is taken off.
+    (G. Peyré and M. Cuturi, Computational Optimal Transport, section 2.4, with p = 2.) The bound is the square of
+    the distance's: 0 ≤ b ≤ d implies b² ≤ d², minus the rounding of one product.
     """
 
     name = "squared_euclidean"
 
     def matrix(self, x: Array, y: Array) -> Array:
-        """Taken from differences, as the distance is."""
+        """Computed from differences, like the distance."""
         return np.stack([((y - row) ** 2).sum(axis=1) for row in x])
 
     def lower(
@@ -133,7 +133,7 @@ class MoverScore(EuclideanUnscaled):
               h = h^{(1)} \oplus h^{(\infty)} \oplus h^{(-\infty)} \qquad\text{(thesis, table 7.5)}
 
     with the power means :math:`h^{(p)} = \bigl(\tfrac15 \sum_l z_l^p\bigr)^{1/p}` over the layers z, which are their
-    mean, greatest and least. Its bound is that of the Euclidean cost.
+    mean, maximum and minimum. The bound is that of the Euclidean cost.
     """
 
     name = "moverscore"
