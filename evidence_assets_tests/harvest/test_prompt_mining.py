@@ -1,4 +1,4 @@
-"""Stage 1 with small models written out by hand."""
+"""Stage 1 with small hand-written models."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MEANINGS = {"capital": 0, "seat": 0, "city": 0, "banana": 1}
 
 
 def vector(word: str) -> npt.NDArray[np.float64]:
-    """Words of one meaning share a direction; all others have their own, fixed by their letters."""
+    """Synonyms share a direction; all other words have their own direction, determined by their letters."""
     base = np.zeros(12)
     if word in MEANINGS:
         base[MEANINGS[word]] = 1.0
@@ -51,15 +51,15 @@ def vector(word: str) -> npt.NDArray[np.float64]:
     return base
 
 
-class Meanings:
-    """An encoder whose sentences are the sums of their words."""
+class FakeEncoder:
+    """A fake encoder whose sentence vectors are sums of word vectors."""
 
     def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float64]:
         return np.stack([np.sum([vector(word) for word in split_words(text)], axis=0) for text in texts])
 
 
-class Knows:
-    """A masked model that knows what follows what; ``banana`` is always likelier than ``city``."""
+class FakeMaskedLM:
+    """A fake masked model with fixed successors; ``banana`` is always more probable than ``city``."""
 
     vocabulary = VOCABULARY
 
@@ -84,16 +84,16 @@ class Knows:
         return [SimpleNamespace(log_probs=np.full(len(split_words(text)), self._log_prob(text))) for text in texts]
 
 
-def models(written: Sequence[str] = (), masked: Any = None) -> MiningModels:
-    """With a writer that writes these sentences of whatever keywords."""
-    return MiningModels(masked or Knows(), Meanings(), lambda texts: [written] * len(texts))  # type: ignore[arg-type]
+def models(sentences: Sequence[str] = (), masked: Any = None) -> MiningModels:
+    """Models with a writer that always writes these sentences."""
+    return MiningModels(masked or FakeMaskedLM(), FakeEncoder(), lambda texts: [sentences] * len(texts))  # type: ignore[arg-type]
 
 
 def test_keywords_are_the_words_nearest_to_the_sentence() -> None:
-    assert extract_keywords(PROMPT, PAIRS, Meanings(), 2) == ["capital"]
-    both = extract_keywords("the capital banana of <HEAD> is city <TAIL>", PAIRS, Meanings(), 2)
-    assert both == ["capital", "city"]
-    assert extract_keywords("<HEAD> is in <TAIL>", PAIRS, Meanings(), 2) == []
+    assert extract_keywords(PROMPT, PAIRS, FakeEncoder(), 2) == ["capital"]
+    keywords = extract_keywords("the capital banana of <HEAD> is city <TAIL>", PAIRS, FakeEncoder(), 2)
+    assert keywords == ["capital", "city"]
+    assert extract_keywords("<HEAD> is in <TAIL>", PAIRS, FakeEncoder(), 2) == []
 
 
 def test_substitutes_are_likely_and_mean_the_same() -> None:
@@ -104,7 +104,7 @@ def test_substitutes_are_likely_and_mean_the_same() -> None:
     assert find_substitutes(PROMPT, "capital", PAIRS, models(), 1) == ["seat"]
 
 
-def test_entities_go_back_to_slots() -> None:
+def test_entities_are_replaced_by_slots() -> None:
     assert restore_slots("The capital of France is Paris.", "Paris", "France") == "The capital of <TAIL> is <HEAD>."
     assert restore_slots("egg white is in egg", "egg white", "egg") == "<HEAD> is in <TAIL>"
     assert restore_slots("Paris is a capital", "Paris", "France") is None
@@ -113,47 +113,47 @@ def test_entities_go_back_to_slots() -> None:
 
 
 def test_mining_keeps_the_best_and_normalises() -> None:
-    written = [
+    sentences = [
         "Paris is the seat of France",
         "the capital of France is Paris",
         "The capital of France, is Paris!",
         "Paris is old",
     ]
-    mined = mine_prompts(PROMPT, PAIRS, models(written), n=3)
+    mined = mine_prompts(PROMPT, PAIRS, models(sentences), n=3)
     texts = [item.text for item in mined]
     assert {PROMPT, "<HEAD> is the seat of <TAIL>", "the capital of <TAIL> is <HEAD>"} <= set(texts)
     assert len(texts) == len(set(texts)) and "The capital of <TAIL>, is <HEAD>!" not in texts
     assert not any(find_slot_error(text) for text in texts)
-    kept = [item for item in mined if item.kept]
-    assert kept == mined[:3]
-    assert sum(item.weight for item in kept) == pytest.approx(1)
-    assert [item.weight for item in kept] == pytest.approx(
-        [item.compatibility / sum(other.compatibility for other in kept) for item in kept]
+    selected = [item for item in mined if item.kept]
+    assert selected == mined[:3]
+    assert sum(item.weight for item in selected) == pytest.approx(1)
+    assert [item.weight for item in selected] == pytest.approx(
+        [item.compatibility / sum(other.compatibility for other in selected) for item in selected]
     )
     assert all(item.weight == 0 for item in mined[3:])
 
 
 def test_settings() -> None:
-    written = ["Paris is the seat of France"]
-    [only] = mine_prompts(PROMPT, PAIRS, models(written), setting="initial")
+    sentences = ["Paris is the seat of France"]
+    [only] = mine_prompts(PROMPT, PAIRS, models(sentences), setting="initial")
     assert (only.text, only.weight, only.kept) == (PROMPT, 1.0, True)
-    top = [item for item in mine_prompts(PROMPT, PAIRS, models(written), setting="top1") if item.kept]
+    top = [item for item in mine_prompts(PROMPT, PAIRS, models(sentences), setting="top1") if item.kept]
     assert len(top) == 1 and top[0].text != PROMPT and top[0].weight == 1
 
 
-def test_printed_certainty_lets_improbable_text_win_and_probable_drops_it() -> None:
-    pieces = models(["Paris capital banana France"], Knows(lambda text: -9.0 if "banana" in text else -0.5))
-    printed = mine_prompts(PROMPT, PAIRS, pieces, choice="printed")
-    assert printed[0].text == "<HEAD> capital banana <TAIL>" and printed[0].weight > 0.9
+def test_printed_certainty_prefers_improbable_text_and_probable_drops_it() -> None:
+    pieces = models(["Paris capital banana France"], FakeMaskedLM(lambda text: -9.0 if "banana" in text else -0.5))
+    mined = mine_prompts(PROMPT, PAIRS, pieces, choice="printed")
+    assert mined[0].text == "<HEAD> capital banana <TAIL>" and mined[0].weight > 0.9
     probable = mine_prompts(PROMPT, PAIRS, pieces, choice="probable")
     assert "<HEAD> capital banana <TAIL>" not in [item.text for item in probable if item.kept]
 
 
 def test_infilled_prompts_keep_all_items_in_order() -> None:
     orders = list(permutations((HEAD, "capital", TAIL)))
-    written = infill_prompts(orders, PAIRS, Knows(), limit=500)  # type: ignore[arg-type]
-    assert "<HEAD> is the capital of <TAIL>" in written
-    for text in written:
+    sentences = infill_prompts(orders, PAIRS, FakeMaskedLM(), limit=500)  # type: ignore[arg-type]
+    assert "<HEAD> is the capital of <TAIL>" in sentences
+    for text in sentences:
         assert not find_slot_error(text) and MASK_SLOT not in text and "capital" in text.split()
         assert not set(split_words(text)) & {"Paris", "France", "Rome", "Italy"}
         assert HEAD + " " + TAIL not in text and TAIL + " " + HEAD not in text
@@ -194,13 +194,13 @@ def test_certainty_is_floored_and_as_printed() -> None:
 SEAT, GOVERNED, RUN = "the seat of <TAIL> is <HEAD>", "<TAIL> is governed out of <HEAD>", "from <HEAD> one runs <TAIL>"
 
 
-def by_seeds(asked: Sequence[tuple[str, EntityPair]]) -> list[float]:
-    """A seed pair fits by how long the prompt is, a mixed one hardly; the last prompt cannot tell them apart."""
-    return [-len(prompt) / 10 if pair in PAIRS or prompt == RUN else -9.0 for prompt, pair in asked]
+def score_by_length(rows: Sequence[tuple[str, EntityPair]]) -> list[float]:
+    """Score seed pairs by the length of the prompt, mixed pairs low; ``RUN`` does not distinguish them."""
+    return [-len(prompt) / 10 if pair in PAIRS or prompt == RUN else -9.0 for prompt, pair in rows]
 
 
-def test_what_is_reworded_is_reworded_again_until_nothing_is_new() -> None:
-    told = {
+def test_prompts_are_reworded_until_there_are_no_new_ones() -> None:
+    paraphrases = {
         "Paris is the capital of France.": [
             "The seat of France is Paris.",
             "Paris it is",
@@ -209,30 +209,30 @@ def test_what_is_reworded_is_reworded_again_until_nothing_is_new() -> None:
         "The seat of France is Paris.": ["France is governed out of Paris"],
         "France is governed out of Paris.": ["The seat of France is Paris"],
     }
-    asked: list[str] = []
+    inputs: list[str] = []
 
     def paraphrase(sentences: Sequence[str]) -> list[list[str]]:
-        asked.extend(sentences)
-        return [told.get(sentence, []) for sentence in sentences]
+        inputs.extend(sentences)
+        return [paraphrases.get(sentence, []) for sentence in sentences]
 
-    found = reword_prompt(PROMPT, PAIRS[:1], paraphrase)
-    assert [text.lower() for text in found] == [SEAT.lower(), GOVERNED.lower()]
-    assert asked.count("Paris is the capital of France.") == 3, "two rounds that bring something, and one that does not"
+    prompts = reword_prompt(PROMPT, PAIRS[:1], paraphrase)
+    assert [text.lower() for text in prompts] == [SEAT.lower(), GOVERNED.lower()]
+    assert inputs.count("Paris is the capital of France.") == 3, "two rounds with new prompts and one without"
     assert reword_prompt(PROMPT, PAIRS, lambda sentences: [["no slot"] for _ in sentences]) == []
 
 
-def test_a_prompt_is_as_good_as_it_tells_seeds_from_mixed_pairs() -> None:
-    asked: list[EntityPair] = []
+def test_prompt_fit_is_the_score_of_seeds_minus_half_that_of_mixed_pairs() -> None:
+    scored_pairs: list[EntityPair] = []
 
     def score(rows: Sequence[tuple[str, EntityPair]]) -> list[float]:
-        asked.extend(pair for _, pair in rows)
-        return by_seeds(rows)
+        scored_pairs.extend(pair for _, pair in rows)
+        return score_by_length(rows)
 
     [seat, run] = score_prompt_fit([SEAT, RUN], PAIRS, score)
     mixed = {("Paris", "Italy"), ("Rome", "France")}
-    assert set(asked) == {*PAIRS, *mixed}
+    assert set(scored_pairs) == {*PAIRS, *mixed}
     assert seat == pytest.approx(-len(SEAT) / 10 + 4.5) and run == pytest.approx(-len(RUN) / 20)
-    assert score_prompt_fit([SEAT], PAIRS[:1], by_seeds) == [-len(SEAT) / 10], "one pair cannot be mixed"
+    assert score_prompt_fit([SEAT], PAIRS[:1], score_by_length) == [-len(SEAT) / 10], "one pair cannot be mixed"
 
 
 def test_weights_are_a_softmax_without_its_tail() -> None:
@@ -241,14 +241,14 @@ def test_weights_are_a_softmax_without_its_tail() -> None:
 
 
 def test_settings_of_the_baseline() -> None:
-    two = mine_bertnet_prompts(PROMPT, PAIRS, [SEAT, RUN], by_seeds, setting="multi", n=2)
-    kept = {one.text: one.weight for one in two if one.kept}
-    assert set(kept) == {SEAT, PROMPT} and sum(kept.values()) == pytest.approx(1)
-    assert kept[SEAT] / kept[PROMPT] == pytest.approx(math.exp((len(PROMPT) - len(SEAT)) / 10))
+    two = mine_bertnet_prompts(PROMPT, PAIRS, [SEAT, RUN], score_by_length, setting="multi", n=2)
+    weights = {one.text: one.weight for one in two if one.kept}
+    assert set(weights) == {SEAT, PROMPT} and sum(weights.values()) == pytest.approx(1)
+    assert weights[SEAT] / weights[PROMPT] == pytest.approx(math.exp((len(PROMPT) - len(SEAT)) / 10))
 
 
-def test_written_sentences_keep_all_keywords_in_their_order() -> None:
-    said = {
+def test_written_sentences_have_all_keywords_in_order() -> None:
+    replies = {
         "Paris capital France": [
             "Paris is the capital of France.",
             "Paris, in France, is the capital",
@@ -257,5 +257,5 @@ def test_written_sentences_keep_all_keywords_in_their_order() -> None:
         "France capital Paris": ["France has the capital Paris."],
     }
     orders = [(HEAD, "capital", TAIL), (TAIL, "capital", HEAD)]
-    found = write_sentences(orders, PAIRS, lambda texts: [said[text] for text in texts])
-    assert found == ["Paris is the capital of France.", "France has the capital Paris."]
+    sentences = write_sentences(orders, PAIRS, lambda texts: [replies[text] for text in texts])
+    assert sentences == ["Paris is the capital of France.", "France has the capital Paris."]

@@ -46,9 +46,9 @@ def test_size_diversity_novelty() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=2, max_size=30))
 def test_kappa_equals_scikit_learn(verdicts: list[tuple[str, str]]) -> None:
     first, second = zip(*verdicts, strict=True)
-    ours = cohens_kappa(first, second)
-    if not math.isnan(ours):
-        assert ours == pytest.approx(cohen_kappa_score(first, second))
+    kappa = cohens_kappa(first, second)
+    if not math.isnan(kappa):
+        assert kappa == pytest.approx(cohen_kappa_score(first, second))
 
 
 def test_agreement() -> None:
@@ -69,8 +69,8 @@ def test_symmetric_and_inverse_relations_are_one_fact() -> None:
 def test_relevance_leaves_out_seeds_and_repeats() -> None:
     directions = {"borders": Direction(symmetric=True)}
     truth = [("a", "borders", "b"), ("c", "borders", "d"), ("e", "borders", "f")]
-    ranked = [("a", "borders", "b"), ("D", "borders", "c"), ("c", "borders", "d"), ("x", "borders", "y")]
-    hits, truths = judge_relevance(ranked, truth, exclude=[("b", "borders", "a")], directions=directions)
+    ranking = [("a", "borders", "b"), ("D", "borders", "c"), ("c", "borders", "d"), ("x", "borders", "y")]
+    hits, truths = judge_relevance(ranking, truth, exclude=[("b", "borders", "a")], directions=directions)
     assert (hits, truths) == ([True, False], 2)
 
 
@@ -84,13 +84,13 @@ def sentence(random: np.random.Generator, words: int, *, silent: int = 0) -> Sco
 
 
 def reference_distance(one: ScoredSentence, other: ScoredSentence, ground: GroundDistance) -> float:
-    """Everything spelled out, with POT's solver and no shortcut."""
+    """The distance by definition, with POT's solver."""
     a, b = one.weights / one.weights.sum(), other.weights / other.weights.sum()
     if ground == "cosine":
         cost = ot.dist(one.vectors, other.vectors, metric="cosine")
     else:
-        left, right = one.vectors * one.weights[:, None], other.vectors * other.weights[:, None]
-        cost = ot.dist(left, right, metric="euclidean")
+        x, y = one.vectors * one.weights[:, None], other.vectors * other.weights[:, None]
+        cost = ot.dist(x, y, metric="euclidean")
     return float(ot.emd2(a, b, cost))
 
 
@@ -100,9 +100,9 @@ def test_distances_equal_pot(ground: GroundDistance, sizes: tuple[int, int]) -> 
     random = np.random.default_rng(hash(sizes) % 1000)
     candidates = [sentence(random, sizes[0] + 2, silent=2) for _ in range(7)]
     seeds = [sentence(random, sizes[1] + 3, silent=3) for _ in range(3)]
-    found = semantic_distances(candidates, seeds, ground=ground)
+    distances = semantic_distances(candidates, seeds, ground=ground)
     expected = [sum(reference_distance(one, seed, ground) for seed in seeds) for one in candidates]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    np.testing.assert_allclose(distances, expected, atol=1e-9)
 
 
 def test_scaling_vectors_changes_the_euclidean_distance_only() -> None:
@@ -114,7 +114,7 @@ def test_scaling_vectors_changes_the_euclidean_distance_only() -> None:
     assert euclidean != pytest.approx(semantic_distances([one], [seed], ground="euclidean")[0])
 
 
-def test_template_words_weigh_nothing() -> None:
+def test_template_words_have_no_weight() -> None:
     sentences = [["Rome", "lies", "in", "Italy"], ["Oslo", "lies", "in", "Norway"], ["Rome", "lies", "in", "Lazio"]]
     idf = fit_sentence_idf(sentences)
     assert idf("Oslo") == idf("never-seen") == pytest.approx(math.log(2.5 / 1.5))
@@ -133,7 +133,7 @@ def test_fluency_forms() -> None:
 
 
 @pytest.mark.parametrize("ground", ["cosine", "euclidean"])
-def test_to_the_letter_far_pairs_come_first(ground: GroundDistance) -> None:
+def test_the_printed_formula_prefers_distant_pairs(ground: GroundDistance) -> None:
     distances, fluent = np.linspace(0, 5.0, 30), np.ones(30)
     assert (np.diff(final_scores(nearness(distances, 5, ground), fluent)) < 0).all()
     literal = final_scores(nearness(distances, 5, "cosine"), fluent, "distance", distances)
@@ -149,6 +149,6 @@ def test_final_forms_by_hand() -> None:
     assert final_scores(near, fluent, "printed")[:2].tolist() == pytest.approx(
         [swish[0] + swish[2], swish[1] + swish[3]]
     )
-    ranked = [(3 / 3 + 1 / 3) / 2, (1.5 / 3 + 3 / 3) / 2, (1.5 / 3 + 2 / 3) / 2]
-    assert final_scores(near, fluent, "rank_normalised").tolist() == pytest.approx(ranked)
+    ranking = [(3 / 3 + 1 / 3) / 2, (1.5 / 3 + 3 / 3) / 2, (1.5 / 3 + 2 / 3) / 2]
+    assert final_scores(near, fluent, "rank_normalised").tolist() == pytest.approx(ranking)
     assert final_scores(near, fluent, "fluency").tolist() == fluent.tolist()

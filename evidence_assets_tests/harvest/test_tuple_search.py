@@ -62,7 +62,7 @@ def every_pair(
 
 
 def scored(values: Sequence[float], shape: Shape, variant: ScoreForm) -> float:
-    """The published scores, written out."""
+    """The published scores, computed directly."""
     if variant == "kbloom":
         return sum(values)
     head, tail = values[: shape[0]], values[shape[0] :]
@@ -70,22 +70,22 @@ def scored(values: Sequence[float], shape: Shape, variant: ScoreForm) -> float:
     return (sum(values) / len(values) + entities + min(values)) / 3
 
 
-def best_of_each(pairs: Sequence[ScoredPair], n: int, variant: ScoreForm) -> list[ScoredPair]:
-    taken: Counter[Shape | str] = Counter()
-    kept = []
+def select_best(pairs: Sequence[ScoredPair], n: int, variant: ScoreForm) -> list[ScoredPair]:
+    counts: Counter[Shape | str] = Counter()
+    selected = []
     for pair in pairs:
         group: Shape | str = pair.shape if variant == "kbloom" else "all"
-        if taken[group] < n:
-            taken[group] += 1
-            kept.append(pair)
-    return kept
+        if counts[group] < n:
+            counts[group] += 1
+            selected.append(pair)
+    return selected
 
 
-def assert_same(found: Sequence[ScoredPair], expected: Sequence[ScoredPair]) -> None:
-    assert [(pair.head, pair.tail, pair.shape) for pair in found] == [
+def assert_same(results: Sequence[ScoredPair], expected: Sequence[ScoredPair]) -> None:
+    assert [(pair.head, pair.tail, pair.shape) for pair in results] == [
         (pair.head, pair.tail, pair.shape) for pair in expected
     ]
-    assert [pair.score for pair in found] == pytest.approx([pair.score for pair in expected], abs=1e-12)
+    assert [pair.score for pair in results] == pytest.approx([pair.score for pair in expected], abs=1e-12)
 
 
 @pytest.mark.parametrize("variant", ["kbloom", "bertnet"])
@@ -97,13 +97,13 @@ def test_top_n_equals_exhaustive_enumeration(
     model = TableModel(3, len(WORDS))
     everything = every_pair(model, WORDS, weights, shapes, variant)
     for n in (1, 7, 10_000):
-        found = search_tuples(model, WORDS, weights, n=n, shapes=shapes, max_occurrences=None, variant=variant)
-        assert_same(found, best_of_each(everything, n, variant))
+        results = search_tuples(model, WORDS, weights, n=n, shapes=shapes, max_occurrences=None, variant=variant)
+        assert_same(results, select_best(everything, n, variant))
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from(["kbloom", "bertnet"]), st.sampled_from([0.0, 1.0]))
-def test_batches_change_nothing(seed: int, n: int, variant: ScoreForm, grain: float) -> None:
+def test_results_do_not_depend_on_the_batch_size(seed: int, n: int, variant: ScoreForm, grain: float) -> None:
     weights = (0.7, 0.3)
     results = [
         search_tuples(
@@ -122,24 +122,24 @@ def test_batches_change_nothing(seed: int, n: int, variant: ScoreForm, grain: fl
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 8), st.integers(1, 5), st.sampled_from(["kbloom", "bertnet"]))
-def test_occurrence_cap_is_greedy_over_everything(seed: int, n: int, cap: int, variant: ScoreForm) -> None:
+def test_the_occurrence_limit_is_greedy_over_all_pairs(seed: int, n: int, cap: int, variant: ScoreForm) -> None:
     model, words = TableModel(seed, 4), WORDS[:4]
     occurrences: Counter[str] = Counter()
-    taken: Counter[Shape | str] = Counter()
+    counts: Counter[Shape | str] = Counter()
     expected = []
     for pair in every_pair(model, words, (0.4, 0.6), SHAPES, variant):
         group: Shape | str = pair.shape if variant == "kbloom" else "all"
-        if taken[group] < n and max(occurrences[pair.head], occurrences[pair.tail]) < cap:
+        if counts[group] < n and max(occurrences[pair.head], occurrences[pair.tail]) < cap:
             occurrences.update((pair.head, pair.tail))
-            taken[group] += 1
+            counts[group] += 1
             expected.append(pair)
-    found = search_tuples(model, words, (0.4, 0.6), n=n, max_occurrences=cap, variant=variant)
-    assert_same(found, expected)
+    results = search_tuples(model, words, (0.4, 0.6), n=n, max_occurrences=cap, variant=variant)
+    assert_same(results, expected)
 
 
-def test_children_beyond_those_held_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_children_beyond_the_expansion_limit_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuple_search, "_CHILDREN_PER_EXPANSION", 2)
     model = TableModel(7, len(WORDS))
     everything = every_pair(model, WORDS, (1.0,), SHAPES, "kbloom")
-    found = search_tuples(model, WORDS, (1.0,), n=15, max_occurrences=None)
-    assert_same(found, best_of_each(everything, 15, "kbloom"))
+    results = search_tuples(model, WORDS, (1.0,), n=15, max_occurrences=None)
+    assert_same(results, select_best(everything, 15, "kbloom"))

@@ -1,4 +1,4 @@
-"""A server that fails as it is told to, for the tests of all that ask one."""
+"""A server that fails on demand, for tests of its clients."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from evidence_assets_tests.models.servers import FaultyServer, hurried, running
+from evidence_assets_tests.models.servers import FaultyServer, running, short_pauses
 
 
 @pytest.fixture(scope="module")
 def _running() -> Iterator[FaultyServer]:
     server = FaultyServer()
-    with hurried(), running(server.app) as server.url:
+    with short_pauses(), running(server.app) as server.url:
         yield server
 
 

@@ -43,8 +43,8 @@ def running(app: Any) -> Iterator[str]:
 
 
 @contextmanager
-def hurried() -> Iterator[None]:
-    """Let the client pause a fiftieth of the time between two attempts."""
+def short_pauses() -> Iterator[None]:
+    """Shorten the client's pauses between attempts to a fiftieth."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(anyio, "sleep", lambda seconds: asyncio.sleep(seconds / 50))
         yield
@@ -62,22 +62,22 @@ def chat_body(text: str, finish: str = "stop") -> dict[str, Any]:
     return {"object": "chat.completion", "choices": [choice], "usage": {"prompt_tokens": 11, "completion_tokens": 3}}
 
 
-def embedded(text: str) -> list[float]:
-    """What the test server takes for the vector of a text: its letters counted, not of unit length."""
+def mock_embedding(text: str) -> list[float]:
+    """The test server's vector of a text: counts of letters, not of unit length."""
     return [1.0, *(float(text.count(letter)) for letter in "abcdefghij")]
 
 
 def embeddings_body(texts: list[str]) -> dict[str, Any]:
-    """The reply to a request for embeddings; the order of the rows is no promise of the protocol."""
-    rows = [{"object": "embedding", "index": i, "embedding": embedded(text)} for i, text in enumerate(texts)]
+    """The reply to a request for embeddings; the protocol does not guarantee the order of rows."""
+    rows = [{"object": "embedding", "index": i, "embedding": mock_embedding(text)} for i, text in enumerate(texts)]
     return {"object": "list", "data": rows[::-1], "usage": {"prompt_tokens": 3, "total_tokens": 3}}
 
 
 JSON_BODY = [(b"content-type", b"application/json")]
 
 
-async def _cut(scope: Scope, receive: Receive, send: Send) -> None:
-    """Promises a long body, sends the beginning and closes the connection."""
+async def _close_early(scope: Scope, receive: Receive, send: Send) -> None:
+    """Announce a long body, send the beginning and close the connection."""
     headers = [*JSON_BODY, (b"content-length", b"5000")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": b'{"choices": [{"mess', "more_body": True})
@@ -85,7 +85,7 @@ async def _cut(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _body(piece: bytes, seconds: float) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
-    """Sends a body in pieces, one every so many seconds, without an end in sight."""
+    """Send a body in pieces, one every ``seconds``, almost without end."""
 
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": JSON_BODY})
@@ -104,7 +104,7 @@ class FaultyServer:
 
     reply: Callable[[str], str]
     plan: list[str]
-    always: str
+    default_behaviour: str
     bodies: list[dict[str, Any]]
     times: list[float]
     headers: list[dict[str, str]]
@@ -122,23 +122,23 @@ class FaultyServer:
         )
 
     def reset(self) -> None:
-        """Forget what was asked and behave well."""
-        self.reply, self.plan, self.always = (lambda user: "B"), [], ""
+        """Clear recorded requests and behave well."""
+        self.reply, self.plan, self.default_behaviour = (lambda user: "B"), [], ""
         self.bodies, self.times, self.headers = [], [], []
-        self.under_way = self.most_under_way = 0
-        self.listed = dict[str, str]()
+        self.in_flight = self.max_in_flight = 0
+        self.model_entry = dict[str, str]()
 
     async def _models(self, _: HttpRequest) -> Response:
-        return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model", **self.listed}]})
+        return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model", **self.model_entry}]})
 
     async def _chat(self, request: HttpRequest) -> Any:
         body = await request.json()
         self.bodies.append(body)
         self.times.append(time.monotonic())
         self.headers.append(dict(request.headers))
-        behaviour = self.plan.pop(0) if self.plan else self.always
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
+        behaviour = self.plan.pop(0) if self.plan else self.default_behaviour
+        self.in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             await asyncio.sleep(0.01)
             if "input" in body and not behaviour:
@@ -147,7 +147,7 @@ class FaultyServer:
                 behaviour, "" if "input" in body else body["messages"][-1]["content"], "seed" in body
             )
         finally:
-            self.under_way -= 1
+            self.in_flight -= 1
 
     async def _misbehave(self, behaviour: str, user: str, seeded: bool) -> Any:
         error = {"error": {"message": f"the {behaviour} you asked for", "type": "test"}}
@@ -165,7 +165,7 @@ class FaultyServer:
             case "key in error":
                 return JSONResponse({"error": {"message": "bad key sk-secret-123"}}, 500)
             case "cut":
-                return _cut
+                return _close_early
             case "trickle":
                 return _body(b" ", 0.05)
             case "endless":
@@ -193,11 +193,11 @@ REPLIES = {
     "label cut off": ("A", "length"),
     "filtered": ("A", "content_filter"),
 }
-"""What is replied, and why it ends, by the name of a behaviour."""
+"""Reply and finish reason by behaviour."""
 
 
 def other_api() -> Starlette:
-    """A server that is something else."""
+    """A server with another API."""
 
     async def page(_: HttpRequest) -> Response:
         return PlainTextResponse("<html>hello</html>")
@@ -205,32 +205,36 @@ def other_api() -> Starlette:
     return Starlette(routes=[Route("/{path:path}", page)])
 
 
-def strict_faults(schema: Any, place: str = "schema") -> list[str]:
-    """What the strict rules of the OpenAI API forbid in a schema."""
+def strict_faults(schema: Any, location: str = "schema") -> list[str]:
+    """Violations of the OpenAI API's strict schema rules."""
     if isinstance(schema, list):
-        return [fault for item in schema for fault in strict_faults(item, place)]
+        return [fault for item in schema for fault in strict_faults(item, location)]
     if not isinstance(schema, dict):
         return []
-    faults = [f"{place}: {key}" for key in schema.keys() - STRICT_KEYWORDS]
+    faults = [f"{location}: {key}" for key in schema.keys() - STRICT_KEYWORDS]
     fields = schema.get("properties", {})
     if schema.get("type") == "object":
         if schema.get("additionalProperties") is not False:
-            faults.append(f"{place}: further properties are not forbidden")
+            faults.append(f"{location}: further properties are not forbidden")
         if sorted(schema.get("required", ())) != sorted(fields):
-            faults.append(f"{place}: not all properties are required")
+            faults.append(f"{location}: not all properties are required")
     for name, field in fields.items():
-        faults += strict_faults(field, f"{place}.{name}")
-    return faults + strict_faults(schema.get("items"), f"{place}[]")
+        faults += strict_faults(field, f"{location}.{name}")
+    return faults + strict_faults(schema.get("items"), f"{location}[]")
 
 
 STRICT_KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description"}
 
 
-def shape_asked(body: dict[str, Any]) -> tuple[tuple[str, ...], str, bool]:
-    """Choices and schema that a request holds the reply to, and whether a choice is wrapped."""
+def find_constraint(body: dict[str, Any]) -> tuple[tuple[str, ...], str, bool]:
+    """Choices and schema of a request, and whether choices are wrapped in JSON."""
     if "structured_outputs" in body:
-        held = body["structured_outputs"]
-        return tuple(held.get("choice", ())), json.dumps(held["json"]) if "json" in held else "", False
+        constraint = body["structured_outputs"]
+        return (
+            tuple(constraint.get("choice", ())),
+            json.dumps(constraint["json"]) if "json" in constraint else "",
+            False,
+        )
     if "response_format" not in body:
         return (), "", False
     schema = body["response_format"]["json_schema"]["schema"]
@@ -241,7 +245,7 @@ def shape_asked(body: dict[str, Any]) -> tuple[tuple[str, ...], str, bool]:
 
 
 def model_server(generator: Generator) -> Starlette:
-    """The protocol around a model, which holds replies to their shape as vLLM and the OpenAI API do."""
+    """Serve a model by the protocol, with constrained replies like vLLM and the OpenAI API."""
 
     async def models(_: HttpRequest) -> Response:
         return JSONResponse({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
@@ -250,15 +254,15 @@ def model_server(generator: Generator) -> Starlette:
 
     def complete(body: dict[str, Any]) -> Response:
         system = [message["content"] for message in body["messages"] if message["role"] == "system"]
-        choices, schema, wrapped = shape_asked(body)
-        asked = Request("".join(system), body["messages"][-1]["content"], body["max_tokens"], choices, schema)
+        choices, schema, wrapped = find_constraint(body)
+        inner_request = Request("".join(system), body["messages"][-1]["content"], body["max_tokens"], choices, schema)
         with lock:
-            (found,) = generator.generate([asked])
-        if found.is_refused:
-            return JSONResponse({"error": {"message": found.finish_reason}}, 400)
-        text = json.dumps({"answer": found.text}) if wrapped else found.text
-        reply = chat_body(text, found.finish_reason)
-        reply["usage"] = {"prompt_tokens": found.prompt_tokens, "completion_tokens": found.completion_tokens}
+            (completion,) = generator.generate([inner_request])
+        if completion.is_refused:
+            return JSONResponse({"error": {"message": completion.finish_reason}}, 400)
+        text = json.dumps({"answer": completion.text}) if wrapped else completion.text
+        reply = chat_body(text, completion.finish_reason)
+        reply["usage"] = {"prompt_tokens": completion.prompt_tokens, "completion_tokens": completion.completion_tokens}
         return JSONResponse(reply)
 
     async def chat(request: HttpRequest) -> Response:

@@ -1,4 +1,4 @@
-"""What a model of this process gives for a text is the same bit for bit alone, in any batch and on any threads."""
+"""Results of local models are bitwise equal for single texts, in any batch and with any number of threads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evidence_assets_tests.models.tiny_masked import word_piece
 WORDS = "the fever aspirin insulin pain of may treat glucose lowers river copper near a in cell".split()  # noqa: SIM905
 THREADS = st.sampled_from([1, 2, 4])
 LENGTHS = st.one_of(st.integers(1, 24), st.sampled_from([31, 64, 127, 200]))
-few = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+few_examples = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @contextmanager
@@ -33,12 +33,12 @@ def threads(count: int) -> Iterator[None]:
     torch.set_num_threads(count)
     try:
         yield
-        assert torch.get_num_threads() == count, "a call must leave the number of threads as it was"
+        assert torch.get_num_threads() == count, "a call must not change the number of threads"
     finally:
         torch.set_num_threads(before)
 
 
-def texts_of(lengths: Sequence[int], seed: int) -> list[str]:
+def make_texts(lengths: Sequence[int], seed: int) -> list[str]:
     rng = random.Random(seed)
     return [" ".join(rng.choices(WORDS, k=length)) for length in lengths]
 
@@ -46,24 +46,24 @@ def texts_of(lengths: Sequence[int], seed: int) -> list[str]:
 @pytest.fixture(scope="module", params=["float32", "bfloat16", pytest.param("float16", marks=pytest.mark.long)])
 def encoder(request: pytest.FixtureRequest) -> Encoder:
     if request.param == "bfloat16" and torch.cpu.get_capabilities().get("amx_bf16"):
-        pytest.skip("never taken by itself on a CPU with AMX")
+        pytest.skip("not selected automatically on CPUs with AMX")
     return load_encoder(EMBEDDED_ENCODER, device="cpu", dtype=request.param)
 
 
-@few
+@few_examples
 @given(lengths=st.lists(LENGTHS, min_size=1, max_size=55), first=THREADS, second=THREADS, data=st.data())
-def test_vectors_of_an_encoder(
+def test_encoder_vectors_do_not_depend_on_batch_or_threads(
     encoder: Encoder, lengths: list[int], first: int, second: int, data: st.DataObject
 ) -> None:
-    texts = texts_of([*lengths, *[lengths[0]] * 9], len(lengths))
-    some = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=1, max_size=5, unique=True))
+    texts = make_texts([*lengths, *[lengths[0]] * 9], len(lengths))
+    sample = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=1, max_size=5, unique=True))
     with threads(first):
-        together, tokens = encoder.encode_sentences(texts), encoder.encode_tokens([texts[i] for i in some])
+        batch_vectors, tokens = encoder.encode_sentences(texts), encoder.encode_tokens([texts[i] for i in sample])
     with threads(second):
-        assert np.array_equal(encoder.encode_sentences([texts[i] for i in some]), together[some])
-        for i, found in zip(some, tokens, strict=True):
-            assert np.array_equal(encoder.encode_sentences([texts[i]])[0], together[i])
-            assert np.array_equal(encoder.encode_tokens([texts[i]])[0].vectors, found.vectors)
+        assert np.array_equal(encoder.encode_sentences([texts[i] for i in sample]), batch_vectors[sample])
+        for i, text_tokens in zip(sample, tokens, strict=True):
+            assert np.array_equal(encoder.encode_sentences([texts[i]])[0], batch_vectors[i])
+            assert np.array_equal(encoder.encode_tokens([texts[i]])[0].vectors, text_tokens.vectors)
 
 
 @pytest.fixture(scope="module")
@@ -71,22 +71,24 @@ def reranker(tmp_path_factory: pytest.TempPathFactory) -> CrossEncoderReranker:
     return CrossEncoderReranker(str(make_cross_encoder(tmp_path_factory.mktemp("reranker"))), device="cpu")
 
 
-@few
+@few_examples
 @given(lengths=st.lists(st.integers(1, 40), min_size=1, max_size=40), first=THREADS, second=THREADS)
-def test_scores_of_a_reranker(reranker: CrossEncoderReranker, lengths: list[int], first: int, second: int) -> None:
-    pairs = [("fever pain", text) for text in texts_of([*lengths, *[lengths[0]] * 9], len(lengths))]
+def test_reranker_scores_do_not_depend_on_batch_or_threads(
+    reranker: CrossEncoderReranker, lengths: list[int], first: int, second: int
+) -> None:
+    pairs = [("fever pain", text) for text in make_texts([*lengths, *[lengths[0]] * 9], len(lengths))]
     with threads(first):
-        together = reranker.score(pairs)
+        batch_scores = reranker.score(pairs)
     with threads(second):
-        assert np.array_equal(np.concatenate([reranker.score([pair]) for pair in pairs]), together)
-        assert np.array_equal(reranker.score(pairs[::2]), together[::2])
+        assert np.array_equal(np.concatenate([reranker.score([pair]) for pair in pairs]), batch_scores)
+        assert np.array_equal(reranker.score(pairs[::2]), batch_scores[::2])
 
 
-@few
+@few_examples
 @given(lengths=st.lists(st.integers(1, 12), min_size=1, max_size=40), first=THREADS, second=THREADS)
-def test_what_a_masked_model_says(lengths: list[int], first: int, second: int) -> None:
+def test_masked_model_results_do_not_depend_on_batch_or_threads(lengths: list[int], first: int, second: int) -> None:
     model = word_piece()
-    texts = [f"the {MASK_SLOT} is near {text}" for text in texts_of([*lengths, *[lengths[0]] * 9], len(lengths))]
+    texts = [f"the {MASK_SLOT} is near {text}" for text in make_texts([*lengths, *[lengths[0]] * 9], len(lengths))]
     plain = [text.replace(MASK_SLOT, "river") for text in texts]
     with threads(first):
         slots, words = model.slot_log_probs(texts, [0] * len(texts)), model.word_log_probs(plain)
@@ -99,7 +101,7 @@ def test_what_a_masked_model_says(lengths: list[int], first: int, second: int) -
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_work_runs_on_one_thread_each_in_order_and_fails_with_its_error(count: int) -> None:
+def test_items_run_on_one_thread_each_in_order_and_raise_their_error(count: int) -> None:
     def work(item: int) -> tuple[int, int]:
         if item == 9:
             raise ValueError("nine")
@@ -113,10 +115,10 @@ def test_work_runs_on_one_thread_each_in_order_and_fails_with_its_error(count: i
                 list(map_single_threaded(work, items))
 
 
-def test_vectors_of_two_kinds_of_kernels_have_two_revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    here = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
-    assert load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32").revision == here.revision
+def test_different_kernels_have_different_revisions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    encoder = load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32")
+    assert load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32").revision == encoder.revision
     probe = np.ones((2, 3), np.float32)
     assert kernel_fingerprint(probe) != kernel_fingerprint(np.nextafter(probe, np.float32(2)))
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
-    assert load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32").revision != here.revision
+    assert load_encoder(EMBEDDED_ENCODER, device="cpu", dtype="float32").revision != encoder.revision

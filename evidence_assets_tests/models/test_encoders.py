@@ -1,4 +1,4 @@
-"""Encoders: a vector depends on its text alone, offsets point into the text, and bad input is named."""
+"""Encoders: a vector depends on its text alone, offsets point into the text, and bad input is reported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models import encoders, inference
-from evidence_assets.models import registry as models_in_use
+from evidence_assets.models import registry as registry
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
 from evidence_assets.models.inference import find_minilm_folder
 from evidence_assets.models.protocols import Encoder
@@ -38,7 +38,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class EncoderContract:
-    """What every encoder must pass; a subclass gives the fixture ``encoder``."""
+    """Tests of every encoder; subclasses provide the fixture ``encoder``."""
 
     def test_shapes_and_norms(self, encoder: Encoder) -> None:
         assert isinstance(encoder, Encoder) and encoder.model_id and encoder.revision
@@ -49,16 +49,20 @@ class EncoderContract:
         assert encoder.encode_tokens([]) == []
 
     def test_offsets_point_to_the_words(self, encoder: Encoder) -> None:
-        for text, found, count in zip(SAMPLE, encoder.encode_tokens(SAMPLE), encoder.count_tokens(SAMPLE), strict=True):
-            assert found.vectors.shape == (count, encoder.dimensions) and found.vectors.dtype == np.float32
-            assert found.offsets.shape == (count, 2) and found.words.shape == (count,) and len(found.tokens) == count
-            assert all(0 <= a <= b <= len(text) for a, b in found.offsets)
-            assert sorted(set(found.words.tolist())) == list(range(max(found.words.tolist(), default=-1) + 1))
-            for word in set(found.words.tolist()):
-                pieces = found.offsets[found.words == word]
+        for text, encoded, count in zip(
+            SAMPLE, encoder.encode_tokens(SAMPLE), encoder.count_tokens(SAMPLE), strict=True
+        ):
+            assert encoded.vectors.shape == (count, encoder.dimensions) and encoded.vectors.dtype == np.float32
+            assert (
+                encoded.offsets.shape == (count, 2) and encoded.words.shape == (count,) and len(encoded.tokens) == count
+            )
+            assert all(0 <= a <= b <= len(text) for a, b in encoded.offsets)
+            assert sorted(set(encoded.words.tolist())) == list(range(max(encoded.words.tolist(), default=-1) + 1))
+            for word in set(encoded.words.tolist()):
+                pieces = encoded.offsets[encoded.words == word]
                 assert " " not in text[pieces[0][0] : pieces[-1][1]].strip()
 
-    def test_longer_text_is_refused_not_cut(self, encoder: Encoder) -> None:
+    def test_longer_text_is_refused_not_truncated(self, encoder: Encoder) -> None:
         longest = " ".join(["a"] * encoder.max_tokens)
         assert encoder.count_tokens([longest, longest + " a"]) == [encoder.max_tokens, encoder.max_tokens + 1]
         assert np.isfinite(encoder.encode_sentences([longest])).all()
@@ -92,26 +96,26 @@ def test_equals_sentence_transformers_and_the_raw_network() -> None:
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
     with torch.inference_mode():
         raw = model(**tokenizer(texts[1], return_tensors="pt")).last_hidden_state[0, 1:-1].numpy()
-    found = encoder.encode_tokens([texts[1]])[0]
-    assert np.abs(found.vectors - raw).max() < 1e-4
-    assert [texts[1][a:b] for a, b in found.offsets][2:6] == ["the", "glucose", "-", "6"]
-    assert found.tokens[found.words.tolist().index(10)] == "naive"
+    encoded = encoder.encode_tokens([texts[1]])[0]
+    assert np.abs(encoded.vectors - raw).max() < 1e-4
+    assert [texts[1][a:b] for a, b in encoded.offsets][2:6] == ["the", "glucose", "-", "6"]
+    assert encoded.tokens[encoded.words.tolist().index(10)] == "naive"
     odd = encoder.encode_tokens(["a [SEP] b", "x \ud800 y"])
     assert odd[0].tokens == ("a", "[", "sep", "]", "b"), "control tokens in a text are text"
     assert odd[1].offsets[-1].tolist() == [4, 5]
 
 
-def test_a_model_that_pools_its_first_token_does_so_here(tiny: Path, tmp_path: Path) -> None:
-    """As BGE does, whose folders say ``cls`` and ``Normalize`` and name no instruction for questions."""
+def test_cls_pooling_is_applied(tiny: Path, tmp_path: Path) -> None:
+    """BGE's folders specify ``cls`` and ``Normalize`` and no instruction for questions."""
     from sentence_transformers import SentenceTransformer, models
     from transformers import AutoModel, AutoTokenizer
 
     modules = [models.Transformer(str(tiny)), models.Pooling(32, pooling_mode="cls"), models.Normalize()]
     SentenceTransformer(modules=modules, device="cpu").save(str(tmp_path / "bge"))
     texts = ["the pain", "aspirin may treat a fever"]
-    found = load_encoder(str(tmp_path / "bge"), device="cpu").encode_sentences(texts)
+    vectors = load_encoder(str(tmp_path / "bge"), device="cpu").encode_sentences(texts)
     model, tokenizer = AutoModel.from_pretrained(tiny).eval(), AutoTokenizer.from_pretrained(tiny)
-    for text, vector in zip(texts, found, strict=True):
+    for text, vector in zip(texts, vectors, strict=True):
         with torch.inference_mode():
             first = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, 0]
         assert np.abs(vector - torch.nn.functional.normalize(first, dim=0).numpy()).max() < 1e-5
@@ -138,13 +142,13 @@ def test_embedded_weights_are_checked_on_load(monkeypatch: pytest.MonkeyPatch) -
         load_encoder(EMBEDDED_ENCODER)
 
 
-class Counting:
-    """A stand-in whose vectors are made of the text alone; remembers what it was asked."""
+class CountingEncoder:
+    """A fake encoder whose vectors depend on the text alone; records the encoded texts."""
 
     model_id, revision, dimensions, max_tokens = "counting", "1", 2, 100
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.encoded_texts: list[str] = []
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text) for text in texts]
@@ -153,24 +157,24 @@ class Counting:
         return []
 
     def encode_sentences(self, texts: Sequence[str]) -> Any:
-        self.asked += texts
+        self.encoded_texts += texts
         return np.array([[len(text), ord(text[0])] for text in texts], np.float32)
 
 
-def test_each_text_is_encoded_once_and_given_in_the_order_asked() -> None:
-    inner = Counting()
+def test_each_text_is_encoded_once_and_returned_in_order() -> None:
+    inner = CountingEncoder()
     encoder = CachingEncoder(inner)
     texts = ["a", "bb", "a", "ccc"]
-    assert np.array_equal(encoder.encode_sentences(texts), Counting().encode_sentences(texts))
-    assert np.array_equal(encoder.encode_sentences(["ccc", "d"]), Counting().encode_sentences(["ccc", "d"]))
-    assert inner.asked == ["a", "bb", "ccc", "d"]
+    assert np.array_equal(encoder.encode_sentences(texts), CountingEncoder().encode_sentences(texts))
+    assert np.array_equal(encoder.encode_sentences(["ccc", "d"]), CountingEncoder().encode_sentences(["ccc", "d"]))
+    assert inner.encoded_texts == ["a", "bb", "ccc", "d"]
     assert encoder.encode_sentences([]).shape == (0, 2)
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models_in_use, "MAX_CACHED_VECTORS", 3)
-    encoder = CachingEncoder(Counting())
+    monkeypatch.setattr(registry, "MAX_CACHED_VECTORS", 3)
+    encoder = CachingEncoder(CountingEncoder())
     for text in "abcdefg":
         encoder.encode_sentences([text])
     assert len(encoder._cache) == 3
-    assert np.array_equal(encoder.encode_sentences(["a", "g"]), Counting().encode_sentences(["a", "g"]))
+    assert np.array_equal(encoder.encode_sentences(["a", "g"]), CountingEncoder().encode_sentences(["a", "g"]))

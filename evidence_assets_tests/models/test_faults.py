@@ -1,4 +1,4 @@
-"""Faults of models and servers, on real local servers and real model files: each ends in what the table says, with a
+"""Faults of models and servers, on real local servers and real model files: each has the outcome in the table, with a
 sentence that says what to do. Faults that pass are in `test_openai_server`.
 """
 
@@ -23,7 +23,7 @@ from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, hurried, other_api, running
+from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, other_api, running, short_pauses
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
 from evidence_assets_tests.systems.small_models import CompletionStore
 
@@ -38,7 +38,7 @@ RUSSIAN_STEP = '{"steps": [{"text": "Аспирин помогает от гол
 
 @dataclass(frozen=True)
 class Scene:
-    """A server that misbehaves on demand, tiny models, and a folder to spoil copies of them in."""
+    """A server that misbehaves on demand, tiny models, and a folder for damaged copies of them."""
 
     server: FaultyServer
     url: str
@@ -47,11 +47,11 @@ class Scene:
     scratch: Path
 
     def generator(self, model: str = MODEL, url: str = "", timeout: float = 10.0) -> OpenAIGenerator:
-        """A client of little patience: three attempts."""
+        """A client with three attempts."""
         return OpenAIGenerator(model, base_url=url or self.url, attempts=3, timeout_seconds=timeout)
 
     def without(self, name: str) -> Path:
-        """A copy of the tiny encoder's folder that lacks a file."""
+        """A copy of the tiny encoder's folder without one file."""
         folder = self.scratch / f"without-{name}"
         shutil.copytree(self.encoder, folder, dirs_exist_ok=True)
         (folder / name).unlink()
@@ -60,55 +60,55 @@ class Scene:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault, how to provoke it, and what it has to end in."""
+    """A fault, how to provoke it, and its expected outcome."""
 
     name: str
     provoke: Callable[[Scene], object]
     ends_in: str
-    says: str
-    asked: int = 0
-    """Requests that the server sees before the fault counts as lasting; 0 where no completion is asked for."""
+    message: str
+    n_requests: int = 0
+    """Expected requests to the server; 0 if no completion is requested."""
 
 
-def asking(reply: str, timeout: float = 10.0) -> Callable[[Scene], object]:
-    """Ask for a label while the server behaves like this every time."""
+def choosing(reply: str, timeout: float = 10.0) -> Callable[[Scene], object]:
+    """Request a label while the server always behaves like this."""
 
     def provoke(scene: Scene) -> object:
-        scene.server.always = reply
+        scene.server.default_behaviour = reply
         return PromptedSolver(LanguageModel(scene.generator(timeout=timeout), CompletionStore())).choose([QUESTION])[0]
 
     return provoke
 
 
 def explaining(reply: str) -> Callable[[Scene], object]:
-    """Ask for a chain while the server replies like this every time."""
+    """Request a chain while the server always replies like this."""
 
     def provoke(scene: Scene) -> object:
-        scene.server.always = reply
+        scene.server.default_behaviour = reply
         return PromptedSolver(LanguageModel(scene.generator(), CompletionStore())).explain([EXPLAIN])[0]
 
     return provoke
 
 
-def asking_at(address: Callable[[Scene], str], model: str = MODEL) -> Callable[[Scene], object]:
-    """Ask at another address, or for another model."""
+def choose_at(address: Callable[[Scene], str], model: str = MODEL) -> Callable[[Scene], object]:
+    """Send a request to another address, or for another model."""
     return lambda scene: PromptedSolver(
         LanguageModel(scene.generator(model, address(scene)), CompletionStore())
     ).choose([QUESTION])
 
 
-def another_api(scene: Scene) -> object:
-    """Ask a server that is something else."""
+def call_other_api(scene: Scene) -> object:
+    """Send a request to a server with another API."""
     with running(other_api()) as url:
         return scene.generator(url=url).generate([Request("", "x")])
 
 
 def bad_checksum(scene: Scene) -> None:
-    """Check a file of weights that was damaged on its way."""
+    """Check a damaged file of weights."""
     path = scene.scratch / "model.safetensors"
-    whole = (scene.encoder / "model.safetensors").read_bytes()
-    path.write_bytes(whole[:-1] + b"?")
-    check_weights(path, hashlib.sha256(whole).hexdigest(), "fetch the file again")
+    content = (scene.encoder / "model.safetensors").read_bytes()
+    path.write_bytes(content[:-1] + b"?")
+    check_weights(path, hashlib.sha256(content).hexdigest(), "fetch the file again")
 
 
 def nan_vectors(scene: Scene) -> object:
@@ -128,45 +128,49 @@ def nan_logits(scene: Scene) -> object:
 
 
 FAULTS = (
-    Fault("server slower than the time-out", asking("slow", 0.2), STEP, r"no complete reply in 0\.2 s", 3),
-    Fault("reply that never ends in time", asking("trickle", 0.3), STEP, r"no complete reply in 0\.3 s", 3),
-    Fault("reply of any length", asking("endless"), STEP, "sent more than 8 MiB. Check base_url", 1),
-    Fault("429 time after time", asking("429"), STEP, "after 3 attempts: HTTP 429", 3),
+    Fault("server slower than the time-out", choosing("slow", 0.2), STEP, r"no complete reply in 0\.2 s", 3),
+    Fault("reply that never ends in time", choosing("trickle", 0.3), STEP, r"no complete reply in 0\.3 s", 3),
+    Fault("reply of any length", choosing("endless"), STEP, "sent more than 8 MiB. Check base_url", 1),
+    Fault("429 time after time", choosing("429"), STEP, "after 3 attempts: HTTP 429", 3),
     Fault(
-        "429 with a wait beyond patience", asking("429 for an hour"), STEP, "after 1 attempt: .*Retry-After: 3600 s", 1
+        "429 with a wait beyond patience",
+        choosing("429 for an hour"),
+        STEP,
+        "after 1 attempt: .*Retry-After: 3600 s",
+        1,
     ),
-    Fault("500 time after time", asking("500"), STEP, "HTTP 500.*retry; finished work is kept", 3),
-    Fault("503 time after time", asking("503"), STEP, "HTTP 503", 3),
-    Fault("connection cut within the reply", asking("cut"), STEP, "connection failed", 3),
-    Fault("empty body", asking("empty body"), STEP, "the reply is not JSON: ''", 3),
-    Fault("malformed JSON body", asking("malformed body"), STEP, "the reply is not JSON", 3),
-    Fault("JSON of another protocol", asking("other body"), STEP, "the reply contains no completion", 3),
-    Fault("key refused (401)", asking("401"), STEP, "Set the environment variable OPENAI_API_KEY", 1),
+    Fault("500 time after time", choosing("500"), STEP, "HTTP 500.*retry; finished work is kept", 3),
+    Fault("503 time after time", choosing("503"), STEP, "HTTP 503", 3),
+    Fault("connection cut within the reply", choosing("cut"), STEP, "connection failed", 3),
+    Fault("empty body", choosing("empty body"), STEP, "the reply is not JSON: ''", 3),
+    Fault("malformed JSON body", choosing("malformed body"), STEP, "the reply is not JSON", 3),
+    Fault("JSON of another protocol", choosing("other body"), STEP, "the reply contains no completion", 3),
+    Fault("key refused (401)", choosing("401"), STEP, "Set the environment variable OPENAI_API_KEY", 1),
     Fault(
         "server not running",
-        asking_at(lambda _: f"http://127.0.0.1:{closed_port()}/v1"),
+        choose_at(lambda _: f"http://127.0.0.1:{closed_port()}/v1"),
         STEP,
         "Check that it is running",
     ),
-    Fault("server is another API", another_api, STEP, "returned 200 without a list of models. Set base_url"),
-    Fault("wrong root of the protocol", asking_at(lambda s: s.url.removesuffix("/v1")), STEP, "usually ends in /v1"),
-    Fault("model not served", asking_at(lambda scene: scene.url, "llama"), STEP, "does not serve 'llama'. It serves"),
-    Fault("request refused (400)", asking("400"), ROW, r"refused by the server \(400\)", 1),
-    Fault("empty answer", asking("empty"), ROW, "it is empty; after one repair attempt", 2),
-    Fault("answer without content", asking("null"), ROW, "it is empty; after one repair attempt", 2),
-    Fault("answer of 100 kB", asking("100 kB"), ROW, "characters, more than 20000", 2),
+    Fault("server is another API", call_other_api, STEP, "returned 200 without a list of models. Set base_url"),
+    Fault("wrong root of the protocol", choose_at(lambda s: s.url.removesuffix("/v1")), STEP, "usually ends in /v1"),
+    Fault("model not served", choose_at(lambda scene: scene.url, "llama"), STEP, "does not serve 'llama'. It serves"),
+    Fault("request refused (400)", choosing("400"), ROW, r"refused by the server \(400\)", 1),
+    Fault("empty answer", choosing("empty"), ROW, "it is empty; after one repair attempt", 2),
+    Fault("answer without content", choosing("null"), ROW, "it is empty; after one repair attempt", 2),
+    Fault("answer of 100 kB", choosing("100 kB"), ROW, "characters, more than 20000", 2),
     Fault(
         "label cut off",
-        asking("label cut off"),
+        choosing("label cut off"),
         ROW,
         "cut off at the token limit .finish reason length, 3 tokens after a prompt of 11",
         2,
     ),
-    Fault("answer broken off by a filter", asking("filtered"), ROW, "content filter broke it off", 2),
-    Fault("answer declined", asking("declined"), ROW, "refused by the model: I must not say", 1),
-    Fault("wrong label", asking("Z"), ROW, "'Z', which is not one of A, B, INSUFFICIENT", 2),
-    Fault("two labels", asking("A or B"), ROW, "names several options: A, B", 2),
-    Fault("label in another language", asking("这个问题没有明确的结论"), ROW, "the reply names no option", 2),
+    Fault("answer broken off by a filter", choosing("filtered"), ROW, "content filter broke it off", 2),
+    Fault("answer declined", choosing("declined"), ROW, "refused by the model: I must not say", 1),
+    Fault("wrong label", choosing("Z"), ROW, "'Z', which is not one of A, B, INSUFFICIENT", 2),
+    Fault("two labels", choosing("A or B"), ROW, "names several options: A, B", 2),
+    Fault("label in another language", choosing("这个问题没有明确的结论"), ROW, "the reply names no option", 2),
     Fault("chain cut off", explaining("cut off"), ROW, "cut off at the token limit", 2),
     Fault("chain in malformed JSON", explaining('{"steps": [{"te'), ROW, "not valid JSON", 2),
     Fault("chain of another shape", explaining('{"steps": 3}'), ROW, "no JSON object with a list of steps", 2),
@@ -204,14 +208,14 @@ FAULTS = (
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder, server = tmp_path_factory.mktemp("faults"), FaultyServer()
-    with hurried(), running(server.app) as url:
+    with short_pauses(), running(server.app) as url:
         scratch = folder / "scratch"
         scratch.mkdir()
         yield Scene(server, url, make_encoder(folder / "encoder"), make_causal(folder / "causal"), scratch)
 
 
 def outcome(fault: Fault, scene: Scene) -> tuple[str, str, int]:
-    """Provoke the fault: what it ended in, what a user reads, and how many requests the server saw."""
+    """Provoke the fault; returns its outcome, the message to the user, and the number of requests."""
     scene.server.reset()
     try:
         result = fault.provoke(scene)
@@ -223,8 +227,8 @@ def outcome(fault: Fault, scene: Scene) -> tuple[str, str, int]:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_ends_in_what_the_table_says(fault: Fault, scene: Scene) -> None:
-    ends_in, said, asked = outcome(fault, scene)
-    assert ends_in == fault.ends_in, said
-    assert re.search(fault.says, said, re.DOTALL), said
-    assert asked == fault.asked
-    assert len(said) < 700, "a sentence, not a dump"
+    ends_in, message, n_requests = outcome(fault, scene)
+    assert ends_in == fault.ends_in, message
+    assert re.search(fault.message, message, re.DOTALL), message
+    assert n_requests == fault.n_requests
+    assert len(message) < 700, "a sentence, not a dump"

@@ -1,4 +1,4 @@
-"""The contract of every generator, run by each backend that can run here, and what is their own."""
+"""The contract of every generator, and tests of each backend."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHOOSE = ChooseAnswer(
     (Chain("A", (ChainStep("It treats pain.", ("e1",), ("may treat pain",)),)), Chain("B", ())),
     {"A": EVIDENCE, "B": EVIDENCE},
 )
-PLAIN = [Request("Be brief.", f"What is {what}?", max_tokens=8) for what in ("pain", "fever", "a drug", "pain")]
+PLAIN = [Request("Be brief.", f"What is {term}?", max_tokens=8) for term in ("pain", "fever", "a drug", "pain")]
 CHOICES = [Request("", "Choose.", max_tokens=32, choices=("A", "AB", "NOT ENOUGH INFORMATION", "C"))]
 LONG = Request("", "pain " * 9000, max_tokens=8)
 
@@ -59,17 +59,17 @@ def _short_chains() -> Iterator[None]:
 
 
 class GeneratorContract:
-    """What every generator must pass; a subclass gives the fixture ``generator``."""
+    """Tests of every generator; subclasses provide the fixture ``generator``."""
 
-    def test_answers_in_the_order_asked_whatever_the_batch(self, generator: Generator) -> None:
-        together = generator.generate(PLAIN)
+    def test_answers_are_in_order_and_independent_of_the_batch(self, generator: Generator) -> None:
+        batch = generator.generate(PLAIN)
         alone = [generator.generate([request])[0] for request in PLAIN]
-        assert [each.text for each in together] == [each.text for each in alone]
+        assert [each.text for each in batch] == [each.text for each in alone]
         assert isinstance(generator, Generator) and generator.model_id and generator.revision
-        assert together[0].text == together[3].text and len({each.text for each in together}) > 1
+        assert batch[0].text == batch[3].text and len({each.text for each in batch}) > 1
         assert generator.generate([]) == []
 
-    def test_costs_are_kept(self, generator: Generator) -> None:
+    def test_completions_include_their_cost(self, generator: Generator) -> None:
         for completion in generator.generate(PLAIN):
             assert completion.prompt_tokens > 0 and 0 < completion.completion_tokens <= 8
             assert completion.seconds > 0 and completion.finish_reason in ("stop", "length")
@@ -79,8 +79,8 @@ class GeneratorContract:
         assert completion.text in CHOICES[0].choices and completion.finish_reason == "stop"
 
     def test_too_long_a_prompt_is_refused_alone(self, generator: Generator) -> None:
-        fine, refused = generator.generate([PLAIN[0], LONG])
-        assert not fine.is_refused and refused.is_refused and refused.text == ""
+        answer, refusal = generator.generate([PLAIN[0], LONG])
+        assert not answer.is_refused and refusal.is_refused and refusal.text == ""
 
     def test_typed_tasks_end_in_an_answer_or_a_reason(self, generator: Generator) -> None:
         solver = PromptedSolver(LanguageModel(generator, CompletionStore()))
@@ -95,12 +95,12 @@ class TestTransformers(GeneratorContract):
     def generator(cls, local: TransformersGenerator) -> Generator:
         return local
 
-    def test_a_temperature_draws_and_leaves_the_dice_of_others_alone(self, local: TransformersGenerator) -> None:
+    def test_sampling_does_not_change_the_global_random_state(self, local: TransformersGenerator) -> None:
         torch.manual_seed(5)
-        wanted = torch.rand(1)
+        expected = torch.rand(1)
         torch.manual_seed(5)
         replies = {local.generate([replace(PLAIN[0], temperature=t)])[0].text for t in (0.0, 2.0)}
-        assert len(replies) == 2 and torch.equal(torch.rand(1), wanted)
+        assert len(replies) == 2 and torch.equal(torch.rand(1), expected)
 
     def test_bad_input(self, causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ModelUnavailable, match=r"4 bit need a CUDA device and bitsandbytes.*four_bit to false"):
@@ -121,8 +121,8 @@ class TestServedTinyModel(GeneratorContract):
             yield OpenAIGenerator(MODEL, base_url=url, concurrency=4)
 
 
-class Noted:
-    """A generator whose exchanges are noted down."""
+class RecordingGenerator:
+    """A generator that records requests and completions."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator, self.exchanges = generator, list[tuple[Request, Completion]]()
@@ -139,15 +139,15 @@ class TestReplay(GeneratorContract):
     @classmethod
     def generator(cls, local: TransformersGenerator, tmp_path_factory: pytest.TempPathFactory) -> Generator:
         folder = tmp_path_factory.mktemp("recording")
-        noted = Noted(local)
-        noted.generate([*PLAIN, *CHOICES, LONG])
-        solver = PromptedSolver(LanguageModel(noted))
+        recorder = RecordingGenerator(local)
+        recorder.generate([*PLAIN, *CHOICES, LONG])
+        solver = PromptedSolver(LanguageModel(recorder))
         solver.explain([EXPLAIN])
         solver.choose([CHOOSE])
-        record(folder / "tiny.jsonl", noted.exchanges)
+        record(folder / "tiny.jsonl", recorder.exchanges)
         return ReplayGenerator(folder, model_id="tiny")
 
-    def test_what_was_not_recorded_is_said(self, generator: Generator) -> None:
+    def test_missing_recordings_are_reported(self, generator: Generator) -> None:
         with pytest.raises(ModelUnavailable, match=r"no answer to 1 of 2 requests.*'What else\?'.*Record them"):
             generator.generate([PLAIN[0], Request("", "What else?")])
 
@@ -160,12 +160,12 @@ class TestReplay(GeneratorContract):
 
 
 class FakeEngine:
-    """Stands in for the engine: takes what the documented one takes and gives what it gives, counting letters."""
+    """A fake engine with the documented interface that counts letters."""
 
-    made: dict[str, Any]
+    options: dict[str, Any]
 
     def __init__(self, **settings: Any) -> None:
-        FakeEngine.made = settings
+        FakeEngine.options = settings
 
     def get_tokenizer(self) -> Any:
         class Tokenizer:
@@ -200,7 +200,7 @@ def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "vllm.sampling_params", sampling)
     generator = load_generator(GeneratorSettings(backend="vllm", name="some/model", revision="abc", four_bit=True))
     assert isinstance(generator, Generator) and (generator.model_id, generator.revision) == ("some/model", "abc")
-    assert FakeEngine.made["enable_prefix_caching"] and FakeEngine.made["quantization"] == "bitsandbytes"
+    assert FakeEngine.options["enable_prefix_caching"] and FakeEngine.options["quantization"] == "bitsandbytes"
     assert generator.sampling(CHOICES[0])["structured_outputs"] == {"choice": list(CHOICES[0].choices)}
     assert generator.sampling(explain_request(EXPLAIN))["structured_outputs"]["json"]["required"] == ["steps"]
     assert generator.sampling(replace(PLAIN[0], temperature=0.7))["temperature"] == 0.7
@@ -210,9 +210,9 @@ def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
         "max_tokens": 8,
         "structured_outputs": None,
     }
-    found = generator.generate([PLAIN[1], LONG, PLAIN[0]])
-    assert [each.text for each in found] == [str(9 + 14), "", str(9 + 13)]
-    assert found[1].is_refused and "max_model_len" in found[1].finish_reason
+    completions = generator.generate([PLAIN[1], LONG, PLAIN[0]])
+    assert [each.text for each in completions] == [str(9 + 14), "", str(9 + 13)]
+    assert completions[1].is_refused and "max_model_len" in completions[1].finish_reason
 
 
 def test_backends_by_name(causal: Path, tmp_path: Path) -> None:

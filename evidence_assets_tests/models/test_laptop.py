@@ -1,4 +1,4 @@
-"""The profile ``laptop`` with tiny models in place of those on the hub, and what the doctor says of models."""
+"""The profile ``laptop`` with tiny models instead of those on the hub, and the doctor's checks of models."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from evidence_assets_tests.models.tiny import make_causal, make_encoder
 @pytest.fixture
 def profile(tmp_path: Path) -> profiles.Profile:
     encodes = {"name": str(make_encoder(tmp_path / "encoder")), "revision": None}
-    stated = {
+    settings = {
         "extends": "laptop",
         "encoder": encodes,
         "token_encoder": encodes,
         "reranker": {"name": str(make_cross_encoder(tmp_path / "reranker")), "revision": None},
         "generator": {"name": str(make_causal(tmp_path / "generator", qwen=True)), "revision": None},
     }
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(stated), encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     return profiles.load(str(tmp_path / "mine.yaml"))
 
 
@@ -42,46 +42,44 @@ def test_every_model_of_the_laptop_loads_and_answers(profile: profiles.Profile) 
     assert completion.text in ("A", "B")
 
 
-def test_doctor_says_what_to_download_and_how_big_it_is() -> None:
-    missing = [finding for finding in diagnose(profiles.load("laptop")) if finding.is_ok is False]
-    assert {finding.requirement for finding in missing} == {"encoder and token encoder", "reranker", "language model"}
-    for finding in missing:
-        assert "MB to download" in finding.status and "hf download" in finding.remedy and "--revision" in finding.remedy
+def test_doctor_lists_missing_downloads_with_sizes() -> None:
+    failed_checks = [check for check in diagnose(profiles.load("laptop")) if check.is_ok is False]
+    assert {check.requirement for check in failed_checks} == {"encoder and token encoder", "reranker", "language model"}
+    for check in failed_checks:
+        assert "MB to download" in check.status and "hf download" in check.remedy and "--revision" in check.remedy
 
 
-def test_half_a_download_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_an_incomplete_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    wanted = profiles.load("laptop").encoder
-    held = tmp_path / f"models--{wanted.name.replace('/', '--')}" / "snapshots" / str(wanted.revision)
-    shutil.copytree(make_encoder(tmp_path / "whole"), held)
+    encoder = profiles.load("laptop").encoder
+    snapshot = tmp_path / f"models--{encoder.name.replace('/', '--')}" / "snapshots" / str(encoder.revision)
+    shutil.copytree(make_encoder(tmp_path / "whole"), snapshot)
 
-    def said() -> str:
+    def status() -> str:
         return next(f.status for f in diagnose(profiles.load("laptop")) if f.requirement.startswith("encoder"))
 
-    assert said().endswith("in the local cache")
-    index = held / "model.safetensors.index.json"
+    assert status().endswith("in the local cache")
+    index = snapshot / "model.safetensors.index.json"
     index.write_text('{"weight_map": {"a": "model.safetensors", "b": "more.safetensors"}}')
-    assert "incomplete" in said() and "lacks more.safetensors" in said()
+    assert "incomplete" in status() and "lacks more.safetensors" in status()
 
 
-def masked(name: str) -> CheckResult:
-    named = {"own": ModelSettings(name=name)}  # type: ignore[call-arg]
-    profile = profiles.load("embedded").model_copy(update={"masked_models": named})
-    return next(finding for finding in diagnose(profile) if finding.requirement == MASKED_MODEL)
+def check_masked_model(name: str) -> CheckResult:
+    models = {"own": ModelSettings(name=name)}  # type: ignore[call-arg]
+    profile = profiles.load("embedded").model_copy(update={"masked_models": models})
+    return next(check for check in diagnose(profile) if check.requirement == MASKED_MODEL)
 
 
-def test_a_masked_model_of_the_lakes_own_is_trained_whole_or_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_checks_the_masked_model_trained_in_the_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path))
-    assert masked("sample-masked-lm").is_ok is None
+    assert check_masked_model("sample-masked-lm").is_ok is None
     folder = tmp_path / "indexes" / "asset=models.masked_lm"
     train_model(folder, ["an owl eats mice.", "a cat eats fish."] * 2, {"owl", "mice"}, 2)
-    assert masked("sample-masked-lm").is_ok
+    assert check_masked_model("sample-masked-lm").is_ok
     (folder / "model.safetensors").write_bytes(b"cut")
-    assert masked("sample-masked-lm").is_ok is False
+    assert check_masked_model("sample-masked-lm").is_ok is False
 
 
-def test_a_named_masked_model_must_be_here() -> None:
-    absent = masked("someone/masked-model-that-nobody-has")
+def test_doctor_reports_a_missing_masked_model() -> None:
+    absent = check_masked_model("someone/masked-model-that-nobody-has")
     assert absent.is_ok is False and "hf download" in absent.remedy

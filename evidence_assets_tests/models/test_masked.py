@@ -16,7 +16,7 @@ from evidence_assets.text.prompt_text import MASK_SLOT
 from evidence_assets_tests.models.tiny_masked import byte_pair, word_piece
 
 Build = Callable[[], HFMaskedLM]
-both = pytest.mark.parametrize("build", [word_piece, byte_pair])
+each_tokenizer = pytest.mark.parametrize("build", [word_piece, byte_pair])
 
 
 def direct_log_probs(model: HFMaskedLM, ids: list[int], position: int) -> torch.Tensor:
@@ -48,36 +48,36 @@ def tiny(kind: str) -> HFMaskedLM:
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "electra", "modernbert", "deberta-v2", "albert"])
-def test_every_architecture_says_what_its_own_forward_pass_says(kind: str) -> None:
+def test_every_architecture_matches_its_own_forward_pass(kind: str) -> None:
     model, text = tiny(kind), f"a {MASK_SLOT} near {MASK_SLOT}"
     ids = model._tokenizer(text.replace(MASK_SLOT, "[MASK]"))["input_ids"]
-    places = [i for i, piece in enumerate(ids) if piece == model._tokenizer.mask_token_id]
+    positions = [i for i, piece in enumerate(ids) if piece == model._tokenizer.mask_token_id]
     rows = model.slot_log_probs([text, text], [0, 1])
-    for row, place in zip(rows, places, strict=True):
-        expected = direct_log_probs(model, ids, place)[torch.tensor(model._pieces)]
+    for row, position in zip(rows, positions, strict=True):
+        expected = direct_log_probs(model, ids, position)[torch.tensor(model._pieces)]
         np.testing.assert_allclose(row, expected.numpy(), rtol=1e-5, atol=1e-5)
-    some = np.asarray([2, 0])
-    np.testing.assert_array_equal(model.slot_log_probs([text], [1], some)[0], rows[1][some])
+    word_indices = np.asarray([2, 0])
+    np.testing.assert_array_equal(model.slot_log_probs([text], [1], word_indices)[0], rows[1][word_indices])
 
 
-@both
+@each_tokenizer
 def test_word_vectors_average_the_pieces_of_a_word(build: Build) -> None:
     model = build()
     text = "the harbours, near!"
     [result] = model.word_vectors([text])
     assert result.words == ("the", "harbours", "near")
-    read = f" {text}" if build is byte_pair else text
-    encoding = model._tokenizer(read, return_offsets_mapping=True)
+    input_text = f" {text}" if build is byte_pair else text
+    encoding = model._tokenizer(input_text, return_offsets_mapping=True)
     with torch.inference_mode():
         hidden = model._model.base_model(input_ids=torch.tensor([encoding["input_ids"]])).last_hidden_state[0]
-    start = read.index("harbours")
+    start = input_text.index("harbours")
     pieces = [i for i, (a, b) in enumerate(encoding["offset_mapping"]) if a < start + 8 and b > start and b > a]
     assert len(pieces) > 1
     np.testing.assert_allclose(result.vectors[1], hidden[pieces].mean(dim=0).numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("context", ["both", "left"])
-def test_word_log_probs_mask_the_word_and_what_may_not_be_seen(context: str) -> None:
+def test_word_log_probs_mask_the_word_and_hidden_context(context: str) -> None:
     model = word_piece()
     [result] = model.word_log_probs(["the harbour is near"], "left" if context == "left" else "both")
     assert result.words == ("the", "harbour", "is", "near")
@@ -89,19 +89,19 @@ def test_word_log_probs_mask_the_word_and_what_may_not_be_seen(context: str) -> 
     assert result.log_probs[1] == pytest.approx(float(expected), abs=1e-5)
 
 
-@both
-def test_it_is_a_masked_lm_and_survives_saving(build: Build, tmp_path: Path) -> None:
+@each_tokenizer
+def test_a_saved_masked_lm_loads_with_equal_results(build: Build, tmp_path: Path) -> None:
     model = build()
     assert isinstance(model, MaskedLM)
     folder = tmp_path / "some-model"
     model._model.save_pretrained(folder)
     model._tokenizer.save_pretrained(folder)
-    loaded = HFMaskedLM.load(folder)
-    assert loaded.vocabulary == model.vocabulary
-    assert loaded.model_id == "some-model"
-    assert len(loaded.revision.partition("-")[0]) == 32
+    saved_model = HFMaskedLM.load(folder)
+    assert saved_model.vocabulary == model.vocabulary
+    assert saved_model.model_id == "some-model"
+    assert len(saved_model.revision.partition("-")[0]) == 32
     text = f"a {MASK_SLOT} near the sea"
-    np.testing.assert_array_equal(loaded.slot_log_probs([text], [0]), model.slot_log_probs([text], [0]))
+    np.testing.assert_array_equal(saved_model.slot_log_probs([text], [0]), model.slot_log_probs([text], [0]))
 
 
 def test_weights_that_may_hold_code_are_not_read(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_nan_is_refused() -> None:
         model.slot_log_probs([f"the {MASK_SLOT}"], [0])
 
 
-def test_texts_that_cannot_be_read_are_named() -> None:
+def test_unusable_texts_are_reported() -> None:
     model = word_piece()
     with pytest.raises(ValueError, match="slot 1 is not in a text with 1 masked"):
         model.slot_log_probs([f"the {MASK_SLOT}"], [1])
@@ -140,16 +140,16 @@ def test_texts_that_cannot_be_read_are_named() -> None:
 
 
 @pytest.mark.parametrize("model", [word_piece(), byte_pair()], ids=lambda model: model.model_id)
-def test_filled_words_are_asked_one_after_the_other(model: HFMaskedLM) -> None:
+def test_words_are_filled_one_after_another(model: HFMaskedLM) -> None:
     text, position = (
         f"the {MASK_SLOT} {MASK_SLOT} is near {MASK_SLOT}",
         {word: i for i, word in enumerate(model.vocabulary)},
     )
-    asked = [
+    steps = [
         (f"the {MASK_SLOT} {MASK_SLOT} is near {MASK_SLOT}", 2, "sea"),
         (f"the {MASK_SLOT} {MASK_SLOT} is near sea", 0, "river"),
         (f"the river {MASK_SLOT} is near sea", 0, "the"),
     ]
-    expected = [model.slot_log_probs([t], [slot])[0, position[word]] for t, slot, word in asked]
-    [found] = model.fill_log_probs([text], [["sea", "river", "the"]], [[2, 0, 1]])
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    expected = [model.slot_log_probs([t], [slot])[0, position[word]] for t, slot, word in steps]
+    [log_probs] = model.fill_log_probs([text], [["sea", "river", "the"]], [[2, 0, 1]])
+    np.testing.assert_allclose(log_probs, expected, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Served models: order, patience, the cache, keys, and replies that are repaired.
+"""Served models: order, retries, the cache, keys and constrained replies.
 
 What each fault of a real server on this machine ends in is the table of `test_faults`.
 """
@@ -19,144 +19,152 @@ from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, Failure
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port
 from evidence_assets_tests.systems.small_models import CompletionStore
 
-ASKED = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
+REQUESTS = [Request("", f"question {number}", max_tokens=8) for number in range(12)]
 
 
-def asking(server: FaultyServer, **settings: object) -> OpenAIGenerator:
+def make_client(server: FaultyServer, **settings: object) -> OpenAIGenerator:
     return OpenAIGenerator(MODEL, base_url=server.url, **{"attempts": 3, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
 
 
-def test_order_is_kept_and_concurrency_bounded(server: FaultyServer) -> None:
+def test_replies_are_in_order_and_concurrency_is_limited(server: FaultyServer) -> None:
     server.reply = lambda user: f"re {user}"
-    found = asking(server, concurrency=4).generate(ASKED)
-    assert [each.text for each in found] == [f"re question {number}" for number in range(12)]
-    assert 1 < server.most_under_way <= 4
-    assert all((each.prompt_tokens, each.completion_tokens, each.finish_reason) == (11, 3, "stop") for each in found)
+    completions = make_client(server, concurrency=4).generate(REQUESTS)
+    assert [each.text for each in completions] == [f"re question {number}" for number in range(12)]
+    assert 1 < server.max_in_flight <= 4
+    assert all(
+        (each.prompt_tokens, each.completion_tokens, each.finish_reason) == (11, 3, "stop") for each in completions
+    )
 
 
 @pytest.mark.parametrize("fault", ["503", "cut", "malformed body", "other body"])
-def test_passing_fault_is_tried_again(server: FaultyServer, fault: str) -> None:
+def test_temporary_fault_is_retried(server: FaultyServer, fault: str) -> None:
     server.plan = [fault, fault]
-    assert asking(server).generate(ASKED[:1])[0].text == "B"
+    assert make_client(server).generate(REQUESTS[:1])[0].text == "B"
     assert len(server.bodies) == 3
 
 
 def test_retry_after_is_honoured(server: FaultyServer) -> None:
     server.plan = ["429 wait"]
-    assert asking(server).generate(ASKED[:1])[0].text == "B"
+    assert make_client(server).generate(REQUESTS[:1])[0].text == "B"
     assert server.times[1] - server.times[0] >= 20 / 50 > 8 / 50, "longer than any pause of the client's own"
 
 
 def test_refused_request_is_one_failed_row(server: FaultyServer) -> None:
     server.plan = ["400"]
-    found = asking(server, concurrency=1).generate(ASKED[:2])
-    assert found[0].is_refused and found[0].finish_reason == "refused by the server (400): the 400 you asked for"
-    assert found[1].text == "B"
-    server.always = "400"
+    completions = make_client(server, concurrency=1).generate(REQUESTS[:2])
+    assert (
+        completions[0].is_refused
+        and completions[0].finish_reason == "refused by the server (400): the 400 you asked for"
+    )
+    assert completions[1].text == "B"
+    server.default_behaviour = "400"
     cache = CompletionStore()
-    (choice,) = PromptedSolver(LanguageModel(asking(server), cache)).choose(
+    (choice,) = PromptedSolver(LanguageModel(make_client(server), cache)).choose(
         [ChooseAnswer("x", ("A", "B"), ("x", "y"), ())]
     )
     assert choice == Failure("refused by the server (400): the 400 you asked for") and not cache
 
 
-def test_a_rejected_optional_field_is_sent_once_and_no_more(server: FaultyServer) -> None:
-    server.always = "no seed"
-    generator = asking(server, concurrency=1)
-    assert [each.text for each in generator.generate(ASKED[:3])] == ["B"] * 3
-    assert generator.generate(ASKED[:1])[0].text == "B"
+def test_a_rejected_optional_field_is_sent_only_once(server: FaultyServer) -> None:
+    server.default_behaviour = "no seed"
+    generator = make_client(server, concurrency=1)
+    assert [each.text for each in generator.generate(REQUESTS[:3])] == ["B"] * 3
+    assert generator.generate(REQUESTS[:1])[0].text == "B"
     assert ["seed" in body for body in server.bodies] == [True, False, False, False, False]
-    assert asking(server).generate(ASKED[:1])[0].text == "B" and "seed" not in server.bodies[-1], "whoever asks it"
+    assert make_client(server).generate(REQUESTS[:1])[0].text == "B" and "seed" not in server.bodies[-1], (
+        "whoever asks it"
+    )
 
 
 def test_failed_step_resumes_from_the_cache(server: FaultyServer) -> None:
     tasks = [ChooseAnswer(f"question {number}", ("A", "B"), ("x", "y"), ()) for number in range(8)]
-    server.plan, server.always = [""] * 5, "500"
+    server.plan, server.default_behaviour = [""] * 5, "500"
     cache = CompletionStore()
     with pytest.raises(ModelUnavailable):
-        PromptedSolver(LanguageModel(asking(server, concurrency=2), cache)).choose(tasks)
+        PromptedSolver(LanguageModel(make_client(server, concurrency=2), cache)).choose(tasks)
     assert len(cache) == 5
-    server.always = ""
+    server.default_behaviour = ""
     server.bodies.clear()
-    found = PromptedSolver(LanguageModel(asking(server, concurrency=2), cache)).choose(tasks)
-    assert [each.answer for each in found if isinstance(each, Choice)] == ["B"] * 8
+    choices = PromptedSolver(LanguageModel(make_client(server, concurrency=2), cache)).choose(tasks)
+    assert [each.answer for each in choices if isinstance(each, Choice)] == ["B"] * 8
     assert len(server.bodies) == 3, "what was paid for is not asked again"
 
 
-def test_key_is_sent_and_never_shown(
+def test_api_key_is_sent_but_never_logged_or_shown(
     server: FaultyServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "sk-secret-123")
     caplog.set_level(logging.DEBUG)
-    generator = asking(server, api_key_env="SOME_KEY")
+    generator = make_client(server, api_key_env="SOME_KEY")
     server.plan = [""]
-    server.always = "key in error"
-    generator.generate(ASKED[:1])
+    server.default_behaviour = "key in error"
+    generator.generate(REQUESTS[:1])
     assert server.headers[0]["authorization"] == "Bearer sk-secret-123"
     with pytest.raises(ModelUnavailable) as error:
-        generator.generate(ASKED[:1])
+        generator.generate(REQUESTS[:1])
     assert "bad key [key]" in str(error.value)
-    shown = str(error.value) + repr(error.value.__context__) + str(vars(generator).get("parameters")) + caplog.text
-    assert "sk-secret" not in shown
-    server.always = "401"
+    texts = str(error.value) + repr(error.value.__context__) + str(vars(generator).get("parameters")) + caplog.text
+    assert "sk-secret" not in texts
+    server.default_behaviour = "401"
     with pytest.raises(ModelUnavailable, match=r"rejected the API key \(401\). Set the environment variable SOME_KEY"):
-        generator.generate(ASKED[:1])
+        generator.generate(REQUESTS[:1])
 
 
 def test_choices_and_schemas_constrain_the_reply(server: FaultyServer) -> None:
     choose = Request("be brief", "which?", choices=("A", "B"))
     explain = Request("", "why?", json_schema='{"type": "object"}')
-    server.always = '{"answer": "A"}'
-    first, second = asking(server, concurrency=1).generate([choose, explain])
+    server.default_behaviour = '{"answer": "A"}'
+    first, second = make_client(server, concurrency=1).generate([choose, explain])
     assert (first.text, second.text) == ("A", '{"answer": "A"}'), "a choice is given back bare"
     schemas = [body["response_format"]["json_schema"]["schema"] for body in server.bodies]
     assert schemas[0]["properties"]["answer"]["enum"] == ["A", "B"] and schemas[1] == {"type": "object"}
     assert [message["role"] for message in server.bodies[0]["messages"]] == ["system", "user"]
     assert all(body["temperature"] == 0 for body in server.bodies)
     server.bodies.clear()
-    asking(server, constrain="structured_outputs", concurrency=1).generate([choose, explain])
+    make_client(server, constrain="structured_outputs", concurrency=1).generate([choose, explain])
     assert [body["structured_outputs"] for body in server.bodies] == [
         {"choice": ["A", "B"]},
         {"json": {"type": "object"}, "disable_any_whitespace": True},
     ]
-    (completion,) = asking(server, constrain="none").generate([choose])
-    assert completion.text == server.always, "what was not asked for is not unwrapped"
+    (completion,) = make_client(server, constrain="none").generate([choose])
+    assert completion.text == server.default_behaviour, "what was not asked for is not unwrapped"
     assert not {"response_format", "structured_outputs"} & server.bodies[2].keys()
-    server.always = '{"answer": 1}'
-    (completion,) = asking(server).generate([choose])
-    assert completion.text == server.always, "what is no such object is left as it is"
+    server.default_behaviour = '{"answer": 1}'
+    (completion,) = make_client(server).generate([choose])
+    assert completion.text == server.default_behaviour, "what is no such object is left as it is"
 
 
-def test_who_stops_reading_stops_the_asking(server: FaultyServer) -> None:
+def test_closing_the_iterator_cancels_requests(server: FaultyServer) -> None:
     server.plan = ["", *["slow"] * 300]
-    replies = asking(server, concurrency=2).generate_each(ASKED * 20)
+    replies = make_client(server, concurrency=2).generate_each(REQUESTS * 20)
     next(replies)
-    left = time.monotonic()
+    stop_time = time.monotonic()
     replies.close()  # type: ignore[attr-defined]
-    assert len(server.bodies) < 5 and time.monotonic() - left < 0.5, "what is under way is broken off"
+    assert len(server.bodies) < 5 and time.monotonic() - stop_time < 0.5, "what is under way is broken off"
 
 
-def settled(url: str, cache: CompletionStore, **settings: object) -> str:
+def resolve_revision(url: str, cache: CompletionStore, **settings: object) -> str:
     generator = OpenAIGenerator(MODEL, base_url=url, **{"attempts": 1, "timeout_seconds": 10.0} | settings)  # type: ignore[arg-type]
     generator.resolve_revision(cache)
     return generator.revision
 
 
-def test_the_revision_is_the_servers_word_else_the_pinned_one_else_the_last_known(server: FaultyServer) -> None:
+def test_the_revision_is_the_servers_or_the_pinned_or_the_last_known_one(server: FaultyServer) -> None:
     cache, url = CompletionStore(), server.url
     assert (
-        settled(url, CompletionStore(), revision="pinned") == "pinned" and settled(url, CompletionStore()) == "served"
+        resolve_revision(url, CompletionStore(), revision="pinned") == "pinned"
+        and resolve_revision(url, CompletionStore()) == "served"
     )
-    server.listed = {"root": "/weights/models--x/snapshots/c0ffee/"}
-    assert settled(url, cache, revision="pinned") == settled(url, cache) == "c0ffee"
-    server.listed = {}
-    assert settled(url, cache) == "c0ffee" and not server.bodies, "kept, and no reply is paid for"
+    server.model_entry = {"root": "/weights/models--x/snapshots/c0ffee/"}
+    assert resolve_revision(url, cache, revision="pinned") == resolve_revision(url, cache) == "c0ffee"
+    server.model_entry = {}
+    assert resolve_revision(url, cache) == "c0ffee" and not server.bodies, "kept, and no reply is paid for"
 
 
-def test_a_server_that_is_gone_is_taken_at_its_last_word_and_one_never_met_is_refused() -> None:
-    gone, cache = f"http://127.0.0.1:{closed_port()}/v1", CompletionStore()
-    assert settled(gone, cache, revision="pinned") == "pinned"
+def test_an_unreachable_server_uses_the_last_known_revision() -> None:
+    url, cache = f"http://127.0.0.1:{closed_port()}/v1", CompletionStore()
+    assert resolve_revision(url, cache, revision="pinned") == "pinned"
     with pytest.raises(ModelUnavailable, match="returned no completion after 1 attempt"):
-        settled(gone, cache)
+        resolve_revision(url, cache)

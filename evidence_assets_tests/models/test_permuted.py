@@ -1,4 +1,4 @@
-"""XLNet's words for a place against its own logits, computed with the place hidden by another route."""
+"""XLNet's predictions for a slot against its own logits with the slot hidden by another method."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ def xlnet(tmp_path_factory: pytest.TempPathFactory) -> PermutedLM:
     return PermutedLM.load(make_xlnet(tmp_path_factory.mktemp("models") / "tiny-xlnet"), device="cpu")
 
 
-def test_what_stands_in_the_place_is_not_seen(xlnet: PermutedLM) -> None:
+def test_the_word_in_a_slot_does_not_affect_its_prediction(xlnet: PermutedLM) -> None:
     assert xlnet.vocabulary == ("river", "sea", "town", "near", "is", "har", "the") and xlnet.model_id == "tiny-xlnet"
-    [found] = xlnet.slot_log_probs([f"the {MASK_SLOT} is near the sea"], [0])
+    [log_probs] = xlnet.slot_log_probs([f"the {MASK_SLOT} is near the sea"], [0])
     for hidden in ("river", "town"):
         ids = xlnet._tokenizer(f"the {hidden} is near the sea", return_tensors="pt")["input_ids"]
-        unseen = torch.zeros(1, ids.shape[1], ids.shape[1])
-        unseen[:, :, 1] = 1
-        place = torch.zeros(1, 1, ids.shape[1])
-        place[0, 0, 1] = 1
+        hidden_positions = torch.zeros(1, ids.shape[1], ids.shape[1])
+        hidden_positions[:, :, 1] = 1
+        target = torch.zeros(1, 1, ids.shape[1])
+        target[0, 0, 1] = 1
         with torch.inference_mode():
-            logits = xlnet._model(input_ids=ids, perm_mask=unseen, target_mapping=place).logits[0, 0]
+            logits = xlnet._model(input_ids=ids, perm_mask=hidden_positions, target_mapping=target).logits[0, 0]
         expected = torch.log_softmax(logits, -1)[[PIECES.index(f"▁{word}") for word in xlnet.vocabulary]]
-        np.testing.assert_allclose(found, expected.numpy(), atol=1e-5)
+        np.testing.assert_allclose(log_probs, expected.numpy(), atol=1e-5)
 
 
-def test_each_slot_is_asked_for_itself_whatever_else_is_asked(xlnet: PermutedLM) -> None:
+def test_each_slot_has_its_own_prediction_in_any_batch(xlnet: PermutedLM) -> None:
     text = f"{MASK_SLOT} is near the {MASK_SLOT}"
-    both = xlnet.slot_log_probs([text, text, f"the {MASK_SLOT}"], [0, 1, 0])
-    assert not np.allclose(both[0], both[1])
-    np.testing.assert_allclose(xlnet.slot_log_probs([text], [1])[0], both[1], atol=1e-6)
+    rows = xlnet.slot_log_probs([text, text, f"the {MASK_SLOT}"], [0, 1, 0])
+    assert not np.allclose(rows[0], rows[1])
+    np.testing.assert_allclose(xlnet.slot_log_probs([text], [1])[0], rows[1], atol=1e-6)
 
 
-def test_likeness_is_of_input_embeddings(xlnet: PermutedLM) -> None:
+def test_log_similarities_compare_input_embeddings(xlnet: PermutedLM) -> None:
     table = xlnet._model.get_input_embeddings().weight.detach().numpy()
     word = table[[PIECES.index("▁har"), PIECES.index("bour")]].mean(axis=0)
     products = np.array([table[PIECES.index(f"▁{one}")] @ word for one in xlnet.vocabulary])

@@ -1,4 +1,4 @@
-"""Rerankers: scores are the formula's and depend on their pair alone; a cross-encoder learns from labelled pairs."""
+"""Rerankers: scores match the formula and depend on their pair alone; tuning of cross-encoders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_cross_encoder(folder: Path, outputs: int = 1) -> Path:
 
 
 class RerankerContract:
-    """What every reranker must pass; a subclass gives the fixture ``reranker``."""
+    """Tests of every reranker; subclasses provide the fixture ``reranker``."""
 
     def test_fulfils_the_protocol(self, reranker: Reranker) -> None:
         assert isinstance(reranker, Reranker) and reranker.model_id and reranker.revision
@@ -92,7 +92,7 @@ class TestCrossEncoder(RerankerContract):
         expected = model.eval()(**features).logits[:, 0].detach().numpy()
         assert np.allclose(reranker.score(PAIRS), expected, atol=1e-5)
 
-    def test_longer_pair_is_refused_not_cut(self, reranker: Reranker) -> None:
+    def test_longer_pair_is_refused_not_truncated(self, reranker: Reranker) -> None:
         with pytest.raises(BadInput, match=r"longer than the 128 that .* reads. Split the text"):
             reranker.score([("pain", "pain " * 140)])
 
@@ -114,7 +114,7 @@ LABELLED = [
 QUICK = TuningSettings(epochs=40, rate=5e-3)
 
 
-def test_what_is_relevant_scores_higher_after_tuning(tmp_path: Path) -> None:
+def test_relevant_texts_score_higher_after_tuning(tmp_path: Path) -> None:
     base = make_cross_encoder(tmp_path / "base")
     losses = tune_reranker(str(base), LABELLED, tmp_path / "tuned", QUICK)
     assert len(losses) == 40

@@ -1,4 +1,4 @@
-"""The embedded masked model: it learns what it is told, the same way each time, and loads like any other."""
+"""The embedded masked model: learns its training facts, reproducibly, and loads like any other model."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from evidence_assets_tests.models.tiny_world import tiny_model, tiny_world
 QUICK = TrainingSettings(steps=25, batch_size=32, threads=1)
 
 
-def test_it_recalls_facts_and_not_those_it_was_never_told() -> None:
+def test_it_recalls_training_facts_only() -> None:
     world, sample_model = tiny_world(), tiny_model()
-    for facts, least, most in ((world.told["eats"], 0.6, 1.0), (world.untold["eats"], 0.0, 0.3)):
+    for facts, min_share, max_share in (
+        (world.training_facts["eats"], 0.6, 1.0),
+        (world.held_out_facts["eats"], 0.0, 0.3),
+    ):
         first_words: dict[str, set[str]] = {}
         for head, tail in facts:
             first_words.setdefault(head, set()).add(tail.split()[0])
@@ -27,7 +30,7 @@ def test_it_recalls_facts_and_not_those_it_was_never_told() -> None:
         rows = sample_model.slot_log_probs(texts, [0] * len(texts))
         guesses = [sample_model.vocabulary[int(row.argmax())] for row in rows]
         share = np.mean([guess in first_words[head] for guess, (head, _) in zip(guesses, facts, strict=True)])
-        assert least <= share <= most
+        assert min_share <= share <= max_share
 
 
 def test_equal_input_gives_equal_files(tmp_path: Path) -> None:

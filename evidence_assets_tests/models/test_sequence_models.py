@@ -19,14 +19,14 @@ from evidence_assets_tests.models.tiny_masked import word_piece
 PAIRS = [("aspirin may", "treat pain"), ("insulin lowers glucose", "the patient has a fever"), ("a", "treat pain")]
 
 
-def saved(folder: Path, model: Any, config: Any, shape: str, **others: Any) -> Path:
+def save_tiny(folder: Path, model: Any, config: Any, shape: str, **others: Any) -> Path:
     """A one-layer model with the tokenizer of the tiny BERT, saved in the Hugging Face layout."""
     tokenizer = word_piece()._tokenizer
     tokenizer.save_pretrained(folder)
     set_seed(0)
     sizes = {name: int(size) for name, _, size in (each.partition("=") for each in shape.split())}
-    made = config(vocab_size=len(tokenizer), d_model=16, pad_token_id=0, eos_token_id=3, **sizes, **others)
-    model(made).save_pretrained(folder)
+    model_config = config(vocab_size=len(tokenizer), d_model=16, pad_token_id=0, eos_token_id=3, **sizes, **others)
+    model(model_config).save_pretrained(folder)
     return folder
 
 
@@ -35,59 +35,61 @@ def make_bart(folder: Path) -> Path:
         "encoder_layers=1 decoder_layers=1 encoder_attention_heads=2 decoder_attention_heads=2 encoder_ffn_dim=32 "
         "decoder_ffn_dim=32 max_position_embeddings=24 bos_token_id=2 decoder_start_token_id=3"
     )
-    return saved(folder, BartForConditionalGeneration, BartConfig, shape, init_std=0.5, forced_eos_token_id=None)
+    return save_tiny(folder, BartForConditionalGeneration, BartConfig, shape, init_std=0.5, forced_eos_token_id=None)
 
 
 def make_t5(folder: Path) -> Path:
     shape = "d_kv=8 d_ff=32 num_layers=1 num_heads=2 decoder_start_token_id=0"
-    return saved(folder, T5ForConditionalGeneration, T5Config, shape, initializer_factor=4.0)
+    return save_tiny(folder, T5ForConditionalGeneration, T5Config, shape, initializer_factor=4.0)
 
 
-def test_one_beam_takes_the_likeliest_piece_each_time(tmp_path: Path) -> None:
+def test_one_beam_selects_the_most_probable_token_each_time(tmp_path: Path) -> None:
     one = SentenceWriter.load(make_t5(tmp_path / "tiny-t5"), device="cpu")
     one.n_sentences, one.max_tokens = 1, 6
     model, tokenizer = one._model, one._tokenizer
     texts = ["river sea", "iron near copper", "town harbour"]
-    together = one.write(texts)
-    assert together == [one.write([text])[0] for text in texts]
-    for text, own in zip(texts, together, strict=True):
-        given, said = tokenizer(text, return_tensors="pt")["input_ids"], [0]
-        while len(said) < 7 and said[-1] != 3:
+    batch = one.write(texts)
+    assert batch == [one.write([text])[0] for text in texts]
+    for text, sentences in zip(texts, batch, strict=True):
+        inputs, output = tokenizer(text, return_tensors="pt")["input_ids"], [0]
+        while len(output) < 7 and output[-1] != 3:
             with torch.inference_mode():
-                said.append(int(model(input_ids=given, decoder_input_ids=torch.tensor([said])).logits[0, -1].argmax()))
-        assert own == [tokenizer.decode(said, skip_special_tokens=True).strip()]
+                output.append(
+                    int(model(input_ids=inputs, decoder_input_ids=torch.tensor([output])).logits[0, -1].argmax())
+                )
+        assert sentences == [tokenizer.decode(output, skip_special_tokens=True).strip()]
 
 
-def test_an_encoder_decoder_gives_the_mean_of_its_own_log_probabilities(tmp_path: Path) -> None:
+def test_encoder_decoder_score_is_the_mean_log_probability(tmp_path: Path) -> None:
     model = TextLikelihood.load(make_bart(tmp_path / "tiny-bart"), device="cpu")
     assert model.model_id == "tiny-bart" and model.revision
     pairs = [("the river", "near the sea"), ("iron", "a town"), ("copper is near", "near the sea")]
-    found = model.score(pairs)
-    for (source, target), score in zip(pairs, found, strict=True):
-        given, wanted = (model._tokenizer(text, return_tensors="pt")["input_ids"] for text in (source, target))
-        shifted = torch.cat([torch.tensor([[3]]), wanted[:, :-1]], dim=1)
+    scores = model.score(pairs)
+    for (source, target), score in zip(pairs, scores, strict=True):
+        inputs, targets = (model._tokenizer(text, return_tensors="pt")["input_ids"] for text in (source, target))
+        shifted = torch.cat([torch.tensor([[3]]), targets[:, :-1]], dim=1)
         with torch.inference_mode():
-            logits = model._model(input_ids=given, decoder_input_ids=shifted).logits[0]
-        expected = torch.log_softmax(logits, -1)[range(wanted.shape[1]), wanted[0]].mean()
+            logits = model._model(input_ids=inputs, decoder_input_ids=shifted).logits[0]
+        expected = torch.log_softmax(logits, -1)[range(targets.shape[1]), targets[0]].mean()
         assert score == pytest.approx(float(expected), abs=1e-5) and score < 0
-    np.testing.assert_allclose(model.score(pairs[2:])[0], found[2], atol=1e-6)
-    assert found[0] != found[2], "what stands before counts"
+    np.testing.assert_allclose(model.score(pairs[2:])[0], scores[2], atol=1e-6)
+    assert scores[0] != scores[2], "what stands before counts"
 
 
-def test_a_causal_model_reads_both_as_one_text(tmp_path: Path) -> None:
+def test_causal_model_reads_both_texts_as_one(tmp_path: Path) -> None:
     model = TextLikelihood.load(make_causal(tmp_path / "tiny-llama"), device="cpu")
-    found = model.score(PAIRS)
-    for (source, target), score in zip(PAIRS, found, strict=True):
-        before = model._tokenizer(source)["input_ids"]
-        after = model._tokenizer(target, add_special_tokens=False)["input_ids"]
+    scores = model.score(PAIRS)
+    for (source, target), score in zip(PAIRS, scores, strict=True):
+        source_ids = model._tokenizer(source)["input_ids"]
+        target_ids = model._tokenizer(target, add_special_tokens=False)["input_ids"]
         with torch.inference_mode():
-            logits = model._model(input_ids=torch.tensor([before + after])).logits[0]
-        steps = torch.log_softmax(logits, -1)[len(before) - 1 : -1]
-        assert score == pytest.approx(float(steps[range(len(after)), after].mean()), abs=1e-5)
-    assert found[0] != found[2]
+            logits = model._model(input_ids=torch.tensor([source_ids + target_ids])).logits[0]
+        steps = torch.log_softmax(logits, -1)[len(source_ids) - 1 : -1]
+        assert score == pytest.approx(float(steps[range(len(target_ids)), target_ids].mean()), abs=1e-5)
+    assert scores[0] != scores[2]
 
 
-def test_what_cannot_be_rated_is_said(tmp_path: Path) -> None:
+def test_unusable_models_and_texts_are_reported(tmp_path: Path) -> None:
     masked = word_piece()
     masked._model.save_pretrained(tmp_path / "tiny-bert")
     masked._tokenizer.save_pretrained(tmp_path / "tiny-bert")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-ENCODES = """
+SCRIPT = """
 import hashlib, json, random, sys
 import numpy as np, torch
 from evidence_assets.models import encoders
@@ -33,19 +33,23 @@ print(json.dumps({"threads": torch.get_num_threads(), **hashes}))
 """
 
 
-def encoded(threads: int) -> dict[str, Any]:
-    """What a process with this count of threads makes of the same texts."""
+def encode_in_process(threads: int) -> dict[str, Any]:
+    """Encode the same texts in a process with this number of threads."""
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run(
-        [sys.executable, "-c", ENCODES, str(threads)], env=environment, capture_output=True, text=True, check=False
+    process = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(threads)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    assert process.returncode == 0, process.stderr
+    return dict(json.loads(process.stdout))
 
 
 @pytest.mark.long
-def test_vectors_are_those_of_one_thread_and_of_each_text_alone() -> None:
-    one, several = encoded(1), encoded(4)
+def test_vectors_do_not_depend_on_threads_or_batch() -> None:
+    one, several = encode_in_process(1), encode_in_process(4)
     assert (one["threads"], several["threads"]) == (1, 4)
     for dtype in ("float32", "bfloat16"):
         assert several[dtype] == one[dtype] and several[dtype]["moved"] == 0

@@ -1,4 +1,4 @@
-"""Tiny randomly initialised models, made on the spot, for tests that need a real one, and recordings of models."""
+"""Tiny randomly initialised models for tests, and recordings of models."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def make_causal(
 
 
 def record(path: Path, exchanges: Iterable[tuple[Request, Completion]]) -> None:
-    """Write a recording of requests and what was replied to them."""
+    """Write a recording of requests and completions."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as stream:
         for request, completion in exchanges:

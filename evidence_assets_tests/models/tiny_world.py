@@ -37,8 +37,8 @@ WORDINGS = {
 class World:
     """Facts that the sentences state, facts of the same kind that they do not, and all entities."""
 
-    told: dict[str, list[tuple[str, str]]]
-    untold: dict[str, list[tuple[str, str]]]
+    training_facts: dict[str, list[tuple[str, str]]]
+    held_out_facts: dict[str, list[tuple[str, str]]]
     sentences: list[str]
     entities: list[str]
 
@@ -56,17 +56,17 @@ def tiny_world() -> World:
         return word if source.random() < 0.75 else f"{word} {source.choice(seconds)}"
 
     seconds = ["mirto", "salven"]
-    told, untold, sentences, entities = {}, {}, [], []
+    training_facts, held_out_facts, sentences, entities = {}, {}, [], []
     for relation, wordings in WORDINGS.items():
         heads, tails = [name() for _ in range(20)], [name() for _ in range(20)]
         entities += heads + tails
         pairs = sorted({(source.choice(heads), source.choice(tails)) for _ in range(36)})
         source.shuffle(pairs)
-        told[relation], untold[relation] = pairs[:24], pairs[24:]
-        for head, tail in told[relation]:
+        training_facts[relation], held_out_facts[relation] = pairs[:24], pairs[24:]
+        for head, tail in training_facts[relation]:
             for wording in wordings:
                 sentences.append(wording.replace("<HEAD>", head).replace("<TAIL>", tail).capitalize() + ".")
-    return World(told, untold, sentences, entities)
+    return World(training_facts, held_out_facts, sentences, entities)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Texts drawn at random, with near-duplicates, ties and tokens without weight, and their exact distances."""
+"""Random texts with near-duplicates, ties and tokens without weight, and their exact distances."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def distance(x: TokenMeasure, y: TokenMeasure, cost: str | GroundCost = "jsd") -
     return solve_transport(x.masses, y.masses, get_ground_cost(cost).matrix(x.points, y.points)).value
 
 
-def random_pool(rng: np.random.Generator, count: int, d: int, most: int = 8, kind: str = "mixed") -> TokenPool:
-    """Texts of at most so many tokens; the last quarter repeats the first, for exact ties."""
+def random_pool(rng: np.random.Generator, count: int, d: int, max_tokens: int = 8, kind: str = "mixed") -> TokenPool:
+    """Texts with up to ``max_tokens`` tokens; the last quarter repeats the first, for exact ties."""
     texts: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
     for number in range(count):
-        n = int(rng.integers(1, most + 1))
+        n = int(rng.integers(1, max_tokens + 1))
         vectors, weights = (
             rng.normal(size=(n, d)) * SPREADS[kind],
             np.round(rng.gamma(1.0, size=n), 2) * (rng.random(n) > 0.2),
@@ -36,9 +36,9 @@ def random_pool(rng: np.random.Generator, count: int, d: int, most: int = 8, kin
 
 
 def random_measures(
-    rng: np.random.Generator, count: int, d: int, most: int, cost: str | GroundCost
+    rng: np.random.Generator, count: int, d: int, max_tokens: int, cost: str | GroundCost
 ) -> list[TokenMeasure]:
-    pool = random_pool(rng, count, d, most)
+    pool = random_pool(rng, count, d, max_tokens)
     return [pool.measure(text, get_ground_cost(cost)) for text in range(count)]
 
 

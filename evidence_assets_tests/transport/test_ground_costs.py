@@ -1,4 +1,4 @@
-"""What every ground cost must hold, run over all that are registered."""
+"""The contract of ground costs, tested for all registered ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def naive_matrix(cost: GroundCost, x: Array, y: Array) -> Array:
 
 
 def naive_distances(cost: GroundCost, query: TokenMeasure, pool: list[TokenMeasure]) -> Array:
-    """One exact problem of POT after another."""
+    """Exact distances by POT, one problem at a time."""
 
     def masses(measure: TokenMeasure) -> Array:
         weights = measure.weights
@@ -74,12 +74,12 @@ def naive_distances(cost: GroundCost, query: TokenMeasure, pool: list[TokenMeasu
     return np.array([ot.emd2(masses(query), masses(y), c, numItermax=10**6) for y, c in zip(pool, costs, strict=True)])
 
 
-def assert_nearest(found: NearestTexts, truth: Array, k: int) -> None:
+def assert_nearest(nearest: NearestTexts, truth: Array, k: int) -> None:
     order = np.argsort(truth, kind="stable")[:k]
-    assert len(set(found.indices.tolist())) == len(found.indices) == min(k, len(truth))
-    assert found.distances == pytest.approx(truth[order], abs=1e-6, rel=1e-6)
-    assert truth[found.indices] == pytest.approx(found.distances, abs=1e-6, rel=1e-6)
-    for i, expected in zip(found.indices, order, strict=True):  # another text only where the two are equal
+    assert len(set(nearest.indices.tolist())) == len(nearest.indices) == min(k, len(truth))
+    assert nearest.distances == pytest.approx(truth[order], abs=1e-6, rel=1e-6)
+    assert truth[nearest.indices] == pytest.approx(nearest.distances, abs=1e-6, rel=1e-6)
+    for i, expected in zip(nearest.indices, order, strict=True):  # another text only where the two are equal
         assert i == expected or truth[i] == pytest.approx(truth[expected], abs=1e-9)
 
 
@@ -119,11 +119,11 @@ class GroundCostContract:
         texts = [pool.measure(i, cost) for i in range(3)]
         query = cost.measure(vectors[3:9].astype(float) * 1.01, rng.random(6) + 0.01)
         exact = cost.matrix(query.points, np.concatenate([t.points for t in texts]))
-        room = Workspace(6, 24, d, CPU, by_numpy)
-        x = room.rows(24)[0].copy_(torch.from_numpy(pool.vectors))
+        workspace = Workspace(6, 24, d, CPU, by_numpy)
+        x = workspace.rows(24)[0].copy_(torch.from_numpy(pool.vectors))
         factors = cost.factors(pool.weights, 1.0)
         features = tuple(torch.from_numpy(feature) for feature in cost.features(query.points))
-        lower = cost.lower(features, x, None if factors is None else torch.from_numpy(factors), room).numpy()
+        lower = cost.lower(features, x, None if factors is None else torch.from_numpy(factors), workspace).numpy()
         usable = ~np.isnan(lower)
         assert (lower[usable] <= exact[usable]).all()
         for potential in (rng.normal(size=6) * exact.std(), exact.min(axis=1)):
@@ -145,15 +145,15 @@ class GroundCostContract:
         k=st.integers(1, 8),
         kind=st.sampled_from(["flat", "peaky", "mixed"]),
     )
-    def test_the_nearest_are_those_of_a_naive_loop(
+    def test_the_nearest_texts_equal_those_of_a_naive_loop(
         self, cost: GroundCost, seed: int, d: int, count: int, k: int, kind: str
     ) -> None:
         rng = np.random.default_rng(seed)
-        pool, asked = random_pool(rng, count, d, 8, kind), random_pool(rng, 2, d, 8, kind)
+        pool, query_pool = random_pool(rng, count, d, 8, kind), random_pool(rng, 2, d, 8, kind)
         texts = [pool.measure(i, cost) for i in range(count)]
-        queries = [asked.measure(i, cost) for i in range(2)]
-        for query, found in zip(queries, find_nearest_texts(queries, pool, k, cost, threads=2), strict=True):
-            assert_nearest(found, naive_distances(cost, query, texts), k)
+        queries = [query_pool.measure(i, cost) for i in range(2)]
+        for query, nearest in zip(queries, find_nearest_texts(queries, pool, k, cost, threads=2), strict=True):
+            assert_nearest(nearest, naive_distances(cost, query, texts), k)
 
     def test_a_memory_mapped_half_precision_store_is_searched_with_few_texts_solved(
         self, cost: GroundCost, tmp_path: Path
@@ -167,37 +167,41 @@ class GroundCostContract:
             rows = slice(store.offsets[text], store.offsets[text + 1])
             queries.append(cost.measure(store.vectors[rows].astype(float) + 0.1, store.weights[rows] + 0.01, 0.7))
         texts = [pool.measure(i, cost, 0.7) for i in range(len(pool))]
-        for query, found in zip(queries, find_nearest_texts(queries, pool, 7, cost, 0.7), strict=True):
+        for query, nearest in zip(queries, find_nearest_texts(queries, pool, 7, cost, 0.7), strict=True):
             truth = np.array([distance(query, text, cost) for text in texts])
-            assert_nearest(found, truth, 7)
-            assert found.n_solved < 200, "the bounds should spare most of the 300 texts"
+            assert_nearest(nearest, truth, 7)
+            assert nearest.n_solved < 200, "the bounds should spare most of the 300 texts"
             alone = find_nearest_texts([query], pool, 7, cost, 0.7, threads=1)[0]
-            assert alone.indices.tolist() == found.indices.tolist()
-            assert alone.distances.tolist() == found.distances.tolist()
+            assert alone.indices.tolist() == nearest.indices.tolist()
+            assert alone.distances.tolist() == nearest.distances.tolist()
 
     @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-    def test_what_a_device_runs_gives_the_bounds_of_the_processor(self, cost: GroundCost, device: str) -> None:
+    def test_device_bounds_equal_cpu_bounds(self, cost: GroundCost, device: str) -> None:
         if device == "cuda" and not torch.cuda.is_available():
             pytest.skip("no CUDA device")
         pool = half_store(np.random.default_rng(8), 120, 48)
         texts = [pool.measure(i, cost) for i in range(len(pool))]
         queries = [TokenMeasure(t.points[t.masses > 0], t.weights[t.masses > 0]) for t in (texts[3], texts[50])]
-        asked = [q.points for q in queries], [q.masses for q in queries], [np.full(len(q), 0.1) for q in queries]
-        expected = BoundPass(cost, *asked).run(pool, 1.0, 1)
-        native = BoundPass(cost, *asked, device, by_numpy=False)
+        query_arguments = (
+            [q.points for q in queries],
+            [q.masses for q in queries],
+            [np.full(len(q), 0.1) for q in queries],
+        )
+        expected = BoundPass(cost, *query_arguments).run(pool, 1.0, 1)
+        native = BoundPass(cost, *query_arguments, device, by_numpy=False)
         bounds = native.run(pool, 1.0, 1)
         assert np.allclose(expected, bounds, rtol=1e-4, atol=1e-4)
         for query, lower in zip(queries, bounds, strict=True):
             true = np.array([distance(query, text, cost) for text in texts])
             assert (lower <= true + 1e-12).all()
-            assert np.median(lower[true > 0] / true[true > 0]) > 0.2, "a bound that says nothing prunes nothing"
-            found = find_nearest_texts([query], pool, 5, cost, device=device)[0]
-            assert found.indices.tolist() == np.argsort(true, kind="stable")[:5].tolist()
+            assert np.median(lower[true > 0] / true[true > 0]) > 0.2, "useless bounds prune nothing"
+            nearest = find_nearest_texts([query], pool, 5, cost, device=device)[0]
+            assert nearest.indices.tolist() == np.argsort(true, kind="stable")[:5].tolist()
 
 
 @pytest.mark.parametrize("cost", list_ground_costs().values(), ids=list_ground_costs())
 class TestRegisteredCosts(GroundCostContract):
-    """The contract, kept by each of them."""
+    """The contract for each registered cost."""
 
 
 class Inner(GroundCost):
@@ -210,15 +214,15 @@ class Inner(GroundCost):
         return np.asarray(-(x @ y.T))
 
 
-def test_a_cost_of_ones_own_without_a_bound_is_searched_exactly() -> None:
+def test_a_custom_cost_without_a_bound_is_searched_exactly() -> None:
     rng = np.random.default_rng(1)
     pool = random_pool(rng, 60, 3)
     query = TokenMeasure(rng.normal(size=(3, 3)), rng.random(3))
-    found = find_nearest_texts([query], pool, 4, Inner())[0]
-    assert_nearest(found, naive_distances(Inner(), query, [pool.measure(i, Inner()) for i in range(60)]), 4)
+    nearest = find_nearest_texts([query], pool, 4, Inner())[0]
+    assert_nearest(nearest, naive_distances(Inner(), query, [pool.measure(i, Inner()) for i in range(60)]), 4)
 
 
-def test_the_points_are_those_of_the_published_formulas() -> None:
+def test_points_match_the_published_formulas() -> None:
     rng = np.random.default_rng(0)
     vectors, weights = rng.normal(size=(4, 6)), np.array([0.0, 1.0, 2.0, 5.0])
     published = get_ground_cost("jsd").measure(vectors, weights, temperature=2.0)
@@ -234,9 +238,9 @@ def test_the_points_are_those_of_the_published_formulas() -> None:
     for name in ("cosine", "euclidean_unscaled", "squared_euclidean", "moverscore"):
         assert get_ground_cost(name).measure(vectors, weights, 2.0).points.tolist() == vectors.tolist()
     layers = rng.normal(size=(3, 5, 4))
-    joined = np.concatenate([layers.mean(1), layers.max(1), layers.min(1)], axis=1)
-    made = get_ground_cost("moverscore").vectors(layers)
-    assert made == pytest.approx(joined / np.linalg.norm(joined, axis=1, keepdims=True))
+    concatenated = np.concatenate([layers.mean(1), layers.max(1), layers.min(1)], axis=1)
+    power_means = get_ground_cost("moverscore").vectors(layers)
+    assert power_means == pytest.approx(concatenated / np.linalg.norm(concatenated, axis=1, keepdims=True))
     with pytest.raises(ValueError, match="tokens × layers"):
         get_ground_cost("moverscore").vectors(layers[0])
 

@@ -1,4 +1,4 @@
-"""Exact distances against a linear program, and what bad and extreme input gives."""
+"""Exact distances against a linear program, and results for bad and extreme input."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def test_distance_equals_a_linear_program(seed: int, cost: str) -> None:
     equal = np.concatenate([np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))])
     best = linprog(costs.ravel(), A_eq=equal, b_eq=np.concatenate([x.masses, y.masses]), method="highs")
     assert distance(x, y, cost) == pytest.approx(best.fun, abs=1e-8)
-    moved = solve_transport(x.masses, y.masses, costs).plan
-    assert moved.sum(axis=1) == pytest.approx(x.masses, abs=1e-9)
-    assert moved.sum(axis=0) == pytest.approx(y.masses, abs=1e-9)
-    assert (moved * costs).sum() == pytest.approx(best.fun, abs=1e-8)
+    plan = solve_transport(x.masses, y.masses, costs).plan
+    assert plan.sum(axis=1) == pytest.approx(x.masses, abs=1e-9)
+    assert plan.sum(axis=0) == pytest.approx(y.masses, abs=1e-9)
+    assert (plan * costs).sum() == pytest.approx(best.fun, abs=1e-8)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 300), st.floats(0.01, 60))
-def test_divergences_of_rows_pairwise_and_all_against_all_are_those_of_scipy(seed: int, d: int, spread: float) -> None:
+def test_divergences_equal_those_of_scipy(seed: int, d: int, spread: float) -> None:
     rng = np.random.default_rng(seed)
     p, q = softmax(rng.normal(size=(3, d)) * spread), softmax(rng.normal(size=(5, d)) * spread)
     p[0], p[1] = q[0], np.eye(d)[0]
@@ -52,7 +52,7 @@ def test_divergences_of_rows_pairwise_and_all_against_all_are_those_of_scipy(see
         assert (divergences >= 0).all() and (divergences <= np.log(2)).all()
 
 
-def test_strongest_pairs_name_the_words_that_aligned() -> None:
+def test_strongest_pairs_are_the_aligned_words() -> None:
     x = TokenMeasure([[0.0], [10.0]], [1, 3])
     y = TokenMeasure([[11.0], [0.5]], [3, 1])
     pairs = find_strongest_pairs(x, y, "euclidean")
@@ -103,25 +103,23 @@ WIDE = half_store(np.random.default_rng(0), 2, 2)
         (lambda: distance(TokenMeasure([[0.0, 0]], [1]), TokenMeasure([[1.0, 2]], [1])), r"points\[0\] sums to 0"),
     ],
 )
-def test_bad_input_is_named(make: object, message: str) -> None:
+def test_bad_input_is_reported(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]
 
 
-def test_the_same_distances_however_many_threads_multiply_and_as_many_afterwards() -> None:
-    """Every worker of a pass once set the count for all, so that what was solved after it had another last digit at
-    times.
-    """
+def test_distances_do_not_depend_on_threads_and_thread_counts_are_restored() -> None:
+    """Regression test: workers of a pass changed the thread count of the process, which changed last digits."""
     chance = np.random.default_rng(0)
     offsets = np.concatenate([[0], np.cumsum(chance.integers(3, 120, 40))])
     vectors = chance.standard_normal((int(offsets[-1]), 384)).astype(np.float32)
     pool = TokenPool(vectors, offsets, chance.random(len(vectors)) + 0.1)
     query = TokenMeasure(chance.standard_normal((33, 384)), np.ones(33))
-    found = set()
+    results = set()
     for threads in (1, 2):
         with native_thread_pools().limit(limits=threads, user_api="blas"):
             for _ in range(6):
-                found.add(find_nearest_texts([query], pool, 10, cost="cosine", threads=2)[0].distances.tobytes())
+                results.add(find_nearest_texts([query], pool, 10, cost="cosine", threads=2)[0].distances.tobytes())
             counts = {one["num_threads"] for one in native_thread_pools().info() if one["user_api"] == "blas"}
         assert counts == {threads}
-    assert len(found) == 1
+    assert len(results) == 1

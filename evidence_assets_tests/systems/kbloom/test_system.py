@@ -45,7 +45,7 @@ class LetterEncoder:
 
 def make_relation(name: str = "eats", seeds: int = 5, **changes: object) -> Relation:
     prompt = WORDINGS[name][0]
-    relation = Relation(name, "tiny", prompt, tuple(tiny_world().told[name][:seeds]), prompt)
+    relation = Relation(name, "tiny", prompt, tuple(tiny_world().training_facts[name][:seeds]), prompt)
     return replace(relation, **changes)  # type: ignore[arg-type]
 
 
@@ -62,11 +62,11 @@ def score_harvest(result: Harvest, name: str = "eats") -> tuple[float, float, fl
     """Precision@10, recall of stated facts, recall of unstated facts; without seeds."""
     world = tiny_world()
     facts = [(triple.head, name, triple.tail) for triple in result.triples]
-    seeds = [(head, name, tail) for head, tail in world.told[name][:5]]
-    stated_facts = [(head, name, tail) for head, tail in world.told[name]]
+    seeds = [(head, name, tail) for head, tail in world.training_facts[name][:5]]
+    stated_facts = [(head, name, tail) for head, tail in world.training_facts[name]]
     hits, truths = judge_relevance(facts, stated_facts, exclude=seeds)
     false_hits, n_unstated = judge_relevance(
-        facts, [(head, name, tail) for head, tail in world.untold[name]], exclude=seeds
+        facts, [(head, name, tail) for head, tail in world.held_out_facts[name]], exclude=seeds
     )
     return sum(hits[:10]) / 10, sum(hits) / truths, sum(false_hits[:20]) / n_unstated
 
