@@ -1,1 +1,1 @@
-"""Finding text: BM25, dense vectors, late interaction, fusion, and the stores that they read."""
+"""Retrieval: BM25, dense vectors, late interaction, and their indexes on disk."""

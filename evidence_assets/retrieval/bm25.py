@@ -1,6 +1,6 @@
-"""BM25: the weight of a token within its own text, what a corpus says of its terms, and ranking by ``bm25s``.
+"""BM25: weights of tokens in a text, term statistics of a corpus, and ranking with ``bm25s``.
 
-Terms are known by 64 bits of their hash: among a million the chance that two share one is 3·10⁻⁸.
+A term is identified by a 64-bit hash; among a million terms the probability of a collision is 3·10⁻⁸.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from evidence_assets.text.words import split_words
 VERSION = "3"
 K1, B = 1.2, 0.75
 TEXTS_PER_BLOCK = 4096
-"""Texts whose terms are counted together."""
+"""Texts whose terms are counted as one block."""
 Idf = Literal["printed", "plus_one"]
 TokenWeighting = Literal["text", "corpus", "idf"]
 IntArray = NDArray[np.integer[Any]]
@@ -44,14 +44,14 @@ def lowercase_words(text: str) -> list[str]:
 
 
 def hash_terms(terms: Sequence[str]) -> NDArray[np.uint64]:
-    """The hashes that terms are known by."""
+    """64-bit hashes that identify terms."""
     digest = hashlib.blake2b
-    joined = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=8).digest() for t in terms)
-    return np.frombuffer(joined, dtype="<u8")
+    digests = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=8).digest() for t in terms)
+    return np.frombuffer(digests, dtype="<u8")
 
 
 def term_weight(idf: Any, frequency: Any, length: Any, average: float) -> Any:
-    r"""Weight of a term that a text of ``length`` tokens holds ``frequency`` times (thesis, equation 7.9, inner part).
+    r"""Weight of a term that occurs ``frequency`` times in a text of ``length`` tokens (thesis, equation 7.9).
 
     .. math:: \mathrm{idf}\,\frac{f (k_1 + 1)}{f + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
     """
@@ -59,33 +59,33 @@ def term_weight(idf: Any, frequency: Any, length: Any, average: float) -> Any:
     return idf * frequency * (K1 + 1) / (frequency + norm)
 
 
-def inverse_document_frequency(texts: int, holding: int | NDArray[Any], form: Idf) -> Array:
-    r"""Inverse document frequency of terms by the number n of texts, out of N, that hold them.
+def inverse_document_frequency(texts: int, document_frequencies: int | NDArray[Any], form: Idf) -> Array:
+    r"""Inverse document frequency of terms that occur in n of N texts.
 
-    ``printed`` is the published :math:`\ln\frac{N - n + 0.5}{n + 0.5}`, **clipped at 0**: as printed it is negative for
-    a token of more than half of the texts, which would be negative mass. ``plus_one`` is the form of Lucene,
-    :math:`\ln\bigl(1 + \frac{N - n + 0.5}{n + 0.5}\bigr)`, which never reaches 0.
+    ``printed`` is the published :math:`\ln\frac{N - n + 0.5}{n + 0.5}`, **clipped at 0**: without clipping, tokens in
+    more than half of the texts would have negative mass. ``plus_one`` is Lucene's form,
+    :math:`\ln\bigl(1 + \frac{N - n + 0.5}{n + 0.5}\bigr)`, which is always positive.
     """
-    n = np.asarray(holding, dtype=np.float64)
+    n = np.asarray(document_frequencies, dtype=np.float64)
     odds = (texts - n + 0.5) / (n + 0.5)
     return np.asarray(np.log1p(odds) if form == "plus_one" else np.maximum(0.0, np.log(odds)))
 
 
 def text_weights(text: Sequence[str], idf: Callable[[str], float], average: float) -> Array:
-    """Weight of each token within its own text, given the rarity of tokens and the average length of texts."""
+    """BM25 weight of each token in its text, given the idf of tokens and the average text length."""
     weights = {token: term_weight(idf(token), float(f), len(text), average) for token, f in Counter(text).items()}
     return np.array([weights[token] for token in text], dtype=np.float64)
 
 
 def _ranker() -> Any:
-    """Scores of :func:`term_weight` with the idf ``plus_one``, in float32."""
-    import bm25s  # with scipy's sparse matrices 0.4 s, which who only reads the lake need not wait for
+    """A ``bm25s`` ranker equivalent to :func:`term_weight` with the idf ``plus_one``, in float32."""
+    import bm25s  # takes 0.4 s, and commands that only read the lake do not need it
 
     return bm25s.BM25(k1=K1, b=B, method="atire", idf_method="lucene", csc_backend="scipy")
 
 
 def score_texts(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-    """BM25 of each query (rows) against each of a few texts, which are the whole corpus."""
+    """BM25 of each query (rows) with each text (columns); the texts are the corpus."""
     if not any(texts):
         return np.zeros((len(queries), len(texts)), np.float32)
     ranker = _ranker()
@@ -94,8 +94,10 @@ def score_texts(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]
 
 
 class TermIndexWriter:
-    """Writes an index into ``folder``: hashes of terms, ascending, how many texts hold each, its saturated frequency
-    over all texts, and the postings of ``bm25s``, without which nothing can be searched."""
+    """Writes term hashes, document frequencies, saturated total frequencies, and postings of ``bm25s`` to ``folder``.
+
+    Without ``postings`` the index has statistics but cannot be searched.
+    """
 
     def __init__(self, folder: Path, *, postings: bool = True) -> None:
         folder.mkdir(parents=True)
@@ -105,9 +107,9 @@ class TermIndexWriter:
         self._lengths = ArrayWriter(folder / "lengths.tmp", np.int32)
 
     def add(self, texts: Sequence[Sequence[str]]) -> None:
-        """Append token lists; an empty one is a text that nothing finds."""
-        number, lengths = self._number, [len(text) for text in texts]
-        numbers = (number.setdefault(token, len(number)) for text in texts for token in text)
+        """Append texts as token lists; empty lists are allowed."""
+        number_of_term, lengths = self._number, [len(text) for text in texts]
+        numbers = (number_of_term.setdefault(token, len(number_of_term)) for text in texts for token in text)
         self._terms.add(np.fromiter(numbers, np.int32, sum(lengths)))
         self._lengths.add(lengths)
 
@@ -118,42 +120,42 @@ class TermIndexWriter:
         lengths = open_array(self._folder / "lengths.tmp")
         keys = hash_terms(list(self._number))
         order = np.argsort(keys)
-        place = np.empty(len(keys), np.int64)
-        place[order] = np.arange(len(keys))
-        holding, totals = np.zeros(len(keys), np.int64), np.zeros(len(keys))
-        for term, _, weight in self._counted(place, lengths):
-            np.add.at(holding, term, 1)
-            np.add.at(totals, term, weight)  # summed one after another, as a loop over the texts would
-        for name, array in (("keys", keys[order]), ("holding", holding), ("totals", totals)):
+        ranks = np.empty(len(keys), np.int64)
+        ranks[order] = np.arange(len(keys))
+        document_frequencies, totals = np.zeros(len(keys), np.int64), np.zeros(len(keys))
+        for term, _, weight in self._read_postings(ranks, lengths):
+            np.add.at(document_frequencies, term, 1)
+            np.add.at(totals, term, weight)  # sums in the order of the texts, for reproducible digits
+        for name, array in (("keys", keys[order]), ("holding", document_frequencies), ("totals", totals)):
             np.save(self._folder / f"{name}.npy", array)
         if self._postings and len(keys):
-            self._write_postings(place, lengths, holding)
-        stated = {"version": VERSION, "texts": len(lengths), "tokens": self._terms.rows, "postings": self._postings}
-        (self._folder / "meta.json").write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+            self._write_postings(ranks, lengths, document_frequencies)
+        metadata = {"version": VERSION, "texts": len(lengths), "tokens": self._terms.rows, "postings": self._postings}
+        (self._folder / "meta.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
         for name in ("terms", "lengths"):
             (self._folder / f"{name}.tmp").unlink()
 
-    def _counted(self, place: IntArray, lengths: IntArray) -> Iterator[tuple[IntArray, IntArray, Array]]:
-        """Term, text and weight without idf of every posting, some texts at a time; ascending by term, then by text."""
-        terms, first = open_array(self._folder / "terms.tmp"), 0
-        average = len(terms) / len(lengths) if len(lengths) else 0.0
+    def _read_postings(self, ranks: IntArray, lengths: IntArray) -> Iterator[tuple[IntArray, IntArray, Array]]:
+        """Postings by blocks of texts, sorted by term and text: terms, texts, and weights without idf."""
+        terms, offset = open_array(self._folder / "terms.tmp"), 0
+        average_length = len(terms) / len(lengths) if len(lengths) else 0.0
         for start in range(0, len(lengths), TEXTS_PER_BLOCK):
-            own = lengths[start : start + TEXTS_PER_BLOCK].astype(np.int64)
-            pairs = place[terms[first : first + own.sum()]] * len(own) + np.repeat(np.arange(len(own)), own)
+            block = lengths[start : start + TEXTS_PER_BLOCK].astype(np.int64)
+            pairs = ranks[terms[offset : offset + block.sum()]] * len(block) + np.repeat(np.arange(len(block)), block)
             pairs, frequencies = np.unique(pairs, return_counts=True)
-            term, text = np.divmod(pairs, len(own))
-            yield term, text + start, term_weight(1.0, frequencies.astype(np.float64), own[text], average)
-            first += int(own.sum())
+            term, text = np.divmod(pairs, len(block))
+            yield term, text + start, term_weight(1.0, frequencies.astype(np.float64), block[text], average_length)
+            offset += int(block.sum())
 
-    def _write_postings(self, place: IntArray, lengths: IntArray, holding: IntArray) -> None:
-        """The columns of ``bm25s``, filled some texts at a time: its own way of building holds all tokens as lists."""
-        starts = np.concatenate([[0], np.cumsum(holding)])
-        free, idf = starts[:-1].copy(), inverse_document_frequency(len(lengths), holding, "plus_one")
+    def _write_postings(self, ranks: IntArray, lengths: IntArray, document_frequencies: IntArray) -> None:
+        """Fill the arrays of ``bm25s`` block by block; its own indexing keeps all tokens in Python lists."""
+        starts = np.concatenate([[0], np.cumsum(document_frequencies)])
+        next_slots, idf = starts[:-1].copy(), inverse_document_frequency(len(lengths), document_frequencies, "plus_one")
         data, indices = np.empty(starts[-1], np.float32), np.empty(starts[-1], np.int32)
-        for term, text, weight in self._counted(place, lengths):
-            places = free[term] + np.arange(len(term)) - np.searchsorted(term, term)
-            data[places], indices[places] = idf[term] * weight, text
-            np.add.at(free, term, 1)
+        for term, text, weight in self._read_postings(ranks, lengths):
+            slots = next_slots[term] + np.arange(len(term)) - np.searchsorted(term, term)
+            data[slots], indices[slots] = idf[term] * weight, text
+            np.add.at(next_slots, term, 1)
         ranker = _ranker()
         ranker.scores = {"data": data, "indices": indices, "indptr": starts, "num_docs": len(lengths)}
         ranker.vocab_dict, ranker.nonoccurrence_array = {}, None
@@ -161,52 +163,52 @@ class TermIndexWriter:
 
 
 class TermIndex:
-    """An index opened for reading, memory-mapped."""
+    """A memory-mapped term index."""
 
     def __init__(self, folder: Path) -> None:
-        stated = open_description(folder / "meta.json", VERSION, "")
-        self._folder, self._searchable = folder, stated["postings"]
-        self.texts, self.tokens = int(stated["texts"]), int(stated["tokens"])
+        metadata = open_description(folder / "meta.json", VERSION, "")
+        self._folder, self._searchable = folder, metadata["postings"]
+        self.texts, self.tokens = int(metadata["texts"]), int(metadata["tokens"])
         self.average = self.tokens / self.texts if self.texts else 0.0
         self._keys, self._document_frequencies, self._totals = (
             open_array(folder / f"{name}.npy") for name in ("keys", "holding", "totals")
         )
         if not len(self._keys) == len(self._document_frequencies) == len(self._totals):
-            raise self._torn()
+            raise self._inconsistent()
 
     def __len__(self) -> int:
         return self.texts
 
-    def _torn(self) -> StaleInput:
-        return StaleInput(f"the files in {self._folder} do not belong together: materialize their asset again")
+    def _inconsistent(self) -> StaleInput:
+        return StaleInput(f"the files in {self._folder} are inconsistent: materialize their asset again")
 
     @cached_property
     def _postings(self) -> Any:
         ranker = open_asset_file(self._folder, lambda folder: _ranker().load(folder, mmap=True, load_vocab=False))
         scores = ranker.scores
-        whole = len(scores["indptr"]) == len(self._keys) + 1 and scores["num_docs"] == self.texts
-        if not whole or not len(scores["data"]) == len(scores["indices"]) == scores["indptr"][-1]:
-            raise self._torn()
+        has_all_terms = len(scores["indptr"]) == len(self._keys) + 1 and scores["num_docs"] == self.texts
+        if not has_all_terms or not len(scores["data"]) == len(scores["indices"]) == scores["indptr"][-1]:
+            raise self._inconsistent()
         return ranker
 
     def find(self, terms: Terms) -> NDArray[np.int64]:
-        """The number of each term; −1 where no text holds it."""
+        """Number of each term; −1 if no text has it."""
         return find_key_positions(self._keys, terms if isinstance(terms, np.ndarray) else hash_terms(terms))
 
     def _lookup(self, array: NDArray[Any], terms: Terms) -> NDArray[Any]:
-        """The entry of each term; 0 where no text holds it."""
+        """Entry of each term; 0 if no text has it."""
         numbers = self.find(terms)
         return np.where(numbers >= 0, array[numbers], 0) if len(array) else np.zeros(len(numbers), array.dtype)
 
     def document_frequencies(self, terms: Terms) -> IntArray:
-        """How many texts hold each term."""
+        """Number of texts that have each term."""
         return self._lookup(self._document_frequencies, terms)
 
     def corpus_weights(self, terms: Terms, weighting: TokenWeighting) -> Array:
-        r"""What decides the weight of a token besides its own text.
+        r"""Corpus part of the token weights.
 
-        ``text`` is the printed idf, by which BM25 within the text is multiplied; ``idf`` that of Lucene, which alone is
-        the weight; ``corpus`` the other reading of equation 7.9, which sums over all texts:
+        ``text``: the printed idf, a factor of BM25 within the text. ``idf``: Lucene's idf, the whole weight.
+        ``corpus``: the other reading of equation 7.9, a sum over all texts:
 
         .. math:: \mathrm{idf}(t) \sum_{S} \frac{f_S (k_1 + 1)}{f_S + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
         """
@@ -215,7 +217,7 @@ class TermIndex:
         return idf * self._lookup(self._totals, terms) if weighting == "corpus" else idf
 
     def token_weights(self, text: Sequence[str], weighting: TokenWeighting = "text") -> Array:
-        """Weight of each token of a text that need not be of the corpus."""
+        """Weight of each token of any text."""
         terms = list(dict.fromkeys(text))
         value = dict(zip(terms, self.corpus_weights(terms, weighting).tolist(), strict=True))
         if weighting == "text":
@@ -223,17 +225,17 @@ class TermIndex:
         return np.array([value[token] for token in text], dtype=np.float64)
 
     def top_k(self, query: Sequence[str], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Positions and scores of the ``k`` best texts that hold any of the query, descending, ties by position.
+        """Positions and scores of the ``k`` best texts with a positive score, descending, ties by position.
 
-        A score is the sum over the query's tokens, in their order, a repeated one counted each time.
+        The score of a text is the sum over the query's tokens, including repeated ones.
         """
         if not self._searchable:
-            raise ValueError("this index keeps no postings: it says how rare terms are, and finds nothing")
+            raise ValueError("this index has no postings: it has term statistics but cannot be searched")
         numbers = self.find(query)
         if not (numbers >= 0).any():
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         scores = self._postings.get_scores_from_ids(numbers[numbers >= 0])
-        least = np.partition(scores, -k)[-k] if k < self.texts else 0.0
-        found = np.flatnonzero((scores > 0) & (scores >= least))
-        best = found[np.lexsort((found, -scores[found]))[:k]]
+        min_score = np.partition(scores, -k)[-k] if k < self.texts else 0.0
+        candidates = np.flatnonzero((scores > 0) & (scores >= min_score))
+        best = candidates[np.lexsort((candidates, -scores[candidates]))[:k]]
         return best, scores[best]

@@ -1,6 +1,6 @@
-"""The chunks of a corpus and their vectors: as rows of the lake, and opened for answering.
+"""Chunks and vectors of a corpus in the lake, and its index for retrieval.
 
-Keys of a further encoder end with its name; without one those of the profile's first encoder are meant.
+``encoder`` names an encoder other than the profile's default; asset keys then end with its name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from evidence_assets.retrieval.vector_index import VectorIndex
 
 
 def vector_matrix(vectors: pl.Series) -> npt.NDArray[np.float32]:
-    """A column of equally long vectors as one array, without a Python object a number."""
+    """A column of vectors as one matrix, without Python objects for the numbers."""
     if not len(vectors):
         return np.zeros((0, 0), np.float32)
     flat = vectors.explode(empty_as_null=False).to_numpy().astype(np.float32, copy=False)
@@ -32,10 +32,10 @@ def vector_matrix(vectors: pl.Series) -> npt.NDArray[np.float32]:
 
 
 def find_invalid_vectors(rows: pl.DataFrame) -> list[str]:
-    """What is wrong with stored vectors: not finite, or not of length one."""
+    """Messages about stored vectors that are not finite or not of unit length."""
     norms = np.linalg.norm(vector_matrix(rows["vector"]), axis=1)
-    wrong = np.flatnonzero(~(np.abs(norms - 1) <= 1e-3))
-    return [f"vector of chunk {rows['chunk_id'][int(i)]} has length {norms[i]:.4f}, not 1" for i in wrong[:5]]
+    invalid = np.flatnonzero(~(np.abs(norms - 1) <= 1e-3))
+    return [f"vector of chunk {rows['chunk_id'][int(i)]} has length {norms[i]:.4f}, not 1" for i in invalid[:5]]
 
 
 def _sorted_shards(lake: Lake, table: str, asset: str) -> list[str]:
@@ -44,22 +44,22 @@ def _sorted_shards(lake: Lake, table: str, asset: str) -> list[str]:
 
 
 def embeddings_key(name: str, encoder: str = "") -> str:
-    """The asset that holds the vectors of a corpus."""
+    """Asset key of the vectors of a corpus."""
     return key_for_model(f"corpus/{name}/embeddings", encoder)
 
 
 def index_key(name: str, encoder: str = "") -> str:
-    """The asset that a corpus is answered from."""
+    """Asset key of the index of a corpus."""
     return key_for_model(f"corpus/{name}/index", encoder)
 
 
 def embedded_shards(lake: Lake, name: str, encoder: str = "") -> list[str]:
-    """The shards of a corpus that are embedded, in the order in which its chunks are counted."""
+    """Embedded shards of a corpus, in the order of its chunk positions."""
     return _sorted_shards(lake, "chunk_embeddings", embeddings_key(name, encoder))
 
 
 def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
-    """What chunks and vectors the lake holds of a corpus now, told from what their writers stated: no row is read."""
+    """Version of the chunks and vectors of a corpus, from their partitions' metadata."""
     parts = (("chunks", f"corpus/{name}/chunks"), ("chunk_embeddings", embeddings_key(name, encoder)))
     return content_id(
         [
@@ -70,13 +70,13 @@ def corpus_version(lake: Lake, name: str, encoder: str = "") -> str:
 
 
 def chunks_version(lake: Lake, name: str) -> str:
-    """What chunks the lake holds of a corpus now."""
+    """Version of the chunks of a corpus."""
     asset = f"corpus/{name}/chunks"
     return content_id([[s, lake.stored_version("chunks", asset, s)] for s in _sorted_shards(lake, "chunks", asset)])
 
 
 def read_chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:
-    """The texts of a corpus in its order, block by block; memory holds those of one shard."""
+    """Texts of a corpus in blocks, in its order; one shard is in memory at a time."""
     asset = f"corpus/{name}/chunks"
     for shard in _sorted_shards(lake, "chunks", asset):
         texts = lake.read("chunks", asset, shard, ["chunk_id", "text"]).sort("chunk_id")["text"]
@@ -85,9 +85,9 @@ def read_chunk_texts(lake: Lake, name: str) -> Iterator[list[str]]:
 
 
 def read_shards(lake: Lake, name: str, encoder: str = "") -> Iterator[Shard]:
-    """A corpus as it is written into the files that it is answered from; memory holds the chunks of one shard.
+    """Shards of a corpus for its index; the chunks of one shard are in memory at a time.
 
-    Raises StaleInput where chunks and vectors of a shard are not of the same texts.
+    Raises StaleInput if the chunks and vectors of a shard do not match.
     """
     for shard in embedded_shards(lake, name, encoder):
         chunks = lake.read("chunks", f"corpus/{name}/chunks", shard, list(COLUMNS)).sort("chunk_id")
@@ -97,42 +97,42 @@ def read_shards(lake: Lake, name: str, encoder: str = "") -> Iterator[Shard]:
 
 
 def _vectors(path: Path, ids: pl.Series) -> Iterator[npt.NDArray[np.floating[Any]]]:
-    """The vectors of a file, block by block, which must be those of these chunks."""
-    stale = f"{path} is not of the chunks that the lake holds now: materialize the embeddings of its shard again"
-    seen = 0
+    """Vectors of a file in blocks; raises StaleInput if their chunk ids differ from ``ids``."""
+    stale = f"{path} does not match the chunks in the lake: materialize the embeddings of its shard again"
+    n_read = 0
     with path.open("rb") as handle:
         for batch in pq.ParquetFile(handle).iter_batches(CHUNKS_PER_BATCH, columns=["chunk_id", "vector"]):
             of_batch = pl.Series(batch.column("chunk_id"))
-            if not of_batch.equals(ids[seen : seen + len(of_batch)]):
+            if not of_batch.equals(ids[n_read : n_read + len(of_batch)]):
                 raise StaleInput(stale)
-            seen += len(of_batch)
+            n_read += len(of_batch)
             yield batch.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(of_batch), -1)
-    if seen != len(ids):
+    if n_read != len(ids):
         raise StaleInput(stale)
 
 
 class IndexedCorpus(CorpusFiles):
-    """A corpus in the order in which its index counts its chunks, opened once a process and shared by its threads."""
+    """A corpus with its index, opened once per process and shared by its threads."""
 
     def __init__(self, folder: Path, name: str, version: str) -> None:
         self.index = VectorIndex(folder, expected=version)
         super().__init__(folder)
         self.name, self.version = name, version
         if self.index.meta.vectors != len(self):
-            raise StaleInput(f"the files in {folder} do not belong together: materialize the index again")
+            raise StaleInput(f"the files in {folder} are inconsistent: materialize the index again")
 
 
-_OPENING = Lock()
+_OPEN_LOCK = Lock()
 
 
 def open_corpus(lake: Lake, name: str, encoder: str = "") -> IndexedCorpus:
-    """Chunks, vectors and index of a corpus; refused where the index is older than the chunks or their vectors."""
+    """Open a corpus with its index; raises StaleInput if the index is older than the chunks or vectors."""
     stamp = lake.stamp(
         ("chunks", f"corpus/{name}/chunks"),
         ("chunk_embeddings", embeddings_key(name, encoder)),
         ("indexes", index_key(name, encoder)),
     )
-    with _OPENING:
+    with _OPEN_LOCK:
         return _open_corpus(str(lake.root), name, encoder, stamp)
 
 

@@ -1,6 +1,6 @@
-"""The files that a corpus is answered from: its chunks and their vectors, in one order, memory-mapped.
+"""Memory-mapped files of a corpus: its chunks and vectors, in the same order.
 
-The order is shard by shard, within a shard by chunk id. What is asked for is read by position, many at once.
+Positions are ordered by shard, then by chunk id.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter,
 
 VERSION = "2"
 CHUNKS_PER_BATCH = 16_384
-"""Chunks that are read together while the files are written."""
+"""Chunks per batch while the files are written."""
 TEXTS_PER_SLICE = 2_048
 """Texts whose words are in memory at a time while the files are written."""
 SENTENCES = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32())]))
@@ -52,21 +52,21 @@ Vectors = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard of a corpus: its chunks with the columns ``COLUMNS``, ascending by id, and their vectors, in blocks."""
+    """One shard of a corpus: batches of chunks with ``COLUMNS``, ascending by id, and blocks of their vectors."""
 
     chunks: Iterable[pa.RecordBatch]
     vectors: Iterable[Vectors]
 
 
 def hash_texts(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
-    """What texts, or ids, are known by."""
+    """128-bit hashes that identify texts or ids."""
     digest = hashlib.blake2b
-    joined = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=16).digest() for t in texts)
-    return np.frombuffer(joined, dtype=KEY_DTYPE)
+    digests = b"".join(digest(t.encode(errors="surrogatepass"), digest_size=16).digest() for t in texts)
+    return np.frombuffer(digests, dtype=KEY_DTYPE)
 
 
 class _Writers:
-    """What is written while the shards go by: chunks, vectors, keys of ids and texts, BM25 with and without titles."""
+    """Writers of all files of a corpus: chunks, vectors, hashes of ids and texts, BM25 with and without titles."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack, self.count, self.dimensions = folder, stack, 0, 0
@@ -81,8 +81,8 @@ class _Writers:
     def chunks(self, batch: pa.RecordBatch) -> None:
         rows = pa.Table.from_batches([batch]).select(COLUMNS).cast(SCHEMA)
         for start in range(0, len(rows), TEXTS_PER_SLICE):
-            some = rows.slice(start, TEXTS_PER_SLICE)
-            ids, titles, texts = (some.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
+            part = rows.slice(start, TEXTS_PER_SLICE)
+            ids, titles, texts = (part.column(name).to_pylist() for name in ("chunk_id", "title", "text"))
             self._ids.append(hash_texts(ids))
             self._text_keys.add(hash_texts(texts))
             self._words.add([lowercase_words(text) for text in texts])
@@ -101,16 +101,16 @@ class _Writers:
         with np.errstate(over="ignore"):
             half = block.astype(np.float16)
         if not np.isfinite(half).all():
-            raise BadInput(f"shard {shard} of the corpus has a vector that float16 cannot hold")
+            raise BadInput(f"shard {shard} of the corpus has a vector that exceeds float16: check its encoder")
         self._vectors.add(half)
 
     def finish(self) -> None:
         if self._vectors is None:
             np.save(self._folder / "vectors.npy", np.zeros((0, 0), np.float16))
-        joined = np.concatenate([*self._ids, np.empty(0, KEY_DTYPE)])
-        places = np.argsort(joined, kind="stable")
-        np.save(self._folder / "id_keys.npy", joined[places])
-        np.save(self._folder / "id_places.npy", places.astype(np.int64))
+        keys = np.concatenate([*self._ids, np.empty(0, KEY_DTYPE)])
+        order = np.argsort(keys, kind="stable")
+        np.save(self._folder / "id_keys.npy", keys[order])
+        np.save(self._folder / "id_places.npy", order.astype(np.int64))
         self._words.finish()
         self._titled.finish()
         if not self._any_title:
@@ -118,47 +118,47 @@ class _Writers:
 
 
 def write_corpus_files(folder: Path, shards: Iterable[Shard]) -> int:
-    """Write shards as the files of a corpus into ``folder``, which exists; returns how many chunks there are.
+    """Write the files of a corpus to the existing ``folder``; returns the number of chunks.
 
-    Memory holds one batch, 48 bytes a chunk while ids are sorted, and postings.
-    Raises BadInput where a shard has another number of vectors than of chunks, or a number that float16 cannot hold.
+    Memory: one batch, 48 bytes per chunk while ids are sorted, and postings.
+    Raises BadInput if the numbers of chunks and vectors of a shard differ, or if a value exceeds float16.
     """
     with ExitStack() as stack:
         writers = _Writers(folder, stack)
         for number, shard in enumerate(shards):
-            before = writers.count
+            n_before = writers.count
             for batch in shard.chunks:
                 writers.chunks(batch)
-            written = 0
+            n_vectors = 0
             for block in shard.vectors:
                 writers.vectors(block, number)
-                written += len(block)
-            if written != writers.count - before:
+                n_vectors += len(block)
+            if n_vectors != writers.count - n_before:
                 raise BadInput(
-                    f"shard {number} of the corpus has {writers.count - before} chunks but {written} vectors: "
+                    f"shard {number} of the corpus has {writers.count - n_before} chunks but {n_vectors} vectors: "
                     "materialize its embeddings again"
                 )
         writers.finish()
-    stated = {"version": VERSION, "chunks": writers.count, "dimensions": writers.dimensions}
-    (folder / "corpus.json").write_text(json.dumps(stated, indent=1) + "\n", encoding="utf-8")
+    metadata = {"version": VERSION, "chunks": writers.count, "dimensions": writers.dimensions}
+    (folder / "corpus.json").write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
     return writers.count
 
 
 class CorpusFiles:
-    """The files of a corpus, opened; safe to share between threads, as nothing of it changes."""
+    """The opened files of a corpus; immutable, so threads can share them."""
 
     def __init__(self, folder: Path) -> None:
-        stated = open_description(folder / "corpus.json", VERSION, "")
-        self.dimensions = int(stated["dimensions"])
-        self._folder, self._size = folder, int(stated["chunks"])
+        metadata = open_description(folder / "corpus.json", VERSION, "")
+        self.dimensions = int(metadata["dimensions"])
+        self._folder, self._size = folder, int(metadata["chunks"])
         self._batches = open_asset_file(folder / "chunks.arrow", open_batches)
         self._starts = np.cumsum([0, *map(len, self._batches)])[:-1]
-        self._keys, self._places, self._text_keys = (
+        self._keys, self._positions, self._text_keys = (
             open_array(folder / f"{name}.npy") for name in ("id_keys", "id_places", "text_keys")
         )
-        lengths = {len(self._keys), len(self._places), len(self._text_keys), sum(map(len, self._batches))}
+        lengths = {len(self._keys), len(self._positions), len(self._text_keys), sum(map(len, self._batches))}
         if lengths != {self._size}:
-            raise StaleInput(f"the files in {folder} do not belong together: materialize the index again")
+            raise StaleInput(f"the files in {folder} are inconsistent: materialize the index again")
 
     def __len__(self) -> int:
         return self._size
@@ -168,21 +168,23 @@ class CorpusFiles:
         """The vectors, memory-mapped."""
         array: npt.NDArray[np.float16] = open_array(self._folder / "vectors.npy")
         if array.shape != (self._size, self.dimensions):
-            raise StaleInput(f"the files in {self._folder} do not belong together: materialize the index again")
+            raise StaleInput(f"the files in {self._folder} are inconsistent: materialize the index again")
         return array
 
     def column(self, name: str, positions: Sequence[int] | IntArray) -> list[Any]:
-        """The values of a column at some positions, in the order asked."""
-        asked = np.asarray(positions, dtype=np.int64)
-        if len(asked) and not (asked.min() >= 0 and asked.max() < self._size):
-            raise IndexError(f"positions run from 0 to {self._size - 1}, asked for {asked.min()} to {asked.max()}")
-        values: list[Any] = [None] * len(asked)
-        # Batch by batch: to take rows of a column in many batches would join these first.
-        of_batch = np.searchsorted(self._starts, asked, side="right") - 1
+        """Values of a column at some positions, in their order."""
+        indices = np.asarray(positions, dtype=np.int64)
+        if len(indices) and not (indices.min() >= 0 and indices.max() < self._size):
+            raise IndexError(f"positions run from 0 to {self._size - 1}, got {indices.min()} to {indices.max()}")
+        values: list[Any] = [None] * len(indices)
+        # Batch by batch: ``take`` on a chunked column first concatenates its chunks.
+        of_batch = np.searchsorted(self._starts, indices, side="right") - 1
         for number in np.unique(of_batch).tolist():
             members = np.flatnonzero(of_batch == number)
-            found = self._batches[number].column(name).take(pa.array(asked[members] - self._starts[number])).to_pylist()
-            for i, value in zip(members.tolist(), found, strict=True):
+            values_of_batch = (
+                self._batches[number].column(name).take(pa.array(indices[members] - self._starts[number])).to_pylist()
+            )
+            for i, value in zip(members.tolist(), values_of_batch, strict=True):
                 values[i] = value
         return values
 
@@ -193,21 +195,21 @@ class CorpusFiles:
         return self.column("text", positions)
 
     def titles(self, positions: Sequence[int] | IntArray) -> list[str]:
-        """Titles; an empty one where there is none."""
+        """Titles; empty for chunks without a title."""
         return [title or "" for title in self.column("title", positions)]
 
     def sentences(self, positions: Sequence[int] | IntArray) -> list[list[tuple[int, int]]]:
-        """Sentences, by the characters of the chunk's text."""
+        """Sentences as character ranges of the chunk's text."""
         return [[(s["start"], s["end"]) for s in row] for row in self.column("sentence_offsets", positions)]
 
     def text_keys(self, positions: Sequence[int] | IntArray) -> npt.NDArray[np.bytes_]:
-        """What the tokens of texts are kept under."""
+        """Hashes of texts: the keys of the token cache."""
         return np.asarray(self._text_keys[np.asarray(positions, dtype=np.int64)])
 
     def find(self, ids: Sequence[str]) -> IntArray:
-        """Position of each chunk id; −1 where it is unknown."""
-        found = find_key_positions(self._keys, hash_texts(ids))
-        return np.where(found >= 0, self._places[found] if self._size else -1, -1)
+        """Position of each chunk id; −1 if it is unknown."""
+        ranks = find_key_positions(self._keys, hash_texts(ids))
+        return np.where(ranks >= 0, self._positions[ranks] if self._size else -1, -1)
 
     def word_index(self, *, titles: bool = False) -> TermIndex:
         """BM25 over the words of texts, or of titles and texts."""

@@ -1,4 +1,4 @@
-"""Vectors of texts: those made before are reused by content, the others encoded in blocks."""
+"""Embedding of texts: unchanged texts reuse their vectors, the others are encoded in blocks."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from evidence_assets.lake.rows import build_table
 from evidence_assets.models.protocols import Encoder, FloatArray, NonFiniteVectors
 
 CHUNKS_PER_CALL = 1024
-"""Chunks that are encoded in one call. They are of nearly equal length, so that few batches of the model are small."""
+"""Chunks encoded in one call. They have similar lengths, so that few batches need much padding."""
 TEXTS_PER_BLOCK = 4096
-"""Texts that are encoded before their vectors are stored."""
+"""Texts encoded before their vectors are stored."""
 MAX_REPORTED_CHUNKS = 5
-"""Chunks without a vector that a message names."""
+"""Maximum chunks that an error message lists."""
 HalfArray = npt.NDArray[np.float16]
 Encode = Callable[[Sequence[str]], FloatArray]
 EncodedBlock = tuple[HalfArray, list[int]]
-"""Vectors of a block of texts, and the places of those that are no numbers."""
+"""Vectors of a block of texts, and the rows that are not finite."""
 EncodeBlock = Callable[[list[str]], Any]
 BlockMap = Callable[[EncodeBlock, Iterable[list[str]]], Iterable[Any]]
-"""How blocks of texts are encoded, in their order; as ``map`` does it, or by others."""
+"""Applies an encoder to blocks in their order: ``map``, or a distributed equivalent."""
 
 
 class VectorCache:
-    """Vectors that were made before, by the hashes of what they were made from."""
+    """Previous vectors, by the hashes of their inputs."""
 
     def __init__(self, hashes: Sequence[str] | npt.NDArray[np.bytes_], vectors: npt.NDArray[Any]) -> None:
         keys = np.asarray(hashes, "S32")
@@ -47,20 +47,20 @@ class VectorCache:
         return cls(rows["input_hash"].to_numpy(), flat.reshape(len(rows), -1) if len(rows) else flat[:, None])
 
     def rows(self, hashes: npt.NDArray[np.bytes_]) -> npt.NDArray[np.int64]:
-        """The row of each hash; −1 where it is unknown."""
+        """Row of each hash; −1 if it is unknown."""
         rows = find_key_positions(self._hashes, hashes)
         return np.where(rows >= 0, self._order[rows], -1) if len(self._order) else rows
 
 
 def hash_inputs(texts: Iterable[str], model_id: str) -> npt.NDArray[np.bytes_]:
-    """What the vectors of texts are known by."""
+    """Hashes of texts and encoder that identify vectors."""
     return np.array([content_id("embedding", text, model_id) for text in texts], dtype="S32")
 
 
 def fill_vectors(
     texts: Sequence[str], model_id: str, cache: VectorCache, encode: Encode, output: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.bytes_], int]:
-    """Write the vector of each text, block by block, known ones reused; the hashes, and how many were."""
+    """Write the vector of each text to ``output``; returns the input hashes and the number of reused vectors."""
     hashes = hash_inputs(texts, model_id)
     rows = cache.rows(hashes)
     for start in range(0, len(texts), TEXTS_PER_BLOCK):
@@ -85,12 +85,12 @@ def embed(
     encode: Encode | None = None,
     map_blocks: BlockMap = map,
 ) -> tuple[pa.Table, int]:
-    """A row a chunk, the vectors of unchanged texts reused; and how many were.
+    """Rows of chunk embeddings, and the number of reused vectors.
 
-    ``keep``: Given the rows of every block as soon as it is encoded, and whether it is the last chance to keep them.
-    ``heard``: Progress: how many chunks are encoded, of how many.
-    ``encode``: How texts become vectors, where it is not the encoder's own way; ``over``: how blocks are encoded.
-    Raises BadInput, after all others are encoded and kept, where the encoder gives no numbers for some texts.
+    ``save_block``: Called with the rows of each block, and whether an error follows, so that they must be saved now.
+    ``progress``: Called with the numbers of encoded and of all new chunks.
+    ``encode``: Replaces the encoder's method; ``map_blocks``: applies it to blocks.
+    Raises BadInput, after all other chunks are saved, if the vectors of some texts are not finite.
     """
     ids, hashes = chunks["chunk_id"].to_list(), hash_inputs(chunks["text"], model_id)
     cache = VectorCache.of(previous)
@@ -121,27 +121,27 @@ def embed(
 
 
 def _encode_block(encode: Encode, texts: Sequence[str]) -> EncodedBlock:
-    """Vectors, and the places of those that are no numbers."""
+    """Vectors, and the rows that are not finite."""
     try:
         vectors: npt.NDArray[Any] = encode(texts)
     except NonFiniteVectors as error:
         if not np.isfinite(error.vectors).all(axis=1).any():
-            raise  # it is not the texts
+            raise  # no text has a finite vector: the encoder is broken
         vectors = error.vectors
-    wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
+    invalid_rows = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
     with np.errstate(invalid="ignore"):
-        return vectors.astype(np.float16), wrong
+        return vectors.astype(np.float16), invalid_rows
 
 
-def _invalid_vectors_message(chunks: pl.DataFrame, bad: Sequence[int], model_id: str) -> str:
+def _invalid_vectors_message(chunks: pl.DataFrame, invalid: Sequence[int], model_id: str) -> str:
     names = [
         f"chunk {chunks['chunk_id'][i]} of document {chunks['doc_id'][i]!r} in {chunks['source'][i]}"
-        for i in sorted(bad)[:MAX_REPORTED_CHUNKS]
+        for i in sorted(invalid)[:MAX_REPORTED_CHUNKS]
     ]
-    more = f" and {len(bad) - MAX_REPORTED_CHUNKS:,} more" if len(bad) > MAX_REPORTED_CHUNKS else ""
+    rest = f" and {len(invalid) - MAX_REPORTED_CHUNKS:,} more" if len(invalid) > MAX_REPORTED_CHUNKS else ""
     return (
-        f"{model_id} gives vectors that are not numbers for {'; '.join(names)}{more}; all other chunks are encoded and "
-        "kept: change these texts, or load the encoder with dtype: float32, and make the embeddings again"
+        f"{model_id} returns vectors that are not finite for {'; '.join(names)}{rest}. All other chunks are saved. "
+        "Change these texts, or set the encoder's dtype to float32, and materialize the embeddings again."
     )
 
 

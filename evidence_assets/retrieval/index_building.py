@@ -1,6 +1,6 @@
-"""Builds vector indexes within a stated memory, from vectors in a file that is read in blocks.
+"""Builds FAISS indexes within a memory limit, from a file of vectors that is read in blocks.
 
-An index is trained on a sample, filled block by block, and its recall measured against an exact search.
+An index is trained on a sample and filled block by block; its recall is measured against exact search.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from evidence_assets.retrieval.vector_index import (
 )
 
 MAX_FLAT_VECTORS = 200_000
-"""Vectors that are searched one by one in a few hundredths of a second."""
+"""Maximum vectors of a flat index, which takes a few hundredths of a second per search."""
 VECTORS_PER_BLOCK = 1 << 12
 ID_BYTES = 8
 MIN_POINTS_PER_LIST = 39
-"""Vectors of the sample that a list is trained on at least; FAISS warns below."""
+"""Minimum training vectors per list; FAISS warns below."""
 SAMPLE_SHARE = 0.4
-"""Bytes of the sample that an index is trained on, as a share of those of the finished index."""
+"""Maximum size of the training sample, as a share of the finished index."""
 RECALL_QUERIES = 200
 RECALL_AT = (10, 100)
 MIN_SAMPLE = 10_000
-"""Vectors that an index is trained on at least, where there are so many."""
+"""Minimum training vectors, if there are so many."""
 MIN_RECALL_SHARE = 0.99
-"""Share of what searching all lists finds that searching some must find."""
+"""Minimum recall of searching some lists, as a share of the recall of searching all."""
 
 
 class VectorFile:
-    """Vectors in an ``.npy`` file, read in blocks: mapped pages would count as memory of the process."""
+    """Vectors in an ``.npy`` file, read in blocks, because mapped pages count as memory of the process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,42 +57,39 @@ class VectorFile:
                 count = min(size, self.n - start) * self.d
                 yield np.fromfile(handle, self._dtype, count).astype(np.float32).reshape(-1, self.d)
 
-    def some(self, count: int, seed: int) -> FloatArray:
-        """So many random vectors, at most all, in their order."""
+    def sample(self, count: int, seed: int) -> FloatArray:
+        """A random sample of at most ``count`` vectors, in their order."""
         picks = np.sort(np.random.default_rng(seed).choice(self.n, size=min(count, self.n), replace=False))
-        found = np.empty((len(picks), self.d), np.float32)
+        rows = np.empty((len(picks), self.d), np.float32)
         size = self.d * self._dtype.itemsize
         with self.path.open("rb") as handle:
             for row, pick in enumerate(picks.tolist()):
                 handle.seek(self._start + pick * size)
-                found[row] = np.frombuffer(handle.read(size), self._dtype)
-        return found
+                rows[row] = np.frombuffer(handle.read(size), self._dtype)
+        return rows
 
 
 def code_sizes(d: int) -> dict[str, int]:
-    """Codes of a vector of ``d`` dimensions and their bytes, the most exact first."""
+    """Bytes of each code of a vector with ``d`` dimensions, the most exact first."""
     divisors = [m for m in range(d // 2, 0, -1) if d % m == 0]
     return {"sqfp16": 2 * d, "sq8": d, **{f"pq{m}": m for m in divisors}}
 
 
 def choose_kind(n: int, d: int, memory: int, flat_up_to: int = MAX_FLAT_VECTORS) -> str:
-    """The most exact kind of index of ``n`` vectors that fits into so many bytes.
-
-    Raises BadInput where none does.
-    """
+    """The most exact kind of index of ``n`` vectors within ``memory`` bytes; raises BadInput if none fits."""
     if n <= flat_up_to and 2 * d * n <= memory:
         return "flat"
     for code, size in code_sizes(d).items():
         if index_bytes(n, d, code) <= memory:
             return f"ivf{count_lists(n, d, size)},{code}"
     raise BadInput(
-        f"no index of {n:,} vectors fits into {memory / 1e6:,.0f} MB; the smallest takes "
-        f"{index_bytes(n, d, 'pq1') / 1e6:,.0f} MB: state more under index.memory in the profile"
+        f"no index of {n:,} vectors fits into {memory / 1e6:,.0f} MB; the smallest needs "
+        f"{index_bytes(n, d, 'pq1') / 1e6:,.0f} MB: raise index.memory in the profile"
     )
 
 
 def count_lists(n: int, d: int, code_bytes: int) -> int:
-    """A power of two near 4 √n; fewer where a sample that trains so many would outgrow the index itself."""
+    """Number of lists: a power of two near 4 √n, limited by the size of the training sample."""
     sample = max(SAMPLE_SHARE * n * (code_bytes + ID_BYTES) / (4 * d), MIN_SAMPLE)
     return int(
         2 ** np.floor(np.log2(max(2, min(4 * np.sqrt(n), sample / MIN_POINTS_PER_LIST, n / MIN_POINTS_PER_LIST))))
@@ -100,7 +97,7 @@ def count_lists(n: int, d: int, code_bytes: int) -> int:
 
 
 def index_bytes(n: int, d: int, code: str) -> int:
-    """Codes and ids of all vectors, the middles of the lists, and the tables of a product quantiser."""
+    """Bytes of codes and ids of all vectors, the centroids, and the tables of a product quantiser."""
     size = code_sizes(d)[code]
     tables = 256 * d * 4 if code.startswith("pq") else 0
     return n * (size + ID_BYTES) + count_lists(n, d, size) * d * 4 + tables
@@ -115,15 +112,15 @@ def write_index(
     kind: str = "auto",
     neighbours: int = 100,
     queries: FloatArray | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> IndexMeta:
-    """Write the index of ``vectors.npy`` in ``folder`` beside it.
+    """Write the index of ``vectors.npy`` to the same ``folder``.
 
-    ``memory``: Bytes that the index may take.
+    ``memory``: Maximum bytes of the index.
     ``kind``: ``flat`` is exact; ``ivf`` searches some lists of the most exact codes that fit; ``auto`` chooses by size.
-    ``at``: Neighbours that retrieval asks for, by which the number of lists is chosen.
-    ``queries``: Vectors of questions, of unit length; points between vectors of the file where there are none.
-    ``heard``: Progress: how many vectors are in the index, of how many.
+    ``neighbours``: Neighbours of a search, for which the number of searched lists is tuned.
+    ``queries``: Unit vectors of questions for tuning; by default points between vectors of the file.
+    ``progress``: Called with the numbers of indexed and of all vectors.
     """
     vectors = VectorFile(folder / "vectors.npy")
     n, d = vectors.n, max(1, vectors.d)
@@ -144,7 +141,7 @@ def write_index(
 
 
 def _build_index(vectors: VectorFile, kind: str, d: int, progress: Callable[[int, int], None]) -> Any:
-    """The index with all vectors in it."""
+    """Train an index and add all vectors."""
     library = faiss()
     if kind == "flat":
         index = library.IndexScalarQuantizer(d, library.ScalarQuantizer.QT_fp16, library.METRIC_INNER_PRODUCT)
@@ -155,11 +152,11 @@ def _build_index(vectors: VectorFile, kind: str, d: int, progress: Callable[[int
     index = library.index_factory(d, f"IVF{lists},{factory}", library.METRIC_INNER_PRODUCT)
     index.cp.seed = 0
     if hasattr(index, "pq"):
-        index.do_polysemous_training = False  # which numbers the codes anew for a search by bits that nobody asks for
+        index.do_polysemous_training = False  # it reorders codes for a Hamming search that is not used
     if getattr(library, "get_num_gpus", int)():
         index.clustering_index = library.index_cpu_to_all_gpus(library.IndexFlatIP(d))
     sample = SAMPLE_SHARE * vectors.n * (code_sizes(d)[code] + ID_BYTES) / (4 * d)
-    index.train(vectors.some(int(max(sample, MIN_POINTS_PER_LIST * int(lists), MIN_SAMPLE)), seed=0))
+    index.train(vectors.sample(int(max(sample, MIN_POINTS_PER_LIST * int(lists), MIN_SAMPLE)), seed=0))
     _reserve_lists(index, vectors)
     _add_vectors(index, vectors, progress)
     return index
@@ -172,7 +169,7 @@ def _add_vectors(index: Any, vectors: VectorFile, progress: Callable[[int, int],
 
 
 def _reserve_lists(index: Any, vectors: VectorFile) -> None:
-    """Give each list room for its vectors: lists that grow take up to twice as much."""
+    """Reserve the size of each list; lists that grow take up to twice the memory."""
     counts = np.zeros(index.nlist, np.int64)
     for block in vectors.blocks():
         counts += np.bincount(index.quantizer.assign(block, 1).ravel(), minlength=index.nlist)
@@ -181,17 +178,17 @@ def _reserve_lists(index: Any, vectors: VectorFile) -> None:
         index.invlists.resize(number, 0)
 
 
-def _recall_queries(vectors: VectorFile, asked: FloatArray | None) -> tuple[FloatArray, str]:
-    if asked is not None and len(asked) >= 2:
-        picks = np.random.default_rng(0).permutation(len(asked))[:RECALL_QUERIES]
-        return np.ascontiguousarray(asked[np.sort(picks)], np.float32), f"{len(picks)} questions"
-    some = vectors.some(RECALL_QUERIES, seed=1) if vectors.n else np.zeros((0, max(1, vectors.d)), np.float32)
-    # A vector of the corpus would find itself; halfway to another it is near both, as a question is to its answers.
-    return unit_rows(some + np.roll(some, 1, axis=0)), f"{len(some)} points halfway between two chunks"
+def _recall_queries(vectors: VectorFile, queries: FloatArray | None) -> tuple[FloatArray, str]:
+    if queries is not None and len(queries) >= 2:
+        picks = np.random.default_rng(0).permutation(len(queries))[:RECALL_QUERIES]
+        return np.ascontiguousarray(queries[np.sort(picks)], np.float32), f"{len(picks)} questions"
+    sample = vectors.sample(RECALL_QUERIES, seed=1) if vectors.n else np.zeros((0, max(1, vectors.d)), np.float32)
+    # A chunk's own vector would find itself. A point between two chunks is near both, as a question is to answers.
+    return unit_rows(sample + np.roll(sample, 1, axis=0)), f"{len(sample)} points halfway between two chunks"
 
 
 def _tune_nprobe(index: Any, vectors: VectorFile, queries: FloatArray, neighbours: int) -> tuple[int, dict[str, float]]:
-    """Lists to search, chosen on every second query, and the recall at each k on the others."""
+    """Number of lists to search, tuned on every second query, and recall at each k on the others."""
     from faiss.contrib.exhaustive_search import knn_ground_truth
 
     sizes = sorted({min(k, vectors.n) for k in (*RECALL_AT, neighbours)})

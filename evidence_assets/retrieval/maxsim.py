@@ -18,7 +18,7 @@ Cosines = NDArray[np.float32]
 TOKENS_PER_BLOCK = 4096
 
 
-# In torch, as the vectors are read: the norms of ``models.vectors`` differ from these in the last bits.
+# In torch: the norms of ``models.vectors`` differ in the last bits.
 def _unit_rows(rows: torch.Tensor) -> torch.Tensor:
     norms = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
     return rows / torch.where(norms > 0, norms, torch.ones_like(norms))
@@ -29,12 +29,12 @@ def maxsim_scores(query: ArrayLike, pool: TextCollection, weights: ArrayLike | N
 
     .. math:: S(q, y) = \frac{\sum_i w_i \max_j \cos(q_i, y_j)}{\sum_i w_i}
 
-    A zero vector has cosine 0 with everything; weights are equal if not given or all zero. The pool is read once.
+    The cosine of a zero vector is 0. Weights are equal by default, or if all are zero. The pool is read once.
     """
     nearest = nearest_tokens(query, pool)
     w = np.ones(len(nearest)) if weights is None else np.asarray(weights, dtype=np.float64)
     if w.shape != (len(nearest),) or (w < 0).any():
-        raise ValueError(f"weights must be {len(nearest)} numbers that are not negative")
+        raise ValueError(f"weights must be {len(nearest)} non-negative numbers")
     w = w / w.sum() if w.sum() > 0 else np.full(len(nearest), 1 / len(nearest))
     return np.asarray(w @ nearest)
 
@@ -45,9 +45,9 @@ def nearest_tokens(query: ArrayLike, texts: TextCollection) -> Cosines:
 
 
 def nearest_cosines(queries: Sequence[ArrayLike], texts: TextCollection) -> list[Cosines]:
-    """The same for several queries, which are compared with a text in one product.
+    """``nearest_tokens`` of several queries, which share one matrix product per text.
 
-    In the precision of the product: of a pool of some ten thousand texts it is what takes most memory.
+    In float32, because these cosines are the largest arrays of a search in a pool of ten thousand texts.
     """
     units = []
     for query in queries:
@@ -57,18 +57,18 @@ def nearest_cosines(queries: Sequence[ArrayLike], texts: TextCollection) -> list
         units.append(_unit_rows(q))
     if not units:
         return []
-    together = torch.cat(units)
-    found = np.empty((len(together), len(texts)), np.float32)
+    all_queries = torch.cat(units)
+    cosines = np.empty((len(all_queries), len(texts)), np.float32)
 
     def compare(pool: TokenPool, start: int, block: tuple[int, int]) -> None:
         first, last = block
         low, high = int(pool.offsets[first]), int(pool.offsets[last])
         y = _unit_rows(torch.from_numpy(np.array(pool.vectors[low:high])).float())
-        best = np.maximum.reduceat((together @ y.T).numpy(), pool.offsets[first:last] - low, axis=1)
-        found[:, start + first : start + last] = best
+        best = np.maximum.reduceat((all_queries @ y.T).numpy(), pool.offsets[first:last] - low, axis=1)
+        cosines[:, start + first : start + last] = best
 
     for start, pool in texts.tiles():
-        # A product that several threads share has other last digits than one of one thread.
+        # The last digits of a product depend on the number of threads.
         deque(map_single_threaded(partial(compare, pool, start), list(pool.blocks(TOKENS_PER_BLOCK))), maxlen=0)
-        del pool  # before the next one is read
-    return np.split(found, np.cumsum([len(q) for q in units])[:-1])
+        del pool  # frees memory before the next tile is read
+    return np.split(cosines, np.cumsum([len(q) for q in units])[:-1])

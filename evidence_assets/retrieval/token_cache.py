@@ -1,6 +1,6 @@
-"""Token vectors of texts on disk, kept by text and encoder: filled on demand, shared by processes, bounded.
+"""Cache of token vectors on disk, by text and encoder: filled on demand, bounded, and shared by processes.
 
-Segments appear whole and vanish whole, and what a process has opened stays readable when its file is gone.
+Segments are added and deleted as whole files. A process can read an opened segment after its file is deleted.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from evidence_assets.retrieval.corpus_files import KEY_DTYPE
 VERSION = "1"
 MAX_SEGMENT_TEXTS = 512
 MAX_SEGMENT_CHARACTERS = 1 << 18
-"""Characters of a segment's texts, so that what is encoded at once takes some hundred megabytes at most."""
+"""Maximum characters of a segment's texts, so that one call of the encoder takes a few hundred megabytes."""
 _WRITE_LOCK = Lock()
-"""Threads of a process that write the same segment take turns; processes write under names of their own."""
+"""Serialises threads that write the same segment; processes write to separate temporary files."""
 
 Keys = npt.NDArray[np.bytes_]
 BoolArray = npt.NDArray[np.bool_]
 ReadTexts = Callable[[IntArray], Sequence[str]]
-"""Gives the texts at some of the places asked for."""
+"""Reads the texts at some of the requested positions."""
 
 
 @dataclass(frozen=True, eq=False)
 class TextTokens:
-    """The tokens of one text: as an encoder gives them but for the rounding to float16."""
+    """The tokens of one text, with vectors rounded to float16."""
 
     vectors: npt.NDArray[np.float16]
     spans: IntArray
@@ -52,11 +52,11 @@ class TextTokens:
 
     @classmethod
     def of(cls, tokens: TokenVectors, dimensions: int) -> TextTokens:
-        """What an encoder gives, as it is kept."""
+        """The tokens of an encoder in the format of the cache."""
         if not len(tokens.tokens):
-            none = np.zeros((1, 2), np.int32)
-            tokens = TokenVectors(np.zeros((1, dimensions), np.float32), none, np.zeros(1, np.int32), ("",))
-        counted = Counter(tokens.tokens)
+            no_spans = np.zeros((1, 2), np.int32)
+            tokens = TokenVectors(np.zeros((1, dimensions), np.float32), no_spans, np.zeros(1, np.int32), ("",))
+        counts = Counter(tokens.tokens)
         with np.errstate(over="ignore"):
             vectors = tokens.vectors.astype(np.float16)
         return cls(
@@ -64,42 +64,42 @@ class TextTokens:
             tokens.offsets,
             tokens.words,
             hash_terms(tokens.tokens),
-            np.array([counted[token] for token in tokens.tokens], dtype=np.int32),
+            np.array([counts[token] for token in tokens.tokens], dtype=np.int32),
         )
 
 
 class Segment:
-    """One file of texts, memory-mapped: an Arrow file of one batch, written once and never changed.
+    """An immutable, memory-mapped file of texts: an Arrow file of one batch.
 
-    A row is a text: its ``key``, and of its tokens the ``vectors`` (float16), ``spans`` (characters), ``words`` (their
-    numbers), ``terms`` (surface forms by ``bm25.term_keys``) and ``counts`` (how often the text holds the form). A text
-    without tokens keeps one of zeros, which is far from everything.
+    A row is a text with its ``key`` and, for its tokens, ``vectors`` (float16), ``spans`` (characters), ``words``
+    (word numbers), ``terms`` (hashes of surface forms) and ``counts`` (occurrences of the form in the text). A text
+    without tokens has one zero vector.
     """
 
     def __init__(self, path: Path, model: str, dimensions: int) -> None:
-        remedy = "delete it, and it is made"
+        remedy = "delete it, and the cache writes it"
         self.path = path
         [batch] = open_asset_file(path, open_batches, remedy)
-        stated = dict(batch.schema.metadata or {})
-        if stated != _segment_metadata(model, dimensions):
-            other = stated.get(b"model", b"another encoder").decode()
-            raise StaleInput(f"{path} holds tokens of {other}, not of {model}: {remedy} again")
+        metadata = dict(batch.schema.metadata or {})
+        if metadata != _segment_metadata(model, dimensions):
+            other = metadata.get(b"model", b"another encoder").decode()
+            raise StaleInput(f"{path} has tokens of {other}, not of {model}: {remedy} again")
         column = {name: batch.column(name) for name in batch.schema.names}
         self.keys: Keys = np.frombuffer(column["key"].buffers()[1], dtype=KEY_DTYPE, count=len(batch))
         self.offsets = column["vectors"].offsets.to_numpy().astype(np.int64)
         self.vectors = column["vectors"].values.values.to_numpy().reshape(-1, dimensions)
         self.spans = column["spans"].values.values.to_numpy().reshape(-1, 2)
         self.words, self.counts = (column[name].values.to_numpy() for name in ("words", "counts"))
-        coded = column["terms"].values
-        self.terms, self.codes = coded.dictionary.to_numpy(), coded.indices.to_numpy()
+        terms = column["terms"].values
+        self.terms, self.codes = terms.dictionary.to_numpy(), terms.indices.to_numpy()
 
     def rows(self, text: int) -> slice:
         return slice(int(self.offsets[text]), int(self.offsets[text + 1]))
 
     def tokens(self, text: int) -> TextTokens:
-        own = self.rows(text)
-        terms = self.terms[self.codes[own]]
-        return TextTokens(self.vectors[own], self.spans[own], self.words[own], terms, self.counts[own])
+        rows = self.rows(text)
+        terms = self.terms[self.codes[rows]]
+        return TextTokens(self.vectors[rows], self.spans[rows], self.words[rows], terms, self.counts[rows])
 
 
 def _segment_metadata(model: str, dimensions: int) -> dict[bytes, bytes]:
@@ -116,11 +116,11 @@ def _vector_array(array: npt.NDArray[Any], type_: pa.DataType) -> pa.Array:
 
 
 def write_segment(folder: Path, keys: Keys, texts: Sequence[TextTokens], model: str, dimensions: int) -> Path:
-    """Write the tokens of texts as a segment; raises BadInput where a vector does not fit into float16."""
+    """Write the tokens of texts as a segment; raises BadInput if a vector exceeds float16."""
     offsets = np.concatenate([[0], np.cumsum([len(text.vectors) for text in texts])])
     vectors = np.concatenate([text.vectors for text in texts])
     if not np.isfinite(vectors).all():
-        raise BadInput(f"{model} gives a number that float16 cannot hold: choose another token_encoder")
+        raise BadInput(f"{model} returns a value that exceeds float16: choose another token_encoder")
     terms, codes = np.unique(np.concatenate([text.terms for text in texts]), return_inverse=True)
     spans, words, counts = (
         np.concatenate([getattr(text, name) for text in texts]) for name in ("spans", "words", "counts")
@@ -144,7 +144,7 @@ def write_segment(folder: Path, keys: Keys, texts: Sequence[TextTokens], model: 
 
 
 def split_segments(texts: Sequence[str]) -> Iterator[slice]:
-    """The parts of texts that are encoded, and kept, together."""
+    """Ranges of texts that form one segment each."""
     start = characters = 0
     for i, text in enumerate(texts):
         if i > start and (i - start == MAX_SEGMENT_TEXTS or characters + len(text) > MAX_SEGMENT_CHARACTERS):
@@ -157,7 +157,7 @@ def split_segments(texts: Sequence[str]) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class CachedTexts:
-    """The tokens of the texts asked for, in that order: the segment of each text, and its number there."""
+    """Tokens of requested texts, in their order: the segment of each text and its number in the segment."""
 
     segments: Sequence[Segment]
     segment_numbers: IntArray
@@ -175,18 +175,18 @@ class CachedTexts:
         return lengths
 
     def concatenate(self, other: CachedTexts) -> CachedTexts:
-        """These texts and then others."""
+        """These texts followed by others."""
         of = np.concatenate([self.segment_numbers, other.segment_numbers + len(self.segments)])
         return CachedTexts(
             [*self.segments, *other.segments], of, np.concatenate([self.text_numbers, other.text_numbers])
         )
 
-    def tokens(self, place: int) -> TextTokens:
-        return self.segments[int(self.segment_numbers[place])].tokens(int(self.text_numbers[place]))
+    def tokens(self, index: int) -> TextTokens:
+        return self.segments[int(self.segment_numbers[index])].tokens(int(self.text_numbers[index]))
 
 
 class _SegmentIndex:
-    """Where the text of each key is among segments."""
+    """Segment and number of the text of each key."""
 
     def __init__(self, segments: Sequence[Segment]) -> None:
         self.segments = list(segments)
@@ -201,16 +201,16 @@ class _SegmentIndex:
         return np.asarray(find_key_positions(self._keys, keys) < 0)
 
     def texts(self, keys: Keys) -> CachedTexts:
-        """The texts of these keys, all of which are there."""
+        """Texts of keys that are all in the index."""
         places = find_key_positions(self._keys, keys)
         return CachedTexts(self.segments, self._of[places], self._text[places])
 
 
 class TokenCache:
-    """The tokens of one encoder, below ``folder``; safe to share between threads and between processes.
+    """Cache of the tokens of one encoder in ``folder``; threads and processes can share it.
 
-    ``within``: The folder whose size is bounded, with those of other encoders; ``limit`` is in bytes.
-    ``whole``: Folders of segments that are part of an asset: read, never dropped.
+    ``bounded_folder``, ``max_bytes``: Folder of the caches of all encoders, and its maximum size.
+    ``asset_folders``: Folders of segments that belong to an asset; they are never evicted.
     """
 
     def __init__(
@@ -229,72 +229,84 @@ class TokenCache:
         self._reload()
 
     def _reload(self) -> None:
-        """See which segments there are now."""
-        there = [path for folder in (*self._asset_folders, self._folder) for path in sorted(folder.glob("*.arrow"))]
-        if there == [segment.path for segment in self._index.segments]:
+        """Open new segments and forget deleted ones."""
+        paths = [path for folder in (*self._asset_folders, self._folder) for path in sorted(folder.glob("*.arrow"))]
+        if paths == [segment.path for segment in self._index.segments]:
             return
-        for path in set(there) - set(self._open):
-            try:
-                self._open[path] = Segment(path, self._model, self._dimensions)
-            except StaleInput:
-                if path.exists():  # and was not dropped by another process meanwhile
-                    raise
-        self._open = {path: self._open[path] for path in there if path in self._open}
+        for path in set(paths) - set(self._open):
+            self._open_segment(path)
+        self._open = {path: self._open[path] for path in paths if path in self._open}
         self._index = _SegmentIndex(list(self._open.values()))
 
-    def get(self, keys: Keys, read: ReadTexts) -> CachedTexts:
-        """The tokens of the texts of these keys, those encoded and kept that were not; ``read`` gives their texts."""
+    def get(self, keys: Keys, read_texts: ReadTexts) -> CachedTexts:
+        """Tokens of the texts of these keys; encodes and caches missing ones, whose texts ``read`` returns."""
         with self._lock:
             distinct, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
             if self._index.is_missing(distinct).any():
-                self._reload()  # another process may have kept them
-            index, missing = self._index, self._index.is_missing(distinct)
-            if missing.any():  # segments that are dropped while the rest is encoded stay readable
-                index = _SegmentIndex([*index.segments, *self._encode_missing(distinct[missing], first[missing], read)])
+                self._reload()  # another process may have added them
+            index, is_missing = self._index, self._index.is_missing(distinct)
+            if is_missing.any():  # opened segments stay readable if they are evicted meanwhile
+                index = _SegmentIndex(
+                    [*index.segments, *self._encode_missing(distinct[is_missing], first[is_missing], read_texts)]
+                )
             texts = index.texts(distinct)
             for number in np.unique(texts.segment_numbers).tolist():
                 self._touch(index.segments[number].path)
-            if missing.any():
+            if is_missing.any():
                 self._evict()
                 self._reload()
                 release_memory()
-            places = inverse.ravel()
-            return CachedTexts(texts.segments, texts.segment_numbers[places], texts.text_numbers[places])
+            positions = inverse.ravel()
+            return CachedTexts(texts.segments, texts.segment_numbers[positions], texts.text_numbers[positions])
 
     def find_cached(self, keys: Keys) -> list[TextTokens | None]:
-        """The tokens of texts as far as they are kept."""
-        missing = self._index.is_missing(keys)
-        return [None if absent else self._index.texts(keys[[i]]).tokens(0) for i, absent in enumerate(missing)]
+        """Tokens of cached texts; None for the others."""
+        is_missing = self._index.is_missing(keys)
+        return [None if absent else self._index.texts(keys[[i]]).tokens(0) for i, absent in enumerate(is_missing)]
 
-    def _encode_missing(self, keys: Keys, places: IntArray, read: ReadTexts) -> Iterator[Segment]:
-        """Encodes texts and keeps them, segment by segment, in the order in which they were asked for."""
-        order = np.argsort(places)
-        keys, places = keys[order], places[order]
+    def _encode_missing(self, keys: Keys, positions: IntArray, read_texts: ReadTexts) -> Iterator[Segment]:
+        """Encode and cache texts, segment by segment, in the order of their positions."""
+        order = np.argsort(positions)
+        keys, positions = keys[order], positions[order]
         for start in range(0, len(keys), MAX_SEGMENT_TEXTS):
-            texts = read(places[start : start + MAX_SEGMENT_TEXTS])
+            texts = read_texts(positions[start : start + MAX_SEGMENT_TEXTS])
             for part in split_segments(texts):
                 tokens = [TextTokens.of(t, self._dimensions) for t in self._encoder.encode_tokens(texts[part])]
-                own = keys[start + part.start : start + part.stop]
-                path = write_segment(self._folder, own, tokens, self._model, self._dimensions)
-                self._open[path] = Segment(path, self._model, self._dimensions)
-                yield self._open[path]
+                segment_keys = keys[start + part.start : start + part.stop]
+                path = write_segment(self._folder, segment_keys, tokens, self._model, self._dimensions)
+                segment = self._open_segment(path)
+                while segment is None:  # another process evicted it already
+                    segment = self._open_segment(
+                        write_segment(self._folder, segment_keys, tokens, self._model, self._dimensions)
+                    )
+                yield segment
+
+    def _open_segment(self, path: Path) -> Segment | None:
+        """Open a segment; None if another process has evicted it."""
+        try:
+            self._open[path] = Segment(path, self._model, self._dimensions)
+        except StaleInput:
+            if path.exists():
+                raise
+            return None
+        return self._open[path]
 
     def _touch(self, path: Path) -> None:
-        """Remember that a segment is in use, for every process that shares the cache; an asset's stay as they are."""
+        """Mark a segment as recently used, for all processes; segments of assets are not evicted."""
         if path.parent == self._folder:
             with contextlib.suppress(FileNotFoundError):
                 os.utime(path)
 
     def _evict(self) -> None:
-        """Delete the segments that were used least recently, until the rest are within the limit."""
+        """Delete the least recently used segments until the size limit holds."""
         files = []
         for path in self._bounded_folder.rglob("*.arrow"):
             with contextlib.suppress(FileNotFoundError):
                 status = path.stat()
                 files.append((status.st_mtime_ns, path, status.st_size))
         size = sum(size for *_, size in files)
-        for _, path, own in sorted(files):
+        for _, path, file_size in sorted(files):
             if size <= self._max_bytes:
                 break
             path.unlink(missing_ok=True)
-            size -= own
+            size -= file_size

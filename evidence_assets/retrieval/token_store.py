@@ -1,6 +1,6 @@
-"""What a corpus says of its tokens (BM25 over the encoder's pieces and over whole words), and their vectors.
+"""Token store of a corpus: term statistics of the encoder's pieces and of words, and token vectors.
 
-The vectors of all texts are part of a store, or encoded on demand and kept in a cache; both give the same numbers.
+The vectors of all texts are part of the store, or are encoded on demand and cached; both give the same numbers.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from evidence_assets.transport.pool import TextCollection
 
 VERSION = "3"
 TEXTS_PER_BLOCK = 2048
-"""Texts whose forms are held in memory together while a store is written."""
+"""Texts per block while a store is written."""
 MAX_CACHE_BYTES = 20 << 30
-"""Bytes of a cache, where nobody says how many."""
+"""Default maximum size of a cache."""
 
 _FORM = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
 class StoreMeta:
-    """What a store is and what it was built from."""
+    """Metadata of a store and of its inputs."""
 
     built_from: str
     model_id: str
@@ -55,16 +55,16 @@ class StoreMeta:
     tokens: int
     dimensions: int
     vectors: bool = True
-    """Whether it holds the vectors of all texts."""
+    """Whether the store has the vectors of all texts."""
 
 
 def word_forms(text: str) -> list[str]:
-    """The words and marks of a text, case folded: what document frequencies of words are counted over."""
+    """Case-folded words and punctuation marks of a text, the terms of the word statistics."""
     return _FORM.findall(text.casefold())
 
 
 def source_version(chunks_version: str, model: str) -> str:
-    """What a store of these chunks by this encoder is built from."""
+    """Version of the inputs of a store: chunks and encoder."""
     return content_id("token_store", VERSION, chunks_version, model)
 
 
@@ -79,32 +79,32 @@ def build_store(
     encode: EncodeBlock | None = None,
     map_blocks: BlockMap = map,
 ) -> tuple[StoreMeta, int]:
-    """Write the store of ``texts``, given in the corpus's order in blocks of any size; and how many were reused.
+    """Write the store of ``texts``, in blocks in the corpus's order; returns metadata and the number of reused texts.
 
-    ``encode`` gives the tokens of a block (`encoded`), ``over`` is how blocks are encoded, as ``map`` does it.
-    Raises BadInput where the encoder cannot say what its tokens are, or gives a number that float16 cannot hold.
+    ``encode``: Encodes a block, `encode_block` by default; ``map_blocks``: applies it to blocks.
+    Raises BadInput if the encoder has no tokenizer, or if a value exceeds float16.
     """
     if not isinstance(encoder, Tokenizer):
-        raise BadInput(f"{encoder.model_id} does not say what the tokens of a text are: choose another token_encoder")
+        raise BadInput(f"{encoder.model_id} has no tokenizer: choose another token_encoder")
     chunks = reused = 0
     with replacing_folder(folder) as temporary:
         pieces = TermIndexWriter(temporary / "pieces")
         forms = TermIndexWriter(temporary / "forms", postings=False)
 
-        def counted() -> Iterator[list[str]]:
+        def count_terms() -> Iterator[list[str]]:
             nonlocal chunks
             flat = chain.from_iterable(texts)
             while block := list(islice(flat, TEXTS_PER_BLOCK)):
-                pieces.add([own or ("",) for own in encoder.split_tokens(block)])
+                pieces.add([pieces_of_text or ("",) for pieces_of_text in encoder.split_tokens(block)])
                 forms.add([word_forms(text) for text in block])
                 chunks += len(block)
                 yield block
 
         if vectors:
             encode = encode or partial(encode_block, encoder)
-            reused = _write_segments(folder, temporary / "segments", counted(), encoder, model, encode, map_blocks)
+            reused = _write_segments(folder, temporary / "segments", count_terms(), encoder, model, encode, map_blocks)
         else:
-            deque(counted(), maxlen=0)
+            deque(count_terms(), maxlen=0)
         pieces.finish()
         forms.finish()
         tokens = TermIndex(temporary / "pieces").tokens
@@ -115,7 +115,7 @@ def build_store(
 
 
 def encode_block(encoder: Encoder, texts: Sequence[str]) -> list[TextTokens]:
-    """The tokens of a block of texts, as they are kept."""
+    """Tokens of a block of texts, in the format of the cache."""
     return [TextTokens.of(tokens, encoder.dimensions) for tokens in encoder.encode_tokens(texts)] if texts else []
 
 
@@ -128,7 +128,7 @@ def _write_segments(
     encode: EncodeBlock,
     map_blocks: BlockMap,
 ) -> int:
-    """Write the tokens of all texts, those of the store before taken over; returns how many these are."""
+    """Write the tokens of all texts, reusing those of the previous store; returns the number of reused texts."""
     folder.mkdir()
     metadata = open_json(previous_folder / "meta.json") if (previous_folder / "meta.json").exists() else {}
     is_reusable = metadata.get("version") == VERSION and metadata.get("model_id") == model
@@ -160,14 +160,14 @@ def _write_segments(
 
 
 class TokenStore:
-    """A store opened for reading.
+    """An opened token store.
 
     ``cache``, ``max_bytes``: Folder of the vectors that are encoded on demand, and its maximum size.
     """
 
     def __init__(self, folder: Path, *, expected: str, cache: Path, max_bytes: int = MAX_CACHE_BYTES) -> None:
-        stated = open_description(folder / "meta.json", VERSION, expected)
-        self.meta = StoreMeta(**stated)
+        metadata = open_description(folder / "meta.json", VERSION, expected)
+        self.meta = StoreMeta(**metadata)
         self.pieces, self.forms = TermIndex(folder / "pieces"), TermIndex(folder / "forms")
         self._folder, self._cache_folder, self._max_bytes = folder, cache, max_bytes
         self._caches: dict[str, TokenCache] = {}
@@ -176,7 +176,7 @@ class TokenStore:
         return self.meta.chunks
 
     def tokens(self, encoder: Encoder) -> TokenCache:
-        """The tokens that an encoder, or another view of it, gives; all there are and those that will be asked for."""
+        """Token cache of an encoder or of a view of it; contains the store's vectors if they are its own."""
         model = f"{encoder.model_id}@{encoder.revision}"
         if model not in self._caches:
             folder = self._cache_folder / content_id("tokens", model)
@@ -194,31 +194,33 @@ class TokenStore:
 
 
 TOKENS_PER_TILE = 1 << 16
-"""Tokens of a tile: what is in memory of a pool at a time."""
+"""Tokens of a pool in memory at a time."""
 
 
 class TokenTexts(TextCollection):
-    """Texts; the ``i``-th is made of the kept texts ``members[bounds[i] : bounds[i + 1]]``, at least one, end to end.
+    """Texts; the ``i``-th concatenates the cached texts ``members[bounds[i] : bounds[i + 1]]``, at least one.
 
-    ``terms``, ``reading``: What the corpus says of the tokens' forms, and how they are weighed by it.
+    ``terms``, ``weighting``: Term statistics of the corpus, and the weighting of tokens.
     """
 
     def __init__(
         self,
-        kept: CachedTexts,
+        cached: CachedTexts,
         terms: TermIndex,
-        reading: TokenWeighting,
+        weighting: TokenWeighting,
         dimensions: int,
         members: IntArray,
         bounds: IntArray,
     ) -> None:
-        self._kept, self._terms, self._reading, self._dimensions = kept, terms, reading, dimensions
+        self._cached, self._terms, self._weighting, self._dimensions = cached, terms, weighting, dimensions
         self._members, self._bounds = members, bounds
-        self._values: dict[int, npt.NDArray[np.float64]] = {}
+        self._weights_of_segment: dict[int, npt.NDArray[np.float64]] = {}
 
     @classmethod
-    def from_cached(cls, kept: CachedTexts, terms: TermIndex, reading: TokenWeighting, dimensions: int) -> TokenTexts:
-        return cls(kept, terms, reading, dimensions, np.arange(len(kept)), np.arange(len(kept) + 1))
+    def from_cached(
+        cls, cached: CachedTexts, terms: TermIndex, weighting: TokenWeighting, dimensions: int
+    ) -> TokenTexts:
+        return cls(cached, terms, weighting, dimensions, np.arange(len(cached)), np.arange(len(cached) + 1))
 
     def __len__(self) -> int:
         return len(self._bounds) - 1
@@ -227,16 +229,18 @@ class TokenTexts(TextCollection):
     def dimensions(self) -> int:
         return self._dimensions
 
-    def _value(self, segment: int) -> npt.NDArray[np.float64]:
-        """What the corpus says of each form of a segment."""
-        if segment not in self._values:
-            self._values[segment] = self._terms.corpus_weights(self._kept.segments[segment].terms, self._reading)
-        return self._values[segment]
+    def _corpus_weights(self, segment: int) -> npt.NDArray[np.float64]:
+        """Corpus weight of each surface form of a segment."""
+        if segment not in self._weights_of_segment:
+            self._weights_of_segment[segment] = self._terms.corpus_weights(
+                self._cached.segments[segment].terms, self._weighting
+            )
+        return self._weights_of_segment[segment]
 
-    def select(self, chosen: Sequence[int] | IntArray) -> TokenPool:
-        """Some of the texts, in the order asked, in memory."""
-        cached, ranges, lengths = self._kept, list[tuple[int, slice]](), list[int]()
-        for text in chosen:
+    def select(self, numbers: Sequence[int] | IntArray) -> TokenPool:
+        """The chosen texts, in their order, in memory."""
+        cached, ranges, lengths = self._cached, list[tuple[int, slice]](), list[int]()
+        for text in numbers:
             members = self._members[self._bounds[text] : self._bounds[text + 1]].tolist()
             numbers_of_text = [(int(cached.segment_numbers[m]), int(cached.text_numbers[m])) for m in members]
             rows_of_text = [(s, cached.segments[s].rows(t)) for s, t in numbers_of_text]
@@ -246,8 +250,8 @@ class TokenTexts(TextCollection):
             return TokenPool(np.zeros((0, self._dimensions), np.float16), [0], np.zeros(0))
         segments = cached.segments
         vectors = np.concatenate([segments[s].vectors[rows] for s, rows in ranges])
-        weights = np.concatenate([self._value(s)[segments[s].codes[rows]] for s, rows in ranges])
-        if self._reading == "text":
+        weights = np.concatenate([self._corpus_weights(s)[segments[s].codes[rows]] for s, rows in ranges])
+        if self._weighting == "text":
             counts = np.concatenate([segments[s].counts[rows] for s, rows in ranges]).astype(np.float64)
             tokens = np.array([rows.stop - rows.start for _, rows in ranges])
             weights = np.asarray(term_weight(weights, counts, np.repeat(tokens, tokens), self._terms.average))
@@ -255,10 +259,10 @@ class TokenTexts(TextCollection):
         return TokenPool(vectors, offsets, weights)
 
     def tiles(self) -> Iterator[tuple[int, TokenPool]]:
-        """All texts in order, some at a time, each part with the number of its first."""
+        """All texts in order, in tiles, each with the number of its first text."""
         if not len(self):
             return
-        lengths = self._kept.lengths[self._members]
+        lengths = self._cached.lengths[self._members]
         of_tile = np.cumsum(np.add.reduceat(lengths, self._bounds[:-1])) // TOKENS_PER_TILE
         starts = np.flatnonzero(np.concatenate([[True], of_tile[1:] != of_tile[:-1]]))
         for start, end in pairwise([*starts.tolist(), len(self)]):

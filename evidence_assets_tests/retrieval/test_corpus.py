@@ -68,5 +68,5 @@ def test_an_index_older_than_chunks_or_vectors_is_refused_and_one_that_was_moved
     write(lake, "2", ["f"], embedded=False)
     with pytest.raises(StaleInput, match="materialize it again"):
         open_corpus(lake, "c")
-    with pytest.raises(StaleInput, match="not of the chunks that the lake holds now: materialize the embeddings"):
+    with pytest.raises(StaleInput, match="does not match the chunks in the lake: materialize the embeddings"):
         corpus_building.build_index(lake, "c")

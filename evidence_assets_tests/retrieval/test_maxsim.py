@@ -31,7 +31,7 @@ def test_maxsim_equals_a_plain_loop() -> None:
     assert nearest_tokens(query, pool).dtype == np.float32
     with pytest.raises(ValueError, match="cannot be compared"):
         maxsim_scores(query[:, :3], pool)
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="non-negative"):
         maxsim_scores(query, pool, [-1, 1, 1, 1])
 
 

@@ -122,7 +122,7 @@ class Loud(PieceEncoder):
 def test_what_cannot_be_stored_is_refused_and_the_old_store_stays(tmp_path: Path) -> None:
     made(tmp_path, PieceEncoder())
     before = files(tmp_path / "store")
-    with pytest.raises(BadInput, match="pieces@1 gives a number that float16 cannot hold"):
+    with pytest.raises(BadInput, match="pieces@1 returns a value that exceeds float16"):
         build_store(tmp_path / "store", [["unseen words"]], Loud(), MODEL, "other")
     silent: Any = object()
     with pytest.raises(AttributeError):
@@ -192,7 +192,7 @@ def _filled(cache: TokenCache, texts: Sequence[str]) -> list[Path]:
 def test_a_segment_that_is_cut_or_of_another_encoder_is_named(tmp_path: Path) -> None:
     encoder = PieceEncoder()
     (path,) = _filled(cache_at(tmp_path / "c", encoder), TEXTS)
-    with pytest.raises(StaleInput, match=rf"{path.name} holds tokens of pieces@1, not of pieces@2: delete it"):
+    with pytest.raises(StaleInput, match=rf"{path.name} has tokens of pieces@1, not of pieces@2: delete it"):
         cache_at(tmp_path / "c", encoder, model="pieces@2")
     whole = path.read_bytes()
     for left in (0, 100, len(whole) // 2, len(whole) - 8):

@@ -44,7 +44,7 @@ def test_the_most_exact_kind_that_fits_is_taken(n: int, d: int, memory: int) -> 
     elif fitting:
         assert choose_kind(n, d, memory).endswith("," + fitting[0])
     else:
-        with pytest.raises(BadInput, match=r"state more under index\.memory"):
+        with pytest.raises(BadInput, match=r"raise index\.memory"):
             choose_kind(n, d, memory)
 
 
@@ -168,4 +168,4 @@ def test_an_inverted_file_is_copied_to_a_gpu_with_half_precision_tables() -> Non
 
 def test_an_index_that_a_gpu_refuses_stays_on_the_cpu_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     assert copy_to_gpu(OneGpu("out of memory"), "index", "ivf64,pq64") is None
-    assert "searched on the CPU: out of memory" in caplog.text
+    assert "on the CPU, because the GPU copy failed: out of memory" in caplog.text

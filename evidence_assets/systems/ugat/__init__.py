@@ -1,4 +1,4 @@
-"""UGAT-MedQA: paths of a medical graph, selected by unsupervised attention, as evidence."""
+"""UGAT-MedQA: evidence paths of a medical graph, selected by unsupervised graph attention."""
 
 VERSION = "7"
-"""Changes whenever equal input would give other evidence or answers."""
+"""Raise it when the same input gives different evidence or answers."""

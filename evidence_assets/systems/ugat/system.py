@@ -1,7 +1,7 @@
-"""UGAT-MedQA, stages 3 to 5: from the part of the graph around a question to paths put into words.
+"""UGAT-MedQA, stages 3 to 5: score the nodes of a question's subgraph, find paths, and verbalise them.
 
-Stages 1 and 2 are worked out once a question, in `experiment.evidence.question_concepts`; stage 6 is a reasoning task.
-Options are only what paths lead to, so that no candidate draws evidence to itself.
+`experiment.evidence.question_concepts` computes stages 1 and 2 once per question; stage 6 is a reasoning task.
+Options do not expand the subgraph, so that the evidence is not biased towards a candidate; they only end paths.
 """
 
 from __future__ import annotations
@@ -52,27 +52,26 @@ from evidence_assets.reasoning.paths import PathFact, path_locator, path_text
 from evidence_assets.systems.ugat import VERSION
 
 TUNED_SCORERS = {"contrastive": CONTRASTIVE, "walk": WALK}
-"""Scorers with settings of their own, chosen by measurement."""
+"""Attention settings of the scorers that were tuned by measurement."""
 CANDIDATES_PER_PASSAGE = 3
 
 
 @dataclass(frozen=True)
 class UgatSettings:
-    """Parameters of the stages; `experiment.evidence.question_concepts.Expansion` says how wide stored subgraphs are.
+    """Parameters of the stages; `experiment.evidence.question_concepts.Expansion` limits the stored subgraphs.
 
-    ``scorer``: How nodes are scored; `gat` is the published one. `none` keeps every node of the subgraph and ranks by
-        the cosine to the question (the published ablation).
-    ``D``: Depth: most steps from the concepts; 3 is the published best.
-    ``whole``: Whether a subgraph is all that lies within D steps, as printed, without the caps of the stored ones:
-        the best by name of ``most_nodes`` in all, the nearer first. That bounds the memory; see `train_and_score`.
-    ``rank``: What paths are ordered by, and their score: the mean relevance of their ``nodes`` (as printed), or the
-        cosine of their ``words`` to the question, for the best `CANDIDATES` times ``passages`` paths of an option by
-        relevance.
-    ``layers``, ``heads``, ``steps``: L, K and T, the training steps, of the published scorers; print states none of
-        them, ours are the defaults.
-    ``max_sources``: Most nodes that paths start from: the concepts, then the relevant nodes with the best scores.
-    ``path_length``, ``paths_per_pair``, ``passages``: Longest path, most paths between two nodes, most passages of an
-        option.
+    ``scorer``: Node scorer; `gat` is the published one. `none` keeps all nodes of the subgraph and ranks them by their
+        cosine with the question (the published ablation).
+    ``D``: Maximum hops from the concepts; 3 is the published best.
+    ``whole``: Use all nodes within D hops, as published, without the hub caps of the stored subgraphs, up to
+        ``most_nodes`` nodes: nearer ones first, then by the cosine of their names. The limit bounds the memory of
+        `train_and_score`.
+    ``rank``: Score of a path: the mean relevance of its ``nodes`` (published), or the cosine of its ``words`` with the
+        question. The latter rescores the `CANDIDATES_PER_PASSAGE` × ``passages`` most relevant paths of an option.
+    ``layers``, ``heads``, ``steps``: L, K and the training steps T of the published scorers; not in the thesis.
+    ``max_sources``: Maximum start nodes of paths: the concepts, then the relevant nodes with the best scores.
+    ``path_length``, ``paths_per_pair``, ``passages``: Maximum edges of a path, shortest paths between two nodes, and
+        passages of an option.
     """
 
     scorer: Literal["gat", "gcn", "cosine", "contrastive", "walk", "none"] = "gat"
@@ -90,7 +89,7 @@ class UgatSettings:
 
     @property
     def attention(self) -> AttentionSettings | None:
-        """How nodes are scored; None where they are not."""
+        """Settings of the attention; None if nodes are not scored."""
         if self.scorer == "none":
             return None
         return TUNED_SCORERS.get(self.scorer) or AttentionSettings(self.scorer, self.layers, self.heads, self.steps)
@@ -98,16 +97,14 @@ class UgatSettings:
 
 @dataclass(frozen=True)
 class PathPassage:
-    """One path put into words: a row of `evidence` of the kind `path`.
+    """One verbalised path: a row of `evidence` of kind `path`.
 
-    ``option``, ``score``: The option it leads to, and what it is ranked by; see `UgatSettings.rank`.
-    ``locator``: The stored edges with the direction they are walked in, see `reasoning.paths.path_locator`.
-    ``edge_ids``, ``nodes``: Every edge that the passage says something from, without repeats, and the node numbers
-        walked through.
-    ``text``: One sentence an edge, as stored: a path walked backwards does not turn a sentence round.
-    ``attention``: For edges inside the scored subgraph: edge id, weight that its head gives its tail, and the tail its
-        head.
-    ``contradictory``: Whether two of its edges say opposed things of the same two nodes.
+    ``option``, ``score``: Option at the end of the path, and ranking score; see `UgatSettings.rank`.
+    ``locator``: Edges with their directions; see `reasoning.paths.path_locator`.
+    ``edge_ids``, ``nodes``: Distinct edges, and the node numbers along the path.
+    ``text``: One sentence per edge, from head to tail in either direction of the path.
+    ``attention``: Edge id, attention from head to tail, and from tail to head, for edges of the scored subgraph.
+    ``contradictory``: Whether two edges state opposite relations between the same two nodes.
     """
 
     option: str
@@ -122,10 +119,10 @@ class PathPassage:
 
 @dataclass(frozen=True)
 class PathSelection:
-    """Everything that was found for one question.
+    """Passages, subgraph and node scores of one question.
 
-    ``passages``: For each option label its passages, best first; an option without any is there with none.
-    ``subgraph``, ``scores``: What was looked at, and how its nodes were scored (None where nothing was).
+    ``passages``: Passages of each option label, best first; empty for an option without paths.
+    ``scores``: Node scores; None if nodes are not scored.
     """
 
     question_id: str
@@ -135,121 +132,121 @@ class PathSelection:
 
 
 SCORE_DIGITS = 4
-"""Scores are rounded to so many digits: a question is scored beside others, which moves the ones behind."""
+"""Decimals of stored scores: the batch of a question changes the digits after these."""
 
 
 class PathSelector:
-    """The best paths from what is relevant to a question to each of its options.
+    """Selects the best paths from a question's concepts and relevant nodes to each of its options.
 
-    ``around``: What each question names and what lies around it, by question id; a question that is not there has no
-        evidence.
+    ``subgraphs``: Linked concepts and subgraph of each question, by id; a question without one has no evidence.
     """
 
     def __init__(
         self,
         graph: KnowledgeGraph,
-        around: Mapping[str, QuestionSubgraph],
+        subgraphs: Mapping[str, QuestionSubgraph],
         vocabulary: Vocabulary,
         settings: UgatSettings,
         device: str = "cpu",
     ) -> None:
-        self._graph, self._around, self._vocabulary = graph, around, vocabulary
+        self._graph, self._subgraphs, self._vocabulary = graph, subgraphs, vocabulary
         self._settings, self._device = settings, device
         self.version = content_id("graph_paths", VERSION, asdict(settings), graph.version)
         self.notes = {"nodes_cut": 0} if settings.whole else {}
-        """How many nodes whole subgraphs lack, over all questions, for want of room."""
+        """Nodes that ``most_nodes`` removed from the subgraphs of all questions."""
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
-        # Whole subgraphs may be as large as the graph: of these one is held at a time.
+        # A subgraph without caps may be as large as the graph, so only one is in memory.
         batch = 1 if self._settings.whole else max(len(questions), 1)
         for start in range(0, len(questions), batch):
             group = [question.question_id for question in questions[start : start + batch]]
-            found = {
-                each.question_id: each for each in self.find([self._around[q] for q in group if q in self._around])
+            selections = {
+                selection.question_id: selection
+                for selection in self.select_paths([self._subgraphs[q] for q in group if q in self._subgraphs])
             }
             if self._settings.whole:
-                self.notes["nodes_cut"] += sum(len(each.subgraph.dropped) for each in found.values())
-            yield from (self._picks(found[q]) if q in found else [] for q in group)
+                self.notes["nodes_cut"] += sum(len(selection.subgraph.dropped) for selection in selections.values())
+            yield from (self._evidence_rows(selections[q]) if q in selections else [] for q in group)
 
-    def find(self, questions: Sequence[QuestionSubgraph]) -> list[PathSelection]:
-        """Ranked paths from what is relevant to each question to its options; node scorers are trained side by side."""
+    def select_paths(self, questions: Sequence[QuestionSubgraph]) -> list[PathSelection]:
+        """Ranked paths of each question; the node scorers of all questions are trained as one batch."""
         settings = self._settings
-        parts = [self._part(question) for question in questions]
-        features = [self._graph.node_vectors[part.nodes].astype(np.float32) for part in parts]
-        scored: Sequence[NodeScores | None] = [None] * len(questions)
+        subgraphs = [self._subgraph(question) for question in questions]
+        features = [self._graph.node_vectors[subgraph.nodes].astype(np.float32) for subgraph in subgraphs]
+        node_scores: Sequence[NodeScores | None] = [None] * len(questions)
         if settings.attention is not None:
             graphs = [
-                FeatureGraph(question.links.question_id, vectors, part.heads, part.tails)
-                for question, part, vectors in zip(questions, parts, features, strict=True)
+                FeatureGraph(question.links.question_id, vectors, subgraph.heads, subgraph.tails)
+                for question, subgraph, vectors in zip(questions, subgraphs, features, strict=True)
             ]
-            scored = train_and_score(graphs, [q.vector for q in questions], settings.attention, self._device)
-        # Vectors of names are of length one.
+            node_scores = train_and_score(graphs, [q.vector for q in questions], settings.attention, self._device)
+        # The name vectors have unit length.
         cosines = [vectors @ unit_rows(question.vector) for vectors, question in zip(features, questions, strict=True)]
-        paths = [self._paths(*case) for case in zip(questions, cosines, parts, scored, strict=True)]
+        paths = [self._paths(*case) for case in zip(questions, cosines, subgraphs, node_scores, strict=True)]
         if settings.rank == "words":
-            paths = self._by_words(questions, paths)
+            paths = self._rank_by_words(questions, paths)
         selections = []
-        for question, part, scores, by_option in zip(questions, parts, scored, paths, strict=True):
-            weights = dict(zip(part.edges.tolist(), scores.attention.tolist(), strict=False)) if scores else {}
+        for question, subgraph, scores, by_option in zip(questions, subgraphs, node_scores, paths, strict=True):
+            weights = dict(zip(subgraph.edges.tolist(), scores.attention.tolist(), strict=False)) if scores else {}
             passages = {label: self._passages(label, of_option, weights) for label, of_option in by_option.items()}
-            selections.append(PathSelection(question.links.question_id, passages, part, scores))
+            selections.append(PathSelection(question.links.question_id, passages, subgraph, scores))
         return selections
 
-    def _part(self, question: QuestionSubgraph) -> Subgraph:
-        """The part of the graph that a question is read in: what is stored, or all within D steps, as printed."""
+    def _subgraph(self, question: QuestionSubgraph) -> Subgraph:
+        """The subgraph of a question: the stored one, or all nodes within D hops, as published."""
         if not self._settings.whole:
             return question.subgraph.limit_hops(self._settings.D)
         seeds, nearness = linked_nodes(question.links.concepts), self._graph.cosine_to(question.vector)
-        most = self._settings.most_nodes
-        return self._graph.arrays.neighbourhood(seeds, self._settings.D, score=nearness, max_nodes=most)
+        max_nodes = self._settings.most_nodes
+        return self._graph.arrays.neighbourhood(seeds, self._settings.D, score=nearness, max_nodes=max_nodes)
 
     def _paths(
-        self, question: QuestionSubgraph, cosine: FloatArray, part: Subgraph, scores: NodeScores | None
+        self, question: QuestionSubgraph, cosine: FloatArray, subgraph: Subgraph, scores: NodeScores | None
     ) -> dict[str, list[GraphPath]]:
-        """The paths to each option, the most relevant first; no more than are looked at."""
+        """Candidate paths to each option, most relevant first."""
         settings, arrays = self._settings, self._graph.arrays
-        # Nodes outside the subgraph were not scored and add nothing to a path.
+        # Nodes outside the subgraph have no score and count as 0.
         relevance = np.zeros(arrays.n_nodes, dtype=np.float32)
-        relevance[part.nodes] = cosine if scores is None else scores.scores
-        relevant = part.nodes if scores is None else part.nodes[scores.relevant]
+        relevance[subgraph.nodes] = cosine if scores is None else scores.scores
+        relevant = subgraph.nodes if scores is None else subgraph.nodes[scores.relevant]
         concepts = np.array(linked_nodes(question.links.concepts), dtype=np.int64)
         concepts = concepts[np.argsort(-relevance[concepts], kind="stable")]
-        # A path from one option to another says nothing of the question.
+        # A path between two options is no evidence for the question.
         others = np.setdiff1d(relevant, np.union1d(concepts, question.links.targets))
         others = others[np.argsort(-relevance[others], kind="stable")]
         sources = np.concatenate([concepts, others])[: settings.max_sources]
-        most = CANDIDATES_PER_PASSAGE * settings.passages if settings.rank == "words" else None
-        longest, each = settings.path_length, settings.paths_per_pair
+        max_paths = CANDIDATES_PER_PASSAGE * settings.passages if settings.rank == "words" else None
+        max_length, per_pair = settings.path_length, settings.paths_per_pair
         return {
-            label: shortest_paths(arrays, sources, linked_nodes(linked), longest, each, relevance)[:most]
-            for label, linked in question.links.options.items()
+            label: shortest_paths(arrays, sources, linked_nodes(phrases), max_length, per_pair, relevance)[:max_paths]
+            for label, phrases in question.links.options.items()
         }
 
-    def _by_words(
+    def _rank_by_words(
         self, questions: Sequence[QuestionSubgraph], paths: Sequence[Mapping[str, list[GraphPath]]]
     ) -> list[dict[str, list[GraphPath]]]:
-        """The paths by the score cos(q, Σ_e v_e), best first: v_e the vector of what an edge says, q the question's."""
+        """Rank paths by cos(q, Σ_e v_e), where v_e is the vector of edge e's sentence and q the question's."""
         edges = sorted({edge for by_option in paths for of in by_option.values() for path in of for edge in path.edges})
         vectors = self._graph.vectors.encode([self._text([edge]) for edge in edges])
-        place = {edge: row for row, edge in enumerate(edges)}
+        row_of_edge = {edge: row for row, edge in enumerate(edges)}
 
-        def ranked(of_option: list[GraphPath], query: FloatArray) -> list[GraphPath]:
+        def rescore(of_option: list[GraphPath], query: FloatArray) -> list[GraphPath]:
             if not of_option:
                 return []
-            sums = np.stack([vectors[[place[edge] for edge in path.edges]].sum(0) for path in of_option])
+            sums = np.stack([vectors[[row_of_edge[edge] for edge in path.edges]].sum(0) for path in of_option])
             scores = np.round((unit_rows(sums) @ unit_rows(query)).astype(np.float64), 6).tolist()
             rescored = [replace(path, score=score) for path, score in zip(of_option, scores, strict=True)]
             return sorted(rescored, key=lambda path: (-path.score, len(path.nodes), path.nodes))
 
         return [
-            {label: ranked(of_option, question.vector) for label, of_option in by_option.items()}
+            {label: rescore(of_option, question.vector) for label, of_option in by_option.items()}
             for question, by_option in zip(questions, paths, strict=True)
         ]
 
     def _passages(
         self, label: str, paths: Sequence[GraphPath], weights: Mapping[int, list[float]]
     ) -> tuple[PathPassage, ...]:
-        """The best paths in words; one that says what a better one says already is left out."""
+        """Verbalise the best paths, without duplicate texts."""
         edge_ids, passages = self._graph.edge_ids, dict[str, PathPassage]()
         for path in paths:
             text, edges = self._text(path.edges), list(dict.fromkeys(path.edges))
@@ -265,40 +262,47 @@ class PathSelector:
                 nodes=path.nodes,
                 text=text,
                 attention=tuple((edge_ids[e], weights[e][0], weights[e][1]) for e in edges if e in weights),
-                contradictory=any(self._contradicts(step) for step in path.steps),
+                contradictory=any(self._is_contradictory(step) for step in path.steps),
             )
         return tuple(passages.values())
 
-    def _contradicts(self, step: Sequence[tuple[int, bool]]) -> bool:
-        """Whether two edges of a step run the same way under opposed relations."""
-        named = [(self._graph.triple(edge)[1], along) for edge, along in step]
-        return any(a[1] == b[1] and (a[0], b[0]) in self._vocabulary.opposites for a, b in combinations(named, 2))
+    def _is_contradictory(self, step: Sequence[tuple[int, bool]]) -> bool:
+        """Whether two edges of a step have the same direction and opposite relations."""
+        relations = [(self._graph.triple(edge)[1], along) for edge, along in step]
+        return any(a[1] == b[1] and (a[0], b[0]) in self._vocabulary.opposites for a, b in combinations(relations, 2))
 
     def _text(self, edges: Sequence[int]) -> str:
-        """What edges say, a sentence each."""
+        """Edges as text, one sentence each."""
         arrays, facts = self._graph.arrays, []
         for edge in edges:
             head, relation, tail = self._graph.triple(edge)
             facts.append(PathFact(str(arrays.heads[edge]), relation, str(arrays.tails[edge]), head, tail))
         return path_text(facts, self._vocabulary.template)
 
-    def _picks(self, found: PathSelection) -> list[SelectedEvidence]:
+    def _evidence_rows(self, selection: PathSelection) -> list[SelectedEvidence]:
         relevance: dict[int, float] = {}
-        if found.scores is not None:
-            scored = zip(found.subgraph.nodes.tolist(), found.scores.scores.tolist(), strict=True)
+        if selection.scores is not None:
+            scored = zip(selection.subgraph.nodes.tolist(), selection.scores.scores.tolist(), strict=True)
             relevance = {node: round(score, SCORE_DIGITS) for node, score in scored}
-        return [self._pick(p, found, relevance) for passages in found.passages.values() for p in passages]
+        return [
+            self._evidence_row(p, selection, relevance) for passages in selection.passages.values() for p in passages
+        ]
 
-    def _pick(self, passage: PathPassage, found: PathSelection, relevance: Mapping[int, float]) -> SelectedEvidence:
-        named = self._around[found.question_id].links
-        ends = [_link_of(named.concepts, passage.nodes[0]), _link_of(named.options[passage.option], passage.nodes[-1])]
-        why = {
+    def _evidence_row(
+        self, passage: PathPassage, selection: PathSelection, relevance: Mapping[int, float]
+    ) -> SelectedEvidence:
+        links = self._subgraphs[selection.question_id].links
+        ends = [_link_of(links.concepts, passage.nodes[0]), _link_of(links.options[passage.option], passage.nodes[-1])]
+        reasons = {
             "nodes": [{"name": self._graph.names[n], "relevance": relevance.get(n)} for n in passage.nodes],
             "links": [link for link in ends if link],
-            "attention": {e: [round(a, SCORE_DIGITS), round(b, SCORE_DIGITS)] for e, a, b in passage.attention},
+            "attention": {
+                edge: [round(forward, SCORE_DIGITS), round(backward, SCORE_DIGITS)]
+                for edge, forward, backward in passage.attention
+            },
             "contradictory": passage.contradictory,
-            "relevant_by": found.scores.rule if found.scores else "all",
-            "spread": round(found.scores.spread, SCORE_DIGITS) if found.scores else None,
+            "relevant_by": selection.scores.rule if selection.scores else "all",
+            "spread": round(selection.scores.spread, SCORE_DIGITS) if selection.scores else None,
         }
         return SelectedEvidence(
             passage.option,
@@ -307,13 +311,13 @@ class PathSelector:
             passage.locator,
             passage.text,
             round(passage.score, SCORE_DIGITS),
-            json.dumps(why, ensure_ascii=False, sort_keys=True),
+            json.dumps(reasons, ensure_ascii=False, sort_keys=True),
         )
 
 
-def _link_of(named: Sequence[LinkedPhrase], node: int) -> dict[str, object] | None:
-    """By which phrase and rule a node was linked; None for one that is there by its relevance."""
-    link = next((each for each in named if node in each.nodes), None)
+def _link_of(phrases: Sequence[LinkedPhrase], node: int) -> dict[str, object] | None:
+    """The phrase and rule that linked a node; None for a node selected by relevance."""
+    link = next((phrase for phrase in phrases if node in phrase.nodes), None)
     return None if link is None else {"phrase": link.phrase, "rule": link.rule, "score": link.score}
 
 
@@ -322,19 +326,19 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
 
 
 def _open(context: StageContext, settings: UgatSettings) -> PathSelector:
-    graph, deepest = open_benchmark_graph(context), max(context.profile.ugat.D, MIN_DEPTH)
-    if deepest < settings.D:
+    graph, max_depth = open_benchmark_graph(context), max(context.profile.ugat.D, MIN_DEPTH)
+    if max_depth < settings.D:
         raise BadInput(
-            f"{context.asset} looks {settings.D} steps around, but subgraphs reach {deepest}: raise the profile's D"
+            f"{context.asset} needs {settings.D} hops; stored subgraphs have {max_depth}. Raise ugat.D in the profile."
         )
-    around = load_question_subgraphs(
+    subgraphs = load_question_subgraphs(
         context.read_input("subgraphs"), build_questions(context.read_input("questions")), graph
     )
-    return PathSelector(graph, around, load_vocabulary(), settings, "cuda" if torch.cuda.is_available() else "cpu")
+    return PathSelector(graph, subgraphs, load_vocabulary(), settings, "cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _closed_book(context: StageContext, settings: NoSettings) -> NoEvidence:
-    return NoEvidence("the closed book is answered from what the model knows")
+    return NoEvidence("closed book: the model answers without evidence")
 
 
 SYSTEM = System(

@@ -1,4 +1,4 @@
-"""The chunks that USCRaKE ranks, with their tokens and those of their titles."""
+"""The chunks that USCRaKE ranks, with the tokens of their texts and titles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evidence_assets.transport import TokenPool
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """The chunks of a corpus by their positions, with what it says of their tokens."""
+    """The chunks of a corpus with its token store."""
 
     corpus: IndexedCorpus
     store: TokenStore
@@ -27,11 +27,10 @@ class Passages:
     def with_encoder(
         self, encoder: Encoder, *, words: bool = False, weighting: TokenWeighting = "text", titles: bool = False
     ) -> EncodedPassages:
-        """The chunks as they are ranked.
+        """The chunks with the tokens and weights of one variant.
 
-        ``view``, ``words``: The encoder of their tokens, and whether these are whole words.
-        ``reading``: How tokens are weighed.
-        ``titles``: Whether the tokens of its title stand before those of a chunk.
+        ``encoder``, ``words``: The encoder of the tokens, and whether these are whole words.
+        ``titles``: Whether the tokens of the title precede those of the chunk.
         """
         terms = self.store.forms if words else self.store.pieces
         return EncodedPassages(self.corpus, self.store.tokens(encoder), terms, weighting, encoder.dimensions, titles)
@@ -39,7 +38,7 @@ class Passages:
 
 @dataclass(frozen=True, eq=False)
 class EncodedPassages:
-    """Chunks as one variant ranks them: the tokens of an encoder, or of another view of it, weighed in one way."""
+    """Chunks of a corpus as one variant ranks them: by the tokens of one encoder, with one weighting."""
 
     corpus: IndexedCorpus
     _cache: TokenCache
@@ -49,30 +48,30 @@ class EncodedPassages:
     titles: bool
 
     def token_weights(self, tokens: Sequence[str]) -> npt.NDArray[np.float64]:
-        """Weights of the tokens of a text that is compared with the chunks: as those are weighed."""
+        """Weights of a query's tokens, by the weighting of the chunks."""
         return self.terms.token_weights(tokens, self.weighting)
 
-    def _kept(self, positions: IntArray) -> CachedTexts:
-        return self._cache.get(self.corpus.text_keys(positions), lambda asked: self.corpus.texts(positions[asked]))
+    def _cached(self, positions: IntArray) -> CachedTexts:
+        return self._cache.get(self.corpus.text_keys(positions), lambda rows: self.corpus.texts(positions[rows]))
 
     def texts(self, positions: IntArray) -> TokenTexts:
-        """Some of the chunks, each behind its title where titles are ranked; what is not kept yet is encoded."""
-        kept = self._kept(positions)
+        """Chunks at some positions, with their titles if ``titles``; encodes texts that are not cached."""
+        cached = self._cached(positions)
         if not self.titles:
-            return TokenTexts.from_cached(kept, self.terms, self.weighting, self.dimensions)
-        named = self.corpus.titles(positions)
-        distinct = sorted(set(named) - {""})
-        of_titles = self._cache.get(hash_texts(distinct), lambda asked: [distinct[i] for i in asked.tolist()])
-        number = {title: len(kept) + i for i, title in enumerate(distinct)}
-        members = [m for i, t in enumerate(named) for m in ((number[t], i) if t else (i,))]
-        bounds = np.concatenate([[0], np.cumsum([2 if title else 1 for title in named])])
-        joined = kept.concatenate(of_titles)
+            return TokenTexts.from_cached(cached, self.terms, self.weighting, self.dimensions)
+        titles = self.corpus.titles(positions)
+        distinct = sorted(set(titles) - {""})
+        cached_titles = self._cache.get(hash_texts(distinct), lambda rows: [distinct[i] for i in rows.tolist()])
+        number_of_title = {title: len(cached) + i for i, title in enumerate(distinct)}
+        members = [m for i, t in enumerate(titles) for m in ((number_of_title[t], i) if t else (i,))]
+        bounds = np.concatenate([[0], np.cumsum([2 if title else 1 for title in titles])])
+        all_texts = cached.concatenate(cached_titles)
         return TokenTexts(
-            joined, self.terms, self.weighting, self.dimensions, np.array(members, dtype=np.int64), bounds
+            all_texts, self.terms, self.weighting, self.dimensions, np.array(members, dtype=np.int64), bounds
         )
 
     def chunks(self, positions: IntArray) -> tuple[TokenPool, list[TextTokens]]:
-        """The tokens of a few chunks, titles left out, in memory; and their places in each chunk."""
-        kept = self._kept(positions)
-        texts = TokenTexts.from_cached(kept, self.terms, self.weighting, self.dimensions)
-        return texts.select(range(len(kept))), [kept.tokens(i) for i in range(len(kept))]
+        """Tokens of a few chunks without titles, in memory, and their locations in each chunk."""
+        cached = self._cached(positions)
+        texts = TokenTexts.from_cached(cached, self.terms, self.weighting, self.dimensions)
+        return texts.select(range(len(cached))), [cached.tokens(i) for i in range(len(cached))]

@@ -1,15 +1,14 @@
-"""USCRaKE: evidence for each option of a question from text and from a commonsense graph, without supervision.
+"""USCRaKE: unsupervised selection of text and commonsense triples as evidence for each option of a question.
 
-1. Coarse: the index gives the pool of chunks nearest to question ⊕ option. The pools of a question's options are
-   joined, so that a chunk's tokens are read once for all of them; no option's own pool is cut by that.
-2. Fine: the chunks of the pool are ranked under a named cost and the best k kept (``chunk_ranking``).
-3. The graph's triples around linked concepts are gathered and capped (``concept_triples``).
-4. Text stands in the order of its own ranking. Where there is a graph, text and triples of an option are judged
-   together against question ⊕ option, the best s triples stay beside the text, and all are ranked in one list, in
-   which the judge has the share that the settings give it.
+1. Coarse retrieval: the index returns the pool of the R chunks nearest to question ⊕ option. The options of a question
+   share the union of their pools, so that each chunk's tokens are read once.
+2. Fine ranking: the chunks of the pool are ranked by a ground cost, and the best k are kept (``chunk_ranking``).
+3. Graph retrieval: one-hop triples around linked concepts, capped per option (``concept_triples``).
+4. Joint ranking: with a graph, a judge scores text and triples against question ⊕ option. The best s triples and the
+   text form one list, by a weighted mean of the judge's score and the text's own score.
 
-Evidence are the best sentences of the kept chunks, cited by their characters, or whole chunks, as published. Each row's
-reasons say whether it entails, contradicts or only mentions the option. Equal scores fall back on the order of ids.
+Evidence consists of the best sentences of the kept chunks with their characters, or of whole chunks, as published. The
+reasons of each row state whether it entails, contradicts or only mentions the option. Ties are ordered by id.
 """
 
 from __future__ import annotations
@@ -40,32 +39,28 @@ from evidence_assets.systems.uscrake.token_views import LayerVectors, WordMeans
 from evidence_assets.transport import GroundCost, TextCollection, get_ground_cost
 
 QUESTIONS_PER_BATCH, POOL_ENTRIES_PER_BATCH = 256, 1 << 16
-"""Questions held in memory together, and places in their pools; one question may have more."""
+"""Maximum questions, and chunks in their pools, that are processed as one batch; at least one question."""
 
 
 @dataclass(frozen=True)
 class UscrakeSettings:
     """Parameters of a variant.
 
-    ``cost``: A registered ground cost (``transport.costs``), of which ``jsd`` is the published one, or a ranking
-        (``chunk_ranking.RANKINGS``).
-    ``R``, ``k``, ``s``: Chunks of the coarse pool, chunks kept, triples kept, each for a question and option.
-    ``coarse``: ``dense`` is the index alone, ``hybrid`` joins its pool with that of BM25.
+    ``cost``: A ground cost (``transport.costs``; ``jsd`` is published), or a ranking (``chunk_ranking.RANKINGS``).
+    ``R``, ``k``, ``s``: Chunks of the coarse pool, kept chunks and kept triples, per question and option.
+    ``coarse``: Pool of the ``dense`` index, or ``hybrid``: its union with the pool of BM25.
     ``parts``: Evidence from ``chunks``, from the ``graph``, or ``both``.
-    ``grain``: Whether sentences or whole chunks are evidence; an option gets at most 2k sentences.
-    ``titles``: Whether the words of its title are ranked as words of each chunk; the published ranking knows no titles.
-    ``links``: How much ``fusion`` raises a chunk whose title a better one names (``chunk_ranking.TitleLinks``); 0 for
-        not at all.
-    ``transported``: Chunks of the pool that ``fusion`` transports exactly, late interaction leading the way; the others
-        are left out.
-    ``judge``: What the judge of text and triples has to say in their joint order: 1 for the judge alone, as published,
-        0 for text in its own order. Text that stands alone is never judged.
-    ``triples_judged``: Triples that the judge reads for each that is kept; the others are dropped by the words they
-        share.
-    ``tokens``: Whether a word that the encoder cuts into ``pieces`` counts as these, or ``words`` as the means of
-        theirs.
-    ``weights``: Masses of tokens: BM25 within the own ``text``; summed over the ``corpus``, the other reading of
-        equation 7.9; or ``idf`` alone, as some costs need.
+    ``grain``: Granularity of text evidence: sentences (at most 2k per option) or whole chunks.
+    ``titles``: Prepend the tokens of the title to each chunk; the published ranking has no titles.
+    ``links``: Weight of ``fusion``'s boost for chunks whose title a better chunk mentions
+        (``chunk_ranking.TitleLinks``); 0 disables it.
+    ``transported``: Chunks with the best late interaction that ``fusion`` scores by exact transport; it drops the rest.
+    ``judge``: Weight of the judge's score in the joint ranking of text and triples: 1 is the judge alone, as published;
+        0 keeps the text's own score. Without a graph there is no judge.
+    ``triples_judged``: Candidate triples per kept triple; a cheap word-overlap score selects them.
+    ``tokens``: Tokens are the encoder's ``pieces``, or ``words`` as the means of their pieces.
+    ``weights``: Token masses: BM25 within the ``text``; BM25 summed over the ``corpus`` (the other reading of
+        equation 7.9); or ``idf``, as some costs require.
     """
 
     cost: str = "fusion"
@@ -87,23 +82,23 @@ class UscrakeSettings:
         ground = self.ground
         for name in ("R", "k", "transported", "triples_judged"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: keep at least one")
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
         if self.s < 0 or self.links < 0:
             raise ValueError("s and links must not be negative")
         if not 0 <= self.judge <= 1:
-            raise ValueError(f"judge is {self.judge}: give its share, from 0 to 1")
+            raise ValueError(f"judge is {self.judge}: it must be between 0 and 1")
         if ground and ground.layers and self.tokens != "pieces":
-            raise ValueError(f"{self.cost} is made of the layers of pieces: say tokens: pieces")
+            raise ValueError(f"{self.cost} uses the layers of pieces: set tokens: pieces")
         if ground and ground.weighting and self.weights != ground.weighting:
-            raise ValueError(f"{self.cost} weights its tokens in one way alone: say weights: {ground.weighting}")
+            raise ValueError(f"{self.cost} supports only one weighting: set weights: {ground.weighting}")
 
     @property
     def ground(self) -> GroundCost | None:
-        """The ground cost, unless texts are ranked in another way."""
+        """The ground cost; None if ``cost`` is a ranking."""
         return None if self.cost in ranking.RANKINGS else get_ground_cost(self.cost)
 
     def view(self, encoder: Encoder) -> Encoder:
-        """The encoder of the tokens that are ranked: itself, unless they are not those that a token store keeps."""
+        """The encoder of the ranked tokens: pieces of the last layer, words, or several layers."""
         if self.ground and self.ground.layers:
             return LayerVectors(encoder, self.ground)
         return WordMeans(encoder) if self.tokens == "words" else encoder
@@ -111,7 +106,7 @@ class UscrakeSettings:
 
 @dataclass(frozen=True)
 class _Option:
-    """One hypothesis of one question, with its tokens as they are ranked, and as the encoder gives them."""
+    """One option of a question; ``query`` has the ranked tokens, ``plain`` the encoder's pieces."""
 
     question: Question
     label: str
@@ -121,11 +116,11 @@ class _Option:
 
 
 class UscrakeSelector:
-    """The selector: see the module's description.
+    """Selector of USCRaKE; the module's docstring describes its steps.
 
-    ``passages``, ``encoder``: The corpus, and the encoder of its index; no corpus where the benchmark names none.
+    ``passages``, ``encoder``: The corpus and the encoder of its index; None without a corpus.
     ``token_encoder``: The encoder of the token store.
-    ``graph``: Where triples come from; None where the benchmark names no graph.
+    ``graph``: Source of triples; None without a graph.
     """
 
     def __init__(
@@ -155,72 +150,82 @@ class UscrakeSelector:
     @property
     def notes(self) -> dict[str, str]:
         """Optional metadata of the asset."""
-        said = {True: "used", False: "none: the benchmark names none, or the variant leaves it out"}
-        return {"text_evidence": said[self._passages is not None], "graph_evidence": said[self._graph is not None]}
+        labels = {True: "used", False: "none: not in the benchmark, or excluded by the variant"}
+        return {"text_evidence": labels[self._passages is not None], "graph_evidence": labels[self._graph is not None]}
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """Evidence of each question, best first within each option."""
-        places = self._settings.R * max((len(question.hypotheses) for question in questions), default=1)
-        together = max(1, min(QUESTIONS_PER_BATCH, POOL_ENTRIES_PER_BATCH // places))
-        for start in range(0, len(questions), together):
-            yield from self._select(questions[start : start + together])
+        pool_size = self._settings.R * max((len(question.hypotheses) for question in questions), default=1)
+        batch_size = max(1, min(QUESTIONS_PER_BATCH, POOL_ENTRIES_PER_BATCH // pool_size))
+        for start in range(0, len(questions), batch_size):
+            yield from self._select(questions[start : start + batch_size])
 
     def _select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         options = self._options(questions)
         texts: list[list[EvidenceCandidate]] = [[] for _ in options]
         if self._passages is not None:
             texts = self._texts(self._passages, options)
-        triples = self._triple_items(options)
-        found = [[*t, *g] for t, g in zip(texts, triples, strict=True)]
-        scores = [np.array([item.pick.score for item in items], dtype=np.float64) for items in found]
+        triples = self._triples(options)
+        candidates = [
+            [*text_candidates, *triple_candidates]
+            for text_candidates, triple_candidates in zip(texts, triples, strict=True)
+        ]
+        scores = [
+            np.array([item.evidence.score for item in option_candidates], dtype=np.float64)
+            for option_candidates in candidates
+        ]
         if self._graph is not None:
-            judged = self._judge.score([(o.plain, items) for o, items in zip(options, found, strict=True)])
+            judge_scores = self._judge.score(
+                [(o.plain, option_candidates) for o, option_candidates in zip(options, candidates, strict=True)]
+            )
             share = self._settings.judge
             scores = [
-                blend_scores(own, theirs, len(t), share) for own, theirs, t in zip(scores, judged, texts, strict=True)
+                blend_scores(own_scores, judged, len(text_candidates), share)
+                for own_scores, judged, text_candidates in zip(scores, judge_scores, texts, strict=True)
             ]
-        made: dict[str, list[SelectedEvidence]] = {question.question_id: [] for question in questions}
-        for option, items, final in zip(options, found, scores, strict=True):
-            made[option.question.question_id] += self._ranked(option, [item.pick for item in items], final)
-        return [made[question.question_id] for question in questions]
+        rows_of_question: dict[str, list[SelectedEvidence]] = {question.question_id: [] for question in questions}
+        for option, option_candidates, final_scores in zip(options, candidates, scores, strict=True):
+            rows_of_question[option.question.question_id] += self._rank(
+                option, [item.evidence for item in option_candidates], final_scores
+            )
+        return [rows_of_question[question.question_id] for question in questions]
 
     def _options(self, questions: Sequence[Question]) -> list[_Option]:
-        """Every hypothesis with the tokens of question ⊕ option, each distinct text encoded once."""
-        found = [(q, label, option, q.query(option)) for q in questions for label, option in q.hypotheses]
-        texts = list(dict.fromkeys(text for *_, text in found))
-        plain = dict(zip(texts, self._tokens.encode_tokens(texts) if texts else [], strict=True))
-        seen = plain
-        if self._viewed:
-            seen = dict(zip(texts, self._view.encode_tokens(texts) if texts else [], strict=True))
+        """Every option with the tokens of question ⊕ option; each distinct text is encoded once."""
+        hypotheses = [(q, label, option, q.query(option)) for q in questions for label, option in q.hypotheses]
+        texts = list(dict.fromkeys(text for *_, text in hypotheses))
+        pieces = dict(zip(texts, self._tokens.encode_tokens(texts) if texts else [], strict=True))
+        ranked_tokens = pieces
+        if self._has_other_tokens:
+            ranked_tokens = dict(zip(texts, self._view.encode_tokens(texts) if texts else [], strict=True))
         return [
-            _Option(q, label, option, Query(text, seen[text]), Query(text, plain[text]))
-            for q, label, option, text in found
+            _Option(q, label, option, Query(text, ranked_tokens[text]), Query(text, pieces[text]))
+            for q, label, option, text in hypotheses
         ]
 
     @property
-    def _viewed(self) -> bool:
-        """Whether other tokens are ranked than a token store keeps."""
+    def _has_other_tokens(self) -> bool:
+        """Whether the ranked tokens differ from those of the token store."""
         return self._view is not self._tokens
 
     # Text -----------------------------------------------------------------------------------------------------
 
     def _texts(self, passages: Passages, options: Sequence[_Option]) -> list[list[EvidenceCandidate]]:
-        """Text evidence of every option, question by question."""
-        settings, made, pools = self._settings, list[list[EvidenceCandidate]](), self._pools(passages, options)
-        seen = passages.with_encoder(
+        """Text evidence of each option, question by question."""
+        settings, candidates, pools = self._settings, list[list[EvidenceCandidate]](), self._pools(passages, options)
+        encoded = passages.with_encoder(
             self._view, words=settings.tokens == "words", weighting=settings.weights, titles=settings.titles
         )
-        seen.texts(
-            sorted_unique(np.concatenate([*pools, np.zeros(0, np.int64)]))
-        )  # what is missing is encoded together
+        # One call encodes all texts that are not cached.
+        encoded.texts(sorted_unique(np.concatenate([*pools, np.zeros(0, np.int64)])))
         for _, group in groupby(zip(options, pools, strict=True), lambda pair: pair[0].question.question_id):
-            of_question, own = zip(*group, strict=True)
-            made += self._text_items(seen, of_question, own)
-        release_memory()  # else what a large pool took stays with the process, the more the larger the pool
-        return made
+            options_of_question, pools_of_question = zip(*group, strict=True)
+            candidates += self._question_texts(encoded, options_of_question, pools_of_question)
+        release_memory()  # large pools otherwise stay allocated
+        return candidates
 
     def _pools(self, passages: Passages, options: Sequence[_Option]) -> list[IntArray]:
-        """The coarse pool of each option: positions of chunks, ascending."""
+        """Coarse pool of each option: ascending chunk positions."""
         if not len(passages.corpus) or not options:
             return [np.zeros(0, np.int64) for _ in options]
         size = self._settings.R
@@ -232,123 +237,135 @@ class UscrakeSelector:
                 pools[i] = np.union1d(pools[i], positions)
         return pools
 
-    def _text_items(
-        self, seen: EncodedPassages, options: Sequence[_Option], pools: Sequence[IntArray]
+    def _question_texts(
+        self, passages: EncodedPassages, options: Sequence[_Option], pools: Sequence[IntArray]
     ) -> list[list[EvidenceCandidate]]:
-        """Text evidence of one question's options; a query without a single token has none."""
+        """Text evidence of one question's options; a query without tokens has none."""
         settings = self._settings
         union = sorted_unique(np.concatenate(pools))
-        able = [i for i, option in enumerate(options) if len(option.query)]
-        made: list[list[EvidenceCandidate]] = [[] for _ in options]
-        if not len(union) or not able:
-            return made
-        texts, queries = seen.texts(union), [options[i].query for i in able]
+        with_tokens = [i for i, option in enumerate(options) if len(option.query)]
+        candidates: list[list[EvidenceCandidate]] = [[] for _ in options]
+        if not len(union) or not with_tokens:
+            return candidates
+        texts, queries = passages.texts(union), [options[i].query for i in with_tokens]
         if settings.cost == "fusion":
-            all_scores = self._fused(seen, union, queries, texts)
+            all_scores = self._fusion_scores(passages, union, queries, texts)
         else:
-            all_scores = ranking.score_texts(queries, texts, seen, settings.cost, settings.k)
-        for i, scores in zip(able, all_scores, strict=True):
-            kept = ranking.top_positions(scores, settings.k)
-            made[i] = self._items(seen, options[i], union[kept], scores[kept])
-        return made
+            all_scores = ranking.score_texts(queries, texts, passages, settings.cost, settings.k)
+        for i, scores in zip(with_tokens, all_scores, strict=True):
+            best = ranking.top_positions(scores, settings.k)
+            candidates[i] = self._text_candidates(passages, options[i], union[best], scores[best])
+        return candidates
 
-    def _fused(
-        self, seen: EncodedPassages, union: IntArray, queries: Sequence[Query], texts: TextCollection
+    def _fusion_scores(
+        self, passages: EncodedPassages, union: IntArray, queries: Sequence[Query], texts: TextCollection
     ) -> list[Array]:
-        """Scores of ``fusion``, raised along the links between the texts that it ranks."""
-        deep, weight = self._settings.transported, self._settings.links
+        """Scores of ``fusion``, boosted along title links."""
+        max_transported, weight = self._settings.transported, self._settings.links
         nearest = nearest_cosines([query.tokens.vectors for query in queries], texts)
-        made = [ranking.fusion_scores(q, texts, seen, deep, n) for q, n in zip(queries, nearest, strict=True)]
+        fusion = [
+            ranking.fusion_scores(q, texts, passages, max_transported, n) for q, n in zip(queries, nearest, strict=True)
+        ]
         if not weight:
-            return made
-        ranked = np.flatnonzero(np.isfinite(made).any(axis=0))
-        links = TitleLinks.of(seen.corpus.titles(union[ranked]), seen.corpus.texts(union[ranked]), ranked)
-        return [links.raised(scores, n, weight) for scores, n in zip(made, nearest, strict=True)]
+            return fusion
+        scored = np.flatnonzero(np.isfinite(fusion).any(axis=0))
+        links = TitleLinks.find(passages.corpus.titles(union[scored]), passages.corpus.texts(union[scored]), scored)
+        return [links.boost(scores, n, weight) for scores, n in zip(fusion, nearest, strict=True)]
 
-    def _items(
-        self, seen: EncodedPassages, option: _Option, chunks: IntArray, scores: Array
+    def _text_candidates(
+        self, passages: EncodedPassages, option: _Option, chunks: IntArray, scores: Array
     ) -> list[EvidenceCandidate]:
-        """The kept chunks, nearest first, as evidence: whole, or their best sentences."""
-        cost, (pool, tokens) = self._settings.cost, seen.chunks(chunks)
-        ids, texts, own_pools = (
-            seen.corpus.ids(chunks),
-            seen.corpus.texts(chunks),
+        """Evidence of the kept chunks, best first: whole chunks, or their best sentences."""
+        cost, (pool, tokens) = self._settings.cost, passages.chunks(chunks)
+        ids, texts, chunk_pools = (
+            passages.corpus.ids(chunks),
+            passages.corpus.texts(chunks),
             [pool.select([n]) for n in range(len(chunks))],
         )
-        # The judge reads the encoder's own tokens, so what is ranked by other tokens is judged by its text.
-        judged_by_text = self._viewed or self._graph is None
+        # The judge needs the encoder's pieces; other tokens are encoded again from the text.
+        judged_by_text = self._has_other_tokens or self._graph is None
         reasons: list[dict[str, Any]] = []
         for n, score in enumerate(scores.tolist()):
-            aligned = ranking.align_words(option.query, texts[n], own_pools[n], tokens[n], seen, cost)
+            aligned = ranking.align_words(option.query, texts[n], chunk_pools[n], tokens[n], passages, cost)
             reasons.append({"cost": cost, "chunk_rank": n + 1, "chunk_score": round(score, 9), "aligned": aligned})
-        items = []
+        candidates = []
         if self._settings.grain == "chunk":
             for n, score in enumerate(scores.tolist()):
-                pick = SelectedEvidence(option.label, "chunk", (Parent("chunk", ids[n], ids[n]),), "", texts[n], score)
-                items.append(_candidate(pick, reasons[n], None if judged_by_text else own_pools[n].vectors))
-            return items
+                evidence = SelectedEvidence(
+                    option.label, "chunk", (Parent("chunk", ids[n], ids[n]),), "", texts[n], score
+                )
+                candidates.append(_candidate(evidence, reasons[n], None if judged_by_text else chunk_pools[n].vectors))
+            return candidates
         sentences: list[Sentence] = []
-        for n, spans in enumerate(seen.corpus.sentences(chunks)):
+        for n, spans in enumerate(passages.corpus.sentences(chunks)):
             rows = np.arange(pool.offsets[n], pool.offsets[n + 1])
             sentences += ranking.sentences_with_tokens(n, rows, tokens[n].spans[:, 0], spans)
-        own = ranking.score_sentences(option.query, sentences, scores, pool, seen, cost)
-        for place in ranking.top_positions(own, 2 * self._settings.k):
-            sentence, score = sentences[place], float(own[place])
+        sentence_scores = ranking.score_sentences(option.query, sentences, scores, pool, passages, cost)
+        for index in ranking.top_positions(sentence_scores, 2 * self._settings.k):
+            sentence, score = sentences[index], float(sentence_scores[index])
             parents = (Parent("chunk", ids[sentence.chunk], ids[sentence.chunk]),)
             text = texts[sentence.chunk][sentence.start : sentence.end]
-            pick = SelectedEvidence(option.label, "sentence", parents, f"{sentence.start}:{sentence.end}", text, score)
-            why = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
-            items.append(_candidate(pick, why, None if judged_by_text else pool.vectors[sentence.rows]))
-        return items
+            evidence = SelectedEvidence(
+                option.label, "sentence", parents, f"{sentence.start}:{sentence.end}", text, score
+            )
+            sentence_reasons = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
+            candidates.append(
+                _candidate(evidence, sentence_reasons, None if judged_by_text else pool.vectors[sentence.rows])
+            )
+        return candidates
 
     # Graph ----------------------------------------------------------------------------------------------------
 
-    def _triple_items(self, options: Sequence[_Option]) -> list[list[EvidenceCandidate]]:
-        """Capped candidates of each option, triples that say the same but once."""
+    def _triples(self, options: Sequence[_Option]) -> list[list[EvidenceCandidate]]:
+        """Capped triples of each option, without duplicate texts."""
         if self._graph is None:
             return [[] for _ in options]
-        found = self._graph.candidates([(o.question.text, o.text) for o in options])
-        return [self._triples_of(self._graph, o.label, c) for o, c in zip(options, found, strict=True)]
+        candidates = self._graph.candidates([(o.question.text, o.text) for o in options])
+        return [self._option_triples(self._graph, o.label, c) for o, c in zip(options, candidates, strict=True)]
 
-    def _triples_of(self, graph: ConceptTriples, label: str, candidates: TripleCandidates) -> list[EvidenceCandidate]:
-        found: dict[str, Any] = {"found": candidates.found, "dropped": candidates.dropped}
-        items: dict[str, EvidenceCandidate] = {}
+    def _option_triples(
+        self, graph: ConceptTriples, label: str, candidates: TripleCandidates
+    ) -> list[EvidenceCandidate]:
+        counts: dict[str, Any] = {"found": candidates.total, "dropped": candidates.dropped}
+        by_text: dict[str, EvidenceCandidate] = {}
         for c in candidates.triples:
             link = {"concept": c.link.concept, "rule": c.link.rule, "link_score": round(c.link.score, 6)}
-            why = {**link, "node": graph.graph.names[c.node], **found}
-            pick = edge_evidence(graph.graph, c.edge, 0.0, label, graph.sentence(c.edge), **why)
-            items.setdefault(pick.text, EvidenceCandidate(pick))
-        return list(items.values())
+            reasons = {**link, "node": graph.graph.names[c.node], **counts}
+            evidence = edge_evidence(graph.graph, c.edge, 0.0, label, graph.sentence(c.edge), **reasons)
+            by_text.setdefault(evidence.text, EvidenceCandidate(evidence))
+        return list(by_text.values())
 
-    # Together -------------------------------------------------------------------------------------------------
+    # Joint ranking --------------------------------------------------------------------------------------------
 
-    def _ranked(self, option: _Option, picks: Sequence[SelectedEvidence], scores: Array) -> list[SelectedEvidence]:
-        """Text and the best triples in one list, by these scores, ties in the order in which they were found."""
+    def _rank(self, option: _Option, rows: Sequence[SelectedEvidence], scores: Array) -> list[SelectedEvidence]:
+        """Rank text and the best triples in one list; ties keep their order."""
         order = np.argsort(-scores.round(9), kind="stable").tolist()
-        triples = [i for i in order if picks[i].kind == "triple"][: self._settings.s]
-        kept = [i for i in order if picks[i].kind != "triple" or i in triples]
-        return [replace(picks[i], score=float(scores[i]), why=_with_stance(option, picks[i])) for i in kept]
+        triples = [i for i in order if rows[i].kind == "triple"][: self._settings.s]
+        kept_rows = [i for i in order if rows[i].kind != "triple" or i in triples]
+        return [replace(rows[i], score=float(scores[i]), why=_with_stance(option, rows[i])) for i in kept_rows]
 
 
-def blend_scores(own: Array, judged: Array, texts: int, share: float) -> Array:
-    """The judge's scores, in which the first ``texts`` also keep their own order.
+def blend_scores(own_scores: Array, judge_scores: Array, texts: int, share: float) -> Array:
+    """Weighted mean of the judge's scores and the texts' own scores; the first ``texts`` entries are texts.
 
-    Own scores are brought to the mean and the spread that the judge gives the same texts; the judge's ``share`` is the
-    weight of its score in the mean of both. Triples have no score but the judge's.
+    The own scores are scaled to the mean and standard deviation of the judge's scores of the same texts. ``share`` is
+    the weight of the judge. Triples have the judge's score only.
     """
-    mine, theirs = own[:texts], judged[:texts]
-    spread = float(mine.std()) if texts else 0.0
-    if not spread > 0:
-        return judged
-    placed = theirs.mean() + theirs.std() * (mine - mine.mean()) / spread
-    return np.concatenate([share * theirs + (1 - share) * placed, judged[texts:]])
+    own_texts, judged_texts = own_scores[:texts], judge_scores[:texts]
+    deviation = float(own_texts.std()) if texts else 0.0
+    if not deviation > 0:
+        return judge_scores
+    scaled = judged_texts.mean() + judged_texts.std() * (own_texts - own_texts.mean()) / deviation
+    return np.concatenate([share * judged_texts + (1 - share) * scaled, judge_scores[texts:]])
 
 
-def _with_stance(option: _Option, pick: SelectedEvidence) -> str:
-    """Why a row was picked, with what it says of the option."""
-    says = classify_stance(option.question.text, option.text, pick.kind, pick.text)
-    return json.dumps({**json.loads(pick.why or "{}"), "says": says}, ensure_ascii=False, sort_keys=True)
+def _with_stance(option: _Option, evidence: SelectedEvidence) -> str:
+    """The reasons of an evidence row, with its stance on the option."""
+    stance = classify_stance(option.question.text, option.text, evidence.kind, evidence.text)
+    return json.dumps({**json.loads(evidence.why or "{}"), "says": stance}, ensure_ascii=False, sort_keys=True)
 
 
-def _candidate(pick: SelectedEvidence, why: Mapping[str, Any], vectors: npt.NDArray[Any] | None) -> EvidenceCandidate:
-    return EvidenceCandidate(replace(pick, why=json.dumps(why, ensure_ascii=False, sort_keys=True)), vectors)
+def _candidate(
+    evidence: SelectedEvidence, reasons: Mapping[str, Any], vectors: npt.NDArray[Any] | None
+) -> EvidenceCandidate:
+    return EvidenceCandidate(replace(evidence, why=json.dumps(reasons, ensure_ascii=False, sort_keys=True)), vectors)

@@ -1,4 +1,4 @@
-"""USCRaKE: how its selector is opened for a context."""
+"""USCRaKE as a system: opens its selector for a stage."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _passages(context: StageContext) -> Passages:
 def _open_passages(root: str, corpus: IndexedCorpus, token_model: str, max_bytes: int) -> Passages:
     lake = Lake(root)
     expected = token_store.source_version(chunks_version(lake, corpus.name), token_model)
-    place, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), lake.cache / "tokens" / corpus.name
-    return Passages(corpus, token_store.TokenStore(place, expected=expected, cache=cache, max_bytes=max_bytes))
+    folder, cache = lake.index_folder(f"corpus/{corpus.name}/token_store"), lake.cache / "tokens" / corpus.name
+    return Passages(corpus, token_store.TokenStore(folder, expected=expected, cache=cache, max_bytes=max_bytes))
 
 
 @lru_cache(maxsize=2)
@@ -60,11 +60,11 @@ def _defaults(profile: Profile) -> Mapping[str, Any]:
 
 
 def _open(context: StageContext, settings: UscrakeSettings) -> Selector:
-    profile, declared, graph = context.profile, context.benchmark, None
-    passages = _passages(context) if declared.corpus else None
-    if declared.joined_graph and settings.parts != "chunks" and settings.s:
-        joined = open_graph(context.lake, declared.joined_graph, context.encoder)
-        graph = _triples(joined, settings.triples_judged * settings.s, profile.encoder)
+    profile, benchmark, graph = context.profile, context.benchmark, None
+    passages = _passages(context) if benchmark.corpus else None
+    if benchmark.joined_graph and settings.parts != "chunks" and settings.s:
+        knowledge_graph = open_graph(context.lake, benchmark.joined_graph, context.encoder)
+        graph = _triples(knowledge_graph, settings.triples_judged * settings.s, profile.encoder)
     judge = _judge(profile.reranker, profile.token_encoder)
     models = get_encoder(profile.encoder), get_encoder(profile.token_encoder).inner
     return UscrakeSelector(settings, passages, *models, judge, graph)

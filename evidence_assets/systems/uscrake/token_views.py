@@ -1,6 +1,6 @@
-"""Other ways to take the tokens of a text from the same encoder: its words as means of pieces, several layers at once.
+"""Token views of an encoder: words as means of their pieces, and pieces with several layers.
 
-A token store keeps the pieces of the last layer, so texts seen in another way are encoded when they are ranked.
+A token store has the pieces of the last layer only, so other views are encoded during ranking.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from evidence_assets.transport import GroundCost
 
 
 class _TokenView:
-    """What both views have in common; pooled vectors are the encoder's own."""
+    """Base of the views; pooled vectors are those of the encoder."""
 
     def __init__(self, encoder: Encoder, name: str) -> None:
         if not isinstance(encoder, LayeredEncoder):
             raise BadInput(
-                f"{encoder.model_id} gives neither its words nor more than its last layer: "
-                "choose another token_encoder, or leave out tokens: words and costs that are made of layers"
+                f"{encoder.model_id} provides neither words nor several layers: "
+                "choose another token_encoder, or avoid tokens: words and costs of several layers"
             )
         self._encoder, self._layered = encoder, encoder
         self.model_id, self.revision = f"{encoder.model_id}+{name}", encoder.revision
         self.dimensions, self.max_tokens = encoder.dimensions, encoder.max_tokens
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        """The encoder's own pooled vectors."""
+        """Pooled vectors of the encoder."""
         return self._encoder.encode_sentences(texts)
 
 
 class WordMeans(_TokenView):
-    """Each word is one token: the mean of its pieces, under the form that word statistics count it by."""
+    """Each word is one token: the mean of its pieces, with the surface form of the word statistics."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__(encoder, "words")
@@ -44,7 +44,7 @@ class WordMeans(_TokenView):
         return self._layered.count_words(texts)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Words with the characters from their first piece to their last."""
+        """Words with their characters, from the first piece to the last."""
         return [
             _word_means(text, tokens) for text, tokens in zip(texts, self._encoder.encode_tokens(texts), strict=True)
         ]
@@ -61,9 +61,9 @@ def _word_means(text: str, tokens: TokenVectors) -> TokenVectors:
 
 
 def word_form(word: str) -> str:
-    """The form under which a word of an encoder is counted: its longest run of letters and digits, else its first mark.
+    """Surface form of an encoder's word: its longest run of letters and digits, else its first mark.
 
-    Encoders that cut at spaces alone leave punctuation at a word.
+    Encoders that split at spaces keep punctuation in words.
 
     >>> word_form("Sweet."), word_form("...")
     ('sweet', '.')
@@ -72,7 +72,7 @@ def word_form(word: str) -> str:
 
 
 class LayerVectors(_TokenView):
-    """Vectors that a ground cost makes of several layers of each piece."""
+    """Pieces with the vectors that a ground cost computes from several layers."""
 
     def __init__(self, encoder: Encoder, cost: GroundCost) -> None:
         super().__init__(encoder, cost.name)
@@ -83,7 +83,7 @@ class LayerVectors(_TokenView):
         return self._encoder.count_tokens(texts)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Pieces with the numbers that the cost compares."""
+        """Pieces with the vectors of the ground cost."""
         return [
             replace(tokens, vectors=self._vectors(tokens))
             for tokens in self._layered.token_layers(texts, self._cost.layers)

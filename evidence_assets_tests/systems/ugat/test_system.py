@@ -95,7 +95,7 @@ def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") 
 def relevant_paths(
     question: QuestionSubgraph, settings: UgatSettings = SETTINGS, graph: KnowledgeGraph = GRAPH
 ) -> PathSelection:
-    return PathSelector(graph, {}, load_vocabulary(), settings).find([question])[0]
+    return PathSelector(graph, {}, load_vocabulary(), settings).select_paths([question])[0]
 
 
 QUESTION = asking(["urethral obstruction", "hydronephrosis"], {"A": ["hyperplasia"], "C": ["atrophy"], "D": ["fever"]})

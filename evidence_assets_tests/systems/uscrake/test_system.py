@@ -139,7 +139,7 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
     corpus: Passages, cost: Any, tokens: str, weights: str
 ) -> None:
     ground, words = get_ground_cost(cost), tokens == "words"
-    listed = [naive_tokens(text, words)[0] for text in PAGES.corpus_weights()]
+    listed = [naive_tokens(text, words)[0] for text in PAGES.values()]
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
         masses = plain_bm25.token_weights(names, listed)
@@ -150,7 +150,7 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
     chosen = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=5, k=3)
     for question, picks in zip(QUESTIONS, chosen.select(QUESTIONS), strict=True):
         queries = {label: f"{question.text} {option}" for label, option in question.hypotheses}
-        pool = np.unique(corpus.corpus.index.search(ENCODER.encode_sentences(list(queries.corpus_weights())), 5)[1])
+        pool = np.unique(corpus.corpus.index.search(ENCODER.encode_sentences(list(queries.values())), 5)[1])
         for label, asked in queries.items():
             distances = {}
             for name in corpus.corpus.ids(pool):
@@ -245,7 +245,7 @@ def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_p
     assert list(again.select(QUESTIONS)) == list(stored.select(QUESTIONS)) and again.version == stored.version
     asked = len(ENCODER.asked)
     assert list(selector(on_demand, cost=cost, triples=graph(), k=1).select(QUESTIONS))
-    assert set(ENCODER.asked[asked:]).isdisjoint(PAGES.corpus_weights()), "what one variant encoded serves the next"
+    assert set(ENCODER.asked[asked:]).isdisjoint(PAGES.values()), "what one variant encoded serves the next"
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -267,7 +267,7 @@ def test_no_link_changes_the_first_place_or_raises_what_says_nothing_new(data: s
     pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=8))
     ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     weight = data.draw(st.floats(0.1, 9))
-    made = TitleLinks(ends[:, 0], ends[:, 1]).raised(scores, nearest, weight)
+    made = TitleLinks(ends[:, 0], ends[:, 1]).boost(scores, nearest, weight)
     assert (made >= scores).all() and made.argmax() == scores.argmax()
     for j in range(n):
         better = [i for i, target in pairs if target == j and scores[i] > scores[j]]
@@ -294,7 +294,7 @@ def test_triples_stand_beside_text_with_the_rule_that_led_to_them(corpus: Passag
 def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -> None:
     question, few = Question("q", "b", "mcqa", "Where do fish live? Near thing 7?", ("sea",)), graph(cap=4)
     (found,) = few.candidates([(question.text, "sea")])
-    assert (len(found.triples), found.found, found.dropped) == (4, 62, 58)
+    assert (len(found.triples), found.total, found.dropped) == (4, 62, 58)
     ids = [few.graph.edge_ids[c.edge] for c in found.triples]
     assert ids[0] == "e3", "joins a concept of the question to the option"
     assert "h007" in ids, "shares a word with the question"
@@ -326,8 +326,8 @@ def test_the_judge_has_its_share_in_the_order_of_text() -> None:
     [
         ({"cost": "moverscore"}, "weights: idf"),
         ({"cost": "jds"}, "did you mean 'jsd'"),
-        ({"k": 0}, "keep at least one"),
-        ({"judge": 1.5}, "from 0 to 1"),
+        ({"k": 0}, "must be at least 1"),
+        ({"judge": 1.5}, "between 0 and 1"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
