@@ -113,7 +113,7 @@ def _find_needs(words: TableWords, text: str, options: Sequence[str]) -> Iterato
 def restore_columns(
     selection: Selection, words: TableWords, text: str, options: Sequence[str] = (), row_headers: Sequence[int] = ()
 ) -> Selection:
-    """Put back columns with items of the text that no kept column has.
+    """Restore columns with items of the text that no kept column has.
 
     Row headers come first, as a value without its row name proves nothing; then columns of options, headers, names and
     numbers. With options, a column that distinguishes their rows is kept too. Fallback columns stay only if nothing
@@ -149,7 +149,7 @@ def restore_columns(
 
 
 def restore_rows(selection: Selection, words: TableWords, text: str) -> Selection:
-    """Put back every row with a name that is in the text."""
+    """Restore every row with a name that is in the text."""
     kept_lines = {item.line: item for item in selection.kept_lines}
     for columns in find_named_cells(words, text).values():
         all_rows = dict.fromkeys(columns, set().union(*columns.values()))

@@ -64,7 +64,7 @@ class UcretSettings:
     temperature: float | None = None  # of the softmax before the divergence, by default 1
     column_text: Literal["header_and_cells", "header"] = "header_and_cells"  # encoded; cells without a header
     with_options: bool = False  # whether columns are compared with the options too
-    repair: bool = False  # whether columns with numbers, names and options of the text are put back
+    repair: bool = False  # whether columns with numbers, names and options of the text are restored
     whole_claims: bool = False  # whether a claim keeps every column, as any may contradict it
     rows: bool = False  # whether rows are selected too; rows with a name in the text are always kept
 

@@ -175,7 +175,7 @@ def collapse_tables(
                 parsed[t].words,
                 question.text,
                 question.options,
-                # With options, the repair puts back the row names in the question.
+                # With options, the repair restores the row names in the question.
                 () if question.options else parsed[t].view.row_headers,
             )
             for selection, t, question in zip(columns, table_of, questions, strict=True)
