@@ -1,4 +1,4 @@
-"""Hand-made rows of the lake that several tests write and read."""
+"""Example rows of the lake for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evidence_assets.lake.store import Lake
 Rows = Sequence[dict[str, Any]]
 
 
-def question(number: int, benchmark: str = "quiz", gold: str = "A", **more: Any) -> dict[str, Any]:
+def question(number: int, benchmark: str = "quiz", gold: str = "A", **overrides: Any) -> dict[str, Any]:
     """A multiple-choice question with two options."""
     return {
         "question_id": f"q{number}",
@@ -30,11 +30,11 @@ def question(number: int, benchmark: str = "quiz", gold: str = "A", **more: Any)
         "table_id": None,
         "topic_entities": [],
         "negated": False,
-    } | more
+    } | overrides
 
 
 def prediction(
-    number: int, answer: str | None, benchmark: str = "quiz", selector: str = "s", **more: Any
+    number: int, answer: str | None, benchmark: str = "quiz", selector: str = "s", **overrides: Any
 ) -> dict[str, Any]:
     """The prediction of question ``number``."""
     return {
@@ -52,11 +52,11 @@ def prediction(
         "error": None,
         "content_hash": f"h{answer}",
         "input_hash": "i",
-    } | more
+    } | overrides
 
 
 def chain(
-    number: int, hypothesis: str, text: str, cited: list[str], selector: str = "s", **more: Any
+    number: int, hypothesis: str, text: str, cited: list[str], selector: str = "s", **overrides: Any
 ) -> dict[str, Any]:
     """A chain of one step."""
     return {
@@ -74,11 +74,11 @@ def chain(
         "error": None,
         "content_hash": "h",
         "input_hash": "i",
-    } | more
+    } | overrides
 
 
-def evidence(number: int, rank: int, text: str, selector: str = "s", **more: Any) -> dict[str, Any]:
-    """A row of evidence that stands in chunk ``k<number>``."""
+def evidence(number: int, rank: int, text: str, selector: str = "s", **overrides: Any) -> dict[str, Any]:
+    """A row of evidence from chunk ``k<number>``."""
     return {
         "evidence_id": f"e-{selector}-{number}-{rank}",
         "question_id": f"q{number}",
@@ -95,10 +95,10 @@ def evidence(number: int, rank: int, text: str, selector: str = "s", **more: Any
         "why": None,
         "content_hash": "h",
         "input_hash": "i",
-    } | more
+    } | overrides
 
 
-def chunk(number: int, text: str, **more: Any) -> dict[str, Any]:
+def chunk(number: int, text: str, **overrides: Any) -> dict[str, Any]:
     """A chunk that is a whole document."""
     return {
         "chunk_id": f"k{number}",
@@ -112,7 +112,7 @@ def chunk(number: int, text: str, **more: Any) -> dict[str, Any]:
         "sentence_offsets": [],
         "source": "f.txt",
         "source_version": "v",
-    } | more
+    } | overrides
 
 
 def citation(chain_id: str, evidence_id: str, verdict: str, quoted: str = "") -> dict[str, Any]:
@@ -128,7 +128,7 @@ def citation(chain_id: str, evidence_id: str, verdict: str, quoted: str = "") ->
 
 
 def counterfactual(cited: str) -> dict[str, Any]:
-    """The first question's answer A, which falls without the evidence of this hash and stands on it alone."""
+    """The first question's answer A, for which the evidence with this hash is necessary and sufficient."""
     return {
         "counterfactual_id": "f1",
         "prediction_id": "p-s-1",
@@ -160,32 +160,31 @@ def write_answers(
     selector: str = "s",
     partition: str = "quiz|0",
 ) -> None:
-    """A variant's rows as its assets write them: each chain was given all evidence of its question, each prediction
-    all chains.
+    """Write a variant's rows like its assets: each chain uses all evidence of its question, each prediction all chains.
 
-    What the evidence was derived from is stated beside it.
+    ``derived`` are the lineage edges of the evidence.
     """
-    given = [
+    chain_edges = [
         edge("chain", chain["chain_id"], USED, "evidence", row["evidence_id"], "h", row["rank"])
         for chain in chains
         for row in evidence
         if row["question_id"] == chain["question_id"]
     ]
-    compared = [
+    prediction_edges = [
         edge("prediction", row["prediction_id"], USED, "chain", chain["chain_id"], "h", 1)
         for row in predictions
         for chain in chains
         if row["question_id"] == chain["question_id"]
     ]
-    place = f"mcqa/{selector}"
-    lake.write(f"evidence/{place}", partition, {"evidence": evidence, "lineage_edges": list(derived)})
-    lake.write(f"chains/{place}", partition, {"chains": chains, "lineage_edges": given})
-    lake.write(f"citations/{place}", partition, {"citations": list(citations)})
-    lake.write(f"predictions/{place}", partition, {"predictions": predictions, "lineage_edges": compared})
+    variant = f"mcqa/{selector}"
+    lake.write(f"evidence/{variant}", partition, {"evidence": evidence, "lineage_edges": list(derived)})
+    lake.write(f"chains/{variant}", partition, {"chains": chains, "lineage_edges": chain_edges})
+    lake.write(f"citations/{variant}", partition, {"citations": list(citations)})
+    lake.write(f"predictions/{variant}", partition, {"predictions": predictions, "lineage_edges": prediction_edges})
 
 
-def stored(table: str, rows: object) -> pl.DataFrame:
-    """Rows as they come back from the lake."""
+def as_stored(table: str, rows: object) -> pl.DataFrame:
+    """Rows as the lake returns them."""
     frame = pl.from_arrow(prepare_rows(table, rows))  # type: ignore[arg-type]
     assert isinstance(frame, pl.DataFrame)
     return frame

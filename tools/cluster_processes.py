@@ -23,7 +23,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from evidence_assets_tests.lake.stores import Failing
+from evidence_assets_tests.lake.stores import FaultyProxy
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 NAME = "CLUSTER_PROCESS"
@@ -65,7 +65,7 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder, self._ends = folder, ExitStack()
         self.ports = {name: free_port() for name in ("postgres", "store", "ray", "jobs", "code", "webserver")}
-        self.door = Failing(f"http://127.0.0.1:{self.ports['store']}")
+        self.door = FaultyProxy(f"http://127.0.0.1:{self.ports['store']}")
         base = os.environ.get("EVIDENCE_PROFILE", "embedded")
         self.profile = str(Path(base).resolve()) if Path(base).is_file() else base
         self.environment = {

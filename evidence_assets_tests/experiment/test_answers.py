@@ -15,8 +15,8 @@ from evidence_assets.experiment.evidence.selection import Question
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, ExplainOption, Failure
+from evidence_assets_tests.lake_rows import as_stored, prediction
 from evidence_assets_tests.lake_rows import evidence as evidence_row
-from evidence_assets_tests.lake_rows import prediction, stored
 
 
 class Counting:
@@ -56,19 +56,19 @@ def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
         | {"content_hash": content_id("evidence", "chunk", text, "", text)}
         for i, (question, option, text) in enumerate(rows)
     ]
-    return stored("evidence", made)
+    return as_stored("evidence", made)
 
 
 def world(
     asked: list[Question], rows: pl.DataFrame, before: PreviousOutput | None = None
 ) -> tuple[dict[str, dict[str, object]], Counting, PreviousOutput, int]:
     solver = Counting()
-    chains = stored("chains", chain_rows(solver, "s", asked, rows).rows)
+    chains = as_stored("chains", chain_rows(solver, "s", asked, rows).rows)
     answerer = OptionAnswerer(solver, asked, rows, chains)
     predicted = prediction_rows(answerer, "s", asked)
     solver.explained = 0
-    made = counterfactual_rows(answerer, stored("predictions", predicted.rows), before)
-    table, lineage = stored("counterfactuals", made.rows), stored("lineage_edges", made.lineage)
+    made = counterfactual_rows(answerer, as_stored("predictions", predicted.rows), before)
+    table, lineage = as_stored("counterfactuals", made.rows), as_stored("lineage_edges", made.lineage)
     assert made.reused is not None
     return {row["question_id"]: row for row in table.to_dicts()}, solver, PreviousOutput(table, lineage), made.reused
 
@@ -92,9 +92,9 @@ def test_what_was_shown_used_and_cited_are_told_apart() -> None:
             ]
 
     made = chain_rows(Misquotes(), "s", [PLAIN], rows, None)
-    chains = stored("chains", made.rows)
+    chains = as_stored("chains", made.rows)
     label = dict(chains.select("chain_id", "hypothesis").iter_rows())
-    edges = pl.concat([stored("lineage_edges", m.lineage) for m in (made, citation_rows(chains, rows))])
+    edges = pl.concat([as_stored("lineage_edges", m.lineage) for m in (made, citation_rows(chains, rows))])
     of_chains = edges.filter((pl.col("child_kind") == "chain") & (pl.col("parent_kind") == "evidence"))
     assert {
         (label[c], relation, e) for c, relation, e in of_chains.select("child_id", "relation", "parent_id").rows()
@@ -127,8 +127,8 @@ def test_redundant_citations_are_needed_together_but_not_each() -> None:
     answerer: Any = SimpleNamespace(version="1", answer_from_facts=again, facts_input_hash=lambda case: "")
     cases = {"q0": CounterfactualCase("q0", ("a", "b"), ("a", "b")), "q1": CounterfactualCase("q1", ("a",), ())}
     answerer.case = lambda prediction: (cases[prediction["question_id"]], [])
-    rows = stored("predictions", [prediction(0, "A"), prediction(1, "A")])
-    made = stored("counterfactuals", counterfactual_rows(answerer, rows).rows).sort("question_id").to_dicts()
+    rows = as_stored("predictions", [prediction(0, "A"), prediction(1, "A")])
+    made = as_stored("counterfactuals", counterfactual_rows(answerer, rows).rows).sort("question_id").to_dicts()
     assert [(row["necessary"], row["sufficient"], row["needed"]) for row in made] == [
         (True, True, []),
         (None, None, []),
@@ -155,8 +155,8 @@ def test_what_is_taken_over_where_only_scores_moved_has_the_lineage_of_what_is_m
     rows, solver = evidence(("q", "A", "a"), ("q", "B", "b"), ("q", "B", "c")), Counting()
     moved = rows.with_columns(score=pl.lit(0.5))
     first = chain_rows(solver, "s", [PLAIN], rows)
-    before = PreviousOutput(stored("chains", first.rows), stored("lineage_edges", first.lineage))
+    before = PreviousOutput(as_stored("chains", first.rows), as_stored("lineage_edges", first.lineage))
     again = chain_rows(solver, "s", [PLAIN], moved, before)
     anew = chain_rows(solver, "s", [PLAIN], moved)
     assert again.reused == 2
-    assert stored("lineage_edges", again.lineage).equals(stored("lineage_edges", anew.lineage))
+    assert as_stored("lineage_edges", again.lineage).equals(as_stored("lineage_edges", anew.lineage))

@@ -19,7 +19,7 @@ from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.systems import load
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
 QUESTION = Question("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))
@@ -33,8 +33,8 @@ def chains(previous: list[dict[str, object]], revision: str = "1", **parameters:
     model = ScriptedGenerator(lambda _: '{"steps": []}')
     model.revision, model.parameters = revision, parameters
     solver = PromptedSolver(LanguageModel(model))
-    before = PreviousOutput(stored("chains", previous), stored("lineage_edges", []))
-    return chain_rows(solver, "s", [QUESTION], stored("evidence", []), before)
+    before = PreviousOutput(as_stored("chains", previous), as_stored("lineage_edges", []))
+    return chain_rows(solver, "s", [QUESTION], as_stored("evidence", []), before)
 
 
 def test_chains_are_written_again_for_another_revision_setting_or_prompt(monkeypatch: pytest.MonkeyPatch) -> None:

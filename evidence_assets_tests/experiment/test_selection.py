@@ -10,7 +10,7 @@ from evidence_assets.experiment import rows as row_writers
 from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, evidence_rows
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.lake.rows import prepare_rows
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.lake_rows import as_stored
 
 QUESTIONS = [Question(f"q{i}", "b", "table_qa", "Which?", ("x", "y")) for i in range(5)]
 
@@ -45,7 +45,7 @@ def test_rows_are_the_same_in_blocks_and_in_one_piece(monkeypatch: pytest.Monkey
 
 def test_only_what_has_changed_is_selected_anew() -> None:
     first = evidence_rows("picks", Picks(), QUESTIONS[:4])
-    before = PreviousOutput(stored("evidence", first.rows), stored("lineage_edges", first.lineage))
+    before = PreviousOutput(as_stored("evidence", first.rows), as_stored("lineage_edges", first.lineage))
     again = Picks()
     made = evidence_rows("picks", again, QUESTIONS, before)
     assert again.asked == ["q0", "q4"], "a question without evidence leaves nothing to take over"

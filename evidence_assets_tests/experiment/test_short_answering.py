@@ -18,8 +18,8 @@ from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.lake.lineage import edge
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import ExtractiveShortAnswers, PromptedShortAnswers
+from evidence_assets_tests.lake_rows import as_stored, prediction
 from evidence_assets_tests.lake_rows import evidence as evidence_row
-from evidence_assets_tests.lake_rows import prediction, stored
 from evidence_assets_tests.systems.small_models import ScriptedGenerator, WordEncoder
 
 QUESTIONS = [
@@ -36,7 +36,7 @@ def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
         | {"why": json.dumps({"triple": triple, "origin": origin})}
         for i, (question, triple, origin) in enumerate(rows, 1)
     ]
-    return stored("evidence", made)
+    return as_stored("evidence", made)
 
 
 FOUND = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", "made by", "cow"), "model"))
@@ -47,13 +47,13 @@ def predicted(
 ) -> StageOutput:
     there = None
     if before is not None and before.lineage is not None:
-        there = PreviousOutput(stored("predictions", before.rows), stored("lineage_edges", before.lineage))
+        there = PreviousOutput(as_stored("predictions", before.rows), as_stored("lineage_edges", before.lineage))
     answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, errors=failed)
     return prediction_rows(answerer, "s", QUESTIONS, there)
 
 
 def by_question(made: StageOutput) -> dict[str, dict[str, Any]]:
-    return {row["question_id"]: row for row in stored("predictions", made.rows).to_dicts()}
+    return {row["question_id"]: row for row in as_stored("predictions", made.rows).to_dicts()}
 
 
 def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_none() -> None:
@@ -61,7 +61,7 @@ def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_n
     rows = by_question(made)
     assert (rows["q1"]["answer"], rows["q1"]["status"], rows["q1"]["reasoner"]) == ("spider", "answered", "extractive")
     assert (rows["q2"]["answer"], rows["q2"]["status"]) == (None, "insufficient")
-    edges = stored("lineage_edges", made.lineage).filter(pl.col("parent_kind") == "evidence")
+    edges = as_stored("lineage_edges", made.lineage).filter(pl.col("parent_kind") == "evidence")
     assert set(edges.select("child_id", "relation", "parent_id", "parent_version").rows()) == {
         (rows["q1"]["prediction_id"], "used", "e1", "h1"),
         (rows["q2"]["prediction_id"], "was_shown", "e2", "h2"),
@@ -74,11 +74,11 @@ def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]
     """
     model = LanguageModel(ScriptedGenerator(lambda _: reply))
     made = prediction_rows(ShortAnswerer(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, None)
-    rows, lineage = stored("predictions", made.rows), stored("lineage_edges", made.lineage)
+    rows, lineage = as_stored("predictions", made.rows), as_stored("lineage_edges", made.lineage)
     cited = answer_citation_rows(rows, lineage, found, {}).lineage
     asked = {row["prediction_id"]: row["question_id"] for row in rows.to_dicts()}
     related: dict[str, set[tuple[str, str]]] = {question: set() for question in asked.values()}
-    for told in pl.concat([lineage, stored("lineage_edges", cited)]).to_dicts():
+    for told in pl.concat([lineage, as_stored("lineage_edges", cited)]).to_dicts():
         if told["child_kind"] == "prediction" and told["parent_kind"] == "evidence":
             related[asked[told["child_id"]]].add((told["relation"], told["parent_id"]))
     return related
@@ -101,14 +101,15 @@ def test_an_answer_cites_what_it_stands_in_and_n_a_uses_nothing() -> None:
 
 def test_a_node_is_cited_by_its_name_and_what_holds_it_nowhere_is_misquoted() -> None:
     found = evidence(("q1", ("web", "made by", "spider"), "graph"))
-    rows = stored("predictions", [prediction(1, "base:7"), prediction(2, "base:9")])
-    used = stored("lineage_edges", [edge("prediction", f"p-s-{n}", "used", "evidence", "e1", "h1", 1) for n in (1, 2)])
+    rows = as_stored("predictions", [prediction(1, "base:7"), prediction(2, "base:9")])
+    edges = [edge("prediction", f"p-s-{n}", "used", "evidence", "e1", "h1", 1) for n in (1, 2)]
+    used = as_stored("lineage_edges", edges)
     made = answer_citation_rows(rows, used, found, {"base:7": "Spider", "base:9": "wasp"})
-    assert [(r["chain_id"], r["quoted"], r["verdict"]) for r in stored("citations", made.rows).to_dicts()] == [
+    assert [(r["chain_id"], r["quoted"], r["verdict"]) for r in as_stored("citations", made.rows).to_dicts()] == [
         ("p-s-1", "Spider", "verified"),
         ("p-s-2", "wasp", "misquoted"),
     ]
-    cited = [e for e in stored("lineage_edges", made.lineage).to_dicts() if e["relation"] == "cited"]
+    cited = [e for e in as_stored("lineage_edges", made.lineage).to_dicts() if e["relation"] == "cited"]
     assert [(e["child_id"], e["parent_id"]) for e in cited] == [("p-s-1", "e1")]
 
 
@@ -167,9 +168,9 @@ def test_a_hit_of_a_question_with_options_is_the_text_of_a_right_one() -> None:
 
 
 def verdicts(answerer: CounterfactualAnswerer, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
-    rows = stored("counterfactuals", counterfactual_rows(answerer, predictions).rows)
-    again = counterfactual_rows(answerer, predictions, PreviousOutput(rows, stored("lineage_edges", [])))
-    assert again.reused == rows.height and stored("counterfactuals", again.rows).equals(rows)
+    rows = as_stored("counterfactuals", counterfactual_rows(answerer, predictions).rows)
+    again = counterfactual_rows(answerer, predictions, PreviousOutput(rows, as_stored("lineage_edges", [])))
+    assert again.reused == rows.height and as_stored("counterfactuals", again.rows).equals(rows)
     return {row["question_id"]: row for row in rows.to_dicts()}
 
 
@@ -178,8 +179,8 @@ def test_a_short_answer_falls_without_its_triple_and_stands_with_it_alone() -> N
     facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
     rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
     made = prediction_rows(ShortAnswerer(solver, QUESTIONS, rows), "s", QUESTIONS)
-    answerer = ShortAnswerer(solver, QUESTIONS, rows, lineage=stored("lineage_edges", made.lineage))
-    found = verdicts(answerer, stored("predictions", made.rows))
+    answerer = ShortAnswerer(solver, QUESTIONS, rows, lineage=as_stored("lineage_edges", made.lineage))
+    found = verdicts(answerer, as_stored("predictions", made.rows))
     assert set(found) == {"q1"}, "what was not answered is not asked again"
     row = found["q1"]
     assert (row["without_cited"], row["only_cited"], row["cited"]) == ("insufficient", "spider", ["h1"])

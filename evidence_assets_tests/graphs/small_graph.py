@@ -23,7 +23,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.rows import Rows, decode_columns, prepare_rows, version_of
 from evidence_assets.models.protocols import Encoder, FloatArray
 from evidence_assets.retrieval.vector_index import VectorIndex
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.retrieval.written import build_index
 from evidence_assets_tests.systems.small_models import WordEncoder
 
@@ -70,8 +70,8 @@ def with_vectors(
     encoder = model or WordEncoder()
 
     def rows() -> pl.DataFrame:
-        table, _ = passage_table(passages(graph, encoder), stored("kg_passages", []), encoder, "words@1")
-        return stored("kg_passages", table)
+        table, _ = passage_table(passages(graph, encoder), as_stored("kg_passages", []), encoder, "words@1")
+        return as_stored("kg_passages", table)
 
     return replace(graph, stored_vectors=vectors_of(graph, partial(encode_texts, encoder), rows))
 

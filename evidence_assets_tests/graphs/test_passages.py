@@ -16,16 +16,16 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.passages import fact_passages, node_passages, passage_lineage, passage_table
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import FloatArray
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.systems.four_step_focus.test_system import BASE, NAMES
 from evidence_assets_tests.systems.small_models import WordEncoder
 
 
 def passages(graph: KnowledgeGraph, previous: pl.DataFrame | None = None) -> tuple[pl.DataFrame, int, WordEncoder]:
     encoder = WordEncoder()
-    before = stored("kg_passages", []) if previous is None else previous
+    before = as_stored("kg_passages", []) if previous is None else previous
     table, reused = passage_table(node_passages(graph, encoder), before, encoder, "words@1")
-    rows = stored("kg_passages", table)
+    rows = as_stored("kg_passages", table)
     assert len(passage_lineage(table)) == rows.height
     return rows, reused, encoder
 

@@ -1,4 +1,4 @@
-"""Stores for tests: an S3 server on this machine, and a door to it that can fail for a while."""
+"""Object stores for tests: a local S3 server, and a faulty proxy for it."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ _BUCKETS = count()
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """Address of an S3 server that keeps all in memory; the test is skipped where moto or obstore is not installed."""
+    """Address of an in-memory S3 server; skips the test without moto or obstore."""
     pytest.importorskip("obstore", reason="the extra `cloud` is not installed: pip install 'evidence-assets[cloud]'")
     reason = "no S3 server: pip install 'moto[server]' (it is in the extra `dev`)"
     server = pytest.importorskip("moto.server", reason=reason).ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    told = logging.getLogger("werkzeug")
-    level = told.level
-    told.setLevel(logging.ERROR)
+    logger = logging.getLogger("werkzeug")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     server.start()
     host, port = server.get_host_and_port()
     try:
         yield f"http://{host}:{port}"
     finally:
         server.stop()
-        told.setLevel(level)
+        logger.setLevel(level)
 
 
 def new_bucket(server: str) -> str:
-    """Address of a lake in a bucket of its own."""
+    """Address of a lake in a new bucket."""
     name = f"lakes-{next(_BUCKETS)}"
     urllib.request.urlopen(urllib.request.Request(f"{server}/{name}", method="PUT"), timeout=30).close()
     return f"s3://{name}/a/lake"
 
 
-def reached_by(server: str) -> dict[str, str]:
-    """The variables by which any S3 client finds a server."""
+def s3_environment(server: str) -> dict[str, str]:
+    """Environment variables that point S3 clients to a server."""
     return {
         "AWS_ENDPOINT_URL": server,
         "AWS_ACCESS_KEY_ID": "someone",
@@ -52,16 +52,16 @@ def reached_by(server: str) -> dict[str, str]:
     }
 
 
-class Failing(ThreadingHTTPServer):
-    """Hands requests on to a server, but for the next few: those are answered as ``failures`` says.
+class FaultyProxy(ThreadingHTTPServer):
+    """A proxy that forwards requests to a server, except the next ones, which fail as ``failures`` lists.
 
-    ``503`` is said, ``reset`` closes the connection without a word, ``cut`` does so after half of what is being put.
+    ``503`` replies with this status, ``reset`` closes the connection, ``cut`` closes it after half of the body.
     """
 
     daemon_threads = True
 
     def __init__(self, server: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Door)
+        super().__init__(("127.0.0.1", 0), _ProxyHandler)
         self.server, self.failures, self.failed = urlsplit(server), list[str](), 0
 
     @property
@@ -69,8 +69,8 @@ class Failing(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class _Door(BaseHTTPRequestHandler):
-    server: Failing
+class _ProxyHandler(BaseHTTPRequestHandler):
+    server: FaultyProxy
 
     def handle_one_request(self) -> None:
         self.close_connection = True
@@ -85,20 +85,20 @@ class _Door(BaseHTTPRequestHandler):
             if failure == "503":
                 self.wfile.write(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             return
-        asked = http.client.HTTPConnection(str(self.server.server.hostname), self.server.server.port, timeout=60)
-        asked.request(self.command, self.path, body, dict(self.headers))
-        reply = asked.getresponse()
+        upstream = http.client.HTTPConnection(str(self.server.server.hostname), self.server.server.port, timeout=60)
+        upstream.request(self.command, self.path, body, dict(self.headers))
+        reply = upstream.getresponse()
         content = reply.read()
         lines = [f"HTTP/1.1 {reply.status} {reply.reason}"]
         lines += [f"{k}: {v}" for k, v in reply.headers.items() if k.lower() not in ("connection", "transfer-encoding")]
         self.wfile.write(("\r\n".join([*lines, "Connection: close"]) + "\r\n\r\n").encode() + content)
-        asked.close()
+        upstream.close()
 
 
 @contextmanager
-def failing(server: str) -> Iterator[Failing]:
-    """A door that can fail."""
-    with Failing(server) as door:
+def faulty_proxy(server: str) -> Iterator[FaultyProxy]:
+    """Run a faulty proxy for a server."""
+    with FaultyProxy(server) as door:
         thread = Thread(target=door.serve_forever, daemon=True)
         thread.start()
         yield door

@@ -1,4 +1,4 @@
-"""The catalogue: every table is a view, empty ones too, from any folder, while a writer writes."""
+"""The catalogue: views of all tables, including empty ones, from any folder and during writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake.create(tmp_path / "data_lake")
 
 
-def test_every_table_is_a_view_even_when_nothing_has_written_it(lake: Lake) -> None:
+def test_every_table_is_a_view_even_without_files(lake: Lake) -> None:
     with connect(lake.root) as connection:
         for name, schema in TABLES.items():
             cursor = connection.execute(f'SELECT * FROM "{name}"')
@@ -27,7 +27,7 @@ def test_every_table_is_a_view_even_when_nothing_has_written_it(lake: Lake) -> N
             assert cursor.fetchall() == []
 
 
-def test_a_view_unites_the_folders_of_a_table_and_says_whose_row_it_is(lake: Lake) -> None:
+def test_a_view_unions_the_folders_of_a_table_and_adds_the_asset(lake: Lake) -> None:
     lake.write("citations/mcqa/x", "b|0", {"citations": [citation(1)]})
     lake.write("citations/mcqa/y", "", {"citations": [citation(2)]})
     with connect(lake.root) as connection:
@@ -35,25 +35,25 @@ def test_a_view_unites_the_folders_of_a_table_and_says_whose_row_it_is(lake: Lak
     assert rows == [("0001", "citations/mcqa/x"), ("0002", "citations/mcqa/y")]
 
 
-def test_files_being_written_are_not_read(lake: Lake) -> None:
+def test_temporary_files_are_not_read(lake: Lake) -> None:
     path = lake.write("citations/x", "", {"citations": [citation(1)]})["citations"].path
     (path.parent / f".{path.name}.1.tmp").write_text("half a file")
     (path.parent / ".half.parquet").write_text("half a file")
     assert table("citations", lake.root).height == 1
 
 
-def test_the_lake_may_be_moved_and_is_found_from_below(
+def test_a_moved_lake_is_found_from_a_folder_below_it(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake.write("citations/x", "", {"citations": [citation(1)]})
-    moved = tmp_path / "a folder with 'quotes'" / "data_lake"
-    moved.parent.mkdir()
-    shutil.move(lake.root, moved)
-    below = moved.parent / "deep" / "down"
+    new_root = tmp_path / "a folder with 'quotes'" / "data_lake"
+    new_root.parent.mkdir()
+    shutil.move(lake.root, new_root)
+    below = new_root.parent / "deep" / "down"
     below.mkdir(parents=True)
     monkeypatch.delenv("EVIDENCE_LAKE", raising=False)
     monkeypatch.chdir(below)
-    assert find_lake() == moved
+    assert find_lake() == new_root
     assert table("citations").height == 1
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "named"))
     assert find_lake() == tmp_path / "named"

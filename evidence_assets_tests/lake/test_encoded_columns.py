@@ -1,4 +1,4 @@
-"""Columns held as codes: no file, hash or refusal differs from that of the same rows as texts."""
+"""Dictionary-encoded columns: files, hashes and errors equal those of the same rows as strings."""
 
 from __future__ import annotations
 
@@ -36,26 +36,28 @@ def rows_one_by_one(frame: pl.DataFrame, name: str, source: str, licence: str) -
 
 
 @pytest.mark.parametrize(("count", "licence"), [(0, ""), (1, "CC0"), (3 * BLOCK + 5, "CC0")])
-def test_edges_have_the_version_and_the_bytes_of_edges_written_one_by_one(
+def test_encoded_edges_have_the_version_and_bytes_of_plain_edges(
     count: int, licence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_files, "ROW_GROUP_SIZE", BLOCK)
-    held = prepare_rows("kg_edges", edge_rows(edges(count), "bäse", "folder/edges.tsv", licence))
+    encoded = prepare_rows("kg_edges", edge_rows(edges(count), "bäse", "folder/edges.tsv", licence))
     expected = prepare_rows("kg_edges", rows_one_by_one(edges(count), "bäse", "folder/edges.tsv", licence))
-    assert held.schema != expected.schema and decode_columns(held).equals(expected)
-    assert version_of(held) == version_of(expected)
+    assert encoded.schema != expected.schema and decode_columns(encoded).equals(expected)
+    assert version_of(encoded) == version_of(expected)
     lake = Lake.create(tmp_path)
-    files = [lake.write(name, "", {"kg_edges": rows})["kg_edges"].path for name, rows in (("a", held), ("b", expected))]
+    files = [
+        lake.write(name, "", {"kg_edges": rows})["kg_edges"].path for name, rows in (("a", encoded), ("b", expected))
+    ]
     assert files[0].read_bytes() == files[1].read_bytes()
     assert check_row_order("kg_edges", files[0]) == (count, True)
 
 
-def test_an_edge_that_occurs_twice_is_named_by_its_digits() -> None:
+def test_a_duplicate_edge_is_reported_by_its_hexadecimal_id() -> None:
     with pytest.raises(SchemaMismatch, match=f"occurs twice: .*{edge_id('base:ü0', 'r0', 'base:t0')}"):
         prepare_rows("kg_edges", edge_rows(pl.concat([edges(1), edges(1)]), "base", "f"))
 
 
-def test_a_file_out_of_order_is_noticed_in_any_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsorted_file_is_detected_in_any_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_files, "ROW_GROUP_SIZE", 4)
     rows = prepare_rows("kg_edges", edge_rows(edges(9), "base", "f"))
     for order, in_order in ((range(9), True), ([0, 1, 2, 4, 3, *range(5, 9)], False), ([8, *range(8)], False)):
@@ -63,7 +65,7 @@ def test_a_file_out_of_order_is_noticed_in_any_block(tmp_path: Path, monkeypatch
         assert check_row_order("kg_edges", tmp_path / "rows.parquet") == (9, in_order)
 
 
-def test_a_slice_far_behind_in_texts_that_no_one_array_holds_is_written_out() -> None:
+def test_a_late_slice_of_an_oversized_string_array_is_decoded() -> None:
     ends = np.array([0, row_files.MAX_STRING_BYTES + 8, row_files.MAX_STRING_BYTES + 12])
     data = np.zeros(ends[-1], np.uint8)  # no page of the first text is touched
     data[-4:] = list(b"last")

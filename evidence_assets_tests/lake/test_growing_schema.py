@@ -1,4 +1,4 @@
-"""A table gets a nullable column: what was written before is read, asked, traced, reused and checked with it empty."""
+"""A table gets a new nullable column: older rows are read, queried, traced, reused and checked with nulls."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from evidence_assets.lake.store import FORMAT_VERSION, Lake
 ADDED = "added_later"
 
 
-def value(type_: pa.DataType, number: int) -> Any:
-    """Any value of this type."""
+def example_value(type_: pa.DataType, number: int) -> Any:
+    """An example value of this type."""
     if pa.types.is_list(type_):
-        return [value(type_.value_type, number)]
+        return [example_value(type_.value_type, number)]
     if pa.types.is_struct(type_):
-        return {part.name: value(part.type, number) for part in type_}
+        return {part.name: example_value(part.type, number) for part in type_}
     return {"string": f"v{number}", "bool": True}.get(str(type_), number)
 
 
-def row(name: str, number: int) -> dict[str, Any]:
-    """A row that a table of this name takes, with every column filled."""
-    return {column.name: value(column.type, number) for column in TABLES[name].columns}
+def example_row(name: str, number: int) -> dict[str, Any]:
+    """An example row of a table, with all columns filled."""
+    return {column.name: example_value(column.type, number) for column in TABLES[name].columns}
 
 
-def grow(monkeypatch: pytest.MonkeyPatch, *names: str, type_: pa.DataType = pa.string()) -> None:
-    """Let the schemas of these tables be those of a release that has added a column."""
+def add_column(monkeypatch: pytest.MonkeyPatch, *names: str, type_: pa.DataType = pa.string()) -> None:
+    """Replace the schemas of these tables by those of a release with one more column."""
     for name in names:
         columns = (*TABLES[name].columns, Column(ADDED, type_, "Added later.", nullable=True))
         grown = replace(TABLES[name], columns=columns)
@@ -48,28 +48,28 @@ def lake(tmp_path: Path) -> Lake:
     return Lake.create(tmp_path / "data_lake")
 
 
-def queried(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
+def query(lake: Lake, sql: str) -> list[tuple[Any, ...]]:
     with connect(lake.root) as connection:
         return connection.execute(sql).fetchall()
 
 
 @pytest.mark.parametrize("name", ["chunks", "lineage_edges"])
 def test_every_table_may_grow(name: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read, queried and written again: old files alone, beside new files, and old and new partitions of one asset."""
-    before = lake.write("an/asset", "b|0", {name: [row(name, 1)]})[name]
-    version = version_of(prepare_rows(name, [row(name, 1)]))
-    grow(monkeypatch, name)
+    """Read, query and rewrite: old files alone, with new files, and old and new partitions of one asset."""
+    before = lake.write("an/asset", "b|0", {name: [example_row(name, 1)]})[name]
+    version = version_of(prepare_rows(name, [example_row(name, 1)]))
+    add_column(monkeypatch, name)
     old = lake.read(name, "an/asset", "b|0")
-    assert old.to_dicts() == [row(name, 1) | {ADDED: None}]
+    assert old.to_dicts() == [example_row(name, 1) | {ADDED: None}]
     assert lake.read(name, columns=[ADDED]).to_dicts() == [{ADDED: None}]
-    assert queried(lake, f'SELECT {ADDED} FROM "{name}"') == [(None,)]
+    assert query(lake, f'SELECT {ADDED} FROM "{name}"') == [(None,)]
     assert table(name, lake.root).schema[ADDED] == pl.String
-    lake.write("an/asset", "b|1", {name: [row(name, 2)]})
-    lake.write("another/asset", "", {name: [row(name, 3) | {ADDED: None}]})
+    lake.write("an/asset", "b|1", {name: [example_row(name, 2)]})
+    lake.write("another/asset", "", {name: [example_row(name, 3) | {ADDED: None}]})
     assert lake.read(name)[ADDED].sort().to_list() == [None, None, "v2"]
-    assert queried(lake, f'SELECT {ADDED} FROM "{name}" ORDER BY 1 NULLS FIRST') == [(None,), (None,), ("v2",)]
-    assert version_of(prepare_rows(name, old)) == version, "what was made from these rows would be stale"
-    assert lake.stored_version(name, "an/asset", "b|0") == version, "so would what opens the file"
+    assert query(lake, f'SELECT {ADDED} FROM "{name}" ORDER BY 1 NULLS FIRST') == [(None,), (None,), ("v2",)]
+    assert version_of(prepare_rows(name, old)) == version, "dependent rows would be stale"
+    assert lake.stored_version(name, "an/asset", "b|0") == version, "dependent files would be stale"
     assert lake.write("an/asset", "b|0", {name: old})[name].rows == before.rows
     assert pq.read_schema(before.path).names[-1] == ADDED
     assert lake.stored_version(name, "an/asset", "b|0") == version
@@ -81,17 +81,17 @@ def test_every_table_may_grow(name: str, lake: Lake, monkeypatch: pytest.MonkeyP
     ids=str,
 )
 def test_a_column_of_any_type_may_be_added(type_: pa.DataType, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake.write("x", "0", {"citations": [row("citations", 1)]})
-    grow(monkeypatch, "citations", type_=type_)
+    lake.write("x", "0", {"citations": [example_row("citations", 1)]})
+    add_column(monkeypatch, "citations", type_=type_)
     empty = table("citations", lake.root).schema[ADDED]
-    lake.write("x", "1", {"citations": [row("citations", 2)]})
-    assert lake.read("citations")[ADDED].to_list() == [None, value(type_, 2)]
-    assert table("citations", lake.root).sort("citation_id")[ADDED].to_list() == [None, value(type_, 2)]
+    lake.write("x", "1", {"citations": [example_row("citations", 2)]})
+    assert lake.read("citations")[ADDED].to_list() == [None, example_value(type_, 2)]
+    assert table("citations", lake.root).sort("citation_id")[ADDED].to_list() == [None, example_value(type_, 2)]
     assert table("citations", lake.root).schema[ADDED] == lake.read("citations").schema[ADDED] == empty
 
 
-def test_a_file_without_a_required_column_is_refused(lake: Lake) -> None:
-    path = lake.write("x", "", {"citations": [row("citations", 1)]})["citations"].path
+def test_a_file_without_a_required_column_is_rejected(lake: Lake) -> None:
+    path = lake.write("x", "", {"citations": [example_row("citations", 1)]})["citations"].path
     pq.write_table(pq.read_table(path).drop_columns(["verdict"]), path)
     with pytest.raises(SchemaMismatch, match=r"all\.parquet has no column verdict.*materialize its asset again"):
         lake.read("citations")
@@ -101,7 +101,7 @@ def test_a_file_without_a_required_column_is_refused(lake: Lake) -> None:
     ("version", "says"),
     [(FORMAT_VERSION + 1, "upgrade evidence-assets"), (FORMAT_VERSION - 1, "rebuild the lake, or use an older")],
 )
-def test_a_lake_of_another_format_is_refused_with_what_to_do(version: int, says: str, lake: Lake) -> None:
+def test_a_lake_of_another_format_is_rejected_with_a_remedy(version: int, says: str, lake: Lake) -> None:
     (lake.root / "format.json").write_text(f'{{"format": {version}}}')
     for open_it in (lambda: Lake(lake.root), lambda: Lake.create(lake.root), lambda: connect(lake.root)):
         with pytest.raises(

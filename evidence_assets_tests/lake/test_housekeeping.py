@@ -1,4 +1,4 @@
-"""What killed writers leave is told from what is being written, and swept up."""
+"""Abandoned files of killed writers are deleted; files of active writers are not."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ with replacing_file(Path(sys.argv[1]) / "t" / "x.parquet") as file, replacing_fo
 """
 
 
-def test_what_a_killed_writer_left_is_swept_up_and_what_is_being_written_is_not(tmp_path: Path) -> None:
+def test_files_of_killed_writers_are_deleted_and_those_of_active_writers_are_not(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "data_lake")
-    killed = subprocess.run([sys.executable, "-c", WRITES_AND_DIES, str(lake.root)], check=False)
-    assert killed.returncode == -9
+    process = subprocess.run([sys.executable, "-c", WRITES_AND_DIES, str(lake.root)], check=False)
+    assert process.returncode == -9
     with replacing_file(lake.root / "t" / "y.parquet") as file, replacing_folder(lake.root / "j") as folder:
         file.write_text("new"), (folder / "vectors").write_text("new")
         assert not is_abandoned(file) and not is_abandoned(folder)
-        left = sorted(path.name.split(".")[1] for path in find_abandoned_files(lake))
-        assert left == ["i", "x"]
+        abandoned = sorted(path.name.split(".")[1] for path in find_abandoned_files(lake))
+        assert abandoned == ["i", "x"]
         delete_abandoned_files(lake)
         assert find_abandoned_files(lake) == []
     assert (lake.root / "t" / "y.parquet").read_text() == "new" and (lake.root / "j" / "vectors").read_text() == "new"
 
 
-def test_two_writers_of_one_file_do_not_take_each_others_away(tmp_path: Path) -> None:
-    waits = "import sys\nfrom pathlib import Path\nfrom evidence_assets.lake.atomic import replacing_file\n"
-    waits += "with replacing_file(Path(sys.argv[1])) as f:\n"
-    waits += " f.write_text('other'); print('on', flush=True); sys.stdin.read()"
+def test_two_writers_of_one_file_keep_their_temporary_files(tmp_path: Path) -> None:
+    code = "import sys\nfrom pathlib import Path\nfrom evidence_assets.lake.atomic import replacing_file\n"
+    code += "with replacing_file(Path(sys.argv[1])) as f:\n"
+    code += " f.write_text('other'); print('on', flush=True); sys.stdin.read()"
     target = tmp_path / "x.parquet"
-    other = subprocess.Popen(
-        [sys.executable, "-c", waits, str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    writer = subprocess.Popen(
+        [sys.executable, "-c", code, str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    assert other.stdin is not None and other.stdout is not None and other.stdout.readline() == "on\n"
+    assert writer.stdin is not None and writer.stdout is not None and writer.stdout.readline() == "on\n"
     with replacing_file(target) as file:
         file.write_text("own")
     assert target.read_text() == "own"
-    other.stdin.close()
-    assert other.wait(30) == 0
+    writer.stdin.close()
+    assert writer.wait(30) == 0
     assert target.read_text() == "other"

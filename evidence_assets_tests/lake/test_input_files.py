@@ -1,4 +1,4 @@
-"""What people put there and a fuzzer found: refused by an error that names the file, in seconds, in little memory."""
+"""Invalid input files from users and a fuzzer: rejected quickly, in little memory, with the file's name."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def seeds(folder: Path) -> None:
         raise error
 
 
-def declarations_of(read: Callable[[Path], object]) -> Callable[[Path], object]:
-    def anew(folder: Path) -> object:
+def uncached(reader: Callable[[Path], object]) -> Callable[[Path], object]:
+    def reload(folder: Path) -> object:
         declarations.declarations.cache_clear()
-        return read(folder)
+        return reader(folder)
 
-    return anew
+    return reload
 
 
 READERS: dict[str, Callable[[Path], object]] = {
     "profile.yaml": lambda folder: profiles.load(str(folder / "profile.yaml")),
-    "benchmark.yaml": declarations_of(all_benchmarks),
-    "base.yaml": declarations_of(knowledge_bases.knowledge_bases),
+    "benchmark.yaml": uncached(all_benchmarks),
+    "base.yaml": uncached(knowledge_bases.knowledge_bases),
     "s/variants.yaml": lambda folder: variants_of("s", folder),
     "presets.yaml": lambda folder: presets(folder / "presets.yaml"),
     "seed.yaml": seeds,
@@ -47,7 +47,7 @@ BASE = "type: x.KnowledgeBase\nattributes: {name: b, folder: f, '': ''}\n"
 
 @pytest.mark.parametrize("name", READERS)
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"a: \xff\n", ":1: is not UTF-8"),
         (b"a: 2020-13-45\n", ""),
@@ -57,41 +57,41 @@ BASE = "type: x.KnowledgeBase\nattributes: {name: b, folder: f, '': ''}\n"
         (b"\x00", "YAML"),
     ],
 )
-def test_yaml_that_cannot_be_read_names_its_file(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_an_error_in_yaml_names_the_file(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(content)
-    if said or name in ("profile.yaml", "seed.yaml"):
-        with pytest.raises(BadInput, match=said or None) as caught:
+    if message or name in ("profile.yaml", "seed.yaml"):
+        with pytest.raises(BadInput, match=message or None) as caught:
             READERS[name](tmp_path)
         assert str(file) in str(caught.value)
         return
-    try:  # a mapping that says nothing to this reader
+    try:  # a valid mapping that this reader may ignore
         READERS[name](tmp_path)
     except BadInput as error:
         assert str(file) in str(error)
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("place", ["pipe", "device", "loop", "nowhere", "memory"])
-def test_what_is_no_file_is_neither_waited_for_nor_read_for_ever(tmp_path: Path, name: str, place: str) -> None:
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "nowhere", "memory"])
+def test_devices_pipes_and_broken_links_are_rejected_quickly(tmp_path: Path, name: str, kind: str) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
-    if place == "pipe":
+    if kind == "pipe":
         os.mkfifo(file)
     else:
         targets = {"device": "/dev/zero", "loop": file.name, "nowhere": "nothing", "memory": "/proc/self/mem"}
-        file.symlink_to(targets[place])
-    started = time.monotonic()
+        file.symlink_to(targets[kind])
+    start = time.monotonic()
     with pytest.raises(BadInput, match=file.name):
         READERS[name](tmp_path)
     with pytest.raises(BadInput, match=file.name):
         list(text_lines(file))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize("name", ["../outside.csv", "{outside}", "x" * 300, "loop.csv"])
-def test_a_table_that_a_file_names_lies_beside_it(tmp_path: Path, name: str) -> None:
+def test_a_referenced_table_must_be_in_the_same_folder(tmp_path: Path, name: str) -> None:
     (outside := tmp_path / "outside.csv").write_text("name#value\nsecret#1\n")
     inner = tmp_path / "inner"
     inner.mkdir()
@@ -102,7 +102,7 @@ def test_a_table_that_a_file_names_lies_beside_it(tmp_path: Path, name: str) -> 
         list(read_pairs("tabfact", [inner / "test_examples.json", inner], "test"))
 
 
-def test_an_archive_that_expands_a_thousandfold_is_refused_and_one_in_proportion_is_read(tmp_path: Path) -> None:
+def test_a_decompression_bomb_is_rejected_and_a_normal_archive_is_read(tmp_path: Path) -> None:
     bomb, plain = tmp_path / "bomb.jsonl.gz", tmp_path / "plain.jsonl.gz"
     bomb.write_bytes(gzip.compress(b"\n" * 20_000_000))
     plain.write_bytes(gzip.compress("".join(f'{{"id": {i}}}\n' for i in range(50_000)).encode()))

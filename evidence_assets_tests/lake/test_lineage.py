@@ -1,4 +1,4 @@
-"""Trace, impact, diff and dangling parents over a lake small enough to know by heart."""
+"""Trace, impact, diff and dangling edges in a very small lake."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from evidence_assets.lake.lineage import (
 )
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.lake.store import Lake
-from evidence_assets_tests.lake.test_growing_schema import row
+from evidence_assets_tests.lake.test_growing_schema import example_row
 from evidence_assets_tests.lake_rows import chunk, evidence
 
 
 def seed(i: int, version: str = "v1") -> dict[str, Any]:
-    return row("relation_seeds", i) | {"head": f"h{i}", "seed_id": f"seed{i}", "seed_hash": version}
+    return example_row("relation_seeds", i) | {"head": f"h{i}", "seed_id": f"seed{i}", "seed_hash": version}
 
 
 def triple(i: int) -> dict[str, Any]:
-    return row("triples", i) | {"triple_id": f"triple{i}", "origin": "import", "source": "s"}
+    return example_row("triples", i) | {"triple_id": f"triple{i}", "origin": "import", "source": "s"}
 
 
 @pytest.fixture
@@ -50,25 +50,25 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def test_trace_leads_to_the_sources_and_impact_to_what_was_made(lake: Lake) -> None:
+def test_trace_leads_to_sources_and_impact_to_derived_rows(lake: Lake) -> None:
     with connect(lake.root) as connection:
         root = trace(connection, "triple2")
         assert distinct_ids(root) == {"file": ["s"], "seed": ["seed1"], "triple": ["triple1"]}
-        used = next(node for node in root.next if node.kind == "triple")
-        assert used.relation == USED
-        assert next(node for node in used.next if node.kind == "seed").content["head"] == "h1"
+        parent = next(node for node in root.next if node.kind == "triple")
+        assert parent.relation == USED
+        assert next(node for node in parent.next if node.kind == "seed").content["head"] == "h1"
         assert distinct_ids(impact(connection, "seed1")) == {"triple": ["triple0", "triple1", "triple2"]}
         assert [n.id for n in trace(connection, "triple0").next] == ["s", "seed0", "seed1"]
 
 
-def test_documents_files_and_cells_are_sources_to_start_from(lake: Lake) -> None:
-    """No table lists them: rows tell of them, also those of a lake whose nodes did not name their file yet."""
+def test_documents_files_and_cells_are_sources(lake: Lake) -> None:
+    """Their ids come from columns of other rows, also in a lake whose nodes have no file."""
     cells = [
         evidence(n, 1, "5", source_kind="table", source_id="polls", locator=f"r{n}c2", kind="cell") for n in (1, 2)
     ]
-    used = [edge("evidence", f"e-s-{n}-1", DERIVED, "table", "polls", "v") for n in (1, 2)]
+    edges = [edge("evidence", f"e-s-{n}-1", DERIVED, "table", "polls", "v") for n in (1, 2)]
     lake.write("corpus/news/chunks", "0", {"chunks": [chunk(1, "one"), chunk(2, "two", source="g.txt")]})
-    lake.write("evidence/table/x", "b|0", {"evidence": cells, "lineage_edges": used})
+    lake.write("evidence/table/x", "b|0", {"evidence": cells, "lineage_edges": edges})
     lake.write(
         "evidence/mcqa/x",
         "b|0",
@@ -78,10 +78,10 @@ def test_documents_files_and_cells_are_sources_to_start_from(lake: Lake) -> None
         },
     )
     node = {"node_id": "base:n1", "name": "n", "aliases": [], "source": "bases/own/nodes.jsonl"}
-    stated = {"head_id": "base:n1", "relation": "r", "tail_id": "base:n1", "licences": [], "triple_ids": []}
+    graph_edge = {"head_id": "base:n1", "relation": "r", "tail_id": "base:n1", "licences": [], "triple_ids": []}
     lake.write("knowledge/base/nodes", "", {"kg_nodes": [node, {**node, "node_id": "base:n0", "source": None}]})
     lake.write(
-        "knowledge/base/edges", "", {"kg_edges": [{**stated, "edge_id": "x", "sources": ["bases/own/edges.tsv"]}]}
+        "knowledge/base/edges", "", {"kg_edges": [{**graph_edge, "edge_id": "x", "sources": ["bases/own/edges.tsv"]}]}
     )
     with connect(lake.root) as connection:
         assert distinct_ids(trace(connection, "e-s-3-1")) == {
@@ -105,7 +105,7 @@ def test_documents_files_and_cells_are_sources_to_start_from(lake: Lake) -> None
         assert (cell.kind, cell.content, distinct_ids(cell)) == ("cell", {"text": "5"}, {"evidence": ["e-s-2-1"]})
 
 
-def test_an_id_may_be_shortened_as_long_as_it_is_unambiguous(lake: Lake) -> None:
+def test_an_unambiguous_prefix_of_an_id_is_enough(lake: Lake) -> None:
     with connect(lake.root) as connection:
         assert find_row(connection, "triple2") == ("triple", "triple2")
         assert find_row(connection, "seed0") == ("seed", "seed0")
@@ -115,21 +115,21 @@ def test_an_id_may_be_shortened_as_long_as_it_is_unambiguous(lake: Lake) -> None
             find_row(connection, "zzz' OR 1=1 --")
 
 
-def test_a_parent_that_is_absent_or_has_changed_is_found(lake: Lake) -> None:
+def test_missing_and_changed_parents_are_found(lake: Lake) -> None:
     path = lake.path("lineage_edges", "triples")
     with connect(lake.root) as connection:
         assert find_dangling_edges(connection, path) == []
     lake.write("seeds", "", {"relation_seeds": [seed(1, "v2")]})
     with connect(lake.root) as connection:
-        lost = find_dangling_edges(connection, path)
-    assert [(e["child_id"], e["parent_id"], e["present"]) for e in lost] == [
+        dangling = find_dangling_edges(connection, path)
+    assert [(e["child_id"], e["parent_id"], e["present"]) for e in dangling] == [
         ("triple0", "seed0", False),
         ("triple0", "seed1", True),
         ("triple1", "seed1", True),
     ]
 
 
-def test_diff_names_what_two_runs_made_differently(lake: Lake) -> None:
+def test_diff_lists_the_rows_that_differ_between_two_runs(lake: Lake) -> None:
     def record(run: str, ids: dict[str, str], partition: str = "b|0") -> None:
         rows = prepare_rows(
             "citations",
@@ -146,8 +146,8 @@ def test_diff_names_what_two_runs_made_differently(lake: Lake) -> None:
     record("run-b", {"2": "verified", "3": "verified", "4": "absent"})
     record("run-b", {"9": "verified"}, "other|0")
     with connect(lake.root) as connection:
-        found = {row["row_id"]: row["change"] for row in diff_runs(connection, "run-a", "run-b")}
-        assert found == {"1": "removed", "3": "changed", "4": "added"}
+        changes = {row["row_id"]: row["change"] for row in diff_runs(connection, "run-a", "run-b")}
+        assert changes == {"1": "removed", "3": "changed", "4": "added"}
         assert diff_runs(connection, "run-a", "run-a") == []
         with pytest.raises(UnknownId, match=r"0 of the .* start with .nope."):
             diff_runs(connection, "nope", "run-a")

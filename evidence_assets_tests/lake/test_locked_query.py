@@ -1,4 +1,4 @@
-"""A query only reads the lake: attempts at more, each refused with a sentence and without a trace on the disk."""
+"""A query only reads the lake: anything else is rejected with a message and without side effects."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ ATTEMPTS = [
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    made = Lake.create(tmp_path / "a lake's" / "data_lake")
-    made.write("citations/x", "", {"citations": [citation(1)]})
+    lake = Lake.create(tmp_path / "a lake's" / "data_lake")
+    lake.write("citations/x", "", {"citations": [citation(1)]})
     (tmp_path / "secret.csv").write_text("word\nsesame\n")
     duckdb.sql("SELECT 'sesame' AS word").write_parquet(str(tmp_path / "secret.parquet"))
-    return made
+    return lake
 
 
 def files(folder: Path) -> dict[Path, bytes]:
@@ -75,23 +75,21 @@ def files(folder: Path) -> dict[Path, bytes]:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_an_attempt_at_more_than_reading_the_lake_is_refused(
+def test_anything_but_reading_the_lake_is_rejected(
     lake: Lake, tmp_path: Path, attempt: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = files(tmp_path)
     sql = attempt.format(lake=str(lake.root).replace("'", "''"), elsewhere=tmp_path)
-    with connect(lake.root) as connection, pytest.raises((BadInput, duckdb.Error)) as refused:
+    with connect(lake.root) as connection, pytest.raises((BadInput, duckdb.Error)) as failure:
         run_read_only_query(connection, sql, seconds=20)
-    assert not isinstance(refused.value, duckdb.InternalException)
-    assert "sesame" not in str(refused.value)
+    assert not isinstance(failure.value, duckdb.InternalException)
+    assert "sesame" not in str(failure.value)
     assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize("attempt", [a for a in ATTEMPTS if re.search("secret[.]|SET|httpfs|glob", a)])
-def test_the_connection_alone_opens_no_other_file_and_keeps_its_settings(
-    lake: Lake, tmp_path: Path, attempt: str
-) -> None:
+def test_the_connection_itself_rejects_other_files_and_settings(lake: Lake, tmp_path: Path, attempt: str) -> None:
     sql = attempt.format(lake=str(lake.root).replace("'", "''"), elsewhere=tmp_path)
     with connect(lake.root) as connection, pytest.raises(duckdb.Error):
         connection.execute(sql).fetchall()
@@ -109,21 +107,23 @@ def test_the_connection_alone_opens_no_other_file_and_keeps_its_settings(
         ("SELECT unnest(['a', 'b'])", [("a",), ("b",)]),
     ],
 )
-def test_a_query_that_reads_is_answered(lake: Lake, sql: str, rows: list[tuple[object, ...]]) -> None:
+def test_a_read_only_query_returns_rows(lake: Lake, sql: str, rows: list[tuple[object, ...]]) -> None:
     with connect(lake.root) as connection:
         assert run_read_only_query(connection, sql)[1] == rows
 
 
-def test_a_query_ends_at_its_limit_of_time(lake: Lake) -> None:
-    started = time.monotonic()
+def test_a_query_stops_at_its_timeout(lake: Lake) -> None:
+    start = time.monotonic()
     with connect(lake.root) as connection, pytest.raises(BadInput, match=r"more than 0.5 s"):
         run_read_only_query(
             connection, "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b", seconds=0.5
         )
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - start < 10
 
 
-def test_memory_is_limited_and_nothing_is_spilled(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_limited_without_spilling_to_disk(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     before = files(tmp_path)
     with connect(lake.root, memory="64MB") as connection:
@@ -138,29 +138,29 @@ def test_memory_is_limited_and_nothing_is_spilled(lake: Lake, tmp_path: Path, mo
     assert QUERY_MEMORY_LIMIT == "2GB" and limit == "1.8 GiB"
 
 
-def test_unsafe_is_duckdb_whole_and_the_help_says_so(lake: Lake, tmp_path: Path) -> None:
+def test_unsafe_allows_all_of_duckdb_and_the_help_says_so(lake: Lake, tmp_path: Path) -> None:
     runner = CliRunner()
     copy = f"COPY (SELECT count(*) AS n FROM citations) TO '{tmp_path}/n.json'"
-    refused = runner.invoke(app, ["query", copy, "--lake", str(lake.root)])
-    assert refused.exit_code == 1 and "--unsafe" in refused.stderr and not (tmp_path / "n.json").exists()
+    failure = runner.invoke(app, ["query", copy, "--lake", str(lake.root)])
+    assert failure.exit_code == 1 and "--unsafe" in failure.stderr and not (tmp_path / "n.json").exists()
     assert runner.invoke(app, ["query", copy, "--unsafe", "--lake", str(lake.root)]).exit_code == 0
     assert json.loads((tmp_path / "n.json").read_text()) == {"n": 1}
     help_text = " ".join(runner.invoke(app, ["query", "--help"], terminal_width=400).stdout.split())
     assert "read and write every file that you may" in help_text
 
 
-def test_the_lake_is_asked_as_well_where_every_command_was_loaded_before(lake: Lake) -> None:
+def test_a_query_works_after_all_commands_were_loaded(lake: Lake) -> None:
     assert CliRunner().invoke(app, ["--help"]).exit_code == 0
-    asked = CliRunner().invoke(app, ["query", "SELECT 1 AS one", "--format", "csv", "--lake", str(lake.root)])
-    assert (asked.exit_code, asked.stdout) == (0, "one\n1\n"), asked.exception
+    result = CliRunner().invoke(app, ["query", "SELECT 1 AS one", "--format", "csv", "--lake", str(lake.root)])
+    assert (result.exit_code, result.stdout) == (0, "one\n1\n"), result.exception
 
 
-def test_a_terminal_obeys_no_text_of_the_lake(lake: Lake) -> None:
-    asked = ["query", "SELECT chr(27) || '[2J[bold]' AS text", "--lake", str(lake.root)]
-    shown = CliRunner().invoke(app, asked).stdout
-    assert "\x1b" not in shown and "[2J[bold]" in shown
+def test_control_characters_never_reach_the_terminal(lake: Lake) -> None:
+    arguments = ["query", "SELECT chr(27) || '[2J[bold]' AS text", "--lake", str(lake.root)]
+    output = CliRunner().invoke(app, arguments).stdout
+    assert "\x1b" not in output and "[2J[bold]" in output
     lake.write("triples", "", {"triples": [triple(0) | {"head": "\x1b[2J[bold]"}]})
-    for command, stands_in in (("trace triple0", "stdout"), ("query SELECT '\x1b[2J[bold]' FROM nowhere", "stderr")):
-        result = CliRunner().invoke(app, [*command.split(maxsplit=1), "--lake", str(lake.root)])
-        told = getattr(result, stands_in)
-        assert "\x1b" not in told and "[2J[bold]" in told, command
+    for command, stream in (("trace triple0", "stdout"), ("query SELECT '\x1b[2J[bold]' FROM nowhere", "stderr")):
+        arguments = CliRunner().invoke(app, [*command.split(maxsplit=1), "--lake", str(lake.root)])
+        text = getattr(arguments, stream)
+        assert "\x1b" not in text and "[2J[bold]" in text, command

@@ -1,4 +1,4 @@
-"""Following a question's rows by the files that they lie in gives what looking everywhere gives."""
+"""A trace by file locations equals a trace through the views."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from evidence_assets.lake.store import Lake
 from evidence_assets_tests.lake_rows import chain, chunk, evidence, prediction, question, write_answers
 
 
-def long(name: str) -> str:
-    """An id as long as a content hash."""
+def long_id(name: str) -> str:
+    """An id with the length of a content hash."""
     return name.ljust(32, "0")
 
 
@@ -25,43 +25,43 @@ def lake(tmp_path: Path) -> Lake:
     lake.write("corpus/c/chunks", "0", {"chunks": [chunk(i, f"text {i}") for i in range(2)]})
     for partition, numbers in (("quiz|0", (1, 2)), ("quiz|1", (3,))):
         lake.write("questions/mcqa", partition, {"questions": [question(i) for i in numbers]})
-        picked = [evidence(i, rank, f"text {i}", evidence_id=long(f"e{i}{rank}")) for i in numbers for rank in (1, 2)]
-        used = [edge("evidence", e["evidence_id"], USED, "question", e["question_id"], "") for e in picked]
-        used += [edge("evidence", e["evidence_id"], DERIVED, "chunk", f"k{e['rank'] - 1}", "v", 1) for e in picked]
-        chains = [chain(i, "A", "step", [], chain_id=long(f"c{i}")) for i in numbers]
-        answers = [prediction(i, "A", prediction_id=long(f"p{i}")) for i in numbers]
-        write_answers(lake, picked, chains, answers, derived=used, partition=partition)
+        items = [evidence(i, rank, f"text {i}", evidence_id=long_id(f"e{i}{rank}")) for i in numbers for rank in (1, 2)]
+        edges = [edge("evidence", e["evidence_id"], USED, "question", e["question_id"], "") for e in items]
+        edges += [edge("evidence", e["evidence_id"], DERIVED, "chunk", f"k{e['rank'] - 1}", "v", 1) for e in items]
+        chains = [chain(i, "A", "step", [], chain_id=long_id(f"c{i}")) for i in numbers]
+        answers = [prediction(i, "A", prediction_id=long_id(f"p{i}")) for i in numbers]
+        write_answers(lake, items, chains, answers, derived=edges, partition=partition)
     return lake
 
 
-def everywhere(lake: Lake, identifier: str, monkeypatch: pytest.MonkeyPatch) -> Node:
-    """The trace without knowing where rows lie."""
+def trace_all_files(lake: Lake, identifier: str, monkeypatch: pytest.MonkeyPatch) -> Node:
+    """The trace without file locations."""
     with monkeypatch.context() as patch, connect(lake.root) as connection:
         patch.setattr(lineage, "find_question_row", lambda *_: None)
         return trace(connection, identifier)
 
 
 @pytest.mark.parametrize("name", ["p1", "p2", "p3", "c3", "e21"])
-def test_a_trace_by_files_is_the_trace_through_the_views(
+def test_a_trace_by_file_locations_equals_a_trace_through_views(
     name: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connect(lake.root, lazy=True) as connection:
-        assert find_question_row(connection, long(name)) is not None
-        found = trace(connection, long(name))
-    assert found.as_dict() == everywhere(lake, long(name), monkeypatch).as_dict()
-    assert found.next
+        assert find_question_row(connection, long_id(name)) is not None
+        root = trace(connection, long_id(name))
+    assert root.as_dict() == trace_all_files(lake, long_id(name), monkeypatch).as_dict()
+    assert root.next
 
 
 @pytest.mark.parametrize(("table", "column"), [("lineage_edges", "child_id"), ("evidence", "evidence_id")])
-def test_files_tell_which_ids_they_do_not_hold(table: str, column: str, lake: Lake) -> None:
+def test_bloom_filters_exclude_absent_ids(table: str, column: str, lake: Lake) -> None:
     path = lake.path(table, "evidence/mcqa/s", "quiz|0")
     with connect(lake.root) as connection:
 
-        def left_unread(identifier: str) -> list[bool]:
-            found = connection.execute(
+        def excluded(identifier: str) -> list[bool]:
+            rows = connection.execute(
                 f"SELECT bloom_filter_excludes FROM parquet_bloom_probe('{path}', '{column}', $id)", {"id": identifier}
             )
-            return [row[0] for row in found.fetchall()]
+            return [row[0] for row in rows.fetchall()]
 
-        assert left_unread(long("e11")) == [False]
-        assert sum(all(left_unread(long(f"elsewhere{i}"))) for i in range(50)) > 45
+        assert excluded(long_id("e11")) == [False]
+        assert sum(all(excluded(long_id(f"elsewhere{i}"))) for i in range(50)) > 45

@@ -1,4 +1,4 @@
-"""The store: declared rows only, atomic files, equal bytes for equal rows, and what faults leave behind."""
+"""The store: declared schemas, atomic files, equal bytes for equal rows, and recovery from faults."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def lake(tmp_path: Path) -> Lake:
     return Lake.create(tmp_path / "lake", question_shards=1)
 
 
-def test_every_table_is_declared_with_a_sentence_a_column_and_a_key_of_its_own() -> None:
+def test_every_table_has_descriptions_and_a_valid_key() -> None:
     for schema in TABLES.values():
         assert schema.description.endswith(".")
         assert all(column.description.endswith(".") for column in schema.columns), schema.name
         assert {*schema.key, schema.row_id, schema.version_column} <= set(schema.names), schema.name
 
 
-def test_equal_rows_make_equal_bytes_and_other_rows_other_versions(lake: Lake) -> None:
+def test_equal_rows_have_equal_bytes_and_different_rows_different_versions(lake: Lake) -> None:
     rows = [citation(i) for i in range(100)]
     first = lake.write("citations/x", "b|0", {"citations": rows})["citations"]
     bytes_before = first.path.read_bytes()
@@ -69,12 +69,12 @@ def test_equal_rows_make_equal_bytes_and_other_rows_other_versions(lake: Lake) -
         ([citation(0), citation(0)], "occurs twice"),
     ],
 )
-def test_rows_that_do_not_fit_are_refused(rows: list[dict[str, Any]], says: str) -> None:
+def test_rows_that_do_not_match_the_schema_are_rejected(rows: list[dict[str, Any]], says: str) -> None:
     with pytest.raises(SchemaMismatch, match=says):
         prepare_rows("citations", rows)
 
 
-def test_a_version_does_not_depend_on_the_memory_around_the_rows() -> None:
+def test_a_version_does_not_depend_on_memory_layout() -> None:
     texts, lists = ["a", None, "ccc", ""], [["x"], [], None, ["yy", "z"]]
     numbers = pa.array([1.5, None, float("inf"), 0.0], pa.float16())
     records = pa.array([{"a": "x", "b": 1}, None, {"a": None, "b": 2}, {"a": "", "b": None}])
@@ -94,7 +94,7 @@ def test_no_key_or_partition_can_leave_the_lake(lake: Lake) -> None:
     assert asset_of_folder(asset_folder("evidence/mcqa/bm25")) == "evidence/mcqa/bm25"
 
 
-def test_a_folder_that_is_no_lake_is_refused_with_a_sentence(lake: Lake) -> None:
+def test_a_folder_without_a_lake_is_rejected(lake: Lake) -> None:
     (lake.root / "format.json").write_text("not json")
     with pytest.raises(LakeVersionError, match="does not state"):
         Lake(lake.root)
@@ -122,7 +122,7 @@ def _writer(lake: Lake, verdict: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_kill_nine_at_any_moment_leaves_a_whole_file_and_a_rerun_the_same_bytes(lake: Lake, tmp_path: Path) -> None:
+def test_sigkill_leaves_a_complete_file_and_a_rerun_writes_the_same_bytes(lake: Lake, tmp_path: Path) -> None:
     undisturbed = Lake.create(tmp_path / "other")
     rows = {"citations": [citation(i) for i in range(3000)], "lineage_edges": []}
     expected = undisturbed.write("citations/x", "b|0", rows)["citations"].path.read_bytes()
@@ -160,14 +160,14 @@ def test_a_full_disk_is_a_clear_error_and_the_old_partition_stays(lake: Lake) ->
     queue = context.Queue()
     process = context.Process(target=_write_on_full_disk, args=(str(lake.root), queue))
     process.start()
-    said = queue.get(timeout=60)
+    message = queue.get(timeout=60)
     process.join()
-    assert "no space left to write" in said and "unchanged" in said
+    assert "no space left to write" in message and "unchanged" in message
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_folder_is_replaced_atomically(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     with replacing_folder(folder) as temporary:
         (temporary / "a").write_text("1")
@@ -177,22 +177,22 @@ def test_a_folder_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (folder / "a").read_text() == "1"
 
 
-def answered(lake: Lake, number: int) -> StageContext:
-    """A step whose prediction was written with its lineage."""
+def write_prediction(lake: Lake, number: int) -> StageContext:
+    """Write a prediction with its lineage, and return the stage's context."""
     linked = [edge("prediction", f"p-s-{number}", "used", "question", f"q{number}", "1")]
     lake.write("predictions/x", "b|0", {"predictions": [prediction(number, "A")], "lineage_edges": linked})
     return StageContext(lake, "predictions", "predictions/x", "b|0")
 
 
-def test_rows_are_taken_over_only_with_all_that_was_written_with_them(lake: Lake) -> None:
-    step = answered(lake, 1)
+def test_rows_are_reused_only_with_all_files_of_their_write(lake: Lake) -> None:
+    step = write_prediction(lake, 1)
     lineage = lake.path("lineage_edges", "predictions/x", "b|0")
     assert step.previous_rows().height == 1 and lake.is_complete("predictions", "predictions/x", "b|0")
-    kept = lineage.read_bytes()
-    answered(lake, 2)
-    lineage.write_bytes(kept)  # as a process leaves it that is killed between two renames
+    old_lineage = lineage.read_bytes()
+    write_prediction(lake, 2)
+    lineage.write_bytes(old_lineage)  # the state after a kill between two renames
     assert step.previous_rows().is_empty() and step.previous_rows().schema == lake.read("predictions").schema
-    answered(lake, 2)
+    write_prediction(lake, 2)
     lineage.unlink()
     assert step.previous_rows().is_empty() and lake.read("predictions").height == 1
     lake.delete("predictions", "predictions/x")

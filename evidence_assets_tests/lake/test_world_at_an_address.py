@@ -1,4 +1,4 @@
-"""The sample world in an S3 store is the one in a folder, byte by byte, and another machine reads it."""
+"""The sample world in an S3 store equals a local one, byte by byte, and another machine can read it."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ import pytest
 from evidence_assets.lake.mirror import Mirror
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets_tests.conftest import World, new_world
-from evidence_assets_tests.lake.stores import failing, new_bucket, reached_by, s3_server
+from evidence_assets_tests.lake.stores import faulty_proxy, new_bucket, s3_environment, s3_server
 
 
 @pytest.mark.long
-def test_a_benchmark_made_at_an_address_by_a_failing_network_equals_the_one_made_in_a_folder(
+def test_a_benchmark_run_in_a_store_over_a_faulty_network_equals_a_local_run(
     made_world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with s3_server() as server, failing(server) as door:
+    with s3_server() as server, faulty_proxy(server) as proxy:
         address = new_bucket(server)
         worlds = [new_world(tmp_path / name) for name in ("one", "other")]
 
         def run(world: World, *command: str) -> str:
-            places = {"EVIDENCE_LAKE": address, "EVIDENCE_CACHE": str(world.root / "cache")}
-            done = subprocess.run(
+            locations = {"EVIDENCE_LAKE": address, "EVIDENCE_CACHE": str(world.root / "cache")}
+            process = subprocess.run(
                 [sys.executable, "-m", "evidence_assets.cli", *command],
                 capture_output=True,
                 text=True,
                 timeout=600,
                 check=False,
-                env=os.environ | world.environment | reached_by(door.address) | places,
+                env=os.environ | world.environment | s3_environment(proxy.address) | locations,
             )
-            assert done.returncode == 0, done.stdout + done.stderr
-            return done.stdout
+            assert process.returncode == 0, process.stdout + process.stderr
+            return process.stdout
 
-        door.failures += ["503", "", "", "reset", "", "cut"] * 15
+        proxy.failures += ["503", "", "", "reset", "", "cut"] * 15
         run(worlds[0], "run", "sample_tables")
-        assert door.failed == 45
-        for name, value in reached_by(server).items():
+        assert proxy.failed == 45
+        for name, value in s3_environment(server).items():
             monkeypatch.setenv(name, value)
         mirror, local = Mirror(address, tmp_path / "mirror"), made_world.root / "data_lake"
         for table in TABLES:
@@ -52,7 +52,7 @@ def test_a_benchmark_made_at_an_address_by_a_failing_network_equals_the_one_made
                 assert path.read_bytes() == (local / name).read_bytes(), name
                 compared += 1
         assert compared > 20
-        asked = "SELECT prediction_id FROM predictions ORDER BY 1 LIMIT 1"
-        [row] = json.loads(run(worlds[1], "query", asked, "--format", "json"))
+        sql = "SELECT prediction_id FROM predictions ORDER BY 1 LIMIT 1"
+        [row] = json.loads(run(worlds[1], "query", sql, "--format", "json"))
         assert row["prediction_id"] in run(worlds[1], "trace", row["prediction_id"], "--json")
         assert not (worlds[0].root / "data_lake").exists() and any((worlds[1].root / "cache").iterdir())

@@ -1,5 +1,5 @@
-"""A task of each shape through a server that holds replies to it in either of two ways or not at all: a well-formed
-reply becomes a result, a malformed one a reason. What is said is given beforehand.
+"""A task of each shape through a server with each mode of constrained decoding, or none, and scripted replies: a
+well-formed reply becomes a result, a malformed one a failure with its reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evidence_assets_tests.reasoning.test_prompted_tasks import EXAMPLES, task_n
 
 
 class Script:
-    """The model behind the server: says what it is told to, in turn."""
+    """The model of the server: returns scripted replies in turn."""
 
     model_id, revision = "script", "1"
 
@@ -31,7 +31,7 @@ class Script:
 
 
 @pytest.fixture(scope="module")
-def behind() -> Iterator[tuple[Script, str]]:
+def script_server() -> Iterator[tuple[Script, str]]:
     script = Script()
     with running(model_server(script)) as url:
         yield script, url
@@ -42,27 +42,27 @@ def behind() -> Iterator[tuple[Script, str]]:
 class TestTasksThroughAServer:
     """One task of each shape: a choice, JSON and text."""
 
-    def asked(self, behind: tuple[Script, str], constrain: str, name: str, *replies: str) -> Any:
-        """What a task comes to when the model says this, all of it."""
-        script, url = behind
+    def ask(self, script_server: tuple[Script, str], constrain: str, name: str, *replies: str) -> Any:
+        """The result of a task after these replies, all of which must be used."""
+        script, url = script_server
         script.replies = list(replies)
         model = LanguageModel(OpenAIGenerator(MODEL, base_url=url, constrain=constrain))
         (result,) = task_named(name).ask(model, [EXAMPLES[name].task])
         assert not script.replies and model.usage.tokens_in > 0 and model.usage.tokens_out > 0
         return result
 
-    def test_a_well_formed_reply_is_a_result_at_once(
-        self, behind: tuple[Script, str], constrain: str, name: str
+    def test_a_well_formed_reply_is_parsed_at_once(
+        self, script_server: tuple[Script, str], constrain: str, name: str
     ) -> None:
         reply = EXAMPLES[name].usable[0]
-        assert self.asked(behind, constrain, name, reply) == task_named(name).parse(reply, EXAMPLES[name].task)
+        assert self.ask(script_server, constrain, name, reply) == task_named(name).parse(reply, EXAMPLES[name].task)
 
-    def test_a_malformed_reply_is_repaired_once_or_a_reason(
-        self, behind: tuple[Script, str], constrain: str, name: str
+    def test_a_malformed_reply_is_repaired_once_or_fails_with_a_reason(
+        self, script_server: tuple[Script, str], constrain: str, name: str
     ) -> None:
         example = EXAMPLES[name]
         reply, usable = (*example.unusable, " ")[0], example.usable[0]
-        result = self.asked(behind, constrain, name, reply, usable)
+        result = self.ask(script_server, constrain, name, reply, usable)
         assert result == task_named(name).parse(usable, example.task)
-        result = self.asked(behind, constrain, name, reply, reply)
+        result = self.ask(script_server, constrain, name, reply, reply)
         assert isinstance(result, Failure) and "after one repair attempt" in result.reason

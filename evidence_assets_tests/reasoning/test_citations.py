@@ -1,4 +1,4 @@
-"""Citations: what is cited must exist, what is quoted must stand there, whole."""
+"""Citations: cited evidence must exist and contain the quotation, with complete words and numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def verdicts(*steps: ChainStep) -> list[Citation]:
     return check_citations(Chain("A", steps), EVIDENCE)
 
 
-def test_quotation_in_its_evidence_is_verified() -> None:
+def test_a_quotation_in_its_evidence_is_verified() -> None:
     step = ChainStep("It is used so.", ("s1",), ("“metformin  may treat”",))
     assert verdicts(step) == [Citation(0, "s1", "“metformin  may treat”", "verified")]
 
@@ -38,7 +38,7 @@ def test_quotation_from_evidence_that_the_step_does_not_cite_is_misquoted() -> N
     ]
 
 
-def test_each_quotation_finds_the_row_that_holds_it() -> None:
+def test_each_quotation_is_assigned_to_the_row_that_contains_it() -> None:
     assert verdicts(ChainStep("x", ("s1", "t1"), ("aspirin", "Metformin", "insulin"))) == [
         Citation(0, "s1", "insulin", "misquoted"),
         Citation(0, "s1", "Metformin", "verified"),
@@ -70,12 +70,12 @@ def test_each_quotation_finds_the_row_that_holds_it() -> None:
         ("may treat pain", "may not treat pain", False),
     ],
 )
-def test_values_must_be_whole(quote: str, text: str, stands: bool) -> None:
+def test_numbers_must_match_completely(quote: str, text: str, stands: bool) -> None:
     assert contains_quote(quote, text) is stands
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,6}|[0-9]{1,4}", fullmatch=True), min_size=1, max_size=8), st.data())
-def test_every_run_of_words_is_found_and_no_other(words: list[str], data: st.DataObject) -> None:
+def test_every_sequence_of_words_is_found_and_no_other(words: list[str], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(words) - 1))
     end = data.draw(st.integers(start + 1, len(words)))
     assert contains_quote(" ".join(words[start:end]), " ".join(words))

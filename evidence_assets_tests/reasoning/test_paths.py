@@ -1,4 +1,4 @@
-"""A path as it is written down, held against the facts of a graph."""
+"""The check of stored paths against a graph."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def wrong(walk: list[tuple[str, bool]], text: str = TEXT) -> list[str]:
     return find_path_errors(path_locator(walk), text, FACTS, words)
 
 
-def test_a_path_that_stands_in_the_graph() -> None:
+def test_a_valid_path_has_no_errors() -> None:
     assert parse_path_locator(path_locator(WALK)) == WALK
     assert path_text((FACTS[edge] for edge, _ in WALK), words) == TEXT
     assert wrong(WALK) == []
 
 
-def test_each_fault_is_named() -> None:
+def test_each_error_of_a_path_is_reported() -> None:
     assert wrong([("e1", True), ("e9", True)]) == ["edge e9 is not in the graph"]
     assert wrong([("e1", True), ("e4", True)], "Aspirin may treat fever. Quinine may treat malaria.") == [
         "edge e4 does not start where the previous edge ends"
@@ -43,6 +43,6 @@ def test_each_fault_is_named() -> None:
 
 
 @pytest.mark.parametrize("locator", ["", "e1+", "[]", '["e1"]', '[["e1", 1]]', '[[1, "+"]]', "{}", "3"])
-def test_what_is_no_locator_is_said(locator: str) -> None:
+def test_an_invalid_locator_is_reported(locator: str) -> None:
     (complaint,) = find_path_errors(locator, TEXT, FACTS, words)
     assert "not a list of edges" in complaint

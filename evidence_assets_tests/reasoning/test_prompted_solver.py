@@ -1,4 +1,4 @@
-"""The prompted solver: what is asked, what a reply means, and that material is never obeyed nor mixed up."""
+"""The prompted solver: its requests, the parsing of replies, and the fencing of data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def steps(*rows: tuple[str, list[int], list[str]]) -> str:
     return json.dumps({"steps": [{"text": text, "evidence": cited, "quotes": quoted} for text, cited, quoted in rows]})
 
 
-def test_chain_cites_by_number_and_keeps_what_does_not_exist() -> None:
+def test_a_chain_cites_by_number_and_keeps_unknown_numbers() -> None:
     reply = steps(("It treats pain.", [1, 2, 1], ["may treat pain", " "]), ("More.", [7], []))
     (chain,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: reply), CompletionStore())).explain([EXPLAIN])
     assert isinstance(chain, Chain) and chain.hypothesis == "A" and chain.support is None and chain.prompt_hash
@@ -45,7 +45,7 @@ def test_chain_cites_by_number_and_keeps_what_does_not_exist() -> None:
     )
 
 
-def test_label_is_the_models_and_support_the_citations() -> None:
+def test_the_model_selects_the_label_and_citations_decide_support() -> None:
     for reply in ("A", '{"answer": "A"}'):
         (choice,) = PromptedSolver(
             LanguageModel(ScriptedGenerator(lambda _, reply=reply: reply), CompletionStore())
@@ -55,7 +55,7 @@ def test_label_is_the_models_and_support_the_citations() -> None:
     assert choice == Choice("B", ("A",), "answered", 0.0)
 
 
-def test_insufficient_when_the_model_says_so_or_no_citation_holds() -> None:
+def test_insufficient_if_the_model_says_so_or_no_citation_is_verified() -> None:
     (choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "INSUFFICIENT"), CompletionStore())).choose(
         [CHOOSE]
     )
@@ -65,7 +65,7 @@ def test_insufficient_when_the_model_says_so_or_no_citation_holds() -> None:
     assert choice == Choice(None, (), "insufficient", 0.0)
 
 
-def test_claims_have_no_further_label() -> None:
+def test_claims_have_no_extra_label() -> None:
     labels = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
     claim = ChooseAnswer("Gold heals.", labels, labels, (), {}, "verification")
     assert choose_request(claim).choices == labels
@@ -88,14 +88,19 @@ def test_repair_shows_the_reason_and_the_reply() -> None:
 
 def test_order_cache_and_duplicates() -> None:
     tasks = [dataclasses.replace(CHOOSE, question=f"Q{number % 3}?", chains=(), evidence={}) for number in range(7)]
-    seen: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     cache, generator = CompletionStore(), ScriptedGenerator(lambda request: "AB"["Q1?" in request.user])
-    solver = PromptedSolver(LanguageModel(generator, cache, on_progress=lambda done, total: seen.append((done, total))))
-    found = solver.choose(tasks)
-    assert [each.answer for each in found if isinstance(each, Choice)] == list("ABAABAA")
-    assert len(generator.requests) == len(cache) == 3 and seen[-1] == (7, 7) and seen == sorted(seen)
-    again = ScriptedGenerator(lambda _: "no label")
-    assert PromptedSolver(LanguageModel(again, cache)).choose(tasks) == found and not again.requests
+    solver = PromptedSolver(
+        LanguageModel(generator, cache, on_progress=lambda finished, total: progress.append((finished, total)))
+    )
+    choices = solver.choose(tasks)
+    assert [each.answer for each in choices if isinstance(each, Choice)] == list("ABAABAA")
+    assert len(generator.requests) == len(cache) == 3 and progress[-1] == (7, 7) and progress == sorted(progress)
+    unusable_generator = ScriptedGenerator(lambda _: "no label")
+    assert (
+        PromptedSolver(LanguageModel(unusable_generator, cache)).choose(tasks) == choices
+        and not unusable_generator.requests
+    )
 
 
 def test_key_and_version_follow_model_settings_and_request() -> None:
@@ -112,7 +117,7 @@ def test_key_and_version_follow_model_settings_and_request() -> None:
     )
 
 
-def test_same_fact_under_two_options_is_shown_once() -> None:
+def test_the_same_fact_of_two_options_is_sent_once() -> None:
     other = {
         "A": EVIDENCE,
         "B": tuple(dataclasses.replace(item, evidence_id=f"b{item.evidence_id}") for item in EVIDENCE),
@@ -132,7 +137,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_material_stays_within_its_fence(text: str) -> None:
+def test_data_stays_within_its_fence(text: str) -> None:
     hostile = (*EVIDENCE, EvidenceItem("x", "chunk", "evil", "0", text))
     for request in (
         explain_request(dataclasses.replace(EXPLAIN, evidence=hostile)),
@@ -158,6 +163,6 @@ def common_start(one: str, other: str) -> str:
     return one[: next(place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)]
 
 
-def test_explanations_from_the_same_evidence_begin_alike_up_to_it() -> None:
+def test_explanations_from_the_same_evidence_share_a_prefix() -> None:
     first, second = (explain_request(dataclasses.replace(EXPLAIN, hypothesis=h, option=o)) for h, o in ("Aa", "Bb"))
     assert EVIDENCE[-1].text in common_start(first.user, second.user)

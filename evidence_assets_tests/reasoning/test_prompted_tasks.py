@@ -1,7 +1,7 @@
-"""The contract of everything that a language model is asked: one class, run over the whole registry.
+"""The contract of all prompted tasks: one class, run over the registry.
 
-A task joins by its name in ``EXAMPLES``, which a test holds to be the registry. What each backend does with each of
-them is in ``test_backends``.
+Each task has an entry in ``EXAMPLES``; a test compares the entries with the registry. ``test_backends`` runs the tasks
+with each backend.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 
 @dataclass(frozen=True)
 class Example:
-    """A task with replies to it that can be used, and replies that cannot; the first usable one is in
-    the shape asked.
-    """
+    """A task with usable and unusable replies; the first usable one has the requested shape."""
 
     task: Any
     usable: tuple[str, ...]
@@ -154,7 +152,7 @@ def task_named(name: str) -> PromptedTask[Any, Any]:
 
 
 def result_of(task: PromptedTask[Any, Any], example: Example, *replies: str) -> tuple[Any, list[Request]]:
-    """What the task comes to when the model gives these replies in turn, and what it was asked."""
+    """The result of a task after these replies, with the requests."""
     turns = iter(replies)
     generator = ScriptedGenerator(lambda _: next(turns))
     (result,) = task.ask(LanguageModel(generator, CompletionStore()), [example.task])
@@ -169,7 +167,7 @@ def test_every_registered_task_has_an_example() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 class TestPromptedTask:
-    def test_a_usable_reply_is_read_at_once_and_kept(self, name: str) -> None:
+    def test_a_usable_reply_is_parsed_at_once_and_cached(self, name: str) -> None:
         task, example = task_named(name), EXAMPLES[name]
         for reply in example.usable:
             result, requests = result_of(task, example, reply)
@@ -210,7 +208,7 @@ class TestPromptedTask:
         reply=st.text(max_size=60)
         | st.dictionaries(st.sampled_from(["steps", "text", "target", "triplets"]), st.lists(st.text())).map(json.dumps)
     )
-    def test_any_reply_is_read_or_refused_with_a_reason(self, name: str, reply: str) -> None:
+    def test_any_reply_is_parsed_or_rejected_with_a_reason(self, name: str, reply: str) -> None:
         try:
             task_named(name).parse(reply, EXAMPLES[name].task)
         except UnusableReply as error:
@@ -218,7 +216,7 @@ class TestPromptedTask:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_shape_asked_is_valid_and_its_smallest_reply_is_within_the_limit(name: str) -> None:
+def test_the_reply_schema_is_valid_and_its_smallest_reply_is_within_the_limit(name: str) -> None:
     request = task_named(name).build_request(EXAMPLES[name].task, PACKAGED_PROMPTS)
     if request.json_schema:
         schema = json.loads(request.json_schema)
@@ -236,12 +234,17 @@ def smallest(schema: dict[str, Any]) -> Any:
     return [smallest(schema["items"])] if schema["type"] == "array" else {"string": "?x", "integer": 1}[schema["type"]]
 
 
-def test_what_asking_came_to_is_summed_for_the_asset() -> None:
-    one, other = Usage(), Usage(tasks=1)
-    one.tasks = 3
-    one.count(Completion("a", 10, 4, 0.0, "stop"), is_cached=True)
-    other.count(Completion("b", 6, 2, 0.0, "length"), is_cached=False)
-    shown = Usage.metadata([one, other])
-    assert (shown["model_tasks"], shown["replies"], shown["cached_replies"], shown["truncated_replies"]) == (4, 2, 1, 1)
-    assert (shown["tokens_in"], shown["tokens_in_per_task"], shown["tokens_out_per_task"]) == (16, 4.0, 1.5)
+def test_usage_is_summed_as_metadata() -> None:
+    first, second = Usage(), Usage(tasks=1)
+    first.tasks = 3
+    first.count(Completion("a", 10, 4, 0.0, "stop"), is_cached=True)
+    second.count(Completion("b", 6, 2, 0.0, "length"), is_cached=False)
+    metadata = Usage.metadata([first, second])
+    assert (
+        metadata["model_tasks"],
+        metadata["replies"],
+        metadata["cached_replies"],
+        metadata["truncated_replies"],
+    ) == (4, 2, 1, 1)
+    assert (metadata["tokens_in"], metadata["tokens_in_per_task"], metadata["tokens_out_per_task"]) == (16, 4.0, 1.5)
     assert Usage.metadata([]) == Usage.metadata([Usage()]) == {}

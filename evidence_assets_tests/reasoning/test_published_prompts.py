@@ -1,6 +1,4 @@
-"""Published means published: what each paper's last stages send, in which order, and that nothing
-overrules the model.
-"""
+"""Published prompts: the requests of each paper's last stages in order; nothing overrules the model's answer."""
 
 from __future__ import annotations
 
@@ -51,11 +49,11 @@ def in_order(text: str, *parts: str) -> bool:
         ("cases", CLAIM, "NOT ENOUGH INFORMATION"),
     ],
 )
-def test_the_option_that_the_model_names_is_the_answer_whatever_its_citations_are_worth(
-    style: str, task: ChooseAnswer, reply: str
-) -> None:
-    (ours,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A"), CompletionStore())).choose([CHOOSE])
-    assert isinstance(ours, Choice) and ours.status == "insufficient", "our own way withholds it"
+def test_the_model_selects_the_answer_regardless_of_its_citations(style: str, task: ChooseAnswer, reply: str) -> None:
+    (default_choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A"), CompletionStore())).choose(
+        [CHOOSE]
+    )
+    assert isinstance(default_choice, Choice) and default_choice.status == "insufficient", "our own way withholds it"
     (choice,) = PromptedSolver(
         LanguageModel(ScriptedGenerator(lambda _: reply), CompletionStore()), STYLES[style]
     ).choose([task])
@@ -64,7 +62,7 @@ def test_the_option_that_the_model_names_is_the_answer_whatever_its_citations_ar
     assert choice.supported == () and choice.confidence == 0.0
 
 
-def test_chains_are_written_in_prose_from_numbered_texts_and_triples_and_compared_without_the_evidence() -> None:
+def test_chains_are_prose_from_numbered_evidence_and_compared_without_it() -> None:
     explain = ExplainOption(CHOOSE.question, "A", "aspirin", EVIDENCE)
     request = published_prompts.chain_request(explain)
     assert in_order(request.user, "What treats pain?", "aspirin", "[E1] Aspirin may", "[E2] gold is", "Reasoning:")
@@ -86,7 +84,7 @@ def test_chains_are_written_in_prose_from_numbered_texts_and_triples_and_compare
     assert "Aspirin may treat pain." not in compared.user
 
 
-def test_a_claim_is_explained_under_each_label_before_one_verdict_on_all_explanations() -> None:
+def test_a_claim_is_explained_for_each_label_before_one_verdict() -> None:
     texts = {
         label: published_prompts.case_request(ExplainOption(CLAIM.question, label, label, CELLS, "verification")).user
         for label in LABELS
@@ -101,7 +99,7 @@ def test_a_claim_is_explained_under_each_label_before_one_verdict_on_all_explana
     assert "explanation" not in alone.user
 
 
-def test_answer_and_explanation_come_from_one_call_over_the_passages_of_all_options() -> None:
+def test_answer_and_explanation_come_from_one_call_with_all_passages() -> None:
     request = published_prompts.passages_request(CHOOSE)
     assert in_order(request.user, "What treats pain?", "A) aspirin", "[Passage 1] Aspirin may", "[Passage 2] gold is")
     choice, chain = parse_answer_and_explanation("Answer: A) aspirin\nExplanation: It treats pain [Passage 1].", CHOOSE)
@@ -111,11 +109,11 @@ def test_answer_and_explanation_come_from_one_call_over_the_passages_of_all_opti
     assert (choice.answer, choice.status, chain.hypothesis) == (None, "insufficient", "")
 
 
-def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
-    asking = {v.key: v.asks_as_published for v in variants() if v.family in ("mcqa", "table")}
+def test_variants_that_are_compared_with_printed_figures_use_printed_prompts() -> None:
+    styles = {v.key: v.asks_as_published for v in variants() if v.family in ("mcqa", "table")}
     for place in ("mcqa/uscrake_published", "mcqa/ugat_published", "mcqa/closed_book", "table/ucret_published"):
-        assert asking[place], place
-    assert not asking["mcqa/uscrake"] and not asking["table/ucret"] and not asking["mcqa/ugat"]
+        assert styles[place], place
+    assert not styles["mcqa/uscrake"] and not styles["table/ucret"] and not styles["mcqa/ugat"]
     for name in ("uscrake", "ucret", "ugat"):
         system = systems.load(name)
         for variant in variants_of(name):
@@ -126,36 +124,36 @@ def test_who_is_compared_with_printed_figures_is_asked_as_printed() -> None:
     assert STYLES[""] is DEFAULT_STYLE
 
 
-# Words of the user's own ---------------------------------------------------------------------------------------------
+# The user's prompts --------------------------------------------------------------------------------------------------
 
 
-def test_words_of_ones_own_are_sent_and_belong_to_the_version(tmp_path: Path) -> None:
+def test_user_prompts_are_sent_and_change_the_version(tmp_path: Path) -> None:
     (tmp_path / "published_question.txt").write_text("Be brief.\n---\n$question $answers $labels\n\n?negated NOT.")
-    seen: list[Request] = []
+    requests: list[Request] = []
     model = LanguageModel(
-        ScriptedGenerator(lambda r: seen.append(r) or "A"), CompletionStore(), prompts=PromptSettings((tmp_path,))
+        ScriptedGenerator(lambda r: requests.append(r) or "A"), CompletionStore(), prompts=PromptSettings((tmp_path,))
     )
     solver = PromptedSolver(model, STYLES["question"])
     solver.choose([CHOOSE])
-    assert seen[0].system == "Be brief." and "Reply with the label" not in seen[0].user
+    assert requests[0].system == "Be brief." and "Reply with the label" not in requests[0].user
     assert solver.version != PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A")), STYLES["question"]).version
 
 
-def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
-    seen: list[Request] = []
-    words = PromptSettings(tokens={"published_question": 7}, temperature=0.7)
+def test_a_variant_sets_token_limits_and_temperature() -> None:
+    requests: list[Request] = []
+    prompts = PromptSettings(tokens={"published_question": 7}, temperature=0.7)
     solver = PromptedSolver(
-        LanguageModel(ScriptedGenerator(lambda r: seen.append(r) or "?"), CompletionStore(), prompts=words),
+        LanguageModel(ScriptedGenerator(lambda r: requests.append(r) or "?"), CompletionStore(), prompts=prompts),
         STYLES["question"],
     )
     solver.choose([CHOOSE])
-    assert [(request.max_tokens, request.temperature) for request in seen] == [(7, 0.7)] * 2, "the repair, too"
+    assert [(request.max_tokens, request.temperature) for request in requests] == [(7, 0.7)] * 2, "the repair, too"
     versions = {
         PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A"), prompts=each), STYLES["question"]).version
         for each in (
             PromptSettings(),
-            words,
-            PromptSettings(tokens=words.tokens),
+            prompts,
+            PromptSettings(tokens=prompts.tokens),
             PromptSettings(temperature=0.7),
             PromptSettings(tokens={"entities": 7}),
         )
@@ -166,26 +164,28 @@ def test_a_variant_says_how_long_and_how_free_a_reply_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("published_question", "S\n---\n$question", r"published_question\.txt.*\$answers is missing"),
         ("publishd_question", "S\n---\n$question", "no prompt 'publishd_question'; did you mean 'published_question'"),
     ],
 )
-def test_words_that_do_not_fit_are_refused_by_file_and_field(name: str, text: str, said: str, tmp_path: Path) -> None:
+def test_invalid_user_prompts_are_rejected_with_file_and_field(
+    name: str, text: str, message: str, tmp_path: Path
+) -> None:
     (tmp_path / f"{name}.txt").write_text(text)
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         PromptSettings((tmp_path,)).check(systems.load_templates())
 
 
 @pytest.mark.parametrize(
-    ("prompts", "said"),
+    ("prompts", "message"),
     [
         (PromptSettings((Path("absent"),)), "no such folder of prompts"),
         (PromptSettings(tokens={"entitys": 7}), "'entities'"),
         (PromptSettings(tokens={"entities": 0}), "must be at least 1"),
     ],
 )
-def test_settings_of_words_that_cannot_be_are_refused(prompts: PromptSettings, said: str) -> None:
-    with pytest.raises(BadInput, match=said):
+def test_invalid_prompt_settings_are_rejected(prompts: PromptSettings, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         prompts.check(systems.load_templates())

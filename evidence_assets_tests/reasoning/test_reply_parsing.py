@@ -1,4 +1,4 @@
-"""Replies as models write them, and what each answers."""
+"""Replies of models, and the answers that the parser reads from them."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_first_of_several_on_request() -> None:
 
 
 @given(reply=st.text(max_size=400))
-def test_whatever_comes_gives_a_label_or_a_reason(reply: str) -> None:
+def test_any_reply_has_a_label_or_a_reason(reply: str) -> None:
     try:
         assert parse_answer(reply, "ABCD", OPTIONS) in "ABCD"
     except UnusableReply as unusable:

@@ -1,4 +1,4 @@
-"""Short answers worked out from facts, and asked of a model."""
+"""Short answers, extracted from facts or from a language model."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ FACTS = (
 )
 
 
-def solved(question: str, *facts: ShortFact) -> ShortAnswer:
+def solve(question: str, *facts: ShortFact) -> ShortAnswer:
     answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask(question, facts)])[0]
     assert isinstance(answer, ShortAnswer)
     return answer
 
 
-def test_one_fact_gives_its_other_end_and_all_ends_of_the_same_relation_are_supported() -> None:
-    answer = solved("What is a web made by?", *FACTS)
+def test_one_fact_answers_with_its_other_end_and_all_ends_are_supported() -> None:
+    answer = solve("What is a web made by?", *FACTS)
     assert answer.answer in ("spider", "larva")
     assert set(answer.supported) == {"spider", "larva"}
     assert set(answer.evidence_ids) == {"e1", "e4"}
     assert answer.status == "answered"
-    assert solved("Where is a web found at?", *FACTS).answer == "attic"
+    assert solve("Where is a web found at?", *FACTS).answer == "attic"
 
 
-def test_two_facts_are_joined_where_the_question_asks_for_both() -> None:
-    answer = solved("What is the one that a web is made by skilled at?", *FACTS)
+def test_two_facts_are_joined_if_the_question_asks_for_both() -> None:
+    answer = solve("What is the one that a web is made by skilled at?", *FACTS)
     assert answer.answer == "spinning"
     assert set(answer.evidence_ids) == {"e1", "e2"}
 
@@ -64,49 +64,51 @@ def test_two_facts_are_joined_where_the_question_asks_for_both() -> None:
         ("Tell me a joke about oranges and a web, please, quickly, my dear old friend from the south!", FACTS[2:3]),
     ],
 )
-def test_where_nothing_fits_nothing_is_answered(question: str, facts: tuple[ShortFact, ...]) -> None:
-    answer = solved(question, *facts)
+def test_a_question_without_a_matching_fact_has_no_answer(question: str, facts: tuple[ShortFact, ...]) -> None:
+    answer = solve(question, *facts)
     assert (answer.answer, answer.status, answer.supported) == (None, "insufficient", ())
 
 
 @pytest.mark.parametrize(
     "question", ["What is a web not made by?", "Which of these is unable to be found at an attic?"]
 )
-def test_what_is_asked_by_a_denial_is_not_answered_by_what_is_so(question: str) -> None:
-    assert solved(question, *FACTS) == ShortAnswer(None, "insufficient")
+def test_a_negated_question_has_no_answer(question: str) -> None:
+    assert solve(question, *FACTS) == ShortAnswer(None, "insufficient")
 
 
-def test_what_a_name_is_a_part_of_is_another_thing() -> None:
-    made = fact(1, "statue", "made by", "sculptor")
-    assert solved("What is the statue made by?", made).answer == "sculptor"
-    assert solved("What is the statue of Liberty made by?", made).answer is None
-    assert solved("Statue. What is it made by?", made).answer == "sculptor", "a capital that begins a sentence is none"
-    assert solved("What is Statue made by?", made).answer == "sculptor"
+def test_a_longer_name_is_another_entity() -> None:
+    fact_made_by = fact(1, "statue", "made by", "sculptor")
+    assert solve("What is the statue made by?", fact_made_by).answer == "sculptor"
+    assert solve("What is the statue of Liberty made by?", fact_made_by).answer is None
+    assert solve("Statue. What is it made by?", fact_made_by).answer == "sculptor", (
+        "a capital that begins a sentence is none"
+    )
+    assert solve("What is Statue made by?", fact_made_by).answer == "sculptor"
 
 
-def test_a_fact_too_long_for_the_encoder_is_passed_over() -> None:
+def test_a_fact_above_the_token_limit_is_skipped() -> None:
     long = fact(9, "web", "made by", "very " * 80 + "old spider")
-    assert solved("What is a web made by?", long, FACTS[0]).answer == "spider"
+    assert solve("What is a web made by?", long, FACTS[0]).answer == "spider"
 
 
-def test_two_readings_that_weigh_the_same_are_ambiguous() -> None:
-    answer = solved("web seen", fact(1, "web", "seen", "attic"), fact(2, "attic", "seen", "web"))
+def test_two_readings_with_equal_weight_are_ambiguous() -> None:
+    answer = solve("web seen", fact(1, "web", "seen", "attic"), fact(2, "attic", "seen", "web"))
     assert answer.status == "ambiguous"
     assert answer.answer == "attic"
 
 
-def test_beside_a_text_the_end_that_it_names_answers_and_where_it_names_none_nothing_does() -> None:
-    def beside(text: str) -> ShortAnswer:
-        said = (EvidenceItem("t1", "sentence", "doc", "0:99", text),)
-        answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask("What is a web made by?", FACTS, said)])[0]
+def test_with_a_text_only_an_end_that_it_names_is_an_answer() -> None:
+    def answer_with_text(text: str) -> ShortAnswer:
+        texts = (EvidenceItem("t1", "sentence", "doc", "0:99", text),)
+        answer = ExtractiveShortAnswers(WordEncoder()).answer([ShortTask("What is a web made by?", FACTS, texts)])[0]
         assert isinstance(answer, ShortAnswer)
         return answer
 
     for end in ("spider", "larva"):
-        answer = beside(f"What a web is made by is a {end}.")
+        answer = answer_with_text(f"What a web is made by is a {end}.")
         assert (answer.answer, answer.status) == (end, "answered") and answer.evidence_ids[0] == "t1"
         assert set(answer.supported) == {"spider", "larva"}
-    assert beside("What a web is made by is a mouse.").status == "insufficient"
+    assert answer_with_text("What a web is made by is a mouse.").status == "insufficient"
 
 
 def prompted(reply: Callable[[Request], str], *facts: ShortFact) -> tuple[ShortAnswer | Failure, ScriptedGenerator]:
@@ -115,7 +117,7 @@ def prompted(reply: Callable[[Request], str], *facts: ShortFact) -> tuple[ShortA
     return PromptedShortAnswers(LanguageModel(generator, CompletionStore())).answer([task])[0], generator
 
 
-def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported() -> None:
+def test_a_model_gets_the_facts_and_unsourced_answers_are_unsupported() -> None:
     answer, generator = prompted(lambda _: "A spider", FACTS[0], fact(5, "web", "made by", "man", sourced=False))
     assert isinstance(answer, ShortAnswer)
     assert "(web, made by, spider)" in generator.requests[0].user
@@ -126,7 +128,7 @@ def test_a_model_is_shown_the_facts_and_what_no_source_carries_is_not_supported(
     assert (other.answer, other.supported) == ("A man", ())
 
 
-def test_a_model_that_gives_no_answer_used_nothing() -> None:
+def test_a_reply_without_an_answer_has_no_evidence() -> None:
     text = EvidenceItem("c1", "chunk", "d", "0:20", "A web is made by a spider.")
     for texts in ((), (text,)):
         model = LanguageModel(ScriptedGenerator(lambda _: "N/A"), CompletionStore())
@@ -135,7 +137,7 @@ def test_a_model_that_gives_no_answer_used_nothing() -> None:
         assert (answer.answer, answer.status, answer.evidence_ids) == (None, "insufficient", ())
 
 
-def test_only_the_sign_for_no_answer_is_none() -> None:
+def test_only_n_a_means_no_answer() -> None:
     assert [parse_short_answer(reply) for reply in ("N/A", "n/a.", "NA")] == [None] * 3
     assert parse_short_answer("Na is sodium") == "Na is sodium"
     assert "Facts" not in answer_request(ShortTask("Who?", ())).user

@@ -29,7 +29,7 @@ CELLS = tuple(
 
 
 class SolverContract:
-    """What the rest of the product relies on, whoever reasons."""
+    """Properties that all solvers must have."""
 
     question = "What may treat pain?"
     options = ("aspirin", "gold", "paper")
@@ -70,7 +70,7 @@ class SolverContract:
         assert set(choice.supported) <= {chain.hypothesis for chain in chains}
         assert all(chain.support is None or 0 <= chain.support <= 1 for chain in chains)
 
-    def test_it_cites_given_evidence_only_and_word_for_word(self) -> None:
+    def test_it_cites_only_its_evidence_and_verbatim(self) -> None:
         chains, _ = self.answer()
         for chain, task in zip(chains, self.tasks()[0], strict=True):
             assert {citation.verdict for citation in check_citations(chain, task.evidence)} <= {"verified"}
@@ -98,7 +98,7 @@ class TestExtractive(SolverContract):
         return ExtractiveSolver(load_minilm())
 
 
-class TestBestFound(SolverContract):
+class TestTopScore(SolverContract):
     def solver(self) -> Solver:
         return TopScoreSolver()
 
@@ -116,16 +116,16 @@ class TestBestFound(SolverContract):
             ((None, None, None), "Which one?", (None, (), "insufficient")),
         ],
     )
-    def test_the_best_found_option_is_named(
+    def test_the_option_with_the_highest_score_is_selected(
         self, scores: tuple[float | None, ...], question: str, expected: tuple[object, ...]
     ) -> None:
         evidence = {
             label: () if score is None else (EvidenceItem(label, "chunk", "s", "", "t", score),)
             for label, score in zip("ABC", scores, strict=True)
         }
-        (made,) = TopScoreSolver().choose([ChooseAnswer(question, ("A", "B", "C"), ("a", "b", "c"), (), evidence)])
-        assert isinstance(made, Choice)
-        assert (made.answer, made.supported, made.status) == expected
+        (choice,) = TopScoreSolver().choose([ChooseAnswer(question, ("A", "B", "C"), ("a", "b", "c"), (), evidence)])
+        assert isinstance(choice, Choice)
+        assert (choice.answer, choice.supported, choice.status) == expected
 
 
 class TestTableSolver(SolverContract):
@@ -137,7 +137,7 @@ class TestTableSolver(SolverContract):
 
 
 class TestPrompted(SolverContract):
-    """A model that cites the first evidence there is, and names the option that the question means."""
+    """A model that cites the first evidence and selects the correct option."""
 
     def reply(self, request: Request) -> str:
         if not request.choices:
@@ -149,8 +149,8 @@ class TestPrompted(SolverContract):
     def solver(self) -> Solver:
         return PromptedSolver(LanguageModel(ScriptedGenerator(self.reply), CompletionStore()))
 
-    def test_other_output_needs_another_version(self) -> None:
-        """Where this fails after a deliberate change: raise VERSION of ``prompted`` and write both values here."""
+    def test_a_changed_output_needs_a_new_version(self) -> None:
+        """If this fails after an intended change, raise VERSION of ``prompted_solver`` and update both values."""
         generator = ScriptedGenerator(self.reply)
         solver = PromptedSolver(LanguageModel(generator, CompletionStore()))
         explain, choose = self.tasks()

@@ -1,4 +1,4 @@
-"""Tables put to a language model: which tasks, in which words, and what its replies become."""
+"""Prompts for tables: the tasks, their prompts, and the parsing of replies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _solver(reply: str) -> tuple[PromptedSolver, ScriptedGenerator]:
     return PromptedSolver(LanguageModel(generator, CompletionStore())), generator
 
 
-def test_the_task_and_its_evidence_decide_the_words() -> None:
+def test_the_task_and_its_evidence_determine_the_prompt() -> None:
     assert is_table_task(CLAIM) and is_table_task(OPTION) and is_table_task(VERIFY) and is_table_task(CHOICE)
     assert not is_table_task(EXPLAIN) and not is_table_task(CHOOSE)
     assert not is_table_task(dataclasses.replace(CLAIM, evidence=EXPLAIN.evidence))
@@ -40,23 +40,23 @@ def test_the_task_and_its_evidence_decide_the_words() -> None:
     assert is_table_task(dataclasses.replace(CLAIM, evidence=(*EVIDENCE, OUTSIDE)))
 
 
-def test_evidence_from_outside_is_shown_apart_and_cited_as_such() -> None:
+def test_evidence_from_outside_is_separate_and_cited_by_its_own_ids() -> None:
     solver, generator = _solver('1. [r1c1] "425" says little.\n2. From outside, [o1] "Como lies in Lombardy".')
-    beside = dataclasses.replace(CLAIM, evidence=(*EVIDENCE, OUTSIDE))
-    chain, without = solver.explain([beside, CLAIM])
+    task = dataclasses.replace(CLAIM, evidence=(*EVIDENCE, OUTSIDE))
+    chain, failure = solver.explain([task, CLAIM])
     assert isinstance(chain, Chain)
     assert chain.steps[1].cited == ("o",) and chain.steps[1].quoted == ("Como lies in Lombardy",)
-    shown, alone = (request.user for request in generator.requests[:2])
-    assert shown.index("[r2c1] 346") < shown.index("Outside the table:\n[o1] Como lies in Lombardy.")
-    assert "use it only where the table says nothing" in shown
-    assert "Outside the table" not in alone and "Use nothing but the table" in alone
-    assert isinstance(without, Failure) and "cites o1" in without.reason
+    with_outside, without_outside = (request.user for request in generator.requests[:2])
+    assert with_outside.index("[r2c1] 346") < with_outside.index("Outside the table:\n[o1] Como lies in Lombardy.")
+    assert "use it only where the table says nothing" in with_outside
+    assert "Outside the table" not in without_outside and "Use nothing but the table" in without_outside
+    assert isinstance(failure, Failure) and "cites o1" in failure.reason
     solver, generator = _solver("SUPPORTS")
     solver.choose([dataclasses.replace(VERIFY, evidence=dict.fromkeys(LABELS, (*EVIDENCE, OUTSIDE)))])
     assert "[o1] Como lies in Lombardy." in generator.requests[0].user
 
 
-def test_an_explanation_cites_the_evidence_at_its_places() -> None:
+def test_an_explanation_cites_evidence_by_cell_ids() -> None:
     solver, generator = _solver('1. [r1c1] "425" tops [r2c1] "346".\n2. So it holds.')
     chain, option = solver.explain([CLAIM, OPTION])
     assert isinstance(chain, Chain) and chain.hypothesis == "SUPPORTS" and chain.prompt_hash
@@ -68,7 +68,7 @@ def test_an_explanation_cites_the_evidence_at_its_places() -> None:
     assert isinstance(option, Chain) and option.hypothesis == "B"
 
 
-def test_a_caption_stands_above_its_table_and_is_cited_by_name() -> None:
+def test_a_caption_precedes_its_table_and_is_cited_by_name() -> None:
     above = EvidenceItem("above", "caption", "lakes", "caption", "Lakes of the Alps, in metres")
     assert not is_table_task(dataclasses.replace(CLAIM, evidence=(above,)))
     solver, generator = _solver('1. [caption] "in metres", so [r1c1] "425" is a depth.')
@@ -100,14 +100,14 @@ def test_verification_returns_exactly_one_label() -> None:
 
 
 @pytest.mark.parametrize("reply", ["The claim is SUPPORTS", "SUPPORTS or REFUTES", "NEI", "A"])
-def test_anything_else_than_one_label_fails_after_one_repair(reply: str) -> None:
+def test_anything_but_one_label_fails_after_one_repair(reply: str) -> None:
     solver, generator = _solver(reply)
     (failed,) = solver.choose([VERIFY])
     assert isinstance(failed, Failure) and "is not exactly one of" in failed.reason
     assert len(generator.requests) == 2
 
 
-def test_options_are_named_by_letter_and_a_negated_question_says_so() -> None:
+def test_options_have_letters_and_a_negated_question_is_marked() -> None:
     solver, generator = _solver("b")
     (choice,) = solver.choose([CHOICE])
     assert isinstance(choice, Choice) and choice.answer == "B"
@@ -121,7 +121,7 @@ def test_unusable_explanations_fail_with_a_reason(reply: str) -> None:
     assert isinstance(failed, Failure) and "unusable" in failed.reason
 
 
-def test_explanations_of_one_claim_begin_alike_up_to_the_table() -> None:
+def test_explanations_of_one_claim_share_a_prefix_up_to_the_table() -> None:
     tasks = [dataclasses.replace(CLAIM, hypothesis=label, option=label) for label in LABELS]
     first, *others = [explain_request(task) for task in tasks]
     for other in others:
@@ -129,7 +129,7 @@ def test_explanations_of_one_claim_begin_alike_up_to_the_table() -> None:
         assert "[r2c1] 346" in shared and "Write short numbered steps" in shared and first.system == other.system
 
 
-def test_what_cannot_be_put_into_words_fails_beside_the_others() -> None:
+def test_a_task_without_a_possible_request_fails_alone() -> None:
     mixed = dataclasses.replace(CLAIM, evidence=(*EVIDENCE, EvidenceItem("x", "cell", "other", "r1c1", "1")))
     nolabel = dataclasses.replace(CLAIM, hypothesis="MAYBE")
     solver, generator = _solver('1. [r1c1] "425".')
@@ -140,7 +140,7 @@ def test_what_cannot_be_put_into_words_fails_beside_the_others() -> None:
     assert len(generator.requests) == 1
 
 
-def test_the_table_is_written_with_places_and_steps_are_read_by_them() -> None:
+def test_cells_have_ids_that_steps_cite() -> None:
     view = TableView.of("t", "Scores", ["Model", "F1"], [["A", "[BOLD] 1.0"], ["B", ""]])
     assert table_text(view).splitlines() == [
         "[caption] Scores",

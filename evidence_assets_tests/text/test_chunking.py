@@ -1,4 +1,4 @@
-"""Chunking: nothing lost, nothing too long, sentences whole."""
+"""Chunking: no text is lost, no chunk is too long, sentences stay complete."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from evidence_assets.text.sentences import sentence_spans
 
 
 def words(texts: Sequence[str]) -> list[int]:
-    """A tokenizer with long words in several pieces, and one token more for every text: not additive."""
+    """A non-additive tokenizer: long words have several tokens, and each text has one extra token."""
     return [1 + sum(1 + len(word) // 10 for word in text.split()) for text in texts]
 
 
 @given(st.text(alphabet='ab C.!?\n"é。', max_size=400), st.integers(3, 30))
 def test_every_character_is_in_exactly_one_chunk_within_the_limit(text: str, limit: int) -> None:
-    made = split_chunks(text, words, limit)
-    covered = [i for chunk in made for a, b in chunk.sentences for i in range(a, b)]
+    result = split_chunks(text, words, limit)
+    covered = [i for chunk in result for a, b in chunk.sentences for i in range(a, b)]
     assert len(covered) == len(set(covered))
     assert {i for i, c in enumerate(text) if not c.isspace()} <= set(covered)
-    for chunk in made:
+    for chunk in result:
         assert words([text[chunk.start : chunk.end]]) == [chunk.n_tokens]
         assert chunk.n_tokens <= limit
         assert chunk.start == chunk.sentences[0][0] and chunk.end == chunk.sentences[-1][1]
@@ -47,6 +47,6 @@ def test_sentences(text: str, expected: list[str]) -> None:
     assert [text[a:b] for a, b in sentence_spans(text)] == expected
 
 
-def test_a_page_of_dots_takes_no_longer_than_its_length() -> None:
+def test_a_page_of_dots_takes_linear_time() -> None:
     text = "." * 2_000_000 + "x"
     assert sentence_spans(text) == [(0, len(text))]

@@ -1,4 +1,4 @@
-"""The examples in docstrings hold."""
+"""The examples in docstrings pass."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ MODULES = [
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_hold(name: str) -> None:
+def test_docstring_examples_pass(name: str) -> None:
     assert doctest.testmod(import_module(name)).failed == 0

@@ -1,4 +1,4 @@
-"""A question is told to be in another language only where it surely is."""
+"""A question is detected as another language only with enough evidence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evidence_assets.text.sentences import detect_language
         ("Jak długo śpią koty?", "Polish"),
         ("Сколько спят кошки?", "Cyrillic script"),
         ("Which drug may treat gout?", "English"),
-        ("world war", ""),  # one small word of German
+        ("world war", ""),  # one German function word
         ("1234", ""),
     ],
 )
@@ -27,7 +27,7 @@ def test_short_questions(question: str, language: str) -> None:
     assert detect_language(question) == language
 
 
-def test_no_real_english_question_is_taken_for_another(dev_data: Path) -> None:
+def test_no_real_english_question_is_detected_as_another_language(dev_data: Path) -> None:
     stems = [
         json.loads(line)["question"]["stem"]
         for line in (dev_data / "obqa/Data/Main/dev.jsonl").read_text().splitlines()

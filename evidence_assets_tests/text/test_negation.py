@@ -1,4 +1,4 @@
-"""Questions that ask for the exception, and questions that only speak of what is not."""
+"""Questions that ask for the exception, and questions with other negations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evidence_assets.text.negation import asks_for_exception
         "False statement about collagen is?",
     ],
 )
-def test_asks_for_the_exception(question: str) -> None:
+def test_questions_that_ask_for_the_exception(question: str) -> None:
     assert asks_for_exception(question)
 
 
@@ -37,5 +37,5 @@ def test_asks_for_the_exception(question: str) -> None:
         "Which drug should not be given to her?",
     ],
 )
-def test_does_not(question: str) -> None:
+def test_questions_that_do_not_ask_for_the_exception(question: str) -> None:
     assert not asks_for_exception(question)

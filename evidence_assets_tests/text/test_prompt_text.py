@@ -1,4 +1,4 @@
-"""Slots, words and which words an entity may be made of."""
+"""Slots and words of prompts, and the vocabulary of entities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evidence_assets.text.prompt_text import (
 )
 
 
-def test_fill_never_takes_an_entity_for_a_slot() -> None:
+def test_filling_never_mistakes_an_entity_for_a_slot() -> None:
     assert fill_prompt("<TAIL> holds <HEAD>", "a <TAIL> b", "c") == "c holds a <TAIL> b"
 
 
@@ -28,15 +28,15 @@ def test_fill_never_takes_an_entity_for_a_slot() -> None:
         ("<HEAD> is in <TAIL>", ""),
     ],
 )
-def test_missing_slot_says_which(prompt: str, fault: str) -> None:
+def test_a_slot_error_names_the_slot(prompt: str, fault: str) -> None:
     assert fault in find_slot_error(prompt)
     assert bool(find_slot_error(prompt)) == bool(fault)
 
 
-def test_entity_words_leave_out_what_is_no_entity() -> None:
+def test_entity_words_exclude_non_entities() -> None:
     vocabulary = "sea ##ing [unused3] 42 7th seven The a x Capital well-known é Öl .".split()  # noqa: SIM905
-    kept = entity_word_positions(vocabulary, ["<HEAD> is the capital of <TAIL>"])
-    assert [vocabulary[position] for position in kept] == ["sea", "well-known", "Öl"]
+    words = entity_word_positions(vocabulary, ["<HEAD> is the capital of <TAIL>"])
+    assert [vocabulary[position] for position in words] == ["sea", "well-known", "Öl"]
 
 
 def test_words_and_sentences() -> None:

@@ -19,7 +19,7 @@ from evidence_assets.experiment.scores.gold_evidence import (
 from evidence_assets.graphs.merge import edge_id, node_id
 from evidence_assets.reasoning.paths import path_locator
 from evidence_assets.text.words import name_key
-from evidence_assets_tests.lake_rows import citation, evidence, prediction, question, stored
+from evidence_assets_tests.lake_rows import as_stored, citation, evidence, prediction, question
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
 
 
@@ -56,7 +56,7 @@ def test_what_the_chosen_chain_cites_is_counted_by_hand() -> None:
         cite(5, 1),
         cite(3, 1, hypothesis="B"),
     ]
-    precision, recall = citation_scores(asked, said, stored("evidence", rows), stored("citations", citations))
+    precision, recall = citation_scores(asked, said, as_stored("evidence", rows), as_stored("citations", citations))
     # q1: of three cited rows one is gold (the misquoted one is none); it holds one of the three groups.
     assert precision == [pytest.approx(1 / 3), 0.5]
     assert recall == [pytest.approx(1 / 3), 1.0, 0.0]

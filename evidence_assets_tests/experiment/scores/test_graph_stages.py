@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from evidence_assets.experiment.evidence.question_concepts import UNREACHED_HOP
 from evidence_assets.experiment.scores.graph_stages import graph_stages, option_support
 from evidence_assets.experiment.scores.metrics import Estimate
+from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.lake_rows import evidence as evidence_row
-from evidence_assets_tests.lake_rows import stored
 
 OPTIONS = {"A": "thirst", "B": "a fever", "C": "cell"}
 
@@ -61,7 +61,7 @@ def row(name: str, option: str, score: float, kind: str = "path", rank: int = 1,
 
 
 def measured(asked: list[Any], around: list[Any], evidence: list[Any]) -> dict[str, Estimate]:
-    return graph_stages(asked, stored("subgraphs", around), stored("evidence", evidence))
+    return graph_stages(asked, as_stored("subgraphs", around), as_stored("evidence", evidence))
 
 
 def test_each_stage_tells_where_a_question_is_lost() -> None:

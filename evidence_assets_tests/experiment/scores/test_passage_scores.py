@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.experiment.scores.retrieval_scores import passage_metrics, ranked_documents
-from evidence_assets_tests.lake_rows import evidence, question, stored
+from evidence_assets_tests.lake_rows import as_stored, evidence, question
 
 
 def rows(number: int, chunks: list[int]) -> list[dict[str, Any]]:
@@ -26,7 +26,7 @@ def gold(*documents: int) -> list[dict[str, str]]:
 
 
 def test_a_document_stands_where_its_best_chunk_does() -> None:
-    assert ranked_documents(stored("evidence", rows(1, [5, 0, 4, 1, 9])), DOCUMENT_OF) == {"q1": ["d2", "d0", "d4"]}
+    assert ranked_documents(as_stored("evidence", rows(1, [5, 0, 4, 1, 9])), DOCUMENT_OF) == {"q1": ["d2", "d0", "d4"]}
 
 
 @settings(deadline=None, max_examples=40)
@@ -36,7 +36,7 @@ def test_a_document_stands_where_its_best_chunk_does() -> None:
 )
 def test_metrics_are_their_definitions(chunks: list[int], wanted: set[int]) -> None:
     asked = [question(1, gold_evidence=gold(*sorted(wanted))), question(2)]
-    found = passage_metrics(asked, stored("evidence", rows(1, chunks)), DOCUMENT_OF)
+    found = passage_metrics(asked, as_stored("evidence", rows(1, chunks)), DOCUMENT_OF)
     order = list(dict.fromkeys(c // 2 for c in chunks))
     relevant = [d in wanted for d in order]
     for k in (2, 5, 10):

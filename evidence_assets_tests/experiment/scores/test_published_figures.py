@@ -19,7 +19,7 @@ from evidence_assets.experiment.scores.published_figures import (
 )
 from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.lake.rows import prepare_rows
-from evidence_assets_tests.lake_rows import prediction, question, stored
+from evidence_assets_tests.lake_rows import as_stored, prediction, question
 
 SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 
@@ -107,7 +107,7 @@ def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None
     questions = [question(i, "obqa") for i in range(4)]
     predictions = [prediction(i, "A" if i else "B", "obqa") for i in range(4)]
     tables = {"questions": questions, "predictions": predictions, "evidence": [], "citations": []}
-    frames = {name: stored(name, rows) for name, rows in tables.items()}
+    frames = {name: as_stored(name, rows) for name, rows in tables.items()}
     rows = score_rows("obqa", "s", "prompted", SERVED, frames, [PublishedName("uscrake", "full")])
     by_metric = {row["metric"]: row for row in rows}
     figure = figure_for("obqa", PublishedName("uscrake", "full"), SERVED, "accuracy")

@@ -29,7 +29,7 @@ from evidence_assets.systems.background.recall import (
 )
 from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
 from evidence_assets_tests.graphs.small_graph import graph_of
-from evidence_assets_tests.lake_rows import question, stored
+from evidence_assets_tests.lake_rows import as_stored, question
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, WordEncoder
 
 NAMES = ["Switzerland", "Swiss franc", "Bern", "Alps", "Europe"]
@@ -56,7 +56,7 @@ def recall_with_script(
     generator = ScriptedGenerator(script)
     source = PromptedBackground(LanguageModel(generator, CompletionStore()))
     rows = build_recall_rows(source, "background", questions or (QUESTION,)).rows
-    frame = stored("chains", rows)
+    frame = as_stored("chains", rows)
     return frame, generator
 
 
@@ -125,7 +125,7 @@ def test_recalled_rows_are_reused_and_failed_ones_requested_again() -> None:
     generator = ScriptedGenerator(reply_with_prose)
     source = PromptedBackground(LanguageModel(generator, CompletionStore()))
     first = build_recall_rows(source, "background", [QUESTION, BAD])
-    previous = PreviousOutput(stored("chains", first.rows), stored("lineage_edges", first.lineage))
+    previous = PreviousOutput(as_stored("chains", first.rows), as_stored("lineage_edges", first.lineage))
     n_requests = len(generator.requests)
     second = build_recall_rows(source, "background", [QUESTION, BAD], previous)
     assert second.reused == 1 and all("bad" in request.user for request in generator.requests[n_requests:])

@@ -19,7 +19,7 @@ from evidence_assets.systems.kbloom.rows import (
     select_collection,
 )
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.models.tiny_world import tiny_model
 from evidence_assets_tests.systems.kbloom.test_scores import make_triples
 from evidence_assets_tests.systems.kbloom.test_system import SMALL_SETTINGS, make_relation, mine_eats_prompts
@@ -42,7 +42,7 @@ def test_a_relation_comes_back_from_its_rows(
     relation = Relation(
         "r", "c", "<HEAD> p <TAIL>", tuple(pairs), "t", tuple(kinds), tuple(kinds), inverse, symmetric, functional
     )
-    rows = stored("relation_seeds", build_seed_rows(relation))
+    rows = as_stored("relation_seeds", build_seed_rows(relation))
     assert build_relation(rows) == relation and build_relations(rows) == [relation]
     assert set(rows["seed_hash"]) == {relation.seed_hash}
 
@@ -95,7 +95,7 @@ def test_triples_are_flagged_by_their_reverse() -> None:
         make_relation(id="eats", inverse="eaten_by"),
         make_relation(id="eaten_by"),
     )
-    seeds = stored("relation_seeds", [row for one in relations for row in build_seed_rows(one)])
+    seeds = as_stored("relation_seeds", [row for one in relations for row in build_seed_rows(one)])
     facts = [
         ("m", "gone", "n"),
         ("Sea", "near", "town"),

@@ -28,7 +28,7 @@ from evidence_assets.systems.kbloom.sample_scores import (
 )
 from evidence_assets.systems.kbloom.scores import HarvestedRelations, build_judgement_rows
 from evidence_assets.systems.kbloom.seeds import Relation
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.lake_rows import as_stored
 
 EATS = Relation("eats", "zoo", "<HEAD> eats <TAIL>", (("Fox", "hen"),), "<HEAD> eats <TAIL>")
 
@@ -41,7 +41,7 @@ def make_triples(pairs: list[tuple[str, str]], origin: str = "kbloom", relation:
         shared | {"triple_id": f"{origin}{relation}{i}", "head": head, "tail": tail, "rank": i}
         for i, (head, tail) in enumerate(pairs, 1)
     ]
-    return stored("triples", rows)
+    return as_stored("triples", rows)
 
 
 def test_scores_equal_manual_counts() -> None:

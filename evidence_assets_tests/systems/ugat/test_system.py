@@ -35,7 +35,7 @@ from evidence_assets.reasoning.extractive import ExtractiveSolver
 from evidence_assets.reasoning.paths import PathFact, find_path_errors, parse_path_locator
 from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings
 from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
-from evidence_assets_tests.lake_rows import stored
+from evidence_assets_tests.lake_rows import as_stored
 from evidence_assets_tests.systems.small_models import load_minilm
 
 TRIPLES = [
@@ -55,7 +55,7 @@ WIDTH = 16
 
 def random_vectors(graph: KnowledgeGraph) -> KnowledgeGraph:
     drawn = np.random.default_rng(0).standard_normal((len(graph), WIDTH)).astype(np.float32)
-    none = vectors_of(graph, lambda texts: drawn[: len(texts)], lambda: stored("kg_passages", []))
+    none = vectors_of(graph, lambda texts: drawn[: len(texts)], lambda: as_stored("kg_passages", []))
     return replace(graph, stored_vectors=none)
 
 
@@ -242,24 +242,24 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
     asked = [THIRST, Question("q2", "b", "mcqa", "Why so?", ("fever",))]
     narrow = Expansion(3, 1, 3)
     made = subgraph_rows(asked, graph, narrow)
-    rows = {row["question_id"]: row for row in stored("subgraphs", made.rows).to_dicts()}
+    rows = {row["question_id"]: row for row in as_stored("subgraphs", made.rows).to_dicts()}
     assert rows["q2"]["note"] and not rows["q2"]["nodes"] and not rows["q2"]["concepts"]
     options = {node for link in rows["q1"]["targets"] for node in link["node_ids"]}
     placed = {node["node_id"]: node["hop"] for node in rows["q1"]["nodes"]}
     assert sum(hop != UNREACHED_HOP for hop in placed.values()) <= 3 and rows["q1"]["dropped"]
     assert UNREACHED_HOP in placed.values() and options <= placed.keys(), "no cap cuts an option off"
     fresh = expand_questions(asked, graph, narrow)
-    back = load_question_subgraphs(stored("subgraphs", made.rows), asked, graph)
+    back = load_question_subgraphs(as_stored("subgraphs", made.rows), asked, graph)
     assert fresh.keys() == back.keys() == {"q1", "q2"}
     for question, around in fresh.items():
         assert back[question].links == around.links
         assert np.array_equal(back[question].vector, around.vector)
         for field in ("nodes", "hop", "edges", "heads", "tails"):
             assert np.array_equal(getattr(back[question].subgraph, field), getattr(around.subgraph, field)), field
-    before = PreviousOutput(stored("subgraphs", made.rows), stored("lineage_edges", made.lineage))
+    before = PreviousOutput(as_stored("subgraphs", made.rows), as_stored("lineage_edges", made.lineage))
     again = subgraph_rows(asked, graph, narrow, before)
     assert again.reused == 2
-    assert stored("subgraphs", again.rows).equals(stored("subgraphs", made.rows))
+    assert as_stored("subgraphs", again.rows).equals(as_stored("subgraphs", made.rows))
     assert subgraph_rows(asked, graph, Expansion(MIN_DEPTH + 1, 1, 3), before).reused == 0
 
 
@@ -267,10 +267,10 @@ def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(grap
     text, options = "Which of these has metformin not to do with?", ("diabetes", "biguanide", "writing")
     question = Question("q", "b", "mcqa", text, options, negated=True)
     selector = PathSelector(graph, expand_questions([question], graph, WIDE), load_vocabulary(), SETTINGS)
-    evidence = stored("evidence", evidence_rows("ugat", selector, [question]).rows)
+    evidence = as_stored("evidence", evidence_rows("ugat", selector, [question]).rows)
     solver = ExtractiveSolver(load_minilm())
-    chains = stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)
+    chains = as_stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)
     made = prediction_rows(OptionAnswerer(solver, [question], evidence, chains), "ugat", [question])
-    row = stored("predictions", made.rows).to_dicts()[0]
+    row = as_stored("predictions", made.rows).to_dicts()[0]
     assert set(evidence["option"]) == {"A", "B"}
     assert (row["answer"], row["status"]) == ("C", "answered")
