@@ -74,15 +74,11 @@ def plan_variants(
         if variant.family == "knowledge":
             seeds = lake.read("relation_seeds", columns=["relation_id"])["relation_id"].n_unique() if lake else 0
             pace = measured_seconds(instance, [f"{variant.key}/harvest"], metadata=SECONDS_PER_RELATION)
-            n_relations = seeds or relations
-            rows.append(
-                PlanRow(f"knowledge/{variant.label}", "all relations", n_relations, 0, pace and pace * n_relations)
-            )
+            n_relations, label = seeds or relations, f"knowledge/{variant.label}"
+            rows.append(PlanRow(label, "all relations", n_relations, 0, pace and pace * n_relations))
             continue
-        if (
-            isinstance(systems.load(variant.system).method_of(variant), CustomStages)
-            and variant.method != RECORDED_ANSWERS
-        ):
+        method = systems.load(variant.system).method_of(variant)
+        if isinstance(method, CustomStages) and variant.method != RECORDED_ANSWERS:
             continue  # makes sources for other variants and answers no questions
         pace = measured_seconds(instance, list_steps(variant))
         for benchmark in (all_benchmarks()[name] for name in benchmarks):

@@ -17,15 +17,7 @@ from evidence_assets.benchmarks.declarations import declarations_of
 from evidence_assets.benchmarks.declared_benchmarks import SEED_SEPARATOR, Benchmark, all_benchmarks, all_raw_files
 from evidence_assets.experiment.evidence.sources import missing_source_reason
 from evidence_assets.experiment.scores import published_figures
-from evidence_assets.experiment.scores.published_figures import (
-    RECORDED_ANSWERS,
-    Figure,
-    Key,
-    PublishedName,
-    PublishedTiming,
-    figures,
-    part_of,
-)
+from evidence_assets.experiment.scores.published_figures import Figure, Key, PublishedName, figures, part_of
 from evidence_assets.experiment.system import CustomStages, ScoreTarget, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variants import Variant, presets, variants
 from evidence_assets.lake.ids import content_id
@@ -66,7 +58,7 @@ class CellSource:
 
     def figure_keys(self) -> set[Key]:
         """The figures that its scores and step times are compared with."""
-        names: list[PublishedName | PublishedTiming] = [*self.variant.published, *self.variant.timed]
+        names: list[PublishedName | published_figures.PublishedTiming] = [*self.variant.published, *self.variant.timed]
         compared = [f for name in names for f in published_figures.figures_of(self.benchmark, name, self.model_id)]
         return {f.key for f in compared if self.scope is None or f.metric_and_label in self.scope.metrics}
 
@@ -102,7 +94,9 @@ class Cell:
     @property
     def from_records(self) -> bool:
         """Whether only recorded answers of another system can fill it."""
-        return bool(self.sources) and all(source.variant.method == RECORDED_ANSWERS for source in self.sources)
+        return bool(self.sources) and all(
+            source.variant.method == published_figures.RECORDED_ANSWERS for source in self.sources
+        )
 
     @property
     def filled(self) -> bool:
@@ -132,8 +126,8 @@ def find_cell_sources(selected: Iterable[Variant] | None = None) -> list[CellSou
                 continue
             generator = crossed.profile.generator
             model = generator.name if is_prompted and generator.backend != "extractive" else ""
-            for b in all_benchmarks().values():
-                if b.is_in_profile() and b.family == variant.family and not missing_source_reason(method.sources, b):
+            for b in _profile_benchmarks():
+                if b.family == variant.family and not missing_source_reason(method.sources, b):
                     sources.append(CellSource(crossed, b.name, model))
     return sources
 
@@ -147,7 +141,7 @@ def build_cells(sources: Sequence[CellSource]) -> list[Cell]:
     for figure in figures():
         if figure.key not in by_key and (recorded_sources := _recorded_sources(figure)):
             by_key[figure.key] = recorded_sources
-    scored = {b.name for b in all_benchmarks().values() if b.is_in_profile()} | {source.benchmark for source in sources}
+    scored = {b.name for b in _profile_benchmarks()} | {source.benchmark for source in sources}
     cells = []
     for figure in figures():
         sides = (figure.key,) if figure.key in by_key else figure.operands if figure.is_comparable else ()
@@ -168,16 +162,17 @@ def _recorded_sources(figure: Figure) -> list[CellSource]:
     if not is_foreign or not figure.is_comparable:
         return []
     name = PublishedName(figure.system, figure.variant, figure.model)
-    by_family = {
-        v.family: v.model_copy(update={"published": (name,)}) for v in variants() if v.method == RECORDED_ANSWERS
-    }
+    recorded = [v for v in variants() if v.method == published_figures.RECORDED_ANSWERS]
+    by_family = {v.family: v.model_copy(update={"published": (name,)}) for v in recorded}
     return [
         CellSource(by_family[b.family], b.name, figure.model)
-        for b in all_benchmarks().values()
-        if b.is_in_profile()
-        and b.family in by_family
-        and (b.base_name, part_of(b.name)) == (figure.benchmark, figure.part)
+        for b in _profile_benchmarks()
+        if b.family in by_family and (b.base_name, part_of(b.name)) == (figure.benchmark, figure.part)
     ]
+
+
+def _profile_benchmarks() -> list[Benchmark]:
+    return [benchmark for benchmark in all_benchmarks().values() if benchmark.is_in_profile()]
 
 
 def _systems() -> set[str]:
@@ -203,15 +198,12 @@ def _reason(figure: Figure, scored: Collection[str]) -> tuple[str, str]:
     if not name:
         return "The document names no benchmark.", figure.metric
     if name not in scored:
-        return (
-            f"The benchmark is not declared{f' for the profile {profile}' if name in all_benchmarks() else ''}.",
-            name,
-        )
+        limit = f" for the profile {profile}" if name in all_benchmarks() else ""
+        return f"The benchmark is not declared{limit}.", name
     if figure.model and (others := [other for other in _profiles_with_model(figure.model) if other != profile]):
         return f"The profile {profile} does not have the printed model; {' and '.join(others)} does.", figure.model
-    return "No declared variant matches the benchmark's part, the model and the metric.", " ".join(
-        filter(None, figure.key)
-    )
+    lacks = " ".join(filter(None, figure.key))
+    return "No declared variant matches the benchmark's part, the model and the metric.", lacks
 
 
 def cell_rows(cells: Iterable[Cell]) -> list[dict[str, Any]]:
@@ -235,7 +227,7 @@ def load_scores(connection: duckdb.DuckDBPyConnection, cells: Sequence[Cell]) ->
     names = [
         {"place": f"{v.family}/{v.name}", "differs": v.differs, **asdict(name)}
         for v in variants()
-        for name in ([PublishedName("")] if v.method == RECORDED_ANSWERS else v.published)
+        for name in ([PublishedName("")] if v.method == published_figures.RECORDED_ANSWERS else v.published)
     ]
     connection.register("names", pa.Table.from_pylist(names))
     connection.register("printed", prepare_rows("published_figures", cell_rows(cells)))
