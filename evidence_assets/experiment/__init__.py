@@ -1,1 +1,1 @@
-"""What all systems share between question and score: evidence, chains, predictions, citations, scores, comparison."""
+"""Shared by all systems, from question to score: evidence, chains, predictions, citations, scores and comparison."""

@@ -52,7 +52,7 @@ def preview_prompts(system: System, variant: Variant, lake: Lake, question: str 
         if stage.partitions == "questions" and stage.table in ("chains", "predictions")
     ]
     if not answering_stages:
-        raise BadInput(f"variant {variant.key} asks no language model about a question")
+        raise BadInput(f"variant {variant.key} sends no requests about questions to a language model")
     evidence_assets = [
         item.key for stage in answering_stages for item in stage.inputs if item.key.startswith("evidence/")
     ]
@@ -76,7 +76,7 @@ def preview_prompts(system: System, variant: Variant, lake: Lake, question: str 
             replacement_rows[stage.key] = rows
         previews += [PromptPreview(stage.key, request) for request in requests]
     if not previews:
-        raise BadInput(f"variant {variant.key} asks no language model about a question")
+        raise BadInput(f"variant {variant.key} sends no requests about questions to a language model")
     return previews
 
 

@@ -228,7 +228,7 @@ class StageKind:
             plan.key(self.table),
             self.table,
             partial(self.compute, plan),
-            f"{self.description}: {FAMILIES[cast(Family, variant.family)]}, evidence picked by {plan.selector}.",
+            f"{self.description}: {FAMILIES[cast(Family, variant.family)]}, evidence selected by {plan.selector}.",
             [item for name in self.inputs for item in plan.inputs_of(name, partitions)],
             plan.version(self.table),
             family=variant.family,

@@ -120,7 +120,7 @@ def test_prompts_that_cannot_be_previewed_are_an_error(world: tuple[SmallWorld, 
             ["kbloom", "--variant", "kbloom"],
             "knowledge/kbloom/harvest has no triples to judge. Materialize it first",
         ),
-        (["kbloom", "--variant", "masked_lm"], "asks no language model about a question"),
+        (["kbloom", "--variant", "masked_lm"], "sends no requests about questions to a language model"),
     ):
         result = CliRunner().invoke(app, ["prompts", *arguments, *lake])
         assert result.exit_code == 1 and message in " ".join(result.output.split()), result.output

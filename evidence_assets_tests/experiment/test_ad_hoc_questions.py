@@ -1,4 +1,4 @@
-"""Single questions: answered by the stages of the assets, kept apart, asked again when what they rest on changes."""
+"""Single questions: answered by stages, stored in their own partition, and recomputed when inputs change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli.ask import select_variant
-from evidence_assets.experiment import ad_hoc_questions as asked
+from evidence_assets.experiment import ad_hoc_questions
 from evidence_assets.experiment.ad_hoc_questions import AdHocAnswer, QuestionSource
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.experiment.stages import build_stages
@@ -27,8 +27,8 @@ from evidence_assets.lake.store import Lake
 CITIES = Table("", "c.csv", "", ("City", "People"), (("Paris", "2100"), ("Rome", "2800"), ("Oslo", "700")))
 
 
-def quiet(text: str) -> None:
-    """Says nothing."""
+def discard(text: str) -> None:
+    """Ignore a log message."""
 
 
 @pytest.fixture
@@ -43,111 +43,112 @@ def notes(tmp_path: Path) -> Path:
 @pytest.fixture
 def lake(tmp_path: Path, notes: Path) -> Lake:
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
-    build_corpus(lake, "notes", group_files(notes), quiet)
+    build_corpus(lake, "notes", group_files(notes), discard)
     return lake
 
 
-def put(lake: Lake, text: str, *options: str, table: Table | None = None, system: str = "") -> AdHocAnswer:
-    """Ask as the command does."""
-    source = asked.resolve_source(lake, "", "", table.table_id if table else "")
-    question = asked.build_question(text, options, source, table)
+def ask(lake: Lake, text: str, *options: str, table: Table | None = None, system: str = "") -> AdHocAnswer:
+    """Ask a question as the command does."""
+    source = ad_hoc_questions.resolve_source(lake, "", "", table.table_id if table else "")
+    question = ad_hoc_questions.build_question(text, options, source, table)
     variant = select_variant(FAMILY_OF_TASK[question.task], source, system, "")
-    asked.store_question(lake, question, table)
-    made = build_stages(systems.load(variant.system), variant)
-    return asked.answer_question(lake, question.question_id, question.task, source, made, quiet)
+    ad_hoc_questions.store_question(lake, question, table)
+    stages = build_stages(systems.load(variant.system), variant)
+    return ad_hoc_questions.answer_question(lake, question.question_id, question.task, source, stages, discard)
 
 
-def test_a_question_with_options_is_a_row_like_any_other(lake: Lake) -> None:
-    done = put(lake, "Which animal purrs?", "Bee", "Cat")
-    assert (done.prediction["answer"], done.prediction["benchmark"]) == ("B", asked.BENCHMARK)
+def test_a_question_with_options_has_rows_and_lineage(lake: Lake) -> None:
+    answer = ask(lake, "Which animal purrs?", "Bee", "Cat")
+    assert (answer.prediction["answer"], answer.prediction["benchmark"]) == ("B", ad_hoc_questions.BENCHMARK)
     with connect(lake.root) as connection:
-        text = view_answer(connection, done.prediction["prediction_id"]).as_text()
+        text = view_answer(connection, answer.prediction["prediction_id"]).as_text()
         assert "“cats” (cats.txt, characters 0–32)" in text
         assert "cites [5] verified" in text, "evidence is numbered as on the page, the rows of option A first"
-        rows = distinct_ids(trace(connection, done.prediction["prediction_id"]))
+        rows = distinct_ids(trace(connection, answer.prediction["prediction_id"]))
         chunk = next(row for row in lake.read("chunks").to_dicts() if row["doc_id"] == "cats.txt")["chunk_id"]
-        assert chunk in rows["chunk"] and done.question_id in rows["question"]
-        assert done.prediction["prediction_id"] in distinct_ids(impact(connection, chunk))["prediction"]
+        assert chunk in rows["chunk"] and answer.question_id in rows["question"]
+        assert answer.prediction["prediction_id"] in distinct_ids(impact(connection, chunk))["prediction"]
         for file in lake.files("lineage_edges"):
             assert not find_dangling_edges(connection, file)
-    assert "evidence/mcqa/uscrake" in asked.find_ad_hoc_assets(lake)
-    kept = [
-        *asked.find_ad_hoc_assets(lake),
+    assert "evidence/mcqa/uscrake" in ad_hoc_questions.find_ad_hoc_assets(lake)
+    assets = [
+        *ad_hoc_questions.find_ad_hoc_assets(lake),
         *(f"corpus/notes/{part}" for part in ("chunks", "embeddings", "index", "token_store")),
     ]
-    assert not find_orphans(lake, kept)
+    assert not find_orphans(lake, assets)
 
 
-def test_without_options_a_statement_answers_or_nothing_does(lake: Lake) -> None:
-    done = put(lake, "How long do cats sleep each day?")
+def test_without_options_the_answer_is_a_statement_or_none(lake: Lake) -> None:
+    answer = ask(lake, "How long do cats sleep each day?")
     assert (
-        done.prediction["answer"] == "Cats sleep for sixteen hours a day." and done.prediction["status"] == "answered"
+        answer.prediction["answer"] == "Cats sleep for sixteen hours a day."
+        and answer.prediction["status"] == "answered"
     )
-    silent = put(lake, "Who wrote the book of cats?")
-    assert (silent.prediction["answer"], silent.prediction["status"]) == (None, "insufficient")
+    unanswered = ask(lake, "Who wrote the book of cats?")
+    assert (unanswered.prediction["answer"], unanswered.prediction["status"]) == (None, "insufficient")
     with connect(lake.root) as connection:
         assert (
             "No answer found with confidence. Closest statement: “"
-            in view_answer(connection, silent.prediction["prediction_id"]).as_text()
+            in view_answer(connection, unanswered.prediction["prediction_id"]).as_text()
         )
-        told = view_answer(connection, done.prediction["prediction_id"]).as_dict()
-    assert told["says"] == "Closest statement: “Cats sleep for sixteen hours a day.”"
-    assert told["removal_test"] == (
+        view = view_answer(connection, answer.prediction["prediction_id"]).as_dict()
+    assert view["says"] == "Closest statement: “Cats sleep for sixteen hours a day.”"
+    assert view["removal_test"] == (
         "Without its evidence there would be no answer; with only that evidence, Cats sleep for sixteen hours a day. "
         "The evidence is necessary and sufficient."
     )
 
 
-def test_a_table_is_asked_with_options_with_none_and_as_a_claim(lake: Lake) -> None:
-    table = asked.with_content_id(CITIES)
-    chosen = put(lake, "What is the number of people of Rome?", "700", "2800", table=table)
-    assert chosen.prediction["answer"] == "B"
+def test_a_table_answers_with_options_without_them_and_for_a_claim(lake: Lake) -> None:
+    table = ad_hoc_questions.with_content_id(CITIES)
+    with_options = ask(lake, "What is the number of people of Rome?", "700", "2800", table=table)
+    assert with_options.prediction["answer"] == "B"
     with connect(lake.root) as connection:
-        open_ = put(lake, "What is the number of people of Rome?", table=table)
-        assert view_answer(connection, open_.prediction["prediction_id"]).as_dict()["says"] == "2800"
-    claim = put(lake, "Rome has 2800 people.", table=table)
+        without_options = ask(lake, "What is the number of people of Rome?", table=table)
+        assert view_answer(connection, without_options.prediction["prediction_id"]).as_dict()["says"] == "2800"
+    claim = ask(lake, "Rome has 2800 people.", table=table)
     assert claim.prediction["answer"] == "SUPPORTS"
-    other = asked.with_content_id(Table("", "c.csv", "", ("City", "People"), (("Rome", "1"), ("Oslo", "2"))))
+    other = ad_hoc_questions.with_content_id(Table("", "c.csv", "", ("City", "People"), (("Rome", "1"), ("Oslo", "2"))))
     assert other.table_id != table.table_id, "another file of the same name is another table"
 
 
-def test_asked_again_only_what_changed_is_different(lake: Lake, notes: Path) -> None:
-    first = put(lake, "Which animal purrs?", "Bee", "Cat")
-    second = put(lake, "Which animal purrs?", "Bee", "Cat")
+def test_asking_again_recomputes_only_what_changed(lake: Lake, notes: Path) -> None:
+    first = ask(lake, "Which animal purrs?", "Bee", "Cat")
+    second = ask(lake, "Which animal purrs?", "Bee", "Cat")
     assert first.prediction == second.prediction
     (notes / "cats.txt").write_text("Bees purr when they are content, says the joke.")
-    before = lake.read("chunk_embeddings")
-    assert build_corpus(lake, "notes", group_files(notes), quiet) == {"chunks": 2, "reused": 1}
-    assert len(set(before["input_hash"]) & set(lake.read("chunk_embeddings")["input_hash"])) == 1
-    third = put(lake, "Which animal purrs?", "Bee", "Cat")
+    previous = lake.read("chunk_embeddings")
+    assert build_corpus(lake, "notes", group_files(notes), discard) == {"chunks": 2, "reused": 1}
+    assert len(set(previous["input_hash"]) & set(lake.read("chunk_embeddings")["input_hash"])) == 1
+    third = ask(lake, "Which animal purrs?", "Bee", "Cat")
     assert third.question_id == first.question_id
     assert (first.prediction["answer"], third.prediction["answer"]) == ("B", "A")
 
 
 @pytest.mark.parametrize(
-    ("question", "options", "said"),
+    ("question", "options", "message"),
     [
         ("  ", [], "the question is empty"),
         ("Which?", ["Bee", "Cat", "bee "], "an option is given twice"),
         ("Which?", ["Bee"], "1 options: give 2 to 26"),
     ],
 )
-def test_what_cannot_be_asked_is_said(question: str, options: list[str], said: str) -> None:
-    with pytest.raises(BadInput, match=said):
-        asked.build_question(question, options, QuestionSource())
+def test_invalid_questions_are_reported(question: str, options: list[str], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        ad_hoc_questions.build_question(question, options, QuestionSource())
 
 
-def test_sources_that_are_not_there_are_said(lake: Lake, tmp_path: Path) -> None:
+def test_missing_sources_are_reported(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no corpus 'nots' in this lake; there are: notes"):
-        asked.resolve_source(lake, "nots", "")
+        ad_hoc_questions.resolve_source(lake, "nots", "")
     with pytest.raises(BadInput, match="no graph 'g' in this lake; there are: none"):
-        asked.resolve_source(lake, "", "g")
-    asked.check_corpus(lake, "notes")
+        ad_hoc_questions.resolve_source(lake, "", "g")
+    ad_hoc_questions.check_corpus(lake, "notes")
     empty = Lake.create(tmp_path / "empty")
     with pytest.raises(BadInput, match="the lake has no corpus"):
-        asked.resolve_source(empty, "", "")
+        ad_hoc_questions.resolve_source(empty, "", "")
     with pytest.raises(BadInput, match="corpus notes is empty"):
-        asked.check_corpus(empty, "notes")
+        ad_hoc_questions.check_corpus(empty, "notes")
     with pytest.raises(BadInput, match="did you mean 'uscrake'"):
         select_variant("mcqa", QuestionSource("notes"), "uscrak", "")
     with pytest.raises(BadInput, match="has no model 'qwen'"):
@@ -161,6 +162,6 @@ def test_asking_loads_no_dagster(lake: Lake) -> None:
         f"'--lake', {str(lake.root)!r}], standalone_mode=False)\n"
         "assert 'dagster' not in sys.modules and 'uvicorn' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert '"says": "B. Cat"' in done.stdout
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stderr
+    assert '"says": "B. Cat"' in process.stdout

@@ -1,4 +1,4 @@
-"""Answers without the evidence that they rest on: who asks again, what is taken away, what is taken over."""
+"""Counterfactual answers, their evidence subsets and the reuse of rows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from evidence_assets_tests.lake_rows import as_stored, prediction
 from evidence_assets_tests.lake_rows import evidence as evidence_row
 
 
-class Counting:
-    """Supports an option by the number of its pieces of evidence, cites the first, and needs a lead to answer."""
+class CountingSolver:
+    """Supports an option by its number of evidence rows, cites the first, and abstains on ties."""
 
     name, model_id, version = "counting", "counting", "1"
 
     def __init__(self) -> None:
-        self.explained = 0
+        self.n_explained = 0
 
     def task_version(self, task: ExplainOption) -> str:
         return self.version
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
-        self.explained += len(tasks)
+        self.n_explained += len(tasks)
         return [
             Chain(
                 t.hypothesis, (ChainStep("so", tuple(e.evidence_id for e in t.evidence[:1])),), float(len(t.evidence))
@@ -40,49 +40,49 @@ class Counting:
         ]
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-        made: list[Choice | Failure] = []
+        choices: list[Choice | Failure] = []
         for task in tasks:
             sign = -1 if task.negated else 1
-            ranked = sorted(task.chains, key=lambda c: (-sign * (c.support or 0), c.hypothesis))
-            clear = ranked[0].support != ranked[1].support
-            made.append(Choice(ranked[0].hypothesis if clear else None, (), "answered" if clear else "insufficient", 1))
-        return made
+            ranking = sorted(task.chains, key=lambda c: (-sign * (c.support or 0), c.hypothesis))
+            has_lead = ranking[0].support != ranking[1].support
+            choices.append(
+                Choice(ranking[0].hypothesis if has_lead else None, (), "answered" if has_lead else "insufficient", 1)
+            )
+        return choices
 
 
 def evidence(*rows: tuple[str, str, str]) -> pl.DataFrame:
-    """(question, option, text) as rows; equal texts state the same fact."""
-    made = [
+    """Evidence rows from (question, option, text); equal texts are the same fact."""
+    items = [
         evidence_row(0, i, text, evidence_id=f"e{i}", question_id=question, option=option, source_id=text)
         | {"content_hash": content_id("evidence", "chunk", text, "", text)}
         for i, (question, option, text) in enumerate(rows)
     ]
-    return as_stored("evidence", made)
+    return as_stored("evidence", items)
 
 
-def world(
-    asked: list[Question], rows: pl.DataFrame, before: PreviousOutput | None = None
-) -> tuple[dict[str, dict[str, object]], Counting, PreviousOutput, int]:
-    solver = Counting()
-    chains = as_stored("chains", chain_rows(solver, "s", asked, rows).rows)
-    answerer = OptionAnswerer(solver, asked, rows, chains)
-    predicted = prediction_rows(answerer, "s", asked)
-    solver.explained = 0
-    made = counterfactual_rows(answerer, as_stored("predictions", predicted.rows), before)
-    table, lineage = as_stored("counterfactuals", made.rows), as_stored("lineage_edges", made.lineage)
-    assert made.reused is not None
-    return {row["question_id"]: row for row in table.to_dicts()}, solver, PreviousOutput(table, lineage), made.reused
+def run_counterfactuals(
+    questions: list[Question], rows: pl.DataFrame, previous: PreviousOutput | None = None
+) -> tuple[dict[str, dict[str, object]], CountingSolver, PreviousOutput, int]:
+    solver = CountingSolver()
+    chains = as_stored("chains", chain_rows(solver, "s", questions, rows).rows)
+    answerer = OptionAnswerer(solver, questions, rows, chains)
+    predictions = prediction_rows(answerer, "s", questions)
+    solver.n_explained = 0
+    output = counterfactual_rows(answerer, as_stored("predictions", predictions.rows), previous)
+    table, lineage = as_stored("counterfactuals", output.rows), as_stored("lineage_edges", output.lineage)
+    assert output.reused is not None
+    return {row["question_id"]: row for row in table.to_dicts()}, solver, PreviousOutput(table, lineage), output.reused
 
 
 PLAIN = Question("q", "b", "mcqa", "What?", ("x", "y"))
 
 
-def test_what_was_shown_used_and_cited_are_told_apart() -> None:
-    """Of what a chain was given it names the first, and something that it was never given; what it misquotes holds
-    nothing.
-    """
+def test_lineage_distinguishes_shown_used_and_cited_evidence() -> None:
+    """The chain of A cites its first row; that of B misquotes one row and cites an unknown one."""
     rows = evidence(("q", "A", "one"), ("q", "A", "two"), ("q", "B", "three"))
 
-    class Misquotes(Counting):
+    class MisquotingSolver(CountingSolver):
         def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
             chains = super().explain(tasks)
             return [
@@ -91,10 +91,10 @@ def test_what_was_shown_used_and_cited_are_told_apart() -> None:
                 if isinstance(c, Chain)
             ]
 
-    made = chain_rows(Misquotes(), "s", [PLAIN], rows, None)
-    chains = as_stored("chains", made.rows)
+    output = chain_rows(MisquotingSolver(), "s", [PLAIN], rows, None)
+    chains = as_stored("chains", output.rows)
     label = dict(chains.select("chain_id", "hypothesis").iter_rows())
-    edges = pl.concat([as_stored("lineage_edges", m.lineage) for m in (made, citation_rows(chains, rows))])
+    edges = pl.concat([as_stored("lineage_edges", each.lineage) for each in (output, citation_rows(chains, rows))])
     of_chains = edges.filter((pl.col("child_kind") == "chain") & (pl.col("parent_kind") == "evidence"))
     assert {
         (label[c], relation, e) for c, relation, e in of_chains.select("child_id", "relation", "parent_id").rows()
@@ -106,57 +106,65 @@ def test_what_was_shown_used_and_cited_are_told_apart() -> None:
     }
 
 
-def test_an_answer_that_falls_without_its_only_evidence() -> None:
-    found, _, _, _ = world([PLAIN], evidence(("q", "A", "fact")))
-    assert (found["q"]["answer"], found["q"]["without_cited"], found["q"]["only_cited"]) == ("A", "insufficient", "A")
-    assert (found["q"]["necessary"], found["q"]["sufficient"]) == (True, True)
-    assert found["q"]["needed"] == found["q"]["cited"] != []
+def test_an_answer_with_one_fact_needs_that_fact() -> None:
+    rows_by_question, _, _, _ = run_counterfactuals([PLAIN], evidence(("q", "A", "fact")))
+    assert (
+        rows_by_question["q"]["answer"],
+        rows_by_question["q"]["without_cited"],
+        rows_by_question["q"]["only_cited"],
+    ) == ("A", "insufficient", "A")
+    assert (rows_by_question["q"]["necessary"], rows_by_question["q"]["sufficient"]) == (True, True)
+    assert rows_by_question["q"]["needed"] == rows_by_question["q"]["cited"] != []
 
 
-def test_a_fact_leaves_every_option_that_it_was_picked_for() -> None:
-    rows = evidence(("q", "A", "shared"), ("q", "A", "own"), ("q", "B", "shared"))
-    found, _, _, _ = world([PLAIN], rows)
-    assert found["q"]["without_cited"] == "A" and found["q"]["only_cited"] == "insufficient"
+def test_removing_a_fact_removes_it_from_every_option() -> None:
+    rows = evidence(("q", "A", "shared"), ("q", "A", "only A"), ("q", "B", "shared"))
+    rows_by_question, _, _, _ = run_counterfactuals([PLAIN], rows)
+    assert rows_by_question["q"]["without_cited"] == "A" and rows_by_question["q"]["only_cited"] == "insufficient"
 
 
-def test_redundant_citations_are_needed_together_but_not_each() -> None:
-    def again(requests: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+def test_redundant_citations_are_necessary_together_but_not_singly() -> None:
+    def answer(requests: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
         assert len(set(requests)) == len(requests), "no request twice"
         return ["A" if facts else "insufficient" for _, facts in requests]
 
-    answerer: Any = SimpleNamespace(version="1", answer_from_facts=again, facts_input_hash=lambda case: "")
+    answerer: Any = SimpleNamespace(version="1", answer_from_facts=answer, facts_input_hash=lambda case: "")
     cases = {"q0": CounterfactualCase("q0", ("a", "b"), ("a", "b")), "q1": CounterfactualCase("q1", ("a",), ())}
     answerer.case = lambda prediction: (cases[prediction["question_id"]], [])
     rows = as_stored("predictions", [prediction(0, "A"), prediction(1, "A")])
-    made = as_stored("counterfactuals", counterfactual_rows(answerer, rows).rows).sort("question_id").to_dicts()
-    assert [(row["necessary"], row["sufficient"], row["needed"]) for row in made] == [
+    output = as_stored("counterfactuals", counterfactual_rows(answerer, rows).rows).sort("question_id").to_dicts()
+    assert [(row["necessary"], row["sufficient"], row["needed"]) for row in output] == [
         (True, True, []),
         (None, None, []),
     ], "nothing cited gives no verdict"
 
 
-def test_the_exception_rests_on_what_the_others_cite() -> None:
-    asked = Question("q", "b", "mcqa", "Which not?", ("x", "y"), negated=True)
-    found, _, _, _ = world([asked], evidence(("q", "A", "fact")))
-    assert (found["q"]["answer"], found["q"]["without_cited"], found["q"]["necessary"]) == ("B", "insufficient", True)
+def test_an_exception_depends_on_the_citations_of_the_other_options() -> None:
+    question = Question("q", "b", "mcqa", "Which not?", ("x", "y"), negated=True)
+    rows_by_question, _, _, _ = run_counterfactuals([question], evidence(("q", "A", "fact")))
+    assert (
+        rows_by_question["q"]["answer"],
+        rows_by_question["q"]["without_cited"],
+        rows_by_question["q"]["necessary"],
+    ) == ("B", "insufficient", True)
 
 
-def test_what_was_asked_before_is_taken_over_and_other_evidence_asks_anew() -> None:
+def test_unchanged_rows_are_reused_and_changed_evidence_is_answered_again() -> None:
     rows = evidence(("q", "A", "fact"))
-    first, _, kept, _ = world([PLAIN], rows)
-    again, solver, _, reused = world([PLAIN], rows, kept)
-    assert again == first and reused == 1 and solver.explained == 0
-    _, solver, _, reused = world([PLAIN], evidence(("q", "A", "another")), kept)
-    assert reused == 0 and solver.explained > 0
-    assert set(kept.lineage["parent_kind"]) == {"prediction", "evidence"}
+    first, _, previous, _ = run_counterfactuals([PLAIN], rows)
+    second, solver, _, reused = run_counterfactuals([PLAIN], rows, previous)
+    assert second == first and reused == 1 and solver.n_explained == 0
+    _, solver, _, reused = run_counterfactuals([PLAIN], evidence(("q", "A", "another")), previous)
+    assert reused == 0 and solver.n_explained > 0
+    assert set(previous.lineage["parent_kind"]) == {"prediction", "evidence"}
 
 
-def test_what_is_taken_over_where_only_scores_moved_has_the_lineage_of_what_is_made_anew() -> None:
-    rows, solver = evidence(("q", "A", "a"), ("q", "B", "b"), ("q", "B", "c")), Counting()
-    moved = rows.with_columns(score=pl.lit(0.5))
+def test_reused_chains_have_the_lineage_of_new_ones_when_only_scores_change() -> None:
+    rows, solver = evidence(("q", "A", "a"), ("q", "B", "b"), ("q", "B", "c")), CountingSolver()
+    rescored = rows.with_columns(score=pl.lit(0.5))
     first = chain_rows(solver, "s", [PLAIN], rows)
-    before = PreviousOutput(as_stored("chains", first.rows), as_stored("lineage_edges", first.lineage))
-    again = chain_rows(solver, "s", [PLAIN], moved, before)
-    anew = chain_rows(solver, "s", [PLAIN], moved)
-    assert again.reused == 2
-    assert as_stored("lineage_edges", again.lineage).equals(as_stored("lineage_edges", anew.lineage))
+    previous = PreviousOutput(as_stored("chains", first.rows), as_stored("lineage_edges", first.lineage))
+    reused = chain_rows(solver, "s", [PLAIN], rescored, previous)
+    computed = chain_rows(solver, "s", [PLAIN], rescored)
+    assert reused.reused == 2
+    assert as_stored("lineage_edges", reused.lineage).equals(as_stored("lineage_edges", computed.lineage))

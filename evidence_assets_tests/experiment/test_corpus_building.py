@@ -1,6 +1,4 @@
-"""A corpus as its assets make it: what a killed step had encoded is there for the next, and shards take
-turns on cards.
-"""
+"""Building a corpus: a full disk leaves the old index, and shards are distributed over GPUs."""
 
 from __future__ import annotations
 
@@ -17,18 +15,16 @@ from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.corpus import open_corpus
 
 
-def test_a_disk_that_fills_while_the_index_is_written_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_the_old_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "a.txt").write_text("Bees buzz.")
     lake = Lake.create(tmp_path / "lake", question_shards=1, corpus_shards=1)
-    corpus_building.build_corpus(lake, "c", group_files(tmp_path / "raw"), lambda said: None, "on_demand")
+    corpus_building.build_corpus(lake, "c", group_files(tmp_path / "raw"), lambda text: None, "on_demand")
     folder = lake.index_folder("corpus/c/index")
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
     def full(*arguments: object) -> None:
-        raise RuntimeError("Error in write: No space left on device")  # as FAISS says it
+        raise RuntimeError("Error in write: No space left on device")  # the message of FAISS
 
     monkeypatch.setattr(vector_index.faiss(), "write_index", full)
     with pytest.raises(DiskFull, match=r"no space left to write .*corpus\.c\.index.* run again"):
@@ -37,7 +33,7 @@ def test_a_disk_that_fills_while_the_index_is_written_leaves_the_old_one(
     assert open_corpus(lake, "c").texts([0]) == ["Bees buzz."]
 
 
-def test_shards_take_turns_on_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_are_distributed_over_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ModelSettings(name="m")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     assert corpus_building.assign_gpu(settings, 5) == settings
@@ -47,5 +43,5 @@ def test_shards_take_turns_on_cards(monkeypatch: pytest.MonkeyPatch) -> None:
         "cuda:1",
         "cuda:3",
     ]
-    named = ModelSettings(name="m", device="cpu")
-    assert corpus_building.assign_gpu(named, 5) == named
+    on_cpu = ModelSettings(name="m", device="cpu")
+    assert corpus_building.assign_gpu(on_cpu, 5) == on_cpu

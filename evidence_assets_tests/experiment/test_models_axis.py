@@ -1,4 +1,4 @@
-"""Models as an axis: what a profile names, what variants and presets are crossed with, and what is then called what."""
+"""Combinations of variants with the models of a profile, and the resulting asset keys."""
 
 from __future__ import annotations
 
@@ -36,46 +36,46 @@ def keys(variant: Variant) -> list[str]:
     return [stage.key for stage in build_all_stages(load(variant.system), variant)]
 
 
-def of_preset(**more: object) -> Variant:
+def preset_variant(**fields: object) -> Variant:
     return Variant(
-        system="baselines", family="mcqa", name="z", method="bm25", presets=("uscrake_main",), always=True, **more
+        system="baselines", family="mcqa", name="z", method="bm25", presets=("uscrake_main",), always=True, **fields
     )
 
 
-def test_keys_stay_as_they_are_until_a_preset_is_opted_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_name_models_only_with_an_enabled_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [f"{table}/mcqa/z" for table in ("evidence", "chains", "predictions", "citations", "scores")]
-    assert keys(of_preset()) == plain
+    assert keys(preset_variant()) == plain
     monkeypatch.setenv(PRESETS_VARIABLE, "uscrake_main")
-    assert keys(of_preset()) == plain + [f"{key}/qwen" for key in plain[1:]], "evidence is shared"
+    assert keys(preset_variant()) == plain + [f"{key}/qwen" for key in plain[1:]], "evidence is shared"
 
 
-def test_a_variant_says_its_models_itself_whichever_presets_are_opted_in() -> None:
-    assert [v.label for v in model_combinations(load("baselines"), of_preset(models={"generator": ("qwen",)}))] == [
-        "z@qwen"
-    ]
-    assert keys(of_preset(models={"generator": ("qwen",)}))[:2] == ["evidence/mcqa/z", "chains/mcqa/z/qwen"]
+def test_models_of_a_variant_override_its_presets() -> None:
+    assert [
+        v.label for v in model_combinations(load("baselines"), preset_variant(models={"generator": ("qwen",)}))
+    ] == ["z@qwen"]
+    assert keys(preset_variant(models={"generator": ("qwen",)}))[:2] == ["evidence/mcqa/z", "chains/mcqa/z/qwen"]
     with pytest.raises(BadInput, match="no generator 'gwen'"):
-        model_combinations(load("baselines"), of_preset(models={"generator": ("gwen",)}))
+        model_combinations(load("baselines"), preset_variant(models={"generator": ("gwen",)}))
 
 
-def test_vectors_of_another_encoder_are_read_under_its_name_and_all_else_is_shared() -> None:
+def test_another_encoder_has_its_own_vectors_and_shares_all_other_inputs() -> None:
     table = Variant(system="ucret", family="table", name="z", method="ucret", models={"encoder": "all"})
     assert {"evidence/table/z", "evidence/table/z/mpnet", "scores/table/z/mpnet"} <= set(keys(table))
     text = Variant(system="uscrake", family="mcqa", name="z", method="uscrake", models={"encoder": "all"})
-    stages = {stage.key: {read.key for read in stage.inputs} for stage in build_all_stages(load("uscrake"), text)}
+    stages = {stage.key: {item.key for item in stage.inputs} for stage in build_all_stages(load("uscrake"), text)}
     plain, other = stages["evidence/mcqa/z"], stages["evidence/mcqa/z/mpnet"]
-    moved = {key for key in plain if key.endswith(("/index", "/node_vectors"))}
-    assert {"corpus/sample/index", "knowledge/sample/node_vectors"} <= moved
-    assert other - plain == {f"{key}/mpnet" for key in moved} and plain - other == moved
-    own = Variant(system="background", family="graph", name="z", method="background", models={"encoder": "all"})
-    stages = {stage.key: {read.key for read in stage.inputs} for stage in build_all_stages(load("background"), own)}
+    vector_keys = {key for key in plain if key.endswith(("/index", "/node_vectors"))}
+    assert {"corpus/sample/index", "knowledge/sample/node_vectors"} <= vector_keys
+    assert other - plain == {f"{key}/mpnet" for key in vector_keys} and plain - other == vector_keys
+    background = Variant(system="background", family="graph", name="z", method="background", models={"encoder": "all"})
+    stages = {
+        stage.key: {item.key for item in stage.inputs} for stage in build_all_stages(load("background"), background)
+    }
     assert stages["evidence/graph/z/mpnet"] == stages["evidence/graph/z"], "its encoder meets no stored vectors"
 
 
 def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearness to the seeds counts as published; it was left out for the sample's own model, which no other
-    inherits.
-    """
+    """Only the sample's own model leaves out the similarity to the seeds."""
     harvest = next(variant for variant in variants_of("kbloom") if variant.key == "knowledge/kbloom")
     method = load("kbloom").method_of(harvest)
 
@@ -84,20 +84,20 @@ def test_triples_are_ranked_as_their_model_wants_it(tmp_path: Path, monkeypatch:
         return settings.fluency, settings.final
 
     assert ranked_by(harvest) == ("corrected", "printed"), "of a profile that extends the embedded one"
-    for profile, said in (("embedded", ("probability", "fluency")), ("paper", ("corrected", "printed"))):
+    for profile, expected in (("embedded", ("probability", "fluency")), ("paper", ("corrected", "printed"))):
         monkeypatch.setenv(profiles.PROFILE_VARIABLE, profile)
-        assert ranked_by(harvest) == said, profile
-    beside = tmp_path / "beside.yaml"
-    beside.write_text(MODELS.replace("{bert: {name: bert}", "{own: {name: sample-masked-lm}"))
-    monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(beside))
+        assert ranked_by(harvest) == expected, profile
+    own_model = tmp_path / "own_model.yaml"
+    own_model.write_text(MODELS.replace("{bert: {name: bert}", "{own: {name: sample-masked-lm}"))
+    monkeypatch.setenv(profiles.PROFILE_VARIABLE, str(own_model))
     assert ranked_by(harvest) == ("probability", "fluency")
     assert ranked_by(harvest.model_copy(update={"using": {"masked_model": "roberta"}})) == ("corrected", "printed")
 
 
 def test_the_tables_with_several_models_are_crossed_with_them() -> None:
-    printed = ("3.3", "3.4", "3.5", "4.1", "6.2", "6.3", "6.4", "6.5", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8")
+    tables = ("3.3", "3.4", "3.5", "4.1", "6.2", "6.3", "6.4", "6.5", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8")
     answering = {name for name, preset in presets().items() if preset.models.get("generator") == "all"}
-    for table in (*(f"thesis {number}" for number in printed), *(f"kaping-background 5.{n}" for n in range(1, 7))):
+    for table in (*(f"thesis {number}" for number in tables), *(f"kaping-background 5.{n}" for n in range(1, 7))):
         assert any(table in (*presets()[name].tables, *presets()[name].beside) for name in answering), table
     harvesting = [p for p in presets().values() if p.models.get("masked_model") == "all"]
     assert {f"thesis 5.{n}" for n in range(1, 7)} <= {table for p in harvesting for table in (*p.tables, *p.beside)}

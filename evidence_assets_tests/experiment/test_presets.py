@@ -1,4 +1,4 @@
-"""Which variants are loaded: those without a preset, and those of the presets that are opted in."""
+"""Loaded variants: those without a preset, and those of enabled presets."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from evidence_assets.experiment.variants import (
 from evidence_assets.lake.errors import BadInput
 
 
-def test_every_preset_stands_for_a_printed_table() -> None:
-    printed = {(f.document, f.table) for f in figures()}
+def test_every_preset_reproduces_a_published_table() -> None:
+    published_tables = {(f.document, f.table) for f in figures()}
     for preset in presets().values():
         assert preset.about.endswith(".") and (preset.tables or preset.beside), preset.name
         for table in (*preset.tables, *preset.beside):
             document, _, number = table.partition(" ")
-            assert (document, number) in printed, preset.name
+            assert (document, number) in published_tables, preset.name
 
 
-def test_a_variant_is_loaded_without_presets_or_with_one_that_is_opted_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variant_is_loaded_without_presets_or_with_an_enabled_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(PRESETS_VARIABLE, raising=False)
     assert is_enabled(())
     assert not is_enabled(("uscrake_costs",))
@@ -62,7 +62,7 @@ def variants_in(folder: Path, text: str) -> Path:
         ),
     ],
 )
-def test_what_is_stated_wrongly_is_named(
+def test_invalid_variants_are_reported(
     text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PRESETS_VARIABLE, "uscrake_main")
@@ -70,7 +70,7 @@ def test_what_is_stated_wrongly_is_named(
         variants(variants_in(tmp_path, text))
 
 
-def test_a_variant_like_another_takes_over_its_method_and_parameters(tmp_path: Path) -> None:
+def test_a_variant_inherits_method_and_parameters(tmp_path: Path) -> None:
     text = "mcqa/x: {method: bm25, parameters: {k: 3}, presets: [uscrake_main]}\nmcqa/y: {like: mcqa/x}\n"
     text += "mcqa/z: {like: mcqa/y, parameters: {k: 4}}\n"
     _, y, z = variants(variants_in(tmp_path, text))
@@ -81,9 +81,7 @@ def test_a_variant_like_another_takes_over_its_method_and_parameters(tmp_path: P
 @pytest.mark.parametrize(
     "profile", [p if p == "paper" else pytest.param(p, marks=pytest.mark.long) for p in profiles.available()]
 )
-def test_every_preset_loads_and_waits_for_nothing_that_nobody_makes(
-    profile: str, other_settings: pytest.MonkeyPatch
-) -> None:
+def test_every_preset_loads_without_missing_upstream_assets(profile: str, other_settings: pytest.MonkeyPatch) -> None:
     other_settings.setenv(profiles.PROFILE_VARIABLE, profile)
     other_settings.setenv(PRESETS_VARIABLE, ALL_PRESETS)
     graph = defs().resolve_asset_graph()

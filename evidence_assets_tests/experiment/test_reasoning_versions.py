@@ -1,6 +1,4 @@
-"""What is made of a model's replies is made again when the model, its revision or a prompt is another,
-and only then.
-"""
+"""Rows from model replies are recomputed only when the model, its revision or a prompt changes."""
 
 from __future__ import annotations
 
@@ -25,25 +23,25 @@ from evidence_assets_tests.systems.small_models import ScriptedGenerator
 QUESTION = Question("q1", "own", "mcqa", "What treats pain?", ("aspirin", "gold"))
 
 
-def in_other_words(task: PromptedTask[object, object], words: object = None) -> str:
-    return f"{task.name} in other words"
+def other_version(task: PromptedTask[object, object], prompts: object = None) -> str:
+    return f"other version of {task.name}"
 
 
-def chains(previous: list[dict[str, object]], revision: str = "1", **parameters: object) -> StageOutput:
+def chains(rows: list[dict[str, object]], revision: str = "1", **parameters: object) -> StageOutput:
     model = ScriptedGenerator(lambda _: '{"steps": []}')
     model.revision, model.parameters = revision, parameters
     solver = PromptedSolver(LanguageModel(model))
-    before = PreviousOutput(as_stored("chains", previous), as_stored("lineage_edges", []))
-    return chain_rows(solver, "s", [QUESTION], as_stored("evidence", []), before)
+    previous = PreviousOutput(as_stored("chains", rows), as_stored("lineage_edges", []))
+    return chain_rows(solver, "s", [QUESTION], as_stored("evidence", []), previous)
 
 
-def test_chains_are_written_again_for_another_revision_setting_or_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chains_are_recomputed_for_another_revision_setting_or_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     first = chains([])
     rows = prepare_rows("chains", first.rows).to_pylist()
     assert len(rows) == 2 and chains(rows).reused == 2
     assert chains(rows, "2").reused == 0
     assert chains(rows, constrain="none").reused == 0
-    monkeypatch.setattr(PromptedTask, "version_with", in_other_words)
+    monkeypatch.setattr(PromptedTask, "version_with", other_version)
     assert chains(rows).reused == 0
 
 
@@ -52,24 +50,27 @@ CASES = {"mcqa": "uscrake", "table": "ucret", "search": "four_step_focus"}
 
 
 def versions(family: str, folder: Path, patch: pytest.MonkeyPatch, **changes: object) -> dict[str, str]:
-    """Code versions of a variant's stages by table, under a profile that names a language model."""
-    stated = {"extends": "embedded", "name": "own", "generator": {**MODEL, **changes}}
-    path = folder / f"{abs(hash(str(stated)))}.yaml"
-    path.write_text(yaml.safe_dump(stated))
+    """Code versions of a variant's stages, by table, with a profile that has a language model."""
+    profile = {"extends": "embedded", "name": "own", "generator": {**MODEL, **changes}}
+    path = folder / f"{abs(hash(str(profile)))}.yaml"
+    path.write_text(yaml.safe_dump(profile))
     patch.setenv(PROFILE_VARIABLE, str(path))
     variant = next(v for v in variants_of(CASES[family]) if v.family == family and not v.evidence and v.explain)
     return {stage.table: stage.version for stage in build_stages(load(CASES[family]), variant)}
 
 
 @pytest.mark.parametrize("family", CASES)
-def test_code_versions_hold_model_and_prompts(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_versions_contain_model_and_prompts(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = versions(family, tmp_path, monkeypatch)
-    asked = {"evidence", "predictions"} if family == "search" else {"chains", "predictions"}
+    prompted_tables = {"evidence", "predictions"} if family == "search" else {"chains", "predictions"}
     for change in ({"name": "qwen"}, {"revision": "2"}, {"constrain": "none"}):
         other = versions(family, tmp_path, monkeypatch, **change)
-        assert {table for table in first if other[table] != first[table]} & {"evidence", *asked} == asked, change
+        assert {table for table in first if other[table] != first[table]} & {
+            "evidence",
+            *prompted_tables,
+        } == prompted_tables, change
     for same in ({"concurrency": 4}, {"base_url": "http://elsewhere/v1"}, {"timeout_seconds": 9}):
         assert versions(family, tmp_path, monkeypatch, **same) == first, same
-    monkeypatch.setattr(PromptedTask, "version_with", in_other_words)
+    monkeypatch.setattr(PromptedTask, "version_with", other_version)
     other = versions(family, tmp_path, monkeypatch)
-    assert all(other[table] != first[table] for table in asked)
+    assert all(other[table] != first[table] for table in prompted_tables)

@@ -1,4 +1,4 @@
-"""Predictions of short answers and what retrieval is worth: model knowledge is no source, failures end as rows."""
+"""Short answers and retrieval metrics: model knowledge is not a source, and failures become rows."""
 
 from __future__ import annotations
 
@@ -29,58 +29,59 @@ QUESTIONS = [
 
 
 def evidence(*rows: tuple[str, tuple[str, str, str], str]) -> pl.DataFrame:
-    """Rows of evidence from (question, triple, origin)."""
-    made = [
+    """Evidence rows from (question, triple, origin)."""
+    items = [
         evidence_row(0, i, " ".join(triple), evidence_id=f"e{i}", question_id=question, option="", kind="triple")
         | {"source_kind": "edge", "source_id": f"edge{i}", "locator": "", "content_hash": f"h{i}"}
         | {"why": json.dumps({"triple": triple, "origin": origin})}
         for i, (question, triple, origin) in enumerate(rows, 1)
     ]
-    return as_stored("evidence", made)
+    return as_stored("evidence", items)
 
 
-FOUND = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", "made by", "cow"), "model"))
+EVIDENCE = evidence(("q1", ("web", "made by", "spider"), "graph"), ("q2", ("milk", "made by", "cow"), "model"))
 
 
-def predicted(
-    found: pl.DataFrame = FOUND, before: StageOutput | None = None, failed: dict[str, str] | None = None
+def predict(
+    evidence_rows: pl.DataFrame = EVIDENCE, previous: StageOutput | None = None, errors: dict[str, str] | None = None
 ) -> StageOutput:
-    there = None
-    if before is not None and before.lineage is not None:
-        there = PreviousOutput(as_stored("predictions", before.rows), as_stored("lineage_edges", before.lineage))
-    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, found, errors=failed)
-    return prediction_rows(answerer, "s", QUESTIONS, there)
+    stored_output = None
+    if previous is not None and previous.lineage is not None:
+        stored_output = PreviousOutput(
+            as_stored("predictions", previous.rows), as_stored("lineage_edges", previous.lineage)
+        )
+    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), QUESTIONS, evidence_rows, errors=errors)
+    return prediction_rows(answerer, "s", QUESTIONS, stored_output)
 
 
-def by_question(made: StageOutput) -> dict[str, dict[str, Any]]:
-    return {row["question_id"]: row for row in as_stored("predictions", made.rows).to_dicts()}
+def by_question(output: StageOutput) -> dict[str, dict[str, Any]]:
+    return {row["question_id"]: row for row in as_stored("predictions", output.rows).to_dicts()}
 
 
-def test_answers_rest_on_the_evidence_that_they_used_and_model_knowledge_gives_none() -> None:
-    made = predicted()
-    rows = by_question(made)
+def test_answers_have_lineage_to_used_evidence_and_model_knowledge_gives_no_answer() -> None:
+    output = predict()
+    rows = by_question(output)
     assert (rows["q1"]["answer"], rows["q1"]["status"], rows["q1"]["reasoner"]) == ("spider", "answered", "extractive")
     assert (rows["q2"]["answer"], rows["q2"]["status"]) == (None, "insufficient")
-    edges = as_stored("lineage_edges", made.lineage).filter(pl.col("parent_kind") == "evidence")
+    edges = as_stored("lineage_edges", output.lineage).filter(pl.col("parent_kind") == "evidence")
     assert set(edges.select("child_id", "relation", "parent_id", "parent_version").rows()) == {
         (rows["q1"]["prediction_id"], "used", "e1", "h1"),
         (rows["q2"]["prediction_id"], "was_shown", "e2", "h2"),
     }
 
 
-def by_model(reply: str, found: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
-    """What of the evidence each question was shown, used and cites where a language model replies this
-    to all of them.
-    """
+def relations_for_reply(reply: str, evidence_rows: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
+    """Lineage from each question's prediction to evidence if a language model gives this reply."""
     model = LanguageModel(ScriptedGenerator(lambda _: reply))
-    made = prediction_rows(ShortAnswerer(PromptedShortAnswers(model), QUESTIONS, found), "s", QUESTIONS, None)
-    rows, lineage = as_stored("predictions", made.rows), as_stored("lineage_edges", made.lineage)
-    cited = answer_citation_rows(rows, lineage, found, {}).lineage
-    asked = {row["prediction_id"]: row["question_id"] for row in rows.to_dicts()}
-    related: dict[str, set[tuple[str, str]]] = {question: set() for question in asked.values()}
-    for told in pl.concat([lineage, as_stored("lineage_edges", cited)]).to_dicts():
-        if told["child_kind"] == "prediction" and told["parent_kind"] == "evidence":
-            related[asked[told["child_id"]]].add((told["relation"], told["parent_id"]))
+    answerer = ShortAnswerer(PromptedShortAnswers(model), QUESTIONS, evidence_rows)
+    output = prediction_rows(answerer, "s", QUESTIONS, None)
+    rows, lineage = as_stored("predictions", output.rows), as_stored("lineage_edges", output.lineage)
+    cited = answer_citation_rows(rows, lineage, evidence_rows, {}).lineage
+    question_of = {row["prediction_id"]: row["question_id"] for row in rows.to_dicts()}
+    related: dict[str, set[tuple[str, str]]] = {question: set() for question in question_of.values()}
+    for row in pl.concat([lineage, as_stored("lineage_edges", cited)]).to_dicts():
+        if row["child_kind"] == "prediction" and row["parent_kind"] == "evidence":
+            related[question_of[row["child_id"]]].add((row["relation"], row["parent_id"]))
     return related
 
 
@@ -90,37 +91,44 @@ def test_an_answer_cites_what_it_stands_in_and_n_a_uses_nothing() -> None:
         ("q1", ("web", "found at", "attic"), "graph"),
         ("q2", ("milk", "made by", "spider"), "model"),
     )
-    said = by_model("A spider.", two)
-    assert said["q1"] == {("used", "e1"), ("used", "e2"), ("cited", "e1")}
-    assert said["q2"] == {("used", "e3")}, "what a model recalled is no source to cite"
-    assert by_model("N/A", two) == {"q1": {("was_shown", "e1"), ("was_shown", "e2")}, "q2": {("was_shown", "e3")}}
+    relations = relations_for_reply("A spider.", two)
+    assert relations["q1"] == {("used", "e1"), ("used", "e2"), ("cited", "e1")}
+    assert relations["q2"] == {("used", "e3")}, "what a model recalled is no source to cite"
+    assert relations_for_reply("N/A", two) == {
+        "q1": {("was_shown", "e1"), ("was_shown", "e2")},
+        "q2": {("was_shown", "e3")},
+    }
     texts = two.with_columns(pl.lit("chunk").alias("kind"), pl.lit(None, dtype=pl.String).alias("why"))
-    assert by_model("n/a", texts) == {"q1": {("was_shown", "e1"), ("was_shown", "e2")}, "q2": {("was_shown", "e3")}}
-    assert by_model("cow", texts)["q1"] == {("was_shown", "e1"), ("was_shown", "e2")}, "it stands in no text"
+    assert relations_for_reply("n/a", texts) == {
+        "q1": {("was_shown", "e1"), ("was_shown", "e2")},
+        "q2": {("was_shown", "e3")},
+    }
+    assert relations_for_reply("cow", texts)["q1"] == {("was_shown", "e1"), ("was_shown", "e2")}, "it stands in no text"
 
 
-def test_a_node_is_cited_by_its_name_and_what_holds_it_nowhere_is_misquoted() -> None:
-    found = evidence(("q1", ("web", "made by", "spider"), "graph"))
+def test_a_node_is_cited_by_its_name_and_misquoted_if_no_row_contains_it() -> None:
+    evidence_rows = evidence(("q1", ("web", "made by", "spider"), "graph"))
     rows = as_stored("predictions", [prediction(1, "base:7"), prediction(2, "base:9")])
-    edges = [edge("prediction", f"p-s-{n}", "used", "evidence", "e1", "h1", 1) for n in (1, 2)]
-    used = as_stored("lineage_edges", edges)
-    made = answer_citation_rows(rows, used, found, {"base:7": "Spider", "base:9": "wasp"})
-    assert [(r["chain_id"], r["quoted"], r["verdict"]) for r in as_stored("citations", made.rows).to_dicts()] == [
+    lineage = as_stored(
+        "lineage_edges", [edge("prediction", f"p-s-{n}", "used", "evidence", "e1", "h1", 1) for n in (1, 2)]
+    )
+    output = answer_citation_rows(rows, lineage, evidence_rows, {"base:7": "Spider", "base:9": "wasp"})
+    assert [(r["chain_id"], r["quoted"], r["verdict"]) for r in as_stored("citations", output.rows).to_dicts()] == [
         ("p-s-1", "Spider", "verified"),
         ("p-s-2", "wasp", "misquoted"),
     ]
-    cited = [e for e in as_stored("lineage_edges", made.lineage).to_dicts() if e["relation"] == "cited"]
+    cited = [e for e in as_stored("lineage_edges", output.lineage).to_dicts() if e["relation"] == "cited"]
     assert [(e["child_id"], e["parent_id"]) for e in cited] == [("p-s-1", "e1")]
 
 
-def test_a_question_that_could_not_be_prepared_fails_alone_and_is_done_again() -> None:
-    made = predicted(failed={"q1": "no background knowledge: prose"})
-    rows = by_question(made)
+def test_a_question_with_a_preparation_error_fails_alone_and_is_answered_again() -> None:
+    output = predict(errors={"q1": "no background knowledge: prose"})
+    rows = by_question(output)
     assert (rows["q1"]["status"], rows["q1"]["error"]) == ("failed", "no background knowledge: prose")
     assert rows["q2"]["status"] == "insufficient"
-    again = predicted(before=made)
-    assert again.reused == 1
-    assert by_question(again)["q1"]["status"] == "answered"
+    second = predict(previous=output)
+    assert second.reused == 1
+    assert by_question(second)["q1"]["status"] == "answered"
 
 
 def gold(question: str, text: str, answers: list[str], path: str) -> dict[str, Any]:
@@ -136,13 +144,13 @@ def gold(question: str, text: str, answers: list[str], path: str) -> dict[str, A
     }
 
 
-def test_retrieval_counts_sources_only() -> None:
-    asked = [
+def test_retrieval_metrics_count_only_sourced_evidence() -> None:
+    questions = [
         gold("q1", "What is a web made by?", ["spider"], "web made by spider"),
         gold("q2", "What is milk made by?", ["cow"], "milk made by cow"),
         gold("q3", "Unanswerable?", [], ""),
     ]
-    metrics = retrieval_metrics(asked, FOUND)
+    metrics = retrieval_metrics(questions, EVIDENCE)
     assert {name: (e.value, e.n) for name, e in metrics.items() if name != "coverage"} == {
         "hit@1": (0.5, 2),
         "hit@10": (0.5, 2),
@@ -150,38 +158,38 @@ def test_retrieval_counts_sources_only() -> None:
         "triple_f1": (0.5, 2),
     }
     assert metrics["coverage"].n == 3
-    assert evidence_recall(asked, FOUND) == [1.0, 0.0]
+    assert evidence_recall(questions, EVIDENCE) == [1.0, 0.0]
 
 
-def test_f1_by_answers_is_that_of_the_triples_with_one_and_of_the_answers_that_are_an_end() -> None:
+def test_answer_f1_combines_triples_with_an_answer_and_answers_in_a_triple() -> None:
     facts = [("web", "made by", "spider"), ("web", "found at", "attic"), ("ant", "mends", "web"), ("dew", "on", "web")]
-    asked = [gold("q1", "Who makes webs?", ["spider", "ant", "bee"], "")]
-    found = retrieval_metrics(asked, evidence(*(("q1", fact, "graph") for fact in facts)))["answer_f1"].value
+    questions = [gold("q1", "Who makes webs?", ["spider", "ant", "bee"], "")]
+    answer_f1 = retrieval_metrics(questions, evidence(*(("q1", fact, "graph") for fact in facts)))["answer_f1"].value
     precision, recall = 2 / 4, 2 / 3
-    assert found == pytest.approx(2 * precision * recall / (precision + recall))
+    assert answer_f1 == pytest.approx(2 * precision * recall / (precision + recall))
 
 
-def test_a_hit_of_a_question_with_options_is_the_text_of_a_right_one() -> None:
-    asked = [{**gold("q1", "What is a web made by?", ["B"], ""), "task": "mcqa", "options": ["cow", "spider"]}]
-    assert retrieval_metrics(asked, FOUND)["hit@1"].value == 1.0
-    assert retrieval_metrics([{**asked[0], "gold": ["A"]}], FOUND)["hit@10"].value == 0.0
+def test_a_question_with_options_hits_by_the_text_of_the_right_one() -> None:
+    questions = [{**gold("q1", "What is a web made by?", ["B"], ""), "task": "mcqa", "options": ["cow", "spider"]}]
+    assert retrieval_metrics(questions, EVIDENCE)["hit@1"].value == 1.0
+    assert retrieval_metrics([{**questions[0], "gold": ["A"]}], EVIDENCE)["hit@10"].value == 0.0
 
 
-def verdicts(answerer: CounterfactualAnswerer, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
+def run_counterfactuals(answerer: CounterfactualAnswerer, predictions: pl.DataFrame) -> dict[str, dict[str, Any]]:
     rows = as_stored("counterfactuals", counterfactual_rows(answerer, predictions).rows)
-    again = counterfactual_rows(answerer, predictions, PreviousOutput(rows, as_stored("lineage_edges", [])))
-    assert again.reused == rows.height and as_stored("counterfactuals", again.rows).equals(rows)
+    second = counterfactual_rows(answerer, predictions, PreviousOutput(rows, as_stored("lineage_edges", [])))
+    assert second.reused == rows.height and as_stored("counterfactuals", second.rows).equals(rows)
     return {row["question_id"]: row for row in rows.to_dicts()}
 
 
-def test_a_short_answer_falls_without_its_triple_and_stands_with_it_alone() -> None:
+def test_a_short_answer_needs_its_triple_and_needs_nothing_else() -> None:
     solver = ExtractiveShortAnswers(WordEncoder())
     facts = [("web", "made by", "spider"), ("pen", "used for", "ink")]
     rows = evidence(*(("q1", fact, "graph") for fact in facts), ("q2", ("milk", "made by", "cow"), "model"))
-    made = prediction_rows(ShortAnswerer(solver, QUESTIONS, rows), "s", QUESTIONS)
-    answerer = ShortAnswerer(solver, QUESTIONS, rows, lineage=as_stored("lineage_edges", made.lineage))
-    found = verdicts(answerer, as_stored("predictions", made.rows))
-    assert set(found) == {"q1"}, "what was not answered is not asked again"
-    row = found["q1"]
+    output = prediction_rows(ShortAnswerer(solver, QUESTIONS, rows), "s", QUESTIONS)
+    answerer = ShortAnswerer(solver, QUESTIONS, rows, lineage=as_stored("lineage_edges", output.lineage))
+    rows_by_question = run_counterfactuals(answerer, as_stored("predictions", output.rows))
+    assert set(rows_by_question) == {"q1"}, "unanswered questions have no counterfactual"
+    row = rows_by_question["q1"]
     assert (row["without_cited"], row["only_cited"], row["cited"]) == ("insufficient", "spider", ["h1"])
     assert (row["necessary"], row["sufficient"]) == (True, True)

@@ -1,1 +1,1 @@
-"""From evidence to chains, answers, citations and counterfactuals."""
+"""Chains, answers, citations and counterfactuals from evidence."""

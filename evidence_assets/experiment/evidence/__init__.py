@@ -1,1 +1,1 @@
-"""Evidence: questions as selectors see them, what is selected, and what it is selected from."""
+"""Evidence selection: questions, selectors, selected evidence and its sources."""

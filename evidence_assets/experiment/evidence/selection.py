@@ -200,7 +200,7 @@ def evidence_rows(
         if progress:
             progress(completed, len(todo))
     notes: dict[str, Any] = getattr(selector, "notes", {})
-    return writer.finish(questions=len(questions), questions_selected_anew=len(todo), **notes)
+    return writer.finish(questions=len(questions), questions_selected=len(todo), **notes)
 
 
 def _select_in_batches(

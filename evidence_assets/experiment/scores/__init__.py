@@ -1,1 +1,1 @@
-"""What answers and evidence are worth: metrics, score rows, printed figures beside them, comparisons, pictures."""
+"""Scores of answers and evidence: metrics, score rows, published figures, comparisons and plots."""

@@ -1,4 +1,4 @@
-"""Gold evidence found and cited, words covered and tokens matched: counted by hand and against plain loops."""
+"""Gold evidence recall, citation scores, word coverage and token similarity, against hand counts and plain loops."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def cite(number: int, rank: int, verdict: str = "verified", hypothesis: str = "A
     return citation(compute_chain_id(f"q{number}", hypothesis, "s", "r", "m"), f"e-s-{number}-{rank}", verdict)
 
 
-def test_what_the_chosen_chain_cites_is_counted_by_hand() -> None:
-    asked = [
+def test_citation_scores_equal_hand_counts() -> None:
+    questions = [
         question(1, gold_evidence=[gold("one"), gold("two"), gold("again one", "g"), gold("also two", "g")]),
         question(2, gold_evidence=[gold("three")]),
         question(3, gold_evidence=[gold("four")]),  # answered, nothing cited
         question(4, gold_evidence=[gold("five")]),  # not answered
-        question(5),  # names no gold evidence
+        question(5),  # without gold evidence
     ]
-    said = {f"q{i}": prediction(i, None if i == 4 else "A") for i in range(1, 6)}
+    predictions = {f"q{i}": prediction(i, None if i == 4 else "A") for i in range(1, 6)}
     rows = [
         evidence(1, 1, "it says one here"),
         evidence(1, 2, "nothing"),
@@ -56,8 +56,10 @@ def test_what_the_chosen_chain_cites_is_counted_by_hand() -> None:
         cite(5, 1),
         cite(3, 1, hypothesis="B"),
     ]
-    precision, recall = citation_scores(asked, said, as_stored("evidence", rows), as_stored("citations", citations))
-    # q1: of three cited rows one is gold (the misquoted one is none); it holds one of the three groups.
+    precision, recall = citation_scores(
+        questions, predictions, as_stored("evidence", rows), as_stored("citations", citations)
+    )
+    # q1: one of three cited rows is gold (the misquoted one does not count), with one of the three groups.
     assert precision == [pytest.approx(1 / 3), 0.5]
     assert recall == [pytest.approx(1 / 3), 1.0, 0.0]
 
@@ -102,11 +104,11 @@ def path(*edges: str) -> dict[str, Any]:
         ([], 0),
     ],
 )
-def test_a_gold_path_is_there_if_all_its_edges_are(rows: list[dict[str, Any]], share: float) -> None:
+def test_a_gold_path_is_found_if_all_its_edges_are(rows: list[dict[str, Any]], share: float) -> None:
     assert recall(*rows) == share
 
 
-ASKED = [
+QUESTIONS = [
     {"question_id": "q1", "text": "Which drug treats malaria?"},
     {"question_id": "q2", "text": "Is glass melted sand?"},
     {"question_id": "q3", "text": "Who?"},
@@ -114,29 +116,29 @@ ASKED = [
 TEXTS = {"q1": ["Quinine is a drug.", "Malaria is a disease."], "q2": ["Sand becomes glass."]}
 
 
-def test_words_with_content_are_counted_over_all_evidence_of_a_question() -> None:
-    # which, what, who, is and of carry nothing: {drug, treat, malaria} and {glass, melt, sand} are looked for.
-    assert word_coverage(ASKED, TEXTS) == [pytest.approx(2 / 3), pytest.approx(2 / 3), 0.0]
-    assert word_coverage(ASKED, {}) == [0.0, 0.0, 0.0]
+def test_word_coverage_uses_all_evidence_of_a_question() -> None:
+    # Content words: {drug, treat, malaria} and {glass, melt, sand}; which, who, is and of are stop words.
+    assert word_coverage(QUESTIONS, TEXTS) == [pytest.approx(2 / 3), pytest.approx(2 / 3), 0.0]
+    assert word_coverage(QUESTIONS, {}) == [0.0, 0.0, 0.0]
 
 
-def test_each_token_takes_its_nearest_of_any_text() -> None:
+def test_each_token_matches_its_nearest_token_of_any_text() -> None:
     encoder = PieceEncoder()
-    found = token_similarity(ASKED[:2], TEXTS, encoder)
+    similarities = token_similarity(QUESTIONS[:2], TEXTS, encoder)
 
     def vectors(text: str) -> np.ndarray:
-        (made,) = encoder.encode_tokens([text])
-        return np.asarray(made.vectors, dtype=float)
+        (tokens,) = encoder.encode_tokens([text])
+        return np.asarray(tokens.vectors, dtype=float)
 
-    for asked, value in zip(ASKED[:2], found, strict=True):
+    for row, value in zip(QUESTIONS[:2], similarities, strict=True):
         best = []
-        for token in vectors(asked["text"]):
+        for token in vectors(row["text"]):
             cosines = [
                 float(token @ other / (np.linalg.norm(token) * np.linalg.norm(other)))
-                for text in TEXTS[asked["question_id"]]
+                for text in TEXTS[row["question_id"]]
                 for other in vectors(text)
             ]
             best.append(max(cosines))
         assert value == pytest.approx(sum(best) / len(best), abs=1e-6)
-    assert token_similarity(ASKED[2:], TEXTS, encoder) == [0.0]
+    assert token_similarity(QUESTIONS[2:], TEXTS, encoder) == [0.0]
     assert token_similarity([], {}, encoder) == []

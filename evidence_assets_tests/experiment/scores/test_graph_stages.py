@@ -1,4 +1,4 @@
-"""Stages of a graph: where each question is lost, and signal against chance."""
+"""Graph stage scores: losses per stage, and signal against chance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evidence_assets_tests.lake_rows import evidence as evidence_row
 OPTIONS = {"A": "thirst", "B": "a fever", "C": "cell"}
 
 
-def question(name: str, **more: Any) -> dict[str, Any]:
+def question(name: str, **fields: Any) -> dict[str, Any]:
     return {
         "question_id": name,
         "task": "mcqa",
@@ -26,7 +26,7 @@ def question(name: str, **more: Any) -> dict[str, Any]:
         "gold": ["A"],
         "negated": False,
         "topic_entities": [],
-        **more,
+        **fields,
     }
 
 
@@ -51,50 +51,56 @@ def subgraph(name: str, concepts: list[Any], targets: list[Any], hops: dict[str,
     }
 
 
-def row(name: str, option: str, score: float, kind: str = "path", rank: int = 1, **why: Any) -> dict[str, Any]:
-    place = f"{name}{option}{score}{why}"
-    return evidence_row(0, rank, "", evidence_id=place, question_id=name, option=option, kind=kind, score=score) | {
+def row(name: str, option: str, score: float, kind: str = "path", rank: int = 1, **details: Any) -> dict[str, Any]:
+    row_id = f"{name}{option}{score}{details}"
+    return evidence_row(0, rank, "", evidence_id=row_id, question_id=name, option=option, kind=kind, score=score) | {
         "source_kind": "edge",
-        "why": json.dumps(why),
-        "content_hash": place,
+        "why": json.dumps(details),
+        "content_hash": row_id,
     }
 
 
-def measured(asked: list[Any], around: list[Any], evidence: list[Any]) -> dict[str, Estimate]:
-    return graph_stages(asked, as_stored("subgraphs", around), as_stored("evidence", evidence))
+def compute_scores(questions: list[Any], subgraphs: list[Any], evidence: list[Any]) -> dict[str, Estimate]:
+    return graph_stages(questions, as_stored("subgraphs", subgraphs), as_stored("evidence", evidence))
 
 
-def test_each_stage_tells_where_a_question_is_lost() -> None:
-    asked = [question("won"), question("cut"), question("lost"), question("not", negated=True), question("elsewhere")]
+def test_each_stage_counts_the_questions_it_loses() -> None:
+    questions = [
+        question("won"),
+        question("cut"),
+        question("lost"),
+        question("not", negated=True),
+        question("elsewhere"),
+    ]
     right, none = link("A", "thirst", "n1"), link("B", "fever", "n2")
-    around = [
+    subgraphs = [
         subgraph("won", [link("", "sugar", "n0")], [right, none], {"n0": 0, "n1": 1}),
         subgraph("cut", [link("", "sugar", "n0")], [right], {"n0": 0, "n1": UNREACHED_HOP}),
         subgraph("lost", [], [none], {}),
         subgraph("not", [link("", "sugar", "n0")], [right], {"n0": 0, "n1": 1}),
     ]
     evidence = [row("won", "A", 0.7), row("won", "A", 0.2, rank=2), row("won", "B", 0.4), row("cut", "B", 0.9)]
-    found = measured(asked, around, evidence)
+    scores = compute_scores(questions, subgraphs, evidence)
     shares = ("linked", "right_linked", "right_reached", "right_kept", "right_found")
-    assert [round(found[f"graph_{name}"].value * 3) for name in shares] == [2, 2, 1, 2, 1]
-    assert {estimate.n for name, estimate in found.items() if name[6:] in shares} == {3}
-    assert (found["graph_right_support"].value, found["graph_right_support"].n) == (0.7, 1)
-    assert found["graph_right_rank"].value == pytest.approx((1 + 2.5 + 2) / 3)
-    assert found["graph_choice"].value == pytest.approx((1 + 0 + 1 / 3) / 3)
-    assert found["graph_choice_chance"].value == pytest.approx(1 / 3)
-    assert found["graph_signal"].value == pytest.approx((1 + 1 / 4 + 1 / 2) / 3)
-    assert (found["graph_signal_of_found"].value, found["graph_signal_of_found"].n) == (1.0, 1)
-    assert "graph_linking_recall" not in found and measured(asked[-1:], around, evidence) == {}
+    assert [round(scores[f"graph_{name}"].value * 3) for name in shares] == [2, 2, 1, 2, 1]
+    assert {estimate.n for name, estimate in scores.items() if name[6:] in shares} == {3}
+    assert (scores["graph_right_support"].value, scores["graph_right_support"].n) == (0.7, 1)
+    assert scores["graph_right_rank"].value == pytest.approx((1 + 2.5 + 2) / 3)
+    assert scores["graph_choice"].value == pytest.approx((1 + 0 + 1 / 3) / 3)
+    assert scores["graph_choice_chance"].value == pytest.approx(1 / 3)
+    assert scores["graph_signal"].value == pytest.approx((1 + 1 / 4 + 1 / 2) / 3)
+    assert (scores["graph_signal_of_found"].value, scores["graph_signal_of_found"].n) == (1.0, 1)
+    assert "graph_linking_recall" not in scores and compute_scores(questions[-1:], subgraphs, evidence) == {}
 
 
-def test_linked_phrases_are_held_against_the_topics_that_a_benchmark_names() -> None:
-    asked = [question("q", topic_entities=["Two weeks", "type 2 diabetes"])]
-    around = [subgraph("q", [link("", "diabetes", "n1"), link("", "man", "n2")], [], {"n1": 0, "n2": 0})]
-    found = measured(asked, around, [])
-    assert found["graph_linking_recall"].value == found["graph_linking_precision"].value == 0.5
+def test_linked_phrases_are_compared_with_topic_entities() -> None:
+    questions = [question("q", topic_entities=["Two weeks", "type 2 diabetes"])]
+    subgraphs = [subgraph("q", [link("", "diabetes", "n1"), link("", "man", "n2")], [], {"n1": 0, "n2": 0})]
+    scores = compute_scores(questions, subgraphs, [])
+    assert scores["graph_linking_recall"].value == scores["graph_linking_precision"].value == 0.5
 
 
-def test_a_triple_counts_for_the_options_that_it_was_reached_for_or_names() -> None:
+def test_a_triple_supports_the_options_that_it_names_or_was_searched_for() -> None:
     triple = ["sugar", "Causes", "A Fever"]
     rows = [row("q", "", 0.3, "triple", triple=triple), row("q", "", 0.2, "triple", triple=triple, toward="cell")]
     assert option_support(OPTIONS, rows) == {"A": None, "B": 0.3, "C": 0.2}
@@ -105,19 +111,19 @@ SCORES = st.lists(st.one_of(st.none(), st.integers(-3, 3)), min_size=3, max_size
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(SCORES, min_size=1, max_size=4))
-def test_signal_is_the_share_of_pairs_won_whatever_the_scale_of_scores(drawn: list[list[int | None]]) -> None:
+def test_signal_is_the_share_of_pairs_won_at_any_scale(option_scores: list[list[int | None]]) -> None:
     def signal(scale: float) -> float:
         rows = [
             row(str(q), label, scale * score)
-            for q, scores in enumerate(drawn)
+            for q, scores in enumerate(option_scores)
             for label, score in zip(OPTIONS, scores, strict=True)
             if score is not None
         ]
-        names = [str(q) for q in range(len(drawn))]
-        found = measured([question(n) for n in names], [subgraph(n, [], [], {}) for n in names], rows)
-        return found["graph_signal"].value
+        names = [str(q) for q in range(len(option_scores))]
+        results = compute_scores([question(n) for n in names], [subgraph(n, [], [], {}) for n in names], rows)
+        return results["graph_signal"].value
 
-    numbers = [[float("-inf") if score is None else score for score in scores] for scores in drawn]
+    numbers = [[float("-inf") if score is None else score for score in scores] for scores in option_scores]
     pairs = [(right, wrong) for right, *others in numbers for wrong in others]
     assert signal(1.0) == pytest.approx(sum((r > w) + (r == w) / 2 for r, w in pairs) / len(pairs))
     assert signal(1.0) == signal(0.1)

@@ -19,21 +19,22 @@ from evidence_assets.experiment.scores import metrics
 @given(st.lists(st.booleans(), max_size=25), st.integers(0, 3), st.sampled_from([1, 5, 10, 20]))
 @settings(max_examples=40, deadline=None)
 def test_rankings_score_as_in_ir_measures(relevant: list[bool], never_ranked: int, k: int) -> None:
-    ranked = [f"n{place}" for place in range(len(relevant))]
-    wanted = [item for item, right in zip(ranked, relevant, strict=True) if right]
-    wanted += [f"m{number}" for number in range(never_ranked)]
-    gains = metrics.gains_of(ranked, wanted)
-    if not wanted:
+    ranking = [f"n{index}" for index in range(len(relevant))]
+    gold = [item for item, is_relevant in zip(ranking, relevant, strict=True) if is_relevant]
+    gold += [f"m{number}" for number in range(never_ranked)]
+    gains = metrics.gains_of(ranking, gold)
+    if not gold:
         assert (metrics.hit_at_k(gains, k), metrics.ndcg_at_k(gains, k, 0)) == (False, 0.0)
         return
-    ours = {
+    values = {
         ir_measures.Success @ k: float(metrics.hit_at_k(gains, k)),
-        ir_measures.R @ k: metrics.recall_at_k(gains, k, len(wanted)),
+        ir_measures.R @ k: metrics.recall_at_k(gains, k, len(gold)),
         ir_measures.RR: metrics.reciprocal_rank(gains),
-        ir_measures.nDCG @ k: metrics.ndcg_at_k(gains, k, len(wanted)),
+        ir_measures.nDCG @ k: metrics.ndcg_at_k(gains, k, len(gold)),
     }
-    scores = {item: -float(place) for place, item in enumerate(ranked)} or {"nothing": 0.0}
-    assert ours == pytest.approx(ir_measures.calc_aggregate(list(ours), {"q": dict.fromkeys(wanted, 1)}, {"q": scores}))
+    scores = {item: -float(index) for index, item in enumerate(ranking)} or {"nothing": 0.0}
+    expected = ir_measures.calc_aggregate(list(values), {"q": dict.fromkeys(gold, 1)}, {"q": scores})
+    assert values == pytest.approx(expected)
 
 
 def test_answers_are_compared_by_whole_words() -> None:
@@ -52,27 +53,27 @@ def test_answers_are_compared_by_whole_words() -> None:
 @settings(max_examples=40, deadline=None)
 def test_wilson_interval_equals_scipy(right: int, n: int) -> None:
     right = min(right, n)
-    mine = metrics.accuracy([True] * right + [False] * (n - right))
-    theirs = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
-    assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
-    assert mine.value == pytest.approx(right / n)
+    estimate = metrics.accuracy([True] * right + [False] * (n - right))
+    expected = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
+    assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert estimate.value == pytest.approx(right / n)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
 @settings(max_examples=40, deadline=None)
 def test_mean_has_the_normal_interval_within_its_range(values: list[float]) -> None:
-    mine, error = metrics.mean(values), stats.sem(values)
-    assert mine.value == pytest.approx(np.mean(values))
-    assert mine.low == pytest.approx(max(0.0, np.mean(values) - 1.96 * error))
-    assert mine.high == pytest.approx(min(1.0, np.mean(values) + 1.96 * error))
+    estimate, error = metrics.mean(values), stats.sem(values)
+    assert estimate.value == pytest.approx(np.mean(values))
+    assert estimate.low == pytest.approx(max(0.0, np.mean(values) - 1.96 * error))
+    assert estimate.high == pytest.approx(min(1.0, np.mean(values) + 1.96 * error))
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=25))
 @settings(max_examples=40, deadline=None)
 def test_f1_of_a_class_equals_scikit_learn(pairs: list[tuple[str, str]]) -> None:
-    gold, said = [g for g, _ in pairs], [p for _, p in pairs]
-    theirs = f1_score(gold, said, labels=["a", "b", "c"], average=None, zero_division=0)
-    assert np.allclose([metrics.class_f1(gold, said, label) for label in "abc"], theirs)
+    gold, predicted = [g for g, _ in pairs], [p for _, p in pairs]
+    expected = f1_score(gold, predicted, labels=["a", "b", "c"], average=None, zero_division=0)
+    assert np.allclose([metrics.class_f1(gold, predicted, label) for label in "abc"], expected)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40))
@@ -86,12 +87,12 @@ def test_mcnemar_equals_the_binomial_test(pairs: list[tuple[bool, bool]]) -> Non
 def test_paired_bootstrap_is_close_to_scipy_and_deterministic() -> None:
     generator = np.random.default_rng(3)
     first, second = generator.random(200) < 0.6, generator.random(200) < 0.5
-    mine = metrics.paired_bootstrap(first, second)
+    estimate = metrics.paired_bootstrap(first, second)
     difference = first.astype(float) - second.astype(float)
-    theirs = stats.bootstrap((difference,), np.mean, method="percentile", rng=0).confidence_interval
-    assert (mine.low, mine.high) == pytest.approx((theirs.low, theirs.high), abs=0.012)
-    assert mine.value == pytest.approx(difference.mean())
-    assert mine == metrics.paired_bootstrap(first, second)
+    expected = stats.bootstrap((difference,), np.mean, method="percentile", rng=0).confidence_interval
+    assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high), abs=0.012)
+    assert estimate.value == pytest.approx(difference.mean())
+    assert estimate == metrics.paired_bootstrap(first, second)
 
 
 WEIGHTS = st.dictionaries(st.sampled_from("ABCDEFG"), st.floats(-50, 50), min_size=1)
@@ -110,18 +111,18 @@ def test_probabilities_are_the_softmax_best_first(weights: dict[str, float], tem
                 assert math.log(shares[a] / shares[b]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_calibration_error_is_small_for_honest_and_large_for_boastful_confidence() -> None:
+def test_calibration_error_is_small_for_calibrated_and_large_for_overconfident_answers() -> None:
     rng = random.Random(0)
-    honest = [rng.random() for _ in range(20_000)]
-    right = [rng.random() < sure for sure in honest]
-    assert metrics.calibration_error(honest, right) < 0.02
+    calibrated = [rng.random() for _ in range(20_000)]
+    right = [rng.random() < sure for sure in calibrated]
+    assert metrics.calibration_error(calibrated, right) < 0.02
     share = sum(right) / len(right)
     assert metrics.calibration_error([1.0] * len(right), right) == pytest.approx(1 - share)
 
 
-def test_metrics_tell_the_surest_part_from_the_rest() -> None:
+def test_confidence_metrics_equal_hand_counts() -> None:
     sure, right = [0.9, 0.8, 0.2, 0.1], [True, True, False, False]
-    found = metrics.confidence_metrics(sure, right)
-    assert found["accuracy_surest_50"].value == 1 and found["accuracy_surest_75"].value == pytest.approx(2 / 3)
-    assert found["risk_area"].value == pytest.approx((0 + 0 + 1 / 3 + 1 / 2) / 4)
+    scores = metrics.confidence_metrics(sure, right)
+    assert scores["accuracy_surest_50"].value == 1 and scores["accuracy_surest_75"].value == pytest.approx(2 / 3)
+    assert scores["risk_area"].value == pytest.approx((0 + 0 + 1 / 3 + 1 / 2) / 4)
     assert metrics.confidence_metrics([], []) == {}

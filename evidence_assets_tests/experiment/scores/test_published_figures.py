@@ -1,4 +1,4 @@
-"""Printed figures: whole, with their errata said; and scores beside the right figure, on the right scale, or none."""
+"""Published figures: completeness, errata, and the figure that a score is compared with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evidence_assets.experiment.scores.scoring import score_rows
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets_tests.lake_rows import as_stored, prediction, question
 
-SERVED = "Qwen/Qwen2.5-72B-Instruct-AWQ"
+SERVED_MODEL = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 
 
 def test_the_table_is_whole() -> None:
@@ -32,36 +32,36 @@ def test_the_table_is_whole() -> None:
 
 
 def test_errata_keep_their_value_and_come_last() -> None:
-    both = figures_by_key()["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples", ""]
-    assert [(figure.value, figure.is_erratum) for figure in both] == [(20000, False), (26461, True)]
-    assert both[1].source == "thesis, text 5.4.3.3"
+    same_key = figures_by_key()["conceptnet", "kbloom", "multi_prompts", "roberta-large", "tuples", ""]
+    assert [(figure.value, figure.is_erratum) for figure in same_key] == [(20000, False), (26461, True)]
+    assert same_key[1].source == "thesis, text 5.4.3.3"
     (only,) = figures_by_key()["pubhealthtab", "ucret", "full", "llama-3.3-70b", "recall", "supports"]
     assert only.is_erratum and "swapped" in only.note
 
 
 @pytest.mark.dev_data
 def test_values_are_those_of_the_material(dev_data: Path) -> None:
-    """Compared with the material it was made of, where that lies beside the development data."""
+    """Compare with the source material next to the development data."""
     material = Path(os.environ["EVIDENCE_DEV_DATA"]).parent / "figures" / "paper_results.csv"
     if not material.is_file():
-        pytest.skip("the figures' material is not beside the development data")
+        pytest.skip("the figures' material is not next to the development data")
     fields = ("document", "table", "benchmark", "system", "variant", "model", "metric", "label", "value")
-    swapped, wanted = {"novelty": "diversity", "diversity": "novelty"}, []
+    swapped, expected = {"novelty": "diversity", "diversity": "novelty"}, []
     with material.open(newline="", encoding="utf-8") as stream:
         for row in csv.DictReader(stream):
             if "printed under head" in row["note"]:
                 row["metric"] = swapped[row["metric"]]
             if (row["document"], row["table"]) == ("a2q", "6") and "dataset not stated" in row["note"]:
-                row["benchmark"] = "csqa"  # compared there, as nothing is printed
+                row["benchmark"] = "csqa"  # compared there, because the document names no benchmark
             row["benchmark"] = row["benchmark"].removesuffix("_first150")
-            wanted.append([row[field] for field in fields[:-1]] + [float(row["value"])])
-    assert [[getattr(figure, field) for field in fields] for figure in figures()] == wanted
+            expected.append([row[field] for field in fields[:-1]] + [float(row["value"])])
+    assert [[getattr(figure, field) for field in fields] for figure in figures()] == expected
 
 
 @pytest.mark.parametrize(
-    ("model_id", "printed"),
+    ("model_id", "expected"),
     [
-        (SERVED, "qwen2.5-72b"),
+        (SERVED_MODEL, "qwen2.5-72b"),
         ("Qwen/Qwen2.5-14B-Instruct@abc", "qwen2.5-14b"),
         ("gpt-4o-2024-05-13", "gpt-4o"),
         ("gpt-4o+BAAI/bge-m3@abc", "gpt-4o"),
@@ -69,18 +69,18 @@ def test_values_are_those_of_the_material(dev_data: Path) -> None:
         ("Qwen/Qwen2.5-7B-Instruct", ""),
     ],
 )
-def test_a_models_own_name_leads_to_the_printed_one_or_to_none(model_id: str, printed: str) -> None:
-    known = ["qwen2.5-72b", "qwen2.5-14b", "llama-3.3-70b", "gpt-4", "gpt-4o", ""]
-    assert printed_model(model_id, known) == printed
+def test_a_model_id_maps_to_its_printed_name_or_none(model_id: str, expected: str) -> None:
+    printed_names = ["qwen2.5-72b", "qwen2.5-14b", "llama-3.3-70b", "gpt-4", "gpt-4o", ""]
+    assert printed_model(model_id, printed_names) == expected
 
 
-def test_a_figure_for_the_same_part_comes_before_one_for_another_and_the_other_is_told() -> None:
+def test_a_figure_for_the_same_part_is_preferred_and_another_part_is_noted() -> None:
     ucret, kaping = PublishedName("ucret", "full"), PublishedName("kaping")
-    found = [figure_for(f"tabmcq{part}", ucret, SERVED, "accuracy") for part in (".first150", ".first9")]
-    assert [f and (f.table, f.part) for f in found] == [("4.2", "first150"), ("4.2", "first150")]
-    drawn = [figure_for(f"mintaka{part}", kaping, "", "hit@1") for part in ("", ".sample1000-seed3", ".first9")]
-    assert [f and f.value for f in drawn] == [7.5, 10.5, 7.5]
-    rows = [{"scope_id": f"obqa{part}", "model_id": SERVED, "metric": "accuracy"} for part in ("", ".first9")]
+    matches = [figure_for(f"tabmcq{part}", ucret, SERVED_MODEL, "accuracy") for part in (".first150", ".first9")]
+    assert [f and (f.table, f.part) for f in matches] == [("4.2", "first150"), ("4.2", "first150")]
+    samples = [figure_for(f"mintaka{part}", kaping, "", "hit@1") for part in ("", ".sample1000-seed3", ".first9")]
+    assert [f and f.value for f in samples] == [7.5, 10.5, 7.5]
+    rows = [{"scope_id": f"obqa{part}", "model_id": SERVED_MODEL, "metric": "accuracy"} for part in ("", ".first9")]
     names = [PublishedName("uscrake", "R=20000"), PublishedName("uscrake", "full")]
     assert [row["published_source"] for row in add_published_figures(rows, names)] == [
         "thesis, Table 7.3",
@@ -90,27 +90,27 @@ def test_a_figure_for_the_same_part_comes_before_one_for_another_and_the_other_i
 
 def test_a_figure_of_another_model_is_never_taken() -> None:
     printed_as = PublishedName("uscrake", "full")
-    found = figure_for("obqa", printed_as, SERVED, "accuracy")
-    assert found is not None and (found.model, found.table) == ("qwen2.5-72b", "7.3")
+    figure = figure_for("obqa", printed_as, SERVED_MODEL, "accuracy")
+    assert figure is not None and (figure.model, figure.table) == ("qwen2.5-72b", "7.3")
     assert figure_for("obqa", printed_as, "extractive", "accuracy") is None
-    assert figure_for("quiz", printed_as, SERVED, "accuracy") is None
+    assert figure_for("quiz", printed_as, SERVED_MODEL, "accuracy") is None
     assert figure_for("obqa", PublishedName("uscrake", "full", "llama-3.3-70b"), "extractive", "accuracy") is not None
 
 
-def test_counts_and_times_are_no_scores() -> None:
+def test_counts_and_times_are_not_scores() -> None:
     assert any(f.metric == "minutes" and f.system == "ucret" for f in figures())
-    assert figure_for("scitab", PublishedName("ucret", "total"), SERVED, "minutes") is None
+    assert figure_for("scitab", PublishedName("ucret", "total"), SERVED_MODEL, "minutes") is None
     assert not any(f.is_comparable for f in figures() if f.metric == "runtime_share")
 
 
-def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None:
+def test_score_rows_have_the_figure_on_their_scale_and_its_source() -> None:
     questions = [question(i, "obqa") for i in range(4)]
     predictions = [prediction(i, "A" if i else "B", "obqa") for i in range(4)]
     tables = {"questions": questions, "predictions": predictions, "evidence": [], "citations": []}
     frames = {name: as_stored(name, rows) for name, rows in tables.items()}
-    rows = score_rows("obqa", "s", "prompted", SERVED, frames, [PublishedName("uscrake", "full")])
+    rows = score_rows("obqa", "s", "prompted", SERVED_MODEL, frames, [PublishedName("uscrake", "full")])
     by_metric = {row["metric"]: row for row in rows}
-    figure = figure_for("obqa", PublishedName("uscrake", "full"), SERVED, "accuracy")
+    figure = figure_for("obqa", PublishedName("uscrake", "full"), SERVED_MODEL, "accuracy")
     assert figure is not None and figure.scale == "percent"
     assert by_metric["accuracy"]["value"] == 0.75
     assert by_metric["accuracy"]["published"] == pytest.approx(figure.value / 100)
@@ -120,9 +120,9 @@ def test_score_rows_carry_the_figure_on_their_own_scale_and_its_source() -> None
 
 
 def test_hits_printed_for_background_knowledge_count_what_a_model_recalled() -> None:
-    printed = PublishedName("kaping_background", "full", "gemini-1.0-pro")
-    assert figure_for("webqsp", printed, "any", "hit@1") is None
-    hit, f1 = (figure_for("webqsp", printed, "any", f"{name}_with_recalled") for name in ("hit@1", "answer_f1"))
+    name = PublishedName("kaping_background", "full", "gemini-1.0-pro")
+    assert figure_for("webqsp", name, "any", "hit@1") is None
+    hit, f1 = (figure_for("webqsp", name, "any", f"{metric}_with_recalled") for metric in ("hit@1", "answer_f1"))
     assert hit is not None and f1 is not None
     assert (hit.value, f1.value) == (25.2, 17.3)
     assert figure_for("webqsp", PublishedName("kaping"), "any", "answer_f1") is not None
