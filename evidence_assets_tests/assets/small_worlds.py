@@ -50,10 +50,10 @@ class SmallWorld:
     ) -> dg.ExecuteInProcessResult:
         """Materialize exactly these assets; with ``fails``, a step or check must fail.
 
-        Without ``checked``, checks are left out, which are half of the steps. What has shards is made in the only one.
+        Without ``run_checks``, asset checks (half of the steps) do not run. Sharded assets use their only shard.
         """
         if partition is None and len(groups := [(p, list(group)) for p, group in groupby(keys, self._shard)]) > 1:
-            return [self.make(*group, partition=p, fails=fails, checked=run_checks) for p, group in groups][-1]
+            return [self.make(*group, partition=p, fails=fails, run_checks=run_checks) for p, group in groups][-1]
         partition = partition or self._shard(keys[0])
         selection = frozenset(dg.AssetKey(key.split("/")) for key in keys)
         if (selection, run_checks) not in self._jobs:

@@ -287,7 +287,7 @@ def make(world: SmallWorld, runs: Mapping[str, Iterable[Variant]]) -> None:
                 key for key in keys if benchmark not in benchmarks() or key in keys_by_benchmark.get(benchmark, ())
             ]
             if selected:
-                world.make(*("/".join(key.path) for key in selected), partition=name, checked=False)
+                world.make(*("/".join(key.path) for key in selected), partition=name, run_checks=False)
 
 
 def make_harvests(world: SmallWorld, harvests: Sequence[Variant]) -> None:
@@ -296,7 +296,7 @@ def make_harvests(world: SmallWorld, harvests: Sequence[Variant]) -> None:
         partitions = world.graph.get(keys[0]).partitions_def
         names = [None] if partitions is None else partitions.get_partition_keys(dynamic_partitions_store=world.instance)
         for name in names:
-            world.make(*("/".join(key.path) for key in keys), partition=name, checked=False)
+            world.make(*("/".join(key.path) for key in keys), partition=name, run_checks=False)
 
 
 @cache
