@@ -21,7 +21,7 @@ TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=12), max_size=15)
 QUERY = st.lists(st.sampled_from("abcdefgz"), max_size=6)
 
 
-def index_of(folder: Path, texts: Texts, at_once: int = 100, *, postings: bool = True) -> TermIndex:
+def build_index(folder: Path, texts: Texts, at_once: int = 100, *, postings: bool = True) -> TermIndex:
     writer = TermIndexWriter(folder / "index", postings=postings)
     for start in range(0, len(texts), at_once):
         writer.add(texts[start : start + at_once])
@@ -36,25 +36,25 @@ def test_an_index_on_disk_weighs_and_ranks_as_the_formula_says(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bm25, "TEXTS_PER_BLOCK", block)
-        made = index_of(tmp_path_factory.mktemp("i"), texts, at_once)
-    assert (len(made), made.tokens) == (len(texts), sum(map(len, texts)))
-    assert made.document_frequencies(query).tolist() == [sum(token in text for text in texts) for token in query]
-    if not made.tokens:
-        assert made.top_k(query, 3)[0].tolist() == []
+        index = build_index(tmp_path_factory.mktemp("i"), texts, at_once)
+    assert (len(index), index.tokens) == (len(texts), sum(map(len, texts)))
+    assert index.document_frequencies(query).tolist() == [sum(token in text for text in texts) for token in query]
+    if not index.tokens:
+        assert index.top_k(query, 3)[0].tolist() == []
         return
     for text in (query, *texts):
-        assert made.token_weights(text) == pytest.approx(plain_bm25.token_weights(text, texts), abs=1e-12)
+        assert index.token_weights(text) == pytest.approx(plain_bm25.token_weights(text, texts), abs=1e-12)
     rarity = [plain_bm25.idf(token, texts) for token in query]
     summed = [idf * plain_bm25.total(token, texts) for idf, token in zip(rarity, query, strict=True)]
-    assert made.corpus_weights(query, "corpus") == pytest.approx(summed, abs=1e-12)
-    assert made.token_weights(query, "corpus").tolist() == made.corpus_weights(query, "corpus").tolist()
-    assert made.corpus_weights(query, "idf") == pytest.approx(
+    assert index.corpus_weights(query, "corpus") == pytest.approx(summed, abs=1e-12)
+    assert index.token_weights(query, "corpus").tolist() == index.corpus_weights(query, "corpus").tolist()
+    assert index.corpus_weights(query, "idf") == pytest.approx(
         [plain_bm25.idf(t, texts, "plus_one") for t in query], abs=1e-12
     )
     expected = np.array(plain_bm25.scores(query, texts))
     np.testing.assert_allclose(score_texts(texts, [query])[0], expected, rtol=1e-5, atol=1e-6)
     for k in (3, len(texts) + 1):
-        positions, scores = made.top_k(query, k)
+        positions, scores = index.top_k(query, k)
         assert len(set(positions.tolist())) == len(positions) == min(k, (expected > 0).sum())
         np.testing.assert_allclose(scores, np.sort(expected)[::-1][: len(positions)], rtol=1e-5)
         np.testing.assert_allclose(expected[positions], scores, rtol=1e-5)
@@ -62,7 +62,7 @@ def test_an_index_on_disk_weighs_and_ranks_as_the_formula_says(
 
 def test_equal_scores_are_ordered_by_position(tmp_path: Path) -> None:
     texts = [["a", "b"] if i % 3 else ["c", "b"] for i in range(60)]
-    positions, scores = index_of(tmp_path, texts).top_k(["b", "a"], 30)
+    positions, scores = build_index(tmp_path, texts).top_k(["b", "a"], 30)
     assert positions.tolist() == [i for i in range(60) if i % 3][:30]
     assert len(set(scores.tolist())) == 1
 
@@ -76,7 +76,7 @@ def test_printed_idf_is_clipped_where_it_would_be_negative() -> None:
 def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
     texts = [[f"w{i % 7}", f"w{i % 11}"] for i in range(40)]
     for name, at_once in (("x", 100), ("y", 3)):
-        index_of(tmp_path / name, texts, at_once)
+        build_index(tmp_path / name, texts, at_once)
     files = sorted(path.name for path in (tmp_path / "x" / "index").iterdir())
     assert files == sorted(path.name for path in (tmp_path / "y" / "index").iterdir())
     assert not [name for name in files if name.endswith(".tmp")]
@@ -85,19 +85,19 @@ def test_the_same_texts_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_without_postings_it_says_how_rare_terms_are_and_finds_nothing(tmp_path: Path) -> None:
-    made = index_of(tmp_path, [["a", "b"], ["a"]], postings=False)
-    assert made.document_frequencies(["a", "b", "c"]).tolist() == [2, 1, 0]
+    index = build_index(tmp_path, [["a", "b"], ["a"]], postings=False)
+    assert index.document_frequencies(["a", "b", "c"]).tolist() == [2, 1, 0]
     with pytest.raises(ValueError, match="has no postings"):
-        made.top_k(["a"], 1)
+        index.top_k(["a"], 1)
 
 
 @pytest.mark.parametrize("name", ["keys", "indices.csc.index"])
 def test_files_that_are_cut_or_of_another_index_are_refused(tmp_path: Path, name: str) -> None:
     for folder, texts in (("x", 50), ("y", 51)):
-        index_of(tmp_path / folder, [["common", f"rare {number}"] for number in range(texts)])
+        build_index(tmp_path / folder, [["common", f"rare {number}"] for number in range(texts)])
     file = tmp_path / "x" / "index" / f"{name}.npy"
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
     with pytest.raises(StaleInput, match=r"index.* is truncated or damaged"):
         TermIndex(tmp_path / "x" / "index").top_k(["common"], 1)
     file.write_bytes((tmp_path / "y" / "index" / f"{name}.npy").read_bytes())

@@ -28,12 +28,12 @@ def write(lake: Lake, shard: str, ids: list[str], text: str = "Text of", *, embe
     if embedded:
         vectors = np.random.default_rng([ord(i) for i in ids]).normal(size=(len(ids), 4))
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        made = [
+        embeddings = [
             {"chunk_id": i, "vector": v, "model_id": "m", "input_hash": f"{text}{i}"}
             for i, v in zip(ids, vectors.astype(np.float32).tolist(), strict=True)
         ]
         lineage = [edge("chunk_embedding", i, "was_derived_from", "chunk", i, i) for i in ids]
-        lake.write("corpus/c/embeddings", shard, {"chunk_embeddings": made, "lineage_edges": lineage})
+        lake.write("corpus/c/embeddings", shard, {"chunk_embeddings": embeddings, "lineage_edges": lineage})
 
 
 @pytest.fixture
@@ -54,10 +54,10 @@ def test_chunks_are_counted_shard_by_shard_and_by_their_ids_within(lake: Lake) -
 
 
 def test_an_index_older_than_chunks_or_vectors_is_refused_and_one_that_was_moved_is_not(lake: Lake) -> None:
-    moved = Path(shutil.copytree(lake.root, lake.root.parent / "moved"))
-    assert open_corpus(Lake(moved), "c").version == open_corpus(lake, "c").version
+    copy = Path(shutil.copytree(lake.root, lake.root.parent / "moved"))
+    assert open_corpus(Lake(copy), "c").version == open_corpus(lake, "c").version
     before = chunks_version(lake, "c")
-    write(lake, "2", ["c"])  # the same rows again
+    write(lake, "2", ["c"])  # the same rows
     assert chunks_version(lake, "c") == before
     open_corpus(lake, "c")
     write(lake, "2", ["c"], "Words of")

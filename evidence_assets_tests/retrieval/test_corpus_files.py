@@ -41,11 +41,11 @@ def shard(ids: Sequence[str], size: int = 2) -> Shard:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(st.text(min_size=1, max_size=3), max_size=9), max_size=4), st.data())
-def test_chunks_lie_shard_by_shard_and_are_found_by_position_and_by_id(
+def test_chunks_are_ordered_by_shard_and_found_by_position_and_by_id(
     tmp_path_factory: pytest.TempPathFactory, shards: list[list[str]], data: st.DataObject
 ) -> None:
-    folder, known = tmp_path_factory.mktemp("corpus"), set[str]()
-    parts = [sorted({i for i in part if not (i in known or known.add(i))}) for part in shards]  # type: ignore[func-returns-value]
+    folder, unique_ids = tmp_path_factory.mktemp("corpus"), set[str]()
+    parts = [sorted({i for i in part if not (i in unique_ids or unique_ids.add(i))}) for part in shards]  # type: ignore[func-returns-value]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus_files, "CHUNKS_PER_BATCH", 4)
         expected = [i for part in parts for i in part]
@@ -98,8 +98,8 @@ def test_files_of_two_corpora_and_of_another_form_are_refused(tmp_path: Path) ->
     shutil.copy(tmp_path / "4" / "chunks.arrow", tmp_path / "3" / "chunks.arrow")
     with pytest.raises(StaleInput, match="are inconsistent"):
         CorpusFiles(tmp_path / "3")
-    stated = tmp_path / "4" / "corpus.json"
-    stated.write_text(stated.read_text().replace(f'"{corpus_files.VERSION}"', '"0"'))
+    description = tmp_path / "4" / "corpus.json"
+    description.write_text(description.read_text().replace(f'"{corpus_files.VERSION}"', '"0"'))
     with pytest.raises(StaleInput, match="materialize it again"):
         CorpusFiles(tmp_path / "4")
 

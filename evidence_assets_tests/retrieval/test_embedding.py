@@ -1,4 +1,4 @@
-"""Vectors of chunks: kept block by block, taken over by text, and one bad text costs no other."""
+"""Embedding of chunks: saved block by block, reused by text, and robust to one bad text."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from evidence_assets.retrieval.embedding import embed
 
 
 class Letters:
-    """A vector a text, from its letters alone; remembers what it was asked."""
+    """An encoder that computes a vector from a text's letters, and records the encoded texts."""
 
     model_id, revision, dimensions, max_tokens = "letters", "1", 26, 512
 
     def __init__(self, stops_at: str = "no such text", bad: str = "no such text") -> None:
-        self.asked: list[str] = []
+        self.encoded_texts: list[str] = []
         self.stops_at, self.bad = stops_at, bad
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         if self.stops_at in texts:
             raise KeyboardInterrupt
-        self.asked += texts
+        self.encoded_texts += texts
         counts = np.array([[text.count(chr(97 + i)) + 0.1 for i in range(26)] for text in texts], np.float32)
         vectors = counts / np.linalg.norm(counts, axis=1, keepdims=True)
         wrong = [self.bad in text for text in texts]
@@ -58,15 +58,15 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "CHUNKS_PER_CALL", 8)
 
 
-def made(
-    encoder: Letters, previous: pl.DataFrame = NOTHING, kept: list[pa.Table] | None = None
+def embed_chunks(
+    encoder: Letters, previous: pl.DataFrame = NOTHING, saved: list[pa.Table] | None = None
 ) -> tuple[pa.Table, int]:
-    blocks = [] if kept is None else kept
+    blocks = [] if saved is None else saved
     return embed(chunks(), previous, encoder, "letters@1", lambda rows, last: blocks.append(rows))  # type: ignore[arg-type]
 
 
-def test_vectors_are_half_precision_and_each_its_texts_own() -> None:
-    table, reused = made(Letters())
+def test_vectors_are_half_precision_and_match_their_texts() -> None:
+    table, reused = embed_chunks(Letters())
     assert table["vector"].type == pa.list_(pa.float16()) and reused == 0
     for row, text in zip(table.to_pylist(), chunks()["text"], strict=True):
         assert np.array_equal(
@@ -74,25 +74,25 @@ def test_vectors_are_half_precision_and_each_its_texts_own() -> None:
         )
 
 
-def test_what_a_killed_step_kept_is_not_encoded_again() -> None:
-    whole, _ = made(Letters())
-    kept: list[pa.Table] = []
+def test_vectors_that_a_killed_step_saved_are_reused() -> None:
+    all_rows, _ = embed_chunks(Letters())
+    saved: list[pa.Table] = []
     with pytest.raises(KeyboardInterrupt):
-        made(Letters(stops_at=chunks()["text"][9]), kept=kept)
-    done = pl.from_arrow(pa.concat_tables(kept))
-    assert isinstance(done, pl.DataFrame) and 0 < done.height < 40
+        embed_chunks(Letters(stops_at=chunks()["text"][9]), saved=saved)
+    previous = pl.from_arrow(pa.concat_tables(saved))
+    assert isinstance(previous, pl.DataFrame) and 0 < previous.height < 40
     encoder = Letters()
-    again, reused = made(encoder, done)
-    assert again.equals(whole) and reused == done.height and len(encoder.asked) == 40 - reused
+    rerun, reused = embed_chunks(encoder, previous)
+    assert rerun.equals(all_rows) and reused == previous.height and len(encoder.encoded_texts) == 40 - reused
 
 
-def test_one_text_without_numbers_is_named_and_costs_no_other() -> None:
-    kept: list[pa.Table] = []
+def test_one_text_without_finite_vectors_is_reported_and_the_others_are_saved() -> None:
+    saved: list[pa.Table] = []
     with pytest.raises(BadInput, match=r"chunk 0017 of document 'd4' in notes\.jsonl. All other chunks are saved"):
-        made(Letters(bad="text 17 "), kept=kept)
-    assert sum(map(len, kept)) == 39
+        embed_chunks(Letters(bad="text 17 "), saved=saved)
+    assert sum(map(len, saved)) == 39
     encoder = Letters()
-    done = pl.from_arrow(pa.concat_tables(kept))
-    assert isinstance(done, pl.DataFrame)
-    table, reused = made(encoder, done)
-    assert reused == 39 and len(encoder.asked) == 1 and len(table) == 40
+    previous = pl.from_arrow(pa.concat_tables(saved))
+    assert isinstance(previous, pl.DataFrame)
+    table, reused = embed_chunks(encoder, previous)
+    assert reused == 39 and len(encoder.encoded_texts) == 1 and len(table) == 40

@@ -36,8 +36,8 @@ def test_maxsim_equals_a_plain_loop() -> None:
 
 
 def test_the_same_bytes_on_any_number_of_threads() -> None:
-    """Of few words, whose products are cut otherwise, and of a pool of one block and of several."""
-    found: dict[int, list[bytes]] = {}
+    """With short queries, whose products are split differently, and pools of one and several blocks."""
+    results: dict[int, list[bytes]] = {}
     before = torch.get_num_threads()
     try:
         for threads in (1, 2, 4):
@@ -49,7 +49,7 @@ def test_the_same_bytes_on_any_number_of_threads() -> None:
                 pool = TokenPool(vectors, offsets, np.ones(len(vectors)))
                 for words in (1, 5, 33):
                     query = chance.standard_normal((words, 384))
-                    found.setdefault(threads, []).append(nearest_tokens(query, pool).tobytes())
+                    results.setdefault(threads, []).append(nearest_tokens(query, pool).tobytes())
     finally:
         torch.set_num_threads(before)
-    assert found[1] == found[2] == found[4]
+    assert results[1] == results[2] == results[4]

@@ -36,70 +36,77 @@ TEXTS = ["Honey is sweet. Bees make honey.", "!?", "   ", "Rain falls on the pla
 MODEL = "pieces@1"
 
 
-def made(folder: Path, encoder: PieceEncoder, texts: Sequence[str] = TEXTS, *, vectors: bool = True) -> TokenStore:
+def write_store(
+    folder: Path, encoder: PieceEncoder, texts: Sequence[str] = TEXTS, *, vectors: bool = True
+) -> TokenStore:
     build_store(folder / "store", [texts], encoder, MODEL, "chunks", vectors=vectors)
     return TokenStore(folder / "store", expected=source_version("chunks", MODEL), cache=folder / "cache")
 
 
-def kept(cache: TokenCache, texts: Sequence[str]) -> CachedTexts:
-    return cache.get(hash_texts(texts), lambda asked: [texts[i] for i in asked.tolist()])
+def read_tokens(cache: TokenCache, texts: Sequence[str]) -> CachedTexts:
+    return cache.get(hash_texts(texts), lambda missing: [texts[i] for i in missing.tolist()])
 
 
 def files(folder: Path) -> dict[str, str]:
-    found = sorted(p for p in folder.rglob("*") if p.is_file())
-    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in found}
+    paths = sorted(p for p in folder.rglob("*") if p.is_file())
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
 
 
 @pytest.mark.parametrize("vectors", [True, False])
 def test_every_row_is_the_token_that_its_span_says(tmp_path: Path, vectors: bool) -> None:
     encoder = PieceEncoder()
-    store = made(tmp_path, encoder, vectors=vectors)
+    store = write_store(tmp_path, encoder, vectors=vectors)
     assert len(store) == len(TEXTS)
-    found = kept(store.tokens(encoder), TEXTS)
-    assert store.meta.tokens == found.lengths.sum()
+    cached = read_tokens(store.tokens(encoder), TEXTS)
+    assert store.meta.tokens == cached.lengths.sum()
     for i, (text, tokens) in enumerate(zip(TEXTS, PieceEncoder().encode_tokens(TEXTS), strict=True)):
-        own = found.tokens(i)
+        text_tokens = cached.tokens(i)
         if not text.strip():
-            assert own.vectors.shape == (1, encoder.dimensions) and not own.vectors.any()
-            assert own.terms.tolist() == hash_terms([""]).tolist()
+            assert text_tokens.vectors.shape == (1, encoder.dimensions) and not text_tokens.vectors.any()
+            assert text_tokens.terms.tolist() == hash_terms([""]).tolist()
             continue
-        assert own.terms.tolist() == hash_terms(tokens.tokens).tolist()
-        assert own.counts.tolist() == [Counter(tokens.tokens)[token] for token in tokens.tokens]
-        assert (own.spans.tolist(), own.words.tolist()) == (tokens.offsets.tolist(), tokens.words.tolist())
-        np.testing.assert_array_equal(own.vectors, tokens.vectors.astype(np.float16))
-    assert kept(store.tokens(encoder), []).lengths.tolist() == []
+        assert text_tokens.terms.tolist() == hash_terms(tokens.tokens).tolist()
+        assert text_tokens.counts.tolist() == [Counter(tokens.tokens)[token] for token in tokens.tokens]
+        assert (text_tokens.spans.tolist(), text_tokens.words.tolist()) == (
+            tokens.offsets.tolist(),
+            tokens.words.tolist(),
+        )
+        np.testing.assert_array_equal(text_tokens.vectors, tokens.vectors.astype(np.float16))
+    assert read_tokens(store.tokens(encoder), []).lengths.tolist() == []
 
 
 def test_statistics_and_weights_are_those_of_bm25_over_pieces_and_words(tmp_path: Path) -> None:
     encoder = PieceEncoder()
-    store = made(tmp_path, encoder)
-    pieces = [list(own) or [""] for own in encoder.split_tokens(TEXTS)]
+    store = write_store(tmp_path, encoder)
+    pieces = [list(text_tokens) or [""] for text_tokens in encoder.split_tokens(TEXTS)]
     words = [re.findall(r"\w+|[^\w\s]", text.lower()) for text in TEXTS]
     for index, texts in ((store.pieces, pieces), (store.forms, words)):
-        known = sorted({token for text in texts for token in text})
-        assert index.document_frequencies([*known, "unknown"]).tolist() == [
-            *(sum(t in x for x in texts) for t in known),
+        terms = sorted({token for text in texts for token in text})
+        assert index.document_frequencies([*terms, "unknown"]).tolist() == [
+            *(sum(t in x for x in texts) for t in terms),
             0,
         ]
-    weighed = TokenTexts.from_cached(kept(store.tokens(encoder), TEXTS), store.pieces, "text", encoder.dimensions)
+    weighed = TokenTexts.from_cached(
+        read_tokens(store.tokens(encoder), TEXTS), store.pieces, "text", encoder.dimensions
+    )
     expected = [w for i in (3, 0) for w in plain_bm25.token_weights(pieces[i], pieces)]
     assert weighed.select([3, 0]).weights == pytest.approx(expected, abs=1e-12)
 
 
-def test_what_is_kept_is_not_encoded_again_and_the_bytes_are_those_of_a_fresh_build(tmp_path: Path) -> None:
+def test_unchanged_texts_are_reused_and_the_bytes_equal_a_fresh_build(tmp_path: Path) -> None:
     encoder = PieceEncoder()
-    made(tmp_path, encoder)
-    encoder.asked.clear()
+    write_store(tmp_path, encoder)
+    encoder.encoded_texts.clear()
     texts = [TEXTS[3], "A new chunk.", TEXTS[0], TEXTS[2]]
     _, reused = build_store(tmp_path / "store", [texts[:1], texts[1:]], encoder, MODEL, "other")
-    assert reused == 3 and encoder.asked == ["A new chunk."]
+    assert reused == 3 and encoder.encoded_texts == ["A new chunk."]
     build_store(tmp_path / "fresh", [texts], encoder, MODEL, "other")
     assert files(tmp_path / "store") == files(tmp_path / "fresh")
     assert build_store(tmp_path / "store", [texts], encoder, "pieces@2", "other")[1] == 0
 
 
 def test_a_store_of_other_chunks_or_another_encoder_is_refused(tmp_path: Path) -> None:
-    made(tmp_path, PieceEncoder())
+    write_store(tmp_path, PieceEncoder())
     store, cache = tmp_path / "store", tmp_path / "cache"
     for expected in (source_version("others", MODEL), source_version("chunks", "pieces@2")):
         with pytest.raises(StaleInput, match="materialize it again"):
@@ -120,7 +127,7 @@ class Loud(PieceEncoder):
 
 
 def test_what_cannot_be_stored_is_refused_and_the_old_store_stays(tmp_path: Path) -> None:
-    made(tmp_path, PieceEncoder())
+    write_store(tmp_path, PieceEncoder())
     before = files(tmp_path / "store")
     with pytest.raises(BadInput, match="pieces@1 returns a value that exceeds float16"):
         build_store(tmp_path / "store", [["unseen words"]], Loud(), MODEL, "other")
@@ -146,20 +153,20 @@ def cache_at(
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.lists(st.sampled_from([*TEXTS, "one", "two more", "three"]), max_size=9), max_size=5), st.data())
-def test_whatever_is_asked_in_whatever_order_each_text_is_encoded_once(
-    tmp_path_factory: pytest.TempPathFactory, asked: list[list[str]], data: st.DataObject
+def test_each_text_is_encoded_once_in_any_order_of_requests(
+    tmp_path_factory: pytest.TempPathFactory, requests: list[list[str]], data: st.DataObject
 ) -> None:
     folder, encoder, other = tmp_path_factory.mktemp("c"), PieceEncoder(), PieceEncoder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(token_cache, "MAX_SEGMENT_TEXTS", data.draw(st.integers(1, 3)))
         caches = [cache_at(folder, encoder), cache_at(folder, encoder)]  # as two processes
-        for texts in asked:
-            found = kept(caches[data.draw(st.integers(0, 1))], texts)
+        for texts in requests:
+            cached = read_tokens(caches[data.draw(st.integers(0, 1))], texts)
             for i, tokens in enumerate(other.encode_tokens(texts)):
                 expected = token_cache.TextTokens.of(tokens, other.dimensions)
-                np.testing.assert_array_equal(found.tokens(i).vectors, expected.vectors)
-                np.testing.assert_array_equal(found.tokens(i).terms, expected.terms)
-    assert Counter(encoder.asked) == Counter(dict.fromkeys((t for texts in asked for t in texts), 1))
+                np.testing.assert_array_equal(cached.tokens(i).vectors, expected.vectors)
+                np.testing.assert_array_equal(cached.tokens(i).terms, expected.terms)
+    assert Counter(encoder.encoded_texts) == Counter(dict.fromkeys((t for texts in requests for t in texts), 1))
 
 
 def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path) -> None:
@@ -169,24 +176,26 @@ def test_the_disk_is_bounded_and_the_least_recently_used_goes(tmp_path: Path) ->
     for number, text in enumerate(("a", "b", "c")):
         for path in _filled(cache, [text]):
             os.utime(path, (number, number))
-    held = kept(cache, ["a"])  # used now, so that the oldest is another
-    kept(cache, ["d"])
-    encoder.asked.clear()
-    again = cache_at(tmp_path / "bounded", encoder, max_bytes=3 * size)
-    kept(again, ["a", "c", "d"])
-    assert encoder.asked == []
-    kept(again, ["b"])
-    assert encoder.asked == ["b"]
+    tokens_of_a = read_tokens(cache, ["a"])  # used now, so that the oldest is another
+    read_tokens(cache, ["d"])
+    encoder.encoded_texts.clear()
+    reopened = cache_at(tmp_path / "bounded", encoder, max_bytes=3 * size)
+    read_tokens(reopened, ["a", "c", "d"])
+    assert encoder.encoded_texts == []
+    read_tokens(reopened, ["b"])
+    assert encoder.encoded_texts == ["b"]
     assert sum(p.stat().st_size for p in (tmp_path / "bounded").glob("*.arrow")) <= 3 * size
     none = cache_at(tmp_path / "bounded", encoder, max_bytes=0)
-    more = kept(none, ["a", "e"])
+    tokens_of_a_and_e = read_tokens(none, ["a", "e"])
     assert not list((tmp_path / "bounded").glob("*.arrow")), "nothing may stay, and what was asked for is there"
-    for found, place, text in ((held, 0, "a"), (more, 0, "a"), (more, 1, "e")):
-        np.testing.assert_array_equal(found.tokens(place).vectors[0], encoder.vector(text).astype(np.float16))
+    for cached, index, text in ((tokens_of_a, 0, "a"), (tokens_of_a_and_e, 0, "a"), (tokens_of_a_and_e, 1, "e")):
+        np.testing.assert_array_equal(cached.tokens(index).vectors[0], encoder.vector(text).astype(np.float16))
 
 
 def _filled(cache: TokenCache, texts: Sequence[str]) -> list[Path]:
-    return [segment.path for segment in kept(cache, texts).segments if set(hash_texts(texts)) & set(segment.keys)]
+    return [
+        segment.path for segment in read_tokens(cache, texts).segments if set(hash_texts(texts)) & set(segment.keys)
+    ]
 
 
 def test_a_segment_that_is_cut_or_of_another_encoder_is_named(tmp_path: Path) -> None:
@@ -194,14 +203,14 @@ def test_a_segment_that_is_cut_or_of_another_encoder_is_named(tmp_path: Path) ->
     (path,) = _filled(cache_at(tmp_path / "c", encoder), TEXTS)
     with pytest.raises(StaleInput, match=rf"{path.name} has tokens of pieces@1, not of pieces@2: delete it"):
         cache_at(tmp_path / "c", encoder, model="pieces@2")
-    whole = path.read_bytes()
-    for left in (0, 100, len(whole) // 2, len(whole) - 8):
-        path.write_bytes(whole[:left])
+    all_texts = path.read_bytes()
+    for size in (0, 100, len(all_texts) // 2, len(all_texts) - 8):
+        path.write_bytes(all_texts[:size])
         with pytest.raises(StaleInput, match=rf"{path.name} is truncated or damaged.*delete it"):
             cache_at(tmp_path / "c", encoder)
 
 
-BESIDE = """
+SECOND_PROCESS = """
 import random, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
@@ -214,17 +223,17 @@ sys.stdin.readline()
 rng = random.Random(int(sys.argv[4]))
 for _ in range(20):
     texts = [f"word{n} other{n % 9}" for n in rng.sample(range(150), 30)]
-    found = kept(cache, texts)
+    cached = read_tokens(cache, texts)
     for i, tokens in enumerate(PieceEncoder().encode_tokens(texts)):
-        np.testing.assert_array_equal(found.tokens(i).vectors, tokens.vectors.astype(np.float16))
+        np.testing.assert_array_equal(cached.tokens(i).vectors, tokens.vectors.astype(np.float16))
 """
 
 
-def test_two_processes_that_fill_one_cache_read_what_they_asked_for(tmp_path: Path) -> None:
+def test_two_processes_can_fill_one_cache(tmp_path: Path) -> None:
     root, limit = str(Path(__file__).parents[2]), 60_000
     at_work = [
         subprocess.Popen(
-            [sys.executable, "-c", BESIDE, str(tmp_path), root, str(limit), str(seed)],
+            [sys.executable, "-c", SECOND_PROCESS, str(tmp_path), root, str(limit), str(seed)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -258,33 +267,35 @@ def test_the_exact_best_of_tiles_are_those_of_the_whole(
     rng, encoder = np.random.default_rng(seed), PieceEncoder()
     names = "abcdefghijklmnopqrstuvwxyz"
     texts = [" ".join(rng.choice(list(names), rng.integers(1, 9))) for _ in range(30)]
-    store = made(tmp_path_factory.mktemp("s"), encoder, texts)
-    each = TokenTexts.from_cached(kept(store.tokens(encoder), texts), store.pieces, "idf", encoder.dimensions)
-    whole = each.select(range(len(texts)))
+    store = write_store(tmp_path_factory.mktemp("s"), encoder, texts)
+    each = TokenTexts.from_cached(read_tokens(store.tokens(encoder), texts), store.pieces, "idf", encoder.dimensions)
+    all_texts = each.select(range(len(texts)))
     vectors = [tokens.vectors for tokens in encoder.encode_tokens(texts[:2])]
-    asked = [get_ground_cost(cost).measure(own, np.ones(len(own))) for own in vectors]
-    expected = find_nearest_texts(asked, whole, k, cost)
+    measures = [get_ground_cost(cost).measure(text_tokens, np.ones(len(text_tokens))) for text_tokens in vectors]
+    expected = find_nearest_texts(measures, all_texts, k, cost)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(token_store, "TOKENS_PER_TILE", tile)
         tiles = list(each.tiles())
-        found = find_nearest_texts(asked, each, k, cost)
+        nearest_texts = find_nearest_texts(measures, each, k, cost)
         nearest = nearest_tokens(vectors[0], each)
-    assert len(tiles) > 1 or tile >= len(whole.vectors)
-    joined = [np.concatenate([getattr(p, name) for _, p in tiles]) for name in ("vectors", "weights")]
-    np.testing.assert_array_equal(joined[0], whole.vectors)
-    np.testing.assert_array_equal(joined[1], whole.weights)
-    for one, other in zip(found, expected, strict=True):
+    assert len(tiles) > 1 or tile >= len(all_texts.vectors)
+    concatenated = [np.concatenate([getattr(p, name) for _, p in tiles]) for name in ("vectors", "weights")]
+    np.testing.assert_array_equal(concatenated[0], all_texts.vectors)
+    np.testing.assert_array_equal(concatenated[1], all_texts.weights)
+    for one, other in zip(nearest_texts, expected, strict=True):
         assert one.indices.tolist() == other.indices.tolist() and one.distances.tolist() == other.distances.tolist()
-    np.testing.assert_allclose(nearest, nearest_tokens(vectors[0], whole), atol=1e-6)
+    np.testing.assert_allclose(nearest, nearest_tokens(vectors[0], all_texts), atol=1e-6)
 
 
-def test_texts_may_be_made_of_several_kept_ones(tmp_path: Path) -> None:
+def test_a_text_can_concatenate_several_cached_texts(tmp_path: Path) -> None:
     encoder = PieceEncoder()
-    store = made(tmp_path, encoder)
-    found = kept(store.tokens(encoder), TEXTS).concatenate(kept(store.tokens(encoder), ["Title"]))
-    both = TokenTexts(found, store.pieces, "text", encoder.dimensions, np.array([5, 0, 3]), np.array([0, 2, 3]))
-    pool = both.select([0, 1])
-    assert isinstance(pool, TokenPool) and len(both) == 2
-    expected = [*found.tokens(5).vectors, *found.tokens(0).vectors, *found.tokens(3).vectors]
+    store = write_store(tmp_path, encoder)
+    cached = read_tokens(store.tokens(encoder), TEXTS).concatenate(read_tokens(store.tokens(encoder), ["Title"]))
+    texts = TokenTexts(cached, store.pieces, "text", encoder.dimensions, np.array([5, 0, 3]), np.array([0, 2, 3]))
+    pool = texts.select([0, 1])
+    assert isinstance(pool, TokenPool) and len(texts) == 2
+    expected = [*cached.tokens(5).vectors, *cached.tokens(0).vectors, *cached.tokens(3).vectors]
     np.testing.assert_array_equal(pool.vectors, np.array(expected))
-    assert pool.offsets.tolist() == np.cumsum([0, 1 + len(found.tokens(0).words), len(found.tokens(3).words)]).tolist()
+    assert (
+        pool.offsets.tolist() == np.cumsum([0, 1 + len(cached.tokens(0).words), len(cached.tokens(3).words)]).tolist()
+    )

@@ -32,8 +32,10 @@ def nearest(vectors: np.ndarray, queries: np.ndarray, k: int) -> np.ndarray:
     return np.argsort(-(queries @ half.T), axis=1, kind="stable")[:, :k]
 
 
-def shared(found: np.ndarray, wanted: np.ndarray) -> float:
-    return float(np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found.tolist(), wanted.tolist(), strict=True)]))
+def shared(positions: np.ndarray, expected: np.ndarray) -> float:
+    return float(
+        np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(positions.tolist(), expected.tolist(), strict=True)])
+    )
 
 
 @given(st.integers(1, 50_000_000), st.sampled_from([64, 384, 1024]), st.integers(10**7, 10**11))
@@ -49,9 +51,9 @@ def test_the_most_exact_kind_that_fits_is_taken(n: int, d: int, memory: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("code", "least"), [("sqfp16", 0.95), ("sq8", 0.9), pytest.param("pq16", 0.5, marks=pytest.mark.long)]
+    ("code", "min_recall"), [("sqfp16", 0.95), ("sq8", 0.9), pytest.param("pq16", 0.5, marks=pytest.mark.long)]
 )
-def test_the_stated_recall_and_size_are_the_real_ones(tmp_path: Path, code: str, least: float) -> None:
+def test_the_stated_recall_and_size_are_the_real_ones(tmp_path: Path, code: str, min_recall: float) -> None:
     vectors = unit(12_000)
     memory = index_bytes(12_000, 32, code)
     meta = build_index(
@@ -67,8 +69,8 @@ def test_the_stated_recall_and_size_are_the_real_ones(tmp_path: Path, code: str,
     queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     scores, positions = index.search(queries, 400)
     assert (np.diff(scores, axis=1) <= 0).all()
-    found = shared(positions, nearest(vectors, queries, 400))
-    assert meta.recall["400"] >= least and found == pytest.approx(meta.recall["400"], abs=0.06)
+    recall = shared(positions, nearest(vectors, queries, 400))
+    assert meta.recall["400"] >= min_recall and recall == pytest.approx(meta.recall["400"], abs=0.06)
 
 
 def test_a_flat_index_is_exact_and_needs_no_recall(tmp_path: Path) -> None:
@@ -118,12 +120,12 @@ import resource, sys
 from pathlib import Path
 from typing import Any
 import numpy as np
-from evidence_assets.retrieval import index_building as made
+from evidence_assets.retrieval import index_building
 from evidence_assets_tests.retrieval.written import build_index
 chance, folder = np.random.default_rng(0), Path(sys.argv[1])
 build_index(folder / "tiny", chance.normal(size=(3000, 256)), built_from="", model_id="", kind="ivf")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-meta = made.write(folder, built_from="", model_id="", kind="ivf")
+meta = index_building.write_index(folder, built_from="", model_id="", kind="ivf")
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / meta.bytes)
 """
 
@@ -136,8 +138,8 @@ def test_the_peak_is_less_than_one_and_a_half_finished_indexes(tmp_path: Path) -
         file[start : start + 20_000] = chance.normal(size=(20_000, 256))
     file.flush()
     command = [sys.executable, "-c", PEAK, str(tmp_path)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
-    assert float(said.stdout) < 1.5
+    result = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
+    assert float(result.stdout) < 1.5
 
 
 class OneGpu:

@@ -18,11 +18,11 @@ from evidence_assets.retrieval.vector_index import IndexMeta
 from evidence_assets.text.sentences import sentence_spans
 
 
-def build_index(folder: Path, vectors: npt.NDArray[np.floating[Any]], **stated: Any) -> IndexMeta:
+def build_index(folder: Path, vectors: npt.NDArray[np.floating[Any]], **settings: Any) -> IndexMeta:
     """The index of these vectors in ``folder``, replacing what is there."""
     with replacing_folder(folder) as temporary:
         np.save(temporary / "vectors.npy", vectors.astype(np.float16))
-        return index_building.write_index(temporary, **stated)
+        return index_building.write_index(temporary, **settings)
 
 
 def written_corpus(

@@ -54,8 +54,8 @@ WIDTH = 16
 
 
 def random_vectors(graph: KnowledgeGraph) -> KnowledgeGraph:
-    drawn = np.random.default_rng(0).standard_normal((len(graph), WIDTH)).astype(np.float32)
-    none = vectors_of(graph, lambda texts: drawn[: len(texts)], lambda: as_stored("kg_passages", []))
+    vectors = np.random.default_rng(0).standard_normal((len(graph), WIDTH)).astype(np.float32)
+    none = vectors_of(graph, lambda texts: vectors[: len(texts)], lambda: as_stored("kg_passages", []))
     return replace(graph, stored_vectors=none)
 
 
@@ -69,7 +69,7 @@ VECTOR = np.random.default_rng(1).standard_normal(WIDTH).astype(np.float32)
 SETTINGS = UgatSettings(steps=5)
 
 
-def around(
+def make_question_subgraph(
     name: str,
     concepts: Iterable[int],
     options: dict[str, tuple[int, ...]],
@@ -78,18 +78,18 @@ def around(
 ) -> QuestionSubgraph:
     nodes = tuple(concepts)
 
-    def named(nodes: tuple[int, ...]) -> tuple[LinkedPhrase, ...]:
+    def link_phrase(nodes: tuple[int, ...]) -> tuple[LinkedPhrase, ...]:
         return (LinkedPhrase("", "exact", 1.0, nodes),) if nodes else ()
 
     cosine = graph.node_vectors @ VECTOR / np.linalg.norm(graph.node_vectors, axis=1)
     part = graph.arrays.neighbourhood(nodes, 4, 32, cosine.take, max_nodes)
-    linked = {label: named(of) for label, of in options.items()}
-    return QuestionSubgraph(QuestionConcepts(name, named(nodes), linked), VECTOR, part)
+    linked = {label: link_phrase(of) for label, of in options.items()}
+    return QuestionSubgraph(QuestionConcepts(name, link_phrase(nodes), linked), VECTOR, part)
 
 
-def asking(concepts: list[str], options: dict[str, list[str]], name: str = "q") -> QuestionSubgraph:
+def question_subgraph(concepts: list[str], options: dict[str, list[str]], name: str = "q") -> QuestionSubgraph:
     linked = {label: tuple(NODE[node] for node in nodes) for label, nodes in options.items()}
-    return around(name, (NODE[concept] for concept in concepts), linked)
+    return make_question_subgraph(name, (NODE[concept] for concept in concepts), linked)
 
 
 def relevant_paths(
@@ -98,51 +98,59 @@ def relevant_paths(
     return PathSelector(graph, {}, load_vocabulary(), settings).select_paths([question])[0]
 
 
-QUESTION = asking(["urethral obstruction", "hydronephrosis"], {"A": ["hyperplasia"], "C": ["atrophy"], "D": ["fever"]})
+QUESTION = question_subgraph(
+    ["urethral obstruction", "hydronephrosis"], {"A": ["hyperplasia"], "C": ["atrophy"], "D": ["fever"]}
+)
 
 
 def test_paths_lead_from_the_question_to_each_option() -> None:
-    found = relevant_paths(QUESTION)
-    assert list(found.passages) == ["A", "C", "D"]
-    texts = [passage.text for passage in found.passages["C"]]
+    selection = relevant_paths(QUESTION)
+    assert list(selection.passages) == ["A", "C", "D"]
+    texts = [passage.text for passage in selection.passages["C"]]
     assert "Hydronephrosis may cause parenchymal thinning. Parenchymal thinning is a risk factor for atrophy." in texts
-    whole = next(passage for passage in found.passages["C"] if len(passage.nodes) == 4)
-    assert [NAMES[node] for node in whole.nodes] == [
+    long_passage = next(passage for passage in selection.passages["C"] if len(passage.nodes) == 4)
+    assert [NAMES[node] for node in long_passage.nodes] == [
         "urethral obstruction",
         "hydronephrosis",
         "parenchymal thinning",
         "atrophy",
     ]
-    assert parse_path_locator(whole.locator) == [(edge, True) for edge in whole.edge_ids]
-    assert found.passages["D"] == ()
+    assert parse_path_locator(long_passage.locator) == [(edge, True) for edge in long_passage.edge_ids]
+    assert selection.passages["D"] == ()
 
 
 def test_paths_are_ranked_by_the_cosine_of_what_their_edges_say_to_the_question() -> None:
-    def drawn(text: str) -> FloatArray:
+    def random_vector(text: str) -> FloatArray:
         return np.random.default_rng(len(text)).standard_normal(WIDTH)
 
-    said = {passage.text: passage for passage in relevant_paths(QUESTION).passages["C"]}
-    graph = replace(GRAPH, stored_vectors=replace(GRAPH.vectors, encode=lambda texts: np.array([*map(drawn, texts)])))
-    found = relevant_paths(QUESTION, replace(SETTINGS, rank="words"), graph)
-    assert {passage.text for passage in found.passages["C"]} == said.keys() and len(said) > 1
-    for passage in found.passages["C"]:
-        total = np.sum([drawn(sentence + ".") for sentence in passage.text.removesuffix(".").split(". ")], axis=0)
+    by_relevance = {passage.text: passage for passage in relevant_paths(QUESTION).passages["C"]}
+    graph = replace(
+        GRAPH, stored_vectors=replace(GRAPH.vectors, encode=lambda texts: np.array([*map(random_vector, texts)]))
+    )
+    selection = relevant_paths(QUESTION, replace(SETTINGS, rank="words"), graph)
+    assert {passage.text for passage in selection.passages["C"]} == by_relevance.keys() and len(by_relevance) > 1
+    for passage in selection.passages["C"]:
+        total = np.sum(
+            [random_vector(sentence + ".") for sentence in passage.text.removesuffix(".").split(". ")], axis=0
+        )
         cosine = total @ VECTOR / np.linalg.norm(total) / np.linalg.norm(VECTOR)
         assert passage.score == pytest.approx(cosine, abs=1e-5)
-    scores = [passage.score for passage in found.passages["C"]]
-    assert scores == sorted(scores, reverse=True) != [said[p.text].score for p in found.passages["C"]]
+    scores = [passage.score for passage in selection.passages["C"]]
+    assert scores == sorted(scores, reverse=True) != [by_relevance[p.text].score for p in selection.passages["C"]]
 
 
 def test_layers_and_heads_are_those_of_the_variant() -> None:
-    stated = read_settings(UgatSettings, {"layers": 1, "heads": 8}, owner="variant x", defaults={"steps": 7}).attention
-    assert stated is not None and (stated.layers, stated.heads, stated.steps) == (1, 8, 7)
+    attention = read_settings(
+        UgatSettings, {"layers": 1, "heads": 8}, owner="variant x", defaults={"steps": 7}
+    ).attention
+    assert attention is not None and (attention.layers, attention.heads, attention.steps) == (1, 8, 7)
     one, two = (relevant_paths(QUESTION, replace(SETTINGS, layers=layers)).scores for layers in (1, 2))
     assert one is not None and two is not None and not np.allclose(one.scores, two.scores)
 
 
 def test_contradictions_and_unknown_relations_are_put_into_words() -> None:
-    found = relevant_paths(asking(["aspirin"], {"A": ["fever"]}))
-    (passage,) = found.passages["A"]
+    selection = relevant_paths(question_subgraph(["aspirin"], {"A": ["fever"]}))
+    (passage,) = selection.passages["A"]
     assert passage.contradictory
     assert passage.text == "Aspirin may contraindicate fever. Aspirin may treat fever. Fever resembles oddly aspirin."
     assert parse_path_locator(passage.locator) == [
@@ -162,15 +170,15 @@ def drawn_graph(nodes: int, edges: int, seed: int = 0) -> KnowledgeGraph:
 @pytest.mark.parametrize("D", [3])
 def test_a_whole_subgraph_is_all_within_d_steps_as_networkx_finds_it(D: int) -> None:
     graph = drawn_graph(300, 500)
-    question = around("q", [3, 8], {"A": (20,), "B": (299,)}, graph, max_nodes=10)
+    question = make_question_subgraph("q", [3, 8], {"A": (20,), "B": (299,)}, graph, max_nodes=10)
     settings = UgatSettings(steps=1, D=D, whole=True)
-    found = relevant_paths(question, settings, graph)
+    selection = relevant_paths(question, settings, graph)
     world = networkx.Graph(zip(graph.arrays.heads.tolist(), graph.arrays.tails.tolist(), strict=True))
     near = {n for seed in (3, 8) for n in networkx.single_source_shortest_path_length(world, seed, cutoff=D)}
-    assert set(found.subgraph.nodes.tolist()) == near and not len(found.subgraph.dropped)
+    assert set(selection.subgraph.nodes.tolist()) == near and not len(selection.subgraph.dropped)
     edges = {(a, b) for a, b in zip(graph.arrays.heads, graph.arrays.tails, strict=True) if {a, b} <= near}
-    assert len(found.subgraph.edges) == len(edges)
-    assert found.scores is not None and len(found.scores.scores) == len(near)
+    assert len(selection.subgraph.edges) == len(edges)
+    assert selection.scores is not None and len(selection.scores.scores) == len(near)
     capped = relevant_paths(question, replace(settings, whole=False), graph)
     assert len(capped.subgraph.nodes) <= 10
     bounded = relevant_paths(question, replace(settings, most_nodes=4), graph)
@@ -198,16 +206,16 @@ def graph(tmp_path: Path) -> KnowledgeGraph:
 
 def facts(graph: KnowledgeGraph) -> dict[str, PathFact]:
     ends = graph.edge_column("head_id"), graph.edge_column("relation"), graph.edge_column("tail_id")
-    stated = zip(*ends, map(graph.triple, range(len(graph.edge_ids))), strict=True)
-    rows = [PathFact(head, relation, tail, names[0], names[2]) for head, relation, tail, names in stated]
+    edges = zip(*ends, map(graph.triple, range(len(graph.edge_ids))), strict=True)
+    rows = [PathFact(head, relation, tail, names[0], names[2]) for head, relation, tail, names in edges]
     return dict(zip(graph.edge_ids, rows, strict=True))
 
 
 def select(
     graph: KnowledgeGraph, *questions: Question, settings: UgatSettings = SETTINGS
 ) -> list[list[SelectedEvidence]]:
-    around = expand_questions(questions, graph, WIDE)
-    return list(PathSelector(graph, around, load_vocabulary(), settings).select(questions))
+    make_question_subgraph = expand_questions(questions, graph, WIDE)
+    return list(PathSelector(graph, make_question_subgraph, load_vocabulary(), settings).select(questions))
 
 
 def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: KnowledgeGraph) -> None:
@@ -217,10 +225,10 @@ def test_a_pick_cites_edges_that_stand_in_the_graph_and_says_why(graph: Knowledg
     assert best.text == "Metformin may treat diabetes. Excessive thirst is associated with diabetes."
     assert find_path_errors(best.locator, best.text, facts(graph), load_vocabulary().template) == []
     assert {(p.kind, p.version) for p in best.parents} == {("edge", p.id) for p in best.parents}
-    why = json.loads(best.why or "")
-    assert [node["name"] for node in why["nodes"]] == ["metformin", "diabetes", "excessive thirst"]
-    assert [link["phrase"] for link in why["links"]] == ["metformin", "excessive thirst"]
-    assert set(why["attention"]) == {p.id for p in best.parents}
+    reasons = json.loads(best.why or "")
+    assert [node["name"] for node in reasons["nodes"]] == ["metformin", "diabetes", "excessive thirst"]
+    assert [link["phrase"] for link in reasons["links"]] == ["metformin", "excessive thirst"]
+    assert set(reasons["attention"]) == {p.id for p in best.parents}
 
 
 @pytest.mark.parametrize(
@@ -239,28 +247,30 @@ def test_odd_questions_have_no_evidence(graph: KnowledgeGraph, text: str, option
 
 
 def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None:
-    asked = [THIRST, Question("q2", "b", "mcqa", "Why so?", ("fever",))]
+    questions = [THIRST, Question("q2", "b", "mcqa", "Why so?", ("fever",))]
     narrow = Expansion(3, 1, 3)
-    made = subgraph_rows(asked, graph, narrow)
-    rows = {row["question_id"]: row for row in as_stored("subgraphs", made.rows).to_dicts()}
+    first_output = subgraph_rows(questions, graph, narrow)
+    rows = {row["question_id"]: row for row in as_stored("subgraphs", first_output.rows).to_dicts()}
     assert rows["q2"]["note"] and not rows["q2"]["nodes"] and not rows["q2"]["concepts"]
     options = {node for link in rows["q1"]["targets"] for node in link["node_ids"]}
     placed = {node["node_id"]: node["hop"] for node in rows["q1"]["nodes"]}
     assert sum(hop != UNREACHED_HOP for hop in placed.values()) <= 3 and rows["q1"]["dropped"]
     assert UNREACHED_HOP in placed.values() and options <= placed.keys(), "no cap cuts an option off"
-    fresh = expand_questions(asked, graph, narrow)
-    back = load_question_subgraphs(as_stored("subgraphs", made.rows), asked, graph)
+    fresh = expand_questions(questions, graph, narrow)
+    back = load_question_subgraphs(as_stored("subgraphs", first_output.rows), questions, graph)
     assert fresh.keys() == back.keys() == {"q1", "q2"}
-    for question, around in fresh.items():
-        assert back[question].links == around.links
-        assert np.array_equal(back[question].vector, around.vector)
+    for question, make_question_subgraph in fresh.items():
+        assert back[question].links == make_question_subgraph.links
+        assert np.array_equal(back[question].vector, make_question_subgraph.vector)
         for field in ("nodes", "hop", "edges", "heads", "tails"):
-            assert np.array_equal(getattr(back[question].subgraph, field), getattr(around.subgraph, field)), field
-    before = PreviousOutput(as_stored("subgraphs", made.rows), as_stored("lineage_edges", made.lineage))
-    again = subgraph_rows(asked, graph, narrow, before)
-    assert again.reused == 2
-    assert as_stored("subgraphs", again.rows).equals(as_stored("subgraphs", made.rows))
-    assert subgraph_rows(asked, graph, Expansion(MIN_DEPTH + 1, 1, 3), before).reused == 0
+            assert np.array_equal(
+                getattr(back[question].subgraph, field), getattr(make_question_subgraph.subgraph, field)
+            ), field
+    before = PreviousOutput(as_stored("subgraphs", first_output.rows), as_stored("lineage_edges", first_output.lineage))
+    second_output = subgraph_rows(questions, graph, narrow, before)
+    assert second_output.reused == 2
+    assert as_stored("subgraphs", second_output.rows).equals(as_stored("subgraphs", first_output.rows))
+    assert subgraph_rows(questions, graph, Expansion(MIN_DEPTH + 1, 1, 3), before).reused == 0
 
 
 def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(graph: KnowledgeGraph) -> None:
@@ -270,7 +280,7 @@ def test_a_negated_question_is_answered_by_the_option_that_no_path_leads_to(grap
     evidence = as_stored("evidence", evidence_rows("ugat", selector, [question]).rows)
     solver = ExtractiveSolver(load_minilm())
     chains = as_stored("chains", chain_rows(solver, "ugat", [question], evidence).rows)
-    made = prediction_rows(OptionAnswerer(solver, [question], evidence, chains), "ugat", [question])
-    row = as_stored("predictions", made.rows).to_dicts()[0]
+    first_output = prediction_rows(OptionAnswerer(solver, [question], evidence, chains), "ugat", [question])
+    row = as_stored("predictions", first_output.rows).to_dicts()[0]
     assert set(evidence["option"]) == {"A", "B"}
     assert (row["answer"], row["status"]) == ("C", "answered")

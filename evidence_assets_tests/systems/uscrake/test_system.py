@@ -61,19 +61,21 @@ EDGES = [
 def graph(cap: int = 50) -> ConceptTriples:
     """The triples as a graph whose names have no vectors, so that linking goes by spelling."""
     nodes = [{"node_id": node, "name": name, "aliases": []} for node, name in NODES]
-    listed = {"triple_ids": [], "sources": [], "licences": []}
-    edges = [{"edge_id": e, "head_id": h, "relation": r, "tail_id": t, **listed} for e, h, r, t in EDGES]
+    empty_lists = {"triple_ids": [], "sources": [], "licences": []}
+    edges = [{"edge_id": e, "head_id": h, "relation": r, "tail_id": t, **empty_lists} for e, h, r, t in EDGES]
     return ConceptTriples(graph_of_rows("g", nodes, edges), load_vocabulary(), WordEncoder(), cap=cap)
 
 
-def passages(folder: Path, pages: dict[str, str] = PAGES, *, stored: bool = True, titled: bool = True) -> Passages:
+def passages(
+    folder: Path, pages: dict[str, str] = PAGES, *, with_vectors: bool = True, titled: bool = True
+) -> Passages:
     """The pages as chunks named by their titles, in the order of their ids."""
     names = sorted(pages)
     texts = [pages[t] for t in names]
     vectors = ENCODER.encode_sentences(texts) if texts else np.zeros((0, ENCODER.dimensions), np.float32)
     corpus = written_corpus(folder / "index", names, texts, names if titled else (), vectors)
     model = f"{ENCODER.model_id}@{ENCODER.revision}"
-    build_store(folder / "store", [texts], ENCODER, model, "chunks", vectors=stored)
+    build_store(folder / "store", [texts], ENCODER, model, "chunks", vectors=with_vectors)
     expected = source_version("chunks", model)
     return Passages(corpus, TokenStore(folder / "store", expected=expected, cache=folder / "cache"))
 
@@ -84,8 +86,8 @@ def ids_of(corpus: Passages) -> list[str]:
 
 def tokens_of(corpus: Passages, chunk: int) -> tuple[list[str], npt.NDArray[np.float16]]:
     """Pieces of a chunk, and their vectors as they are kept."""
-    (found,) = ENCODER.encode_tokens(corpus.corpus.texts([chunk]))
-    return list(found.tokens), found.vectors.astype(np.float16)
+    (tokens,) = ENCODER.encode_tokens(corpus.corpus.texts([chunk]))
+    return list(tokens.tokens), tokens.vectors.astype(np.float16)
 
 
 @pytest.fixture(scope="module")
@@ -95,19 +97,21 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Passages:
 
 def selector(corpus: Passages | None, *, triples: ConceptTriples | None = None, **settings: Any) -> UscrakeSelector:
     weights = {"weights": "idf"} if settings.get("cost") == "moverscore" else {}
-    stated = UscrakeSettings(**{"cost": "fusion", "R": 4, "k": 2, "s": 3, "titles": False, **weights, **settings})
-    return UscrakeSelector(stated, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
+    uscrake_settings = UscrakeSettings(
+        **{"cost": "fusion", "R": 4, "k": 2, "s": 3, "titles": False, **weights, **settings}
+    )
+    return UscrakeSelector(uscrake_settings, corpus, ENCODER, ENCODER, LateInteraction(ENCODER), triples)
 
 
 def query(text: str) -> Query:
     return Query(text, ENCODER.encode_tokens([text])[0])
 
 
-def whole(corpus: Passages) -> TokenTexts:
+def all_texts(corpus: Passages) -> TokenTexts:
     return corpus.with_encoder(ENCODER).texts(np.arange(len(corpus.corpus)))
 
 
-def why(pick: SelectedEvidence) -> dict[str, Any]:
+def reasons_of(pick: SelectedEvidence) -> dict[str, Any]:
     return dict(json.loads(pick.why or "{}"))
 
 
@@ -115,10 +119,10 @@ def assert_nearest_first(
     picks: list[SelectedEvidence], label: str, distances: dict[str, float], k: int, within: float
 ) -> None:
     """The picks of an option are the k chunks of the smallest distances, in their order and with their scores."""
-    own = sorted((p for p in picks if p.option == label), key=lambda p: why(p)["chunk_rank"])
+    rows = sorted((p for p in picks if p.option == label), key=lambda p: reasons_of(p)["chunk_rank"])
     expected = sorted(distances, key=lambda name: (distances[name], name))[:k]
-    assert [p.parents[0].id for p in own] == expected
-    assert [why(p)["chunk_score"] for p in own] == pytest.approx([-distances[n] for n in expected], abs=within)
+    assert [p.parents[0].id for p in rows] == expected
+    assert [reasons_of(p)["chunk_score"] for p in rows] == pytest.approx([-distances[n] for n in expected], abs=within)
 
 
 def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.float64]]:
@@ -126,9 +130,9 @@ def naive_tokens(text: str, words: bool) -> tuple[list[str], npt.NDArray[np.floa
     (tokens,) = ENCODER.encode_tokens([text])
     if not words:
         return list(tokens.tokens), tokens.vectors.astype(np.float64)
-    found = [(m.group().lower(), m.span()) for m in re.finditer(r"\w+|[^\w\s]", text)]
-    rows = [[i for i, (a, _) in enumerate(tokens.offsets) if low <= a < high] for _, (low, high) in found]
-    return [word for word, _ in found], np.stack([tokens.vectors[r].astype(np.float64).mean(axis=0) for r in rows])
+    matches = [(m.group().lower(), m.span()) for m in re.finditer(r"\w+|[^\w\s]", text)]
+    rows = [[i for i, (a, _) in enumerate(tokens.offsets) if low <= a < high] for _, (low, high) in matches]
+    return [word for word, _ in matches], np.stack([tokens.vectors[r].astype(np.float64).mean(axis=0) for r in rows])
 
 
 @pytest.mark.parametrize(
@@ -139,24 +143,24 @@ def test_the_kept_chunks_are_those_of_a_naive_loop_over_the_pool(
     corpus: Passages, cost: Any, tokens: str, weights: str
 ) -> None:
     ground, words = get_ground_cost(cost), tokens == "words"
-    listed = [naive_tokens(text, words)[0] for text in PAGES.values()]
+    tokens_of_pages = [naive_tokens(text, words)[0] for text in PAGES.values()]
 
     def measure(names: list[str], vectors: npt.NDArray[np.floating[Any]]) -> TokenMeasure:
-        masses = plain_bm25.token_weights(names, listed)
+        masses = plain_bm25.token_weights(names, tokens_of_pages)
         if weights == "corpus":
-            masses = [plain_bm25.idf(name, listed) * plain_bm25.total(name, listed) for name in names]
+            masses = [plain_bm25.idf(name, tokens_of_pages) * plain_bm25.total(name, tokens_of_pages) for name in names]
         return ground.measure(vectors, masses)
 
-    chosen = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=5, k=3)
-    for question, picks in zip(QUESTIONS, chosen.select(QUESTIONS), strict=True):
+    published = selector(corpus, cost=cost, tokens=tokens, weights=weights, grain="chunk", R=5, k=3)
+    for question, picks in zip(QUESTIONS, published.select(QUESTIONS), strict=True):
         queries = {label: f"{question.text} {option}" for label, option in question.hypotheses}
         pool = np.unique(corpus.corpus.index.search(ENCODER.encode_sentences(list(queries.values())), 5)[1])
-        for label, asked in queries.items():
+        for label, query_text in queries.items():
             distances = {}
             for name in corpus.corpus.ids(pool):
                 names, vectors = naive_tokens(PAGES[name], words)
                 y = measure(names, vectors.astype(np.float16))
-                distances[name] = distance(measure(*naive_tokens(asked, words)), y, cost)
+                distances[name] = distance(measure(*naive_tokens(query_text, words)), y, cost)
             assert_nearest_first(picks, label, distances, 3, 1e-4)
 
 
@@ -170,8 +174,8 @@ def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(cor
         return moverscore.measure(moverscore.vectors(layers), statistics.corpus_weights(tokens.tokens, "idf"))
 
     pages = {name: measure(text) for name, text in PAGES.items()}
-    found = list(selector(corpus, cost="moverscore", grain="chunk", R=6, k=6).select(QUESTIONS))
-    for question, picks in zip(QUESTIONS, found, strict=True):
+    results = list(selector(corpus, cost="moverscore", grain="chunk", R=6, k=6).select(QUESTIONS))
+    for question, picks in zip(QUESTIONS, results, strict=True):
         for label, option in question.hypotheses:
             x = measure(f"{question.text} {option}")
             distances = {name: distance(x, y, "euclidean") for name, y in pages.items()}
@@ -179,28 +183,32 @@ def test_moverscore_is_made_of_power_means_of_five_layers_weighted_by_rarity(cor
 
 
 def test_the_published_cost_is_the_divergence_of_scaled_softmaxes(corpus: Passages) -> None:
-    asked = query("sweet")
+    query_of_test = query("sweet")
     weight = corpus.store.pieces.token_weights(["sweet"])[0]
-    z = asked.tokens.vectors[0].astype(np.float64) * weight
+    z = query_of_test.tokens.vectors[0].astype(np.float64) * weight
     p = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
     sugar = ids_of(corpus).index("One")
-    ((piece,), kept) = tokens_of(corpus, sugar)
-    z = kept[0].astype(np.float64) * corpus.store.pieces.token_weights([piece])[0]
+    ((piece,), stored_vectors) = tokens_of(corpus, sugar)
+    z = stored_vectors[0].astype(np.float64) * corpus.store.pieces.token_weights([piece])[0]
     q = np.exp(z - z.max()) / np.exp(z - z.max()).sum()
-    scores = ranking.score_texts([asked], whole(corpus), corpus.with_encoder(ENCODER), "jsd", len(corpus.corpus))[0]
+    scores = ranking.score_texts(
+        [query_of_test], all_texts(corpus), corpus.with_encoder(ENCODER), "jsd", len(corpus.corpus)
+    )[0]
     assert -scores[sugar] == pytest.approx(float(jensen_shannon(p, q)), abs=1e-9)
 
 
 def test_fusion_is_the_mean_of_late_interaction_and_exact_transport(corpus: Passages) -> None:
-    asked, texts, seen = query("salty fish live in the sea"), whole(corpus), corpus.with_encoder(ENCODER)
-    own = ranking.measure_query(asked, "cosine", seen)
-    costs = np.array([distance(own, texts.measure(i, "cosine"), "cosine") for i in range(len(texts))])
-    late = maxsim_scores(asked.tokens.vectors, texts)
-    found = ranking.score_texts([asked], texts, seen, "fusion", 1)[0]
-    np.testing.assert_allclose(found, (late + 1 - costs) / 2, atol=1e-12)
-    some = ranking.fusion_scores(asked, texts, seen, 2, nearest_cosines([asked.tokens.vectors], texts)[0])
+    query_of_test, texts, encoded = query("salty fish live in the sea"), all_texts(corpus), corpus.with_encoder(ENCODER)
+    measure = ranking.measure_query(query_of_test, "cosine", encoded)
+    costs = np.array([distance(measure, texts.measure(i, "cosine"), "cosine") for i in range(len(texts))])
+    late = maxsim_scores(query_of_test.tokens.vectors, texts)
+    scores = ranking.score_texts([query_of_test], texts, encoded, "fusion", 1)[0]
+    np.testing.assert_allclose(scores, (late + 1 - costs) / 2, atol=1e-12)
+    some = ranking.fusion_scores(
+        query_of_test, texts, encoded, 2, nearest_cosines([query_of_test.tokens.vectors], texts)[0]
+    )
     assert set(np.flatnonzero(np.isfinite(some))) == set(np.argsort(-late)[:2])
-    assert some[np.isfinite(some)] == pytest.approx(found[np.isfinite(some)])
+    assert some[np.isfinite(some)] == pytest.approx(scores[np.isfinite(some)])
 
 
 def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages, tmp_path: Path) -> None:
@@ -210,15 +218,17 @@ def test_a_title_is_ranked_as_words_of_its_text(corpus: Passages, tmp_path: Path
         texts = some.with_encoder(ENCODER, titles=True).texts(every).select(every)
         for i, name in enumerate(some.corpus.titles(every)):
             rows = slice(int(texts.offsets[i]), int(texts.offsets[i + 1]))
-            (title,), (pieces, kept) = ENCODER.encode_tokens([name]), tokens_of(some, i)
-            np.testing.assert_array_equal(texts.vectors[rows], np.array([*title.vectors.astype(np.float16), *kept]))
+            (title,), (pieces, stored_vectors) = ENCODER.encode_tokens([name]), tokens_of(some, i)
+            np.testing.assert_array_equal(
+                texts.vectors[rows], np.array([*title.vectors.astype(np.float16), *stored_vectors])
+            )
             assert texts.weights[rows].tolist() == [*weigh(title.tokens), *weigh(pieces)]
 
 
 @pytest.mark.parametrize(("cost", "grain"), [("fusion", "sentence"), ("jsd", "chunk"), ("moverscore", "sentence")])
 def test_every_citation_stands_where_it_says(corpus: Passages, cost: Any, grain: Any) -> None:
-    made = list(selector(corpus, cost=cost, grain=grain).select(QUESTIONS))
-    for picks in made:
+    selections = list(selector(corpus, cost=cost, grain=grain).select(QUESTIONS))
+    for picks in selections:
         assert picks
         for pick in picks:
             text = PAGES[pick.parents[0].id]
@@ -228,7 +238,7 @@ def test_every_citation_stands_where_it_says(corpus: Passages, cost: Any, grain:
                 assert text[a:b] == pick.text
             else:
                 assert pick.text == text and not pick.locator
-            for pair in why(pick)["aligned"]:
+            for pair in reasons_of(pick)["aligned"]:
                 a, b = (int(n) for n in pair["at"].split(":"))
                 assert text[a:b] == pair["text"]
                 assert pair["text"].isalnum() and pair["query"].isalnum() and pair["cost"] >= -1e-6
@@ -239,13 +249,16 @@ def test_every_citation_stands_where_it_says(corpus: Passages, cost: Any, grain:
 
 @pytest.mark.parametrize("cost", COSTS)
 def test_tokens_encoded_on_demand_give_the_same_evidence(corpus: Passages, tmp_path: Path, cost: Any) -> None:
-    on_demand = passages(tmp_path, stored=False)
-    stored = selector(corpus, cost=cost, triples=graph())
-    again = selector(on_demand, cost=cost, triples=graph())
-    assert list(again.select(QUESTIONS)) == list(stored.select(QUESTIONS)) and again.version == stored.version
-    asked = len(ENCODER.asked)
+    on_demand = passages(tmp_path, with_vectors=False)
+    from_store = selector(corpus, cost=cost, triples=graph())
+    on_the_fly = selector(on_demand, cost=cost, triples=graph())
+    assert (
+        list(on_the_fly.select(QUESTIONS)) == list(from_store.select(QUESTIONS))
+        and on_the_fly.version == from_store.version
+    )
+    n_encoded = len(ENCODER.encoded_texts)
     assert list(selector(on_demand, cost=cost, triples=graph(), k=1).select(QUESTIONS))
-    assert set(ENCODER.asked[asked:]).isdisjoint(PAGES.values()), "what one variant encoded serves the next"
+    assert set(ENCODER.encoded_texts[n_encoded:]).isdisjoint(PAGES.values()), "what one variant encoded serves the next"
 
 
 @pytest.mark.parametrize("cost", COSTS)
@@ -267,13 +280,13 @@ def test_no_link_changes_the_first_place_or_raises_what_says_nothing_new(data: s
     pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=8))
     ends = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     weight = data.draw(st.floats(0.1, 9))
-    made = TitleLinks(ends[:, 0], ends[:, 1]).boost(scores, nearest, weight)
-    assert (made >= scores).all() and made.argmax() == scores.argmax()
+    selections = TitleLinks(ends[:, 0], ends[:, 1]).boost(scores, nearest, weight)
+    assert (selections >= scores).all() and selections.argmax() == scores.argmax()
     for j in range(n):
         better = [i for i, target in pairs if target == j and scores[i] > scores[j]]
-        assert not better or made[j] < max(scores[i] for i in better)
+        assert not better or selections[j] < max(scores[i] for i in better)
         if all((nearest[:, j] <= nearest[:, i]).all() for i in better):
-            assert made[j] == scores[j]
+            assert selections[j] == scores[j]
 
 
 # Graph -----------------------------------------------------------------------------------------------------------
@@ -283,23 +296,23 @@ def test_triples_stand_beside_text_with_the_rule_that_led_to_them(corpus: Passag
     picks = list(selector(corpus, triples=graph()).select(QUESTIONS))[1]
     fish = next(p for p in picks if p.parents[0].id == "e3" and p.option == "A")
     assert fish.text == "fish is at location of sea" and fish.parents[0].kind == "edge"
-    reason = why(fish)
+    reason = reasons_of(fish)
     assert (reason["rule"], reason["link_score"], reason["triple"]) == ("exact", 1.0, ["fish", "AtLocation", "sea"])
     assert {p.kind for p in picks} == {"sentence", "triple"}
     assert all(sum(p.kind == "triple" for p in picks if p.option == label) <= 3 for label in "AB")
-    said = {(p.option, p.text): why(p)["says"] for p in picks}
-    assert said["A", "fish is at location of sea"] == "entails" and said["A", "Fish live in it."] == "mentions"
+    stances = {(p.option, p.text): reasons_of(p)["says"] for p in picks}
+    assert stances["A", "fish is at location of sea"] == "entails" and stances["A", "Fish live in it."] == "mentions"
 
 
 def test_a_hub_is_capped_by_words_in_common_and_what_was_dropped_is_recorded() -> None:
-    question, few = Question("q", "b", "mcqa", "Where do fish live? Near thing 7?", ("sea",)), graph(cap=4)
-    (found,) = few.candidates([(question.text, "sea")])
-    assert (len(found.triples), found.total, found.dropped) == (4, 62, 58)
-    ids = [few.graph.edge_ids[c.edge] for c in found.triples]
+    question, capped = Question("q", "b", "mcqa", "Where do fish live? Near thing 7?", ("sea",)), graph(cap=4)
+    (candidates,) = capped.candidates([(question.text, "sea")])
+    assert (len(candidates.triples), candidates.total, candidates.dropped) == (4, 62, 58)
+    ids = [capped.graph.edge_ids[c.edge] for c in candidates.triples]
     assert ids[0] == "e3", "joins a concept of the question to the option"
     assert "h007" in ids, "shares a word with the question"
-    picks = next(iter(selector(None, triples=few, parts="graph").select([question])))
-    assert len(picks) == 3 and (why(picks[0])["dropped"], why(picks[0])["found"]) == (58, 62)
+    picks = next(iter(selector(None, triples=capped, parts="graph").select([question])))
+    assert len(picks) == 3 and (reasons_of(picks[0])["dropped"], reasons_of(picks[0])["found"]) == (58, 62)
 
 
 # Judges and rows -------------------------------------------------------------------------------------------------
@@ -314,11 +327,11 @@ def test_a_cross_encoder_orders_text_and_triples_alike(corpus: Passages) -> None
 
 
 def test_the_judge_has_its_share_in_the_order_of_text() -> None:
-    own, judged = np.array([3.0, 1.0, 2.0, 0.0]), np.array([0.2, 0.4, 0.3, 0.9])
-    assert blend_scores(own, judged, 3, 1.0) == pytest.approx(judged)
-    assert blend_scores(own, judged, 3, 0.0) == pytest.approx([0.4, 0.2, 0.3, 0.9])
-    assert blend_scores(own, judged, 3, 0.5) == pytest.approx([0.3, 0.3, 0.3, 0.9])
-    assert blend_scores(own[:1], judged, 1, 0.0) == pytest.approx(judged)
+    own_scores, judged = np.array([3.0, 1.0, 2.0, 0.0]), np.array([0.2, 0.4, 0.3, 0.9])
+    assert blend_scores(own_scores, judged, 3, 1.0) == pytest.approx(judged)
+    assert blend_scores(own_scores, judged, 3, 0.0) == pytest.approx([0.4, 0.2, 0.3, 0.9])
+    assert blend_scores(own_scores, judged, 3, 0.5) == pytest.approx([0.3, 0.3, 0.3, 0.9])
+    assert blend_scores(own_scores[:1], judged, 1, 0.0) == pytest.approx(judged)
 
 
 @pytest.mark.parametrize(

@@ -25,16 +25,16 @@ def test_layers_are_the_networks_hidden_states(encoder: Any) -> None:
     assert isinstance(encoder, LayeredEncoder)
     last, five = encoder.encode_tokens(TEXTS), encoder.token_layers(TEXTS, 5)
     model, tokenizer = encoder._model[0].auto_model, encoder._tokenizer
-    for text, one, many in zip(TEXTS, last, five, strict=True):
-        assert many.vectors.shape == (len(one.tokens), 5 * 384)
-        np.testing.assert_allclose(many.vectors[:, -384:], one.vectors, atol=1e-5)
-        assert many.tokens == one.tokens and (many.offsets == one.offsets).all()
+    for text, one, layered in zip(TEXTS, last, five, strict=True):
+        assert layered.vectors.shape == (len(one.tokens), 5 * 384)
+        np.testing.assert_allclose(layered.vectors[:, -384:], one.vectors, atol=1e-5)
+        assert layered.tokens == one.tokens and (layered.offsets == one.offsets).all()
         with torch.inference_mode():
             ids = torch.tensor([tokenizer.encode(text).ids])
             states = model(input_ids=ids, output_hidden_states=True).hidden_states
         for back in range(5):
             expected = states[-5 + back][0, 1:-1].numpy()
-            np.testing.assert_allclose(many.vectors[:, 384 * back : 384 * (back + 1)], expected, atol=1e-4)
+            np.testing.assert_allclose(layered.vectors[:, 384 * back : 384 * (back + 1)], expected, atol=1e-4)
     with pytest.raises(BadInput, match="has 7 layers"):
         encoder.token_layers(TEXTS, 8)
 
@@ -46,6 +46,6 @@ def test_words_are_means_of_their_pieces(encoder: Any) -> None:
         assert len(words.tokens) == view.count_tokens([text])[0] == len(set(pieces.words.tolist()))
         for i, (form, (a, b)) in enumerate(zip(words.tokens, words.offsets.tolist(), strict=True)):
             assert text[a:b].casefold() == form
-            own = pieces.words == sorted(set(pieces.words.tolist()))[i]
-            np.testing.assert_allclose(words.vectors[i], pieces.vectors[own].mean(axis=0), atol=1e-6)
+            in_word = pieces.words == sorted(set(pieces.words.tolist()))[i]
+            np.testing.assert_allclose(words.vectors[i], pieces.vectors[in_word].mean(axis=0), atol=1e-6)
     assert view.encode_tokens(TEXTS)[0].tokens == ("hyponatraemia", "is", "treated", "with", "tolvaptan", ".")

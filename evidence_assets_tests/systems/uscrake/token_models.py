@@ -1,4 +1,4 @@
-"""An encoder of tokens whose vectors follow from the words alone, so that rankings can be worked out again."""
+"""A token encoder whose vectors depend on the words only, so that tests can recompute rankings."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ LONGEST_PIECE = 6
 
 
 class PieceEncoder:
-    """Words are cut into pieces of six letters; a piece's vector is drawn with its hash as the seed."""
+    """Splits words into pieces of six letters; the hash of a piece is the seed of its vector."""
 
     model_id, revision, dimensions, max_tokens = "pieces", "1", 16, 512
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.encoded_texts: list[str] = []
 
     def vector(self, piece: str) -> npt.NDArray[np.float32]:
         seed = int.from_bytes(hashlib.sha256(piece.encode()).digest()[:8], "little")
         return np.random.default_rng(seed).normal(size=self.dimensions).astype(np.float32)
 
-    def _cut(self, text: str) -> list[tuple[str, int, int, int]]:
-        found = []
+    def _split(self, text: str) -> list[tuple[str, int, int, int]]:
+        pieces = []
         for number, match in enumerate(re.finditer(r"\w+|[^\w\s]", text)):
             for start in range(match.start(), match.end(), LONGEST_PIECE):
                 end = min(start + LONGEST_PIECE, match.end())
                 mark = "" if start == match.start() else "##"
-                found.append((mark + text[start:end].lower(), start, end, number))
-        return found
+                pieces.append((mark + text[start:end].lower(), start, end, number))
+        return pieces
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(self._cut(text)) for text in texts]
+        return [len(self._split(text)) for text in texts]
 
     def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        return [tuple(piece for piece, *_ in self._cut(text)) for text in texts]
+        return [tuple(piece for piece, *_ in self._split(text)) for text in texts]
 
     def count_words(self, texts: Sequence[str]) -> list[int]:
-        return [len({number for *_, number in self._cut(text)}) for text in texts]
+        return [len({number for *_, number in self._split(text)}) for text in texts]
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         return self.token_layers(texts, 1)
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         """A layer before the last is drawn with its distance from it in the seed."""
-        self.asked += texts
-        made = []
+        self.encoded_texts += texts
+        encoded = []
         names = [*(f"{back}:" for back in range(layers - 1, 0, -1)), ""]
         for text in texts:
-            cut = self._cut(text)
-            rows = [np.concatenate([self.vector(name + piece) for name in names]) for piece, *_ in cut]
-            vectors = np.stack(rows) if cut else np.zeros((0, layers * self.dimensions))
-            made.append(
+            pieces = self._split(text)
+            rows = [np.concatenate([self.vector(name + piece) for name in names]) for piece, *_ in pieces]
+            vectors = np.stack(rows) if pieces else np.zeros((0, layers * self.dimensions))
+            encoded.append(
                 TokenVectors(
                     vectors.astype(np.float32),
-                    np.array([(a, b) for _, a, b, _ in cut], dtype=np.int32).reshape(-1, 2),
-                    np.array([number for *_, number in cut], dtype=np.int32),
-                    tuple(piece for piece, *_ in cut),
+                    np.array([(a, b) for _, a, b, _ in pieces], dtype=np.int32).reshape(-1, 2),
+                    np.array([number for *_, number in pieces], dtype=np.int32),
+                    tuple(piece for piece, *_ in pieces),
                 )
             )
-        return made
+        return encoded
 
     def encode_sentences(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         means = np.stack(
