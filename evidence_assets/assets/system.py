@@ -26,7 +26,7 @@ from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.templates import PACKAGED_PROMPTS
+from evidence_assets.reasoning.templates import PACKAGED
 from evidence_assets.reproduction.cells import add_scores, build_cells, cell_rows, find_cell_sources, load_scores
 
 PRESET_TAG, SCOREBOARD = "preset/", "report/scoreboard"
@@ -83,7 +83,7 @@ class Systems(dg.Component, dg.Model, dg.Resolvable):
         for variant in variants():
             # Validates variants that are not opted in, too.
             systems.load(variant.system).method_of(variant).settings_of(variant)
-            if variant.prompt_settings != PACKAGED_PROMPTS:
+            if variant.prompt_settings != PACKAGED:
                 variant.prompt_settings.check(systems.load_templates())
             if variant.is_loaded:
                 definitions.append(build_variant_defs(variant))

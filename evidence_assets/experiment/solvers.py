@@ -26,7 +26,7 @@ from evidence_assets.reasoning.short_answers import (
 from evidence_assets.reasoning.short_answers import VERSION as SHORT_VERSION
 from evidence_assets.reasoning.tables.solver import TableSolver
 from evidence_assets.reasoning.tasks import Solver
-from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings
+from evidence_assets.reasoning.templates import PACKAGED, Prompts
 from evidence_assets.retrieval.corpus import open_corpus
 
 
@@ -53,9 +53,7 @@ def has_model(context: StageContext) -> bool:
     return context.captured_requests is not None or context.profile.generator.backend != "extractive"
 
 
-def prompts_version(
-    settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], prompts: PromptSettings = PACKAGED_PROMPTS
-) -> str:
+def prompts_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any], prompts: Prompts = PACKAGED) -> str:
     """Hash of model settings and prompts for a code version, without loading the model.
 
     Empty if the profile has no language model.
@@ -74,7 +72,7 @@ def find_pool(settings: GeneratorSettings, kinds: Collection[str] = ("generator"
 
 
 def reasoning_version(
-    family: str, profile: Profile, style: PromptStyle = DEFAULT_STYLE, prompts: PromptSettings = PACKAGED_PROMPTS
+    family: str, profile: Profile, style: PromptStyle = DEFAULT_STYLE, prompts: Prompts = PACKAGED
 ) -> str:
     """Version of the solver of a task family, for the code version of chains and predictions."""
     settings, encoding = profile.generator, profile.encoder

@@ -18,7 +18,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.protocols import Request
 from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings
+from evidence_assets.reasoning.templates import PACKAGED, Prompts
 
 LogFunction = Callable[[str], None]
 Partitions = Literal["", "questions", "benchmarks", "relations"]
@@ -77,7 +77,7 @@ class StageContext:
     """The inputs that the stage declares."""
     models: Mapping[ModelKind, str] = field(default_factory=dict)
     """Names of models by kind, where they differ from the profile's first."""
-    prompt_settings: PromptSettings = PACKAGED_PROMPTS
+    prompt_settings: Prompts = PACKAGED
     """Prompt texts and reply limits."""
     question_id: str = ""
     """Restrict inputs to this question; empty for all questions of the partition."""
@@ -199,7 +199,7 @@ class Stage:
     check: Callable[[pl.DataFrame], list[str]] | None = None
     lake_check: Callable[[pl.DataFrame, Lake], list[str]] | None = None
     models: Mapping[ModelKind, str] = field(default_factory=dict)
-    prompt_settings: PromptSettings = PACKAGED_PROMPTS
+    prompt_settings: Prompts = PACKAGED
 
     def prepare(self, context: StageContext) -> StageContext:
         """Return the context with the inputs, models and prompts of this stage."""

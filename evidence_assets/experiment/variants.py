@@ -16,7 +16,7 @@ from evidence_assets.experiment.scores.published_figures import PublishedName, P
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.profiles import MODEL_KINDS, ModelKind
-from evidence_assets.reasoning.templates import PromptSettings
+from evidence_assets.reasoning.templates import Prompts
 from evidence_assets.text.spelling import closest_name
 
 PRESETS_VARIABLE = "EVIDENCE_PRESETS"
@@ -183,11 +183,11 @@ class Variant(BaseModel):
         return self.asks == "published" or (not self.asks and bool(self.published))
 
     @property
-    def prompt_settings(self) -> PromptSettings:
+    def prompt_settings(self) -> Prompts:
         """Prompt texts of the variant, else of the profile, else packaged; and reply limits."""
         variant_folder = SYSTEMS_FOLDER / self.system / self.prompts if self.prompts else None
         profile_folder = Path(profiles.load().prompts) if profiles.load().prompts else None
-        return PromptSettings(
+        return Prompts(
             tuple(folder for folder in (variant_folder, profile_folder) if folder), self.tokens, self.temperature
         )
 

@@ -113,22 +113,18 @@ def find_row(connection: Connection, identifier: str) -> tuple[str, str]:
 
 
 def _contents(
-    connection: Connection, kind: str, ids: Sequence[str], partition_files: PartitionFiles | None
+    connection: Connection, kind: str, ids: Sequence[str], files: PartitionFiles | None
 ) -> dict[str, dict[str, Any]]:
     """The columns to display of these rows, by id."""
     schema = KINDS.get(kind)
     if schema is None:
-        return source_contents(connection, kind, sorted(ids), partition_files)
+        return source_contents(connection, kind, sorted(ids), files)
     if schema.name not in DISPLAY_COLUMNS:
         return {}
     display_columns = DISPLAY_COLUMNS[schema.name]
     columns = ", ".join(f'"{column}"' for column in (schema.row_id, *display_columns))
     contents: dict[str, dict[str, Any]] = {}
-    sources = (
-        [scan_sql(schema.name, partition_files.rows(kind))]
-        if partition_files and kind in (*QUESTION_KINDS, "question")
-        else []
-    )
+    sources = [scan_sql(schema.name, files.rows(kind))] if files and kind in (*QUESTION_KINDS, "question") else []
     for source in [*sources, schema.name]:
         missing_ids = sorted(identifier for identifier in ids if identifier not in contents)
         if missing_ids:
@@ -141,20 +137,20 @@ def _contents(
 
 
 def _edges(
-    connection: Connection, kind: str, ids: Sequence[str], partition_files: PartitionFiles | None, *, upwards: bool
+    connection: Connection, kind: str, ids: Sequence[str], partition: PartitionFiles | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
     """Edges from these rows towards the sources (``upwards``) or the answers."""
-    if partition_files is None:
+    if partition is None:
         rows = _stored_edges(connection, kind, ids, upwards=upwards)
     else:
-        files = scan_sql("lineage_edges", partition_files.lineage(kind))
+        files = scan_sql("lineage_edges", partition.lineage(kind))
         rows = _stored_edges(connection, kind, ids, files, upwards=upwards)
         missing_ids = sorted(set(ids) - {row[1] for row in rows})
         if missing_ids and kind in QUESTION_KINDS:
             rows += _stored_edges(connection, kind, missing_ids, upwards=upwards)
     if upwards and kind == "evidence":  # only evidence from tables has cells
         ids = sorted({row[1] for row in rows if row[3] == "table"})
-    return rows + (implied_edges(connection, kind, ids, DERIVED, partition_files, upwards=upwards) if ids else [])
+    return rows + (implied_edges(connection, kind, ids, DERIVED, partition, upwards=upwards) if ids else [])
 
 
 def _stored_edges(
@@ -174,7 +170,7 @@ def _stored_edges(
 def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: int) -> Node:
     location = find_question_row(connection, identifier) if upwards else None
     kind, id_ = location[:2] if location else find_row(connection, identifier)
-    partition_files = location[2] if location else None
+    partition = location[2] if location else None
     root = Node(kind, id_)
     nodes = {(kind, id_): root}
     frontier = [root]
@@ -182,7 +178,7 @@ def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: in
         current = {(node.kind, node.id): node for node in frontier}
         rows = []
         for kind, ids in _by_kind(current).items():
-            rows += _edges(connection, kind, ids, partition_files, upwards=upwards)
+            rows += _edges(connection, kind, ids, partition, upwards=upwards)
         frontier = []
         for from_kind, from_id, relation, to_kind, to_id, version, _rank in sorted(
             rows, key=lambda row: (row[3], row[6] is None, row[6] or 0, row[4])
@@ -193,7 +189,7 @@ def _follow(connection: Connection, identifier: str, *, upwards: bool, limit: in
                 frontier.append(node)
             current[(from_kind, from_id)].next.append(Node(to_kind, to_id, relation, version, node.content, node.next))
     for kind, ids in _by_kind(nodes).items():
-        for node_id, content in _contents(connection, kind, ids, partition_files).items():
+        for node_id, content in _contents(connection, kind, ids, partition).items():
             nodes[(kind, node_id)].content.update(content)
     return root
 

@@ -136,7 +136,7 @@ def implied_edges(
     kind: str,
     ids: Sequence[str],
     relation: str,
-    partition_files: PartitionFiles | None,
+    files: PartitionFiles | None,
     *,
     upwards: bool,
 ) -> list[tuple[Any, ...]]:
@@ -149,7 +149,7 @@ def implied_edges(
             ("child", "parent", rule.parent_kind) if upwards else ("parent", "child", rule.child_kind)
         )
         condition, parameters = id_condition(from_end, sorted(ids))
-        source = _source_sql(connection, rule.table, kind, ids, partition_files)
+        source = _source_sql(connection, rule.table, kind, ids, files)
         rows += connection.execute(
             f"SELECT DISTINCT $kind, {from_end}, '{relation}', '{to_kind}', {to_end}, version, NULL "
             f"FROM (SELECT {rule.child} AS child, {rule.parent} AS parent, {rule.version} AS version "
@@ -173,25 +173,23 @@ def find_sources(connection: Connection, low: str, high: str) -> list[tuple[str,
 
 
 def source_contents(
-    connection: Connection, kind: str, ids: Sequence[str], partition_files: PartitionFiles | None
+    connection: Connection, kind: str, ids: Sequence[str], files: PartitionFiles | None
 ) -> dict[str, dict[str, Any]]:
     """The columns to display of these sources, by id."""
     if kind not in _CONTENTS:
         return {}
     table, identifier, display_columns = _CONTENTS[kind]
-    source = _source_sql(connection, table, kind, ids, partition_files)
+    source = _source_sql(connection, table, kind, ids, files)
     condition, parameters = id_condition("id", ids)
     sql = f"SELECT {identifier} AS id, {', '.join(display_columns.values())} FROM {source} WHERE {condition} GROUP BY 1"
     rows = connection.execute(sql, parameters).fetchall()
     return {str(row[0]): dict(zip(display_columns, row[1:], strict=True)) for row in rows}
 
 
-def _source_sql(
-    connection: Connection, table: str, kind: str, ids: Sequence[str], partition_files: PartitionFiles | None
-) -> str:
+def _source_sql(connection: Connection, table: str, kind: str, ids: Sequence[str], files: PartitionFiles | None) -> str:
     """SQL source of a table's rows for ids of this kind, filtered if possible."""
-    if partition_files is not None and table == "evidence":
-        return scan_sql(table, partition_files.rows("evidence"))
+    if files is not None and table == "evidence":
+        return scan_sql(table, files.rows("evidence"))
     create_views(connection, table)
     if (column := _ID_COLUMNS.get((table, kind))) is None:
         return table

@@ -99,10 +99,8 @@ def _equals_previous(keys: pa.Table) -> pa.ChunkedArray:
     """Whether each row after the first equals the previous row."""
     is_same = pa.scalar(True)
     for column in keys.columns:
-        previous, current = column.slice(0, max(0, len(column) - 1)), column.slice(1)
-        equal = pc.or_(
-            pc.fill_null(pc.equal(previous, current), False), pc.and_(pc.is_null(previous), pc.is_null(current))
-        )
+        before, after = column.slice(0, max(0, len(column) - 1)), column.slice(1)
+        equal = pc.or_(pc.fill_null(pc.equal(before, after), False), pc.and_(pc.is_null(before), pc.is_null(after)))
         is_same = pc.and_(is_same, equal)
     return is_same
 

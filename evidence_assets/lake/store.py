@@ -126,9 +126,8 @@ class Lake:
         except (ValueError, KeyError, TypeError) as error:
             raise LakeVersionError(f"{path} does not state the lake's format: {error}") from error
         if version != FORMAT_VERSION:
-            remedy = (
-                "upgrade evidence-assets" if version > FORMAT_VERSION else "rebuild the lake, or use an older release"
-            )
+            newer = version > FORMAT_VERSION
+            remedy = "upgrade evidence-assets" if newer else "rebuild the lake, or use an older release"
             raise LakeVersionError(
                 f"the lake at {self.address} has format {version}, this program reads {FORMAT_VERSION}: {remedy}"
             )
@@ -255,11 +254,7 @@ class Lake:
         if footer is None:
             return ""
         tables = _written_tables(footer)
-        return (
-            str(json.loads(tables)[table])
-            if tables is not None
-            else hashlib.blake2b(footer, digest_size=16).hexdigest()
-        )
+        return str(json.loads(tables)[table]) if tables else hashlib.blake2b(footer, digest_size=16).hexdigest()
 
     def is_complete(self, table: str, asset: str, partition: str = "") -> bool:
         """Whether all files of the write that stored these rows exist, and are from that write."""

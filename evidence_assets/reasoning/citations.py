@@ -49,23 +49,18 @@ def check_citations(chain: Chain, evidence: Sequence[EvidenceItem]) -> list[Cita
     citations: list[Citation] = []
     for number, step in enumerate(chain.steps):
         cited = list(dict.fromkeys(step.cited))
-        present = [identifier for identifier in cited if identifier in texts]
+        present = [id_ for id_ in cited if id_ in texts]
         quotes = [quote for quote in dict.fromkeys(step.quoted) if _plain(quote).strip(" .,;:!?")]
-        quotes_by_id = {
-            identifier: [quote for quote in quotes if contains_quote(quote, texts[identifier])]
-            for identifier in present
-        }
-        missing_quotes = [quote for quote in quotes if not any(quote in matches for matches in quotes_by_id.values())]
-        fallback_id = next(
-            (identifier for identifier in present if not quotes_by_id[identifier]), next(iter([*present, *cited]), "")
-        )
+        quotes_in = {id_: [quote for quote in quotes if contains_quote(quote, texts[id_])] for id_ in present}
+        missing_quotes = [quote for quote in quotes if not any(quote in matches for matches in quotes_in.values())]
+        fallback_id = next((id_ for id_ in present if not quotes_in[id_]), next(iter([*present, *cited]), ""))
         for quote in missing_quotes:
             citations.append(Citation(number, fallback_id, quote, "misquoted" if fallback_id in texts else "absent"))
-        for identifier in cited:
-            matches = quotes_by_id.get(identifier, [])
-            if matches or identifier != fallback_id or not missing_quotes:
-                verdict: Verdict = "verified" if identifier in texts else "absent"
-                citations += [Citation(number, identifier, quote, verdict) for quote in matches or [""]]
+        for id_ in cited:
+            matches = quotes_in.get(id_, [])
+            if matches or id_ != fallback_id or not missing_quotes:
+                verdict: Verdict = "verified" if id_ in texts else "absent"
+                citations += [Citation(number, id_, quote, verdict) for quote in matches or [""]]
     return citations
 
 

@@ -90,7 +90,7 @@ def is_yes_no_maybe(option: str) -> bool:
 
 
 def explain_yes_no_maybe(
-    task: ExplainOption, nearness: Mapping[Statement, float], documents: Mapping[str, str]
+    task: ExplainOption, cosines: Mapping[Statement, float], documents: Mapping[str, str]
 ) -> Chain:
     """The chain for one label, with its share, from the document with the statement most similar to the question.
 
@@ -99,10 +99,10 @@ def explain_yes_no_maybe(
     """
     label = task.option.strip().casefold()
     source = {item.evidence_id: documents.get(item.source_id, item.source_id) for item in task.evidence}
-    if not nearness:
+    if not cosines:
         return Chain(task.hypothesis, (ChainStep("There is no evidence to conclude from."),), 0.0)
-    nearest = max(nearness, key=lambda statement: nearness[statement])
-    document = list({s.quote: s for s in nearness if source[s.evidence_id] == source[nearest.evidence_id]}.values())
+    nearest = max(cosines, key=lambda statement: cosines[statement])
+    document = list({s.quote: s for s in cosines if source[s.evidence_id] == source[nearest.evidence_id]}.values())
     weights = {s: 1.0 if _FINDING.search(s.quote) else NON_FINDING_WEIGHT for s in document}
     negative = {s for s in document if _NO_FINDING.search(s.quote)}
     negative_share = sum(weights[s] for s in negative) / sum(weights.values())
@@ -111,7 +111,7 @@ def explain_yes_no_maybe(
     matching = [s for s in document if weights[s] == 1.0 and label != "maybe" and (s in negative) == (label == "no")]
     if not matching:
         return Chain(task.hypothesis, (ChainStep(f"No finding of the evidence says “{label}”."),), support)
-    best = max(matching, key=lambda statement: nearness[statement])
+    best = max(matching, key=lambda statement: cosines[statement])
     verdict = "is found against it" if label == "no" else "is found"
     return Chain(
         task.hypothesis, (ChainStep(f"This {verdict}: {best.quote}", (best.evidence_id,), (best.quote,)),), support
@@ -203,15 +203,13 @@ class ExtractiveSolver:
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, FloatArray]:
         """Unit vectors of distinct texts; of a text above the token limit, its end is encoded."""
-        distinct_texts = list(dict.fromkeys(texts))
-        counts = self.encoder.count_tokens(distinct_texts)
+        distinct = list(dict.fromkeys(texts))
+        counts = self.encoder.count_tokens(distinct)
         limit = self.encoder.max_tokens
-        readable = [
-            text if count <= limit else self._end_of(text) for text, count in zip(distinct_texts, counts, strict=True)
-        ]
-        if not distinct_texts:
+        inputs = [text if count <= limit else self._end_of(text) for text, count in zip(distinct, counts, strict=True)]
+        if not distinct:
             return {}
-        return dict(zip(distinct_texts, unit_rows(self.encoder.encode_sentences(readable)), strict=True))
+        return dict(zip(distinct, unit_rows(self.encoder.encode_sentences(inputs)), strict=True))
 
     def _end_of(self, text: str) -> str:
         """The last sentences within the token limit, else the last words: the question is at the end."""

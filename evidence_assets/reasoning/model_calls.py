@@ -12,7 +12,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Completion, CompletionStore, Generator, Request
 from evidence_assets.reasoning.tasks import Failure, ReplyCost
-from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings, Template, fence
+from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence
 
 REPAIR = Template.load(__package__, "repair", "system request reason reply")
 MAX_EXCERPT_CHARACTERS = 400
@@ -94,7 +94,7 @@ class LanguageModel:
         generator: Generator,
         cache: CompletionStore | None = None,
         on_progress: Progress | None = None,
-        prompts: PromptSettings = PACKAGED_PROMPTS,
+        prompts: Prompts = PACKAGED,
     ) -> None:
         self.prompts = prompts
         self._generator, self._cache, self._on_progress = generator, cache, on_progress
@@ -122,16 +122,15 @@ class LanguageModel:
         tasks = _PendingTasks(self.model_id, requests, parse)
         self.usage.tasks += len(requests)
         self._ask_round(tasks, dict(enumerate(requests)))
-        first_refusals, tasks.refusals = tasks.refusals, {}
-        if first_refusals:
-            self.usage.repairs += len(first_refusals)
+        refusals, tasks.refusals = tasks.refusals, {}
+        if refusals:
+            self.usage.repairs += len(refusals)
             repairs = {
-                n: repair_request(requests[n], reply, reason, self.prompts)
-                for n, (reason, reply) in first_refusals.items()
+                n: repair_request(requests[n], reply, reason, self.prompts) for n, (reason, reply) in refusals.items()
             }
             self._ask_round(tasks, repairs)
         for number, (reason, reply) in tasks.refusals.items():
-            first_reason = first_refusals[number][0]
+            first_reason = refusals[number][0]
             last_reason = "the same again" if reason == first_reason else reason
             tasks.results[number] = Failure(
                 f"the reply of {self._generator.model_id} is unusable: {first_reason}; after one repair attempt: "
@@ -197,7 +196,7 @@ class _PendingTasks(Generic[T]):
 class PromptPreviewModel(LanguageModel):
     """Collects requests instead of sending them, and returns placeholder replies, so that follow-ups are built, too."""
 
-    def __init__(self, requests: list[Request], prompts: PromptSettings = PACKAGED_PROMPTS) -> None:
+    def __init__(self, requests: list[Request], prompts: Prompts = PACKAGED) -> None:
         super().__init__(_NoGenerator(), prompts=prompts)
         self._requests = requests
 
@@ -235,7 +234,7 @@ def _parse_placeholder(request: Request, number: int, parse: Callable[[int, str]
     return Failure("nothing is replied")
 
 
-def repair_request(request: Request, reply: str, reason: str, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def repair_request(request: Request, reply: str, reason: str, prompts: Prompts = PACKAGED) -> Request:
     """Request a repair of an unusable reply; a long reply is quoted by its beginning only."""
     excerpt = reply[:MAX_EXCERPT_CHARACTERS] + (
         f" [{len(reply) - MAX_EXCERPT_CHARACTERS} more characters]" if len(reply) > MAX_EXCERPT_CHARACTERS else ""
@@ -285,21 +284,19 @@ class PromptedTask(Generic[Task, T]):
 
     name: str
     templates: tuple[Template, ...]
-    build_request: Callable[[Task, PromptSettings], Request]
+    build_request: Callable[[Task, Prompts], Request]
     parse: Callable[[str, Task], T]
 
     def __post_init__(self) -> None:
         if PROMPTED_TASKS.setdefault(self.name, self) is not self:
             raise ValueError(f"two prompted tasks have the name {self.name!r}: rename one")
 
-    def version_with(self, prompts: PromptSettings = PACKAGED_PROMPTS) -> str:
+    def version_with(self, prompts: Prompts = PACKAGED) -> str:
         """Hash of the packaged prompts and of the settings that change them."""
         templates = (*self.templates, REPAIR)
-        packaged = content_id(self.name, [template.hash for template in templates])
-        custom = [prompts.of(template).hash for template in templates] if prompts.folders else []
-        limits = {
-            template.name: prompts.tokens[template.name] for template in templates if template.name in prompts.tokens
-        }
+        packaged = content_id(self.name, [t.hash for t in templates])
+        custom = [prompts.of(t).hash for t in templates] if prompts.folders else []
+        limits = {t.name: prompts.tokens[t.name] for t in templates if t.name in prompts.tokens}
         changes = [part for part in (custom, limits, prompts.temperature) if part]
         return content_id(packaged, *changes) if changes else packaged
 
@@ -317,9 +314,7 @@ class PromptedTask(Generic[Task, T]):
             except ValueError as error:
                 results[number] = Failure(str(error)), None
         numbers = list(requests)
-        replies = model.ask(
-            list(requests.values()), lambda position, reply: self.parse(reply, tasks[numbers[position]])
-        )
+        replies = model.ask(list(requests.values()), lambda i, reply: self.parse(reply, tasks[numbers[i]]))
         for number, result in zip(numbers, replies, strict=True):
             results[number] = result
         return [results[number] for number in range(len(tasks))]

@@ -21,8 +21,8 @@ from evidence_assets.reasoning.reply_parsing import parse_answer, parse_json_obj
 from evidence_assets.reasoning.table_prompts import is_table_task
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import (
-    PACKAGED_PROMPTS,
-    PromptSettings,
+    PACKAGED,
+    Prompts,
     Template,
     fence,
     fenced_question,
@@ -51,7 +51,7 @@ _STEP = object_schema(
 EXPLAIN_SCHEMA = json.dumps(object_schema(steps={"type": "array", "items": _STEP}), sort_keys=True)
 
 
-def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the chain that links a question to one option; evidence is numbered from 1."""
     if is_table_task(task):
         return table_prompts.explain_request(task, prompts)
@@ -69,7 +69,7 @@ def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROM
     )
 
 
-def choose_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def choose_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request one label from the chains of all options and their cited evidence; without chains, from all evidence."""
     if is_table_task(task):
         return table_prompts.choose_request(task, prompts)
@@ -116,10 +116,7 @@ def _numbered_steps(chain: Chain, evidence: Mapping[str, tuple[EvidenceItem, int
     """A chain as numbered lines; citations of unknown evidence are marked."""
     lines = []
     for number, step in enumerate(chain.steps, start=1):
-        cited = [
-            str(evidence[identifier][1]) if identifier in evidence else "one that does not exist"
-            for identifier in step.cited
-        ]
+        cited = [str(evidence[id_][1]) if id_ in evidence else "one that does not exist" for id_ in step.cited]
         lines.append(f"{number}. {step.text}" + (f" [evidence {', '.join(cited)}]" if cited else ""))
     return "\n".join(lines) or "Nothing in the evidence leads here."
 
@@ -164,9 +161,7 @@ def _parse_step(number: int, step: Any, evidence: Sequence[EvidenceItem]) -> Cha
     if not isinstance(quotes, list) or not all(isinstance(item, str) for item in quotes):
         raise UnusableReply(f"the quotes of its step {number} are no list of texts")
     cited = (evidence[item - 1].evidence_id if 0 < item <= len(evidence) else f"evidence {item}" for item in numbers)
-    return ChainStep(
-        step["text"].strip(), tuple(dict.fromkeys(cited)), tuple(quote for quote in quotes if quote.strip())
-    )
+    return ChainStep(step["text"].strip(), tuple(dict.fromkeys(cited)), tuple(q for q in quotes if q.strip()))
 
 
 def _script(text: str) -> str:
@@ -176,11 +171,9 @@ def _script(text: str) -> str:
 
 
 def _check_script(question: str, reply: str) -> None:
-    question_script, reply_script = _script(question), _script(reply)
-    if question_script and reply_script and question_script != reply_script:
-        raise UnusableReply(
-            f"it is written in {reply_script.title()} script, the question in {question_script.title()}"
-        )
+    expected, script = _script(question), _script(reply)
+    if expected and script and expected != script:
+        raise UnusableReply(f"it is written in {script.title()} script, the question in {expected.title()}")
 
 
 def build_choice(task: ChooseAnswer, answer: str | None, *, requires_support: bool = False) -> Choice:

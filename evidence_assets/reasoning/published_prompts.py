@@ -17,8 +17,8 @@ from evidence_assets.reasoning.reply_parsing import parse_answer, parse_label
 from evidence_assets.reasoning.table_prompts import STANCES, fenced_table, is_table_task, stance_fields
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.reasoning.templates import (
-    PACKAGED_PROMPTS,
-    PromptSettings,
+    PACKAGED,
+    Prompts,
     Template,
     fence,
     fenced_options,
@@ -68,7 +68,7 @@ def parse_explanation(text: str, evidence: Sequence[EvidenceItem]) -> tuple[Chai
 # Chapter 7: a chain for each option, then one choice from all chains -------------------------------------------------
 
 
-def chain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def chain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the chain from a question to one option; texts and triples share one numbering."""
     return prompts.of(CHAIN).request(
         EXPLAIN_TOKENS,
@@ -79,7 +79,7 @@ def chain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPT
     )
 
 
-def choice_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def choice_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request one option from question, options and chains; without chains, from the evidence."""
     if not task.chains:
         return passages_request(task, prompts)
@@ -108,7 +108,7 @@ def _parse_choice(reply: str, task: ChooseAnswer) -> Choice:
 # Chapters 3 and 4: an explanation for each label or option, then one label -------------------------------------------
 
 
-def case_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def case_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the explanation of one label or option from the collapsed table."""
     if not is_table_task(task):
         raise ValueError("there are no cells to explain from")
@@ -121,14 +121,12 @@ def case_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS
     )
 
 
-def verdict_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def verdict_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request exactly one label from the collapsed table and the explanations."""
     items = {item.evidence_id: item for group in task.evidence.values() for item in group}
     if not is_table_task(task):
         raise ValueError("there are no cells to decide from")
-    cases = [
-        fence(f"explanation {chain.hypothesis}", "\n".join(step.text for step in chain.steps)) for chain in task.chains
-    ]
+    cases = [fence(f"explanation {c.hypothesis}", "\n".join(s.text for s in c.steps)) for c in task.chains]
     return prompts.of(VERDICT).request(
         VERDICT_TOKENS,
         task.labels,
@@ -143,7 +141,7 @@ def verdict_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMP
 # Chapter 6: one call that gives answer and explanation; without retrieval, a plain question --------------------------
 
 
-def passages_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def passages_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request answer and explanation in one reply, from the passages of all options."""
     passages = task.facts
     return prompts.of(PASSAGES).request(
@@ -169,7 +167,7 @@ def parse_answer_and_explanation(reply: str, task: ChooseAnswer) -> tuple[Choice
     return build_choice(replace(task, chains=(chain,), evidence={chain.hypothesis: task.facts}), answer), chain
 
 
-def question_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def question_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     return prompts.of(QUESTION).request(
         VERDICT_TOKENS,
         task.labels,

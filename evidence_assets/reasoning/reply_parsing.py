@@ -177,9 +177,7 @@ class _AnswerParser:
 
     def _from_marked_letter(self, text: str) -> tuple[str, ...]:
         """The only letter in bold, else in brackets."""
-        letters = {
-            letter for match in _MARKED_LETTER.finditer(text) for letter in match.groups() if letter in self.letters
-        }
+        letters = {x for match in _MARKED_LETTER.finditer(text) for x in match.groups() if x in self.letters}
         return tuple(letters) if len(letters) == 1 and not has_exclusion(text) else ()
 
     def _from_contained_text(self, text: str) -> tuple[str, ...]:

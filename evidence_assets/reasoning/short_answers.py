@@ -16,7 +16,7 @@ from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.extractive import Statement, split_statements
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
-from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings, Template
+from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.negation import is_denial
 from evidence_assets.text.sentences import detect_language
 
@@ -152,32 +152,32 @@ class ExtractiveShortAnswers:
 
     def _best(self, task: ShortTask, paths: Sequence[_Path], vectors: dict[str, FloatArray]) -> ShortAnswer:
         readings: dict[tuple[str, tuple[tuple[str, bool], ...]], list[tuple[float, _Path]]] = {}
-        relation_cosines: dict[_Path, float] = {}
+        cosines: dict[_Path, float] = {}
         for path in paths:
             pairs = ((task.question, path.text), (path.rest(task.question), path.relations))
             if all(text in vectors for pair in pairs for text in pair):
-                text_cosine, relation_cosines[path] = (float(vectors[a] @ vectors[b]) for a, b in pairs)
+                text_cosine, cosines[path] = (float(vectors[a] @ vectors[b]) for a, b in pairs)
                 readings.setdefault((path.start, path.steps), []).append(
-                    (round((text_cosine + relation_cosines[path]) / 2, 6), path)
+                    (round((text_cosine + cosines[path]) / 2, 6), path)
                 )
-        ranked_readings = sorted(readings.values(), key=lambda reading: -max(weight for weight, _ in reading))
-        if not ranked_readings or max(weight for weight, _ in ranked_readings[0]) < (
+        by_weight = sorted(readings.values(), key=lambda reading: -max(weight for weight, _ in reading))
+        if not by_weight or max(weight for weight, _ in by_weight[0]) < (
             MIN_WEIGHT_WITH_TEXT if task.texts else MIN_WEIGHT
         ):
             return NO_ANSWER
-        best = [path for _, path in sorted(ranked_readings[0], key=lambda pair: -pair[0])]
-        is_sufficient = relation_cosines[best[0]] >= MIN_RELATION_COSINE and all(
+        best = [path for _, path in sorted(by_weight[0], key=lambda pair: -pair[0])]
+        is_sufficient = cosines[best[0]] >= MIN_RELATION_COSINE and all(
             contains_quote(name, best[0].text) for name in _proper_names(task.question)
         )
         if not task.texts and not is_sufficient:
             return NO_ANSWER
-        first, *runner_up = [max(weight for weight, _ in reading) for reading in ranked_readings[:2]]
-        is_ambiguous = any(first - other < TIE_MARGIN for other in runner_up)
+        first, *runner_up = [max(weight for weight, _ in reading) for reading in by_weight[:2]]
+        is_tied = any(first - other < TIE_MARGIN for other in runner_up)
         supported = tuple(dict.fromkeys(path.answer for path in best))
         evidence_ids = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
         confidence = round(first / (first + max([*runner_up, MIN_WEIGHT])), 6)
         return ShortAnswer(
-            supported[0], "ambiguous" if is_ambiguous else "answered", supported, tuple(evidence_ids), confidence
+            supported[0], "ambiguous" if is_tied else "answered", supported, tuple(evidence_ids), confidence
         )
 
 
@@ -237,7 +237,7 @@ _PROMPT = Template.load(__package__, "short_answer", "facts question")
 _FROM_TEXTS = Template.load(__package__, "short_answer_from_texts", "texts facts question")
 
 
-def answer_request(task: ShortTask, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def answer_request(task: ShortTask, prompts: Prompts = PACKAGED) -> Request:
     """Request a short answer from facts, if any, or from texts."""
     fact_lines = "".join(f"\n({fact.head}, {fact.relation}, {fact.tail})" for fact in task.facts)
     question = json.dumps(task.question, ensure_ascii=False)

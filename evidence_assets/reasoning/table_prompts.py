@@ -23,8 +23,8 @@ from evidence_assets.reasoning.tasks import (
     ExplainOption,
 )
 from evidence_assets.reasoning.templates import (
-    PACKAGED_PROMPTS,
-    PromptSettings,
+    PACKAGED,
+    Prompts,
     Template,
     fence,
     fenced_options,
@@ -50,7 +50,7 @@ def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
     return task.task in TABLE_TASKS and any(item.kind in TABLE_CELL_KINDS for item in _task_evidence(task))
 
 
-def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the explanation of one label or option; raises ValueError for cells of several tables."""
     outside = bool(outside_items(task.evidence))
     return prompts.of(EXPLAIN).request(
@@ -64,7 +64,7 @@ def explain_request(task: ExplainOption, prompts: PromptSettings = PACKAGED_PROM
     )
 
 
-def choose_request(task: ChooseAnswer, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def choose_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request exactly one label from the table and the explanations."""
     cases = []
     for chain in task.chains:
@@ -113,11 +113,9 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
     An empty cell is not evidence, so its citation keeps the cell's id, and the citation check returns ``absent``.
     """
     view, ids = build_view(task.evidence)
-    ids_by_label = {
-        f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.grid) for j in range(len(row))
-    }
-    ids_by_label |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
-    ids_by_label |= {f"o{n}": item.evidence_id for n, item in enumerate(outside_items(task.evidence), 1)}
+    cited_ids = {f"r{i}c{j}": ids.get((i, j), f"r{i}c{j}") for i, row in enumerate(view.grid) for j in range(len(row))}
+    cited_ids |= {item.kind: item.evidence_id for item in task.evidence if item.kind == CAPTION}
+    cited_ids |= {f"o{n}": item.evidence_id for n, item in enumerate(outside_items(task.evidence), 1)}
     parts: list[str] = []
     for line in filter(None, map(str.strip, reply.splitlines())):
         if _STEP.match(line) or not parts:
@@ -128,10 +126,10 @@ def parse_steps(reply: str, task: ExplainOption) -> tuple[ChainStep, ...]:
         raise UnusableReply("the reply holds no explanation")
     cited = [list(dict.fromkeys(_CITATION.findall(part))) for part in parts]
     for cited_id in (cited_id for citations in cited for cited_id in citations):
-        if cited_id not in ids_by_label:
+        if cited_id not in cited_ids:
             raise UnusableReply(f"the reply cites {cited_id}, which is not in the table or beside it")
     return tuple(
-        ChainStep(part, tuple(ids_by_label[cited_id] for cited_id in step_citations), tuple(_QUOTE.findall(part)))
+        ChainStep(part, tuple(cited_ids[cited_id] for cited_id in step_citations), tuple(_QUOTE.findall(part)))
         for part, step_citations in zip(parts, cited, strict=True)
     )
 

@@ -85,7 +85,7 @@ def _read_template(path: Path, expected: frozenset[str]) -> Template:
 
 
 @dataclass(frozen=True)
-class PromptSettings:
+class Prompts:
     """The user's prompts, which override packaged ones, and limits of replies; the first folder with a prompt wins."""
 
     folders: tuple[Path, ...] = ()
@@ -117,7 +117,7 @@ class PromptSettings:
             raise BadInput(f"must be from 0 to 2, not {self.temperature}", field="temperature")
 
 
-PACKAGED_PROMPTS = PromptSettings()
+PACKAGED = Prompts()
 
 
 def _fill(text: str, fields: dict[str, str]) -> str:

@@ -53,9 +53,7 @@ def entity_word_positions(vocabulary: Sequence[str], prompts: Iterable[str]) -> 
     """
     banned = STOP_WORDS | NUMBER_WORDS | {word.casefold() for prompt in prompts for word in prompt_words(prompt)}
     positions = [
-        position
-        for position, word in enumerate(vocabulary)
-        if len(word) > 1 and is_word(word) and word.casefold() not in banned
+        i for i, word in enumerate(vocabulary) if len(word) > 1 and is_word(word) and word.casefold() not in banned
     ]
     return np.asarray(positions, dtype=np.intp)
 

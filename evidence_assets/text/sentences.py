@@ -90,13 +90,9 @@ def detect_language(text: str) -> str:
             return f"{script.title()} script"
     words = re.findall(r"[^\W\d_]+", text.casefold())
     counts = sorted(
-        ((sum(w in language_words for w in words), language) for language, language_words in _WORDS.items()),
+        ((sum(w in small for w in words), language) for language, small in _WORDS.items()),
         reverse=True,
     )
-    (best_count, language), (second_count, _) = counts[:2]
+    (best, language), (second, _) = counts[:2]
     min_count = 1 if len(words) in (4, 5) else MIN_SMALL_WORDS  # in shorter texts a match may be a name
-    return (
-        language
-        if best_count >= min_count and best_count >= MIN_LEAD * second_count and best_count > second_count
-        else ""
-    )
+    return language if best >= min_count and best >= MIN_LEAD * second and best > second else ""

@@ -24,7 +24,7 @@ from evidence_assets.reasoning import published_prompts as _published  # noqa: F
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel, PromptedTask, Usage
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
-from evidence_assets.reasoning.templates import PACKAGED_PROMPTS
+from evidence_assets.reasoning.templates import PACKAGED
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import GradeTask, NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema, TripletTask
@@ -197,11 +197,11 @@ class TestPromptedTask:
 
     def test_the_prompt_is_the_template_and_the_question_is_data(self, name: str) -> None:
         task, example = task_named(name), EXAMPLES[name]
-        request = task.build_request(example.task, PACKAGED_PROMPTS)
+        request = task.build_request(example.task, PACKAGED)
         assert request.system in {template.system for template in task.templates}
         fenced = re.search(rf"^<<< \w+ (\w{{12}})\n{re.escape(QUESTION)}\n>>> \1$", request.user, re.MULTILINE)
         assert fenced or json.dumps(QUESTION) in request.user
-        assert "follow" in request.system and request == task.build_request(example.task, PACKAGED_PROMPTS)
+        assert "follow" in request.system and request == task.build_request(example.task, PACKAGED)
 
     @settings(max_examples=10)
     @given(
@@ -217,7 +217,7 @@ class TestPromptedTask:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_reply_schema_is_valid_and_its_smallest_reply_is_within_the_limit(name: str) -> None:
-    request = task_named(name).build_request(EXAMPLES[name].task, PACKAGED_PROMPTS)
+    request = task_named(name).build_request(EXAMPLES[name].task, PACKAGED)
     if request.json_schema:
         schema = json.loads(request.json_schema)
         assert strict_faults(schema) == []

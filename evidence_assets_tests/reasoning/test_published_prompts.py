@@ -17,7 +17,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptedSolver
 from evidence_assets.reasoning.published_prompts import STYLES, parse_answer_and_explanation
 from evidence_assets.reasoning.tasks import Chain, ChainStep, Choice, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.reasoning.templates import PromptSettings
+from evidence_assets.reasoning.templates import Prompts
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator
 
 EVIDENCE = (
@@ -131,7 +131,7 @@ def test_user_prompts_are_sent_and_change_the_version(tmp_path: Path) -> None:
     (tmp_path / "published_question.txt").write_text("Be brief.\n---\n$question $answers $labels\n\n?negated NOT.")
     requests: list[Request] = []
     model = LanguageModel(
-        ScriptedGenerator(lambda r: requests.append(r) or "A"), CompletionStore(), prompts=PromptSettings((tmp_path,))
+        ScriptedGenerator(lambda r: requests.append(r) or "A"), CompletionStore(), prompts=Prompts((tmp_path,))
     )
     solver = PromptedSolver(model, STYLES["question"])
     solver.choose([CHOOSE])
@@ -141,7 +141,7 @@ def test_user_prompts_are_sent_and_change_the_version(tmp_path: Path) -> None:
 
 def test_a_variant_sets_token_limits_and_temperature() -> None:
     requests: list[Request] = []
-    prompts = PromptSettings(tokens={"published_question": 7}, temperature=0.7)
+    prompts = Prompts(tokens={"published_question": 7}, temperature=0.7)
     solver = PromptedSolver(
         LanguageModel(ScriptedGenerator(lambda r: requests.append(r) or "?"), CompletionStore(), prompts=prompts),
         STYLES["question"],
@@ -151,11 +151,11 @@ def test_a_variant_sets_token_limits_and_temperature() -> None:
     versions = {
         PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A"), prompts=each), STYLES["question"]).version
         for each in (
-            PromptSettings(),
+            Prompts(),
             prompts,
-            PromptSettings(tokens=prompts.tokens),
-            PromptSettings(temperature=0.7),
-            PromptSettings(tokens={"entities": 7}),
+            Prompts(tokens=prompts.tokens),
+            Prompts(temperature=0.7),
+            Prompts(tokens={"entities": 7}),
         )
     }
     assert len(versions) == 4, "a limit of another prompt is none of this one's"
@@ -175,17 +175,17 @@ def test_invalid_user_prompts_are_rejected_with_file_and_field(
 ) -> None:
     (tmp_path / f"{name}.txt").write_text(text)
     with pytest.raises(BadInput, match=message):
-        PromptSettings((tmp_path,)).check(systems.load_templates())
+        Prompts((tmp_path,)).check(systems.load_templates())
 
 
 @pytest.mark.parametrize(
     ("prompts", "message"),
     [
-        (PromptSettings((Path("absent"),)), "no such folder of prompts"),
-        (PromptSettings(tokens={"entitys": 7}), "'entities'"),
-        (PromptSettings(tokens={"entities": 0}), "must be at least 1"),
+        (Prompts((Path("absent"),)), "no such folder of prompts"),
+        (Prompts(tokens={"entitys": 7}), "'entities'"),
+        (Prompts(tokens={"entities": 0}), "must be at least 1"),
     ],
 )
-def test_invalid_prompt_settings_are_rejected(prompts: PromptSettings, message: str) -> None:
+def test_invalid_prompt_settings_are_rejected(prompts: Prompts, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         prompts.check(systems.load_templates())

@@ -217,7 +217,7 @@ def random_walk_scores(
     Direction makes no difference, parallel edges count each, self-loops none; from a node without edges the walk
     always restarts.
 
-    >>> visits(np.zeros(3), np.array([0, 1]), np.array([1, 2]), 0.2, 0.85).round(2).tolist()
+    >>> random_walk_scores(np.zeros(3), np.array([0, 1]), np.array([1, 2]), 0.2, 0.85).round(2).tolist()
     [0.53, 1.0, 0.53]
     """
     n = len(scores)

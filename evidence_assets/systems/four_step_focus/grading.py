@@ -12,7 +12,7 @@ from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request, Reranker
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.tasks import Failure, ReplyCost
-from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings, Template, fence
+from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence
 from evidence_assets.text.chunking import CountTokens, split_chunks
 
 Scale = Literal["tenths", "number"]
@@ -66,7 +66,7 @@ class Grader(Protocol):
 _PROMPT, _PUBLISHED = (Template.load(__package__, name, "question entry") for name in ("grade", "published_grade"))
 
 
-def grade_request(task: GradeTask, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def grade_request(task: GradeTask, prompts: Prompts = PACKAGED) -> Request:
     """Build the request for a grade: one of eleven, or any number from 0 to 1 as published."""
     fields = {
         "question": fence("question", task.question),

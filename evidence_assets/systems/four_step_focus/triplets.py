@@ -14,7 +14,7 @@ from evidence_assets.models.protocols import Request, object_schema
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import parse_json_object
 from evidence_assets.reasoning.tasks import Failure, ReplyCost
-from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings, Template
+from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.spelling import closest_name
 
 MAX_TRIPLETS = 20
@@ -89,7 +89,7 @@ class TripletTask:
     schema: Schema
 
 
-def triplet_request(task: TripletTask, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def triplet_request(task: TripletTask, prompts: Prompts = PACKAGED) -> Request:
     """Build the request for the triplets of a question."""
     schema = task.schema
     joins = "".join(f"\n  {head} | {edge} | {tail}" for head, edge, tail in schema.patterns)

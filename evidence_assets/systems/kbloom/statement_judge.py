@@ -14,7 +14,7 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import parse_label
 from evidence_assets.reasoning.tasks import Failure
-from evidence_assets.reasoning.templates import PACKAGED_PROMPTS, PromptSettings, Template
+from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.text.prompt_text import as_sentence, fill_prompt
 
@@ -33,7 +33,7 @@ class Judge(Protocol):
     def judge(self, statements: Sequence[str]) -> Sequence[bool | Failure]: ...
 
 
-def judge_request(statement: str, prompts: PromptSettings = PACKAGED_PROMPTS) -> Request:
+def judge_request(statement: str, prompts: Prompts = PACKAGED) -> Request:
     """Build the request for a verdict."""
     return prompts.of(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
 
