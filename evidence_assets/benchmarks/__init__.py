@@ -1,4 +1,4 @@
-"""Benchmarks, graphs and corpora as they come: readers of official formats, one file each, and of a user's own data.
+"""Readers of benchmarks, graphs and corpora: official formats and the user's own files.
 
-A reader streams records and names file, line and field of whatever it cannot read; it never guesses and never skips.
+A reader streams records. Its errors name file, line and field; it never guesses and never skips a row.
 """

@@ -1,4 +1,4 @@
-"""What every question and document must fulfil, whichever file it came from."""
+"""Checks that apply to every question and document, whatever its format."""
 
 from __future__ import annotations
 
@@ -13,78 +13,83 @@ Item = TypeVar("Item")
 TableOrNone = TypeVar("TableOrNone")
 MIN_OPTIONS, MAX_OPTIONS = 2, 26
 LocatedQuestion: TypeAlias = tuple[Row, QuestionRecord]
-"""A question with the row it was read from, so that a later check can name the place."""
+"""A question with its row, so that later checks can report file and line."""
 
 
 def build_question(row: Row, **fields: Any) -> LocatedQuestion:
-    """A :class:`Question` with the row it came from, once it fulfils what all questions must.
+    """Build a :class:`QuestionRecord` and check it.
 
-    Two options of a choice may read alike, as in some official questions: their letters tell them apart.
+    Options of a multiple-choice question may have equal texts, as in some official files: their letters differ.
     """
-    made = QuestionRecord(**fields)
-    if made.task not in TASKS:
-        raise row.error(f"{made.task!r} is not one of {', '.join(TASKS)}", "task")
+    question = QuestionRecord(**fields)
+    if question.task not in TASKS:
+        raise row.error(f"{question.task!r} is not a task; use one of {', '.join(TASKS)}", "task")
     for field in ("source_id", "text"):
-        if not getattr(made, field).strip():
+        if not getattr(question, field).strip():
             raise row.error("is empty", field)
-    if made.options or made.task in ("mcqa", "verification"):
-        _check_options(row, made)
-    elif len(set(made.gold)) < len(made.gold):
-        raise row.error("names an answer twice", "gold")
-    if made.aliases and len(made.aliases) != len(made.gold):
-        raise row.error(f"{len(made.aliases)} lists of aliases for {len(made.gold)} answers", "aliases")
-    return row, made
+    if question.options or question.task in ("mcqa", "verification"):
+        _check_options(row, question)
+    elif len(set(question.gold)) < len(question.gold):
+        raise row.error("contains an answer twice; remove one", "gold")
+    if question.aliases and len(question.aliases) != len(question.gold):
+        raise row.error(
+            f"{len(question.aliases)} lists of aliases for {len(question.gold)} gold answers; give one list per answer",
+            "aliases",
+        )
+    return row, question
 
 
-def _check_options(row: Row, made: QuestionRecord) -> None:
-    if len(made.options) < MIN_OPTIONS:
-        raise row.error(f"{len(made.options) or 'no'} option(s); a choice needs at least {MIN_OPTIONS}", "options")
-    if len(made.options) > MAX_OPTIONS:
-        raise row.error(f"{len(made.options)} options; at most {MAX_OPTIONS} can be lettered", "options")
-    for place, option in enumerate(made.options):
+def _check_options(row: Row, question: QuestionRecord) -> None:
+    if len(question.options) < MIN_OPTIONS:
+        raise row.error(
+            f"{len(question.options) or 'no'} option(s); a question needs at least {MIN_OPTIONS}", "options"
+        )
+    if len(question.options) > MAX_OPTIONS:
+        raise row.error(f"{len(question.options)} options; the maximum is {MAX_OPTIONS}, one per letter", "options")
+    for position, option in enumerate(question.options):
         if not option.strip():
-            raise row.error("is empty", f"options[{place}]")
-    if made.task == "verification" and len(set(made.options)) < len(made.options):
-        raise row.error("two labels are equal", "options")
-    for label in made.gold:
-        if label not in made.labels:
-            raise row.error(f"{label!r} is not one of {', '.join(made.labels)}", "gold")
-    if len(set(made.gold)) < len(made.gold):
-        raise row.error("names a label twice", "gold")
+            raise row.error("is empty", f"options[{position}]")
+    if question.task == "verification" and len(set(question.options)) < len(question.options):
+        raise row.error("contains two equal labels; remove one", "options")
+    for label in question.gold:
+        if label not in question.labels:
+            raise row.error(f"{label!r} is not one of {', '.join(question.labels)}", "gold")
+    if len(set(question.gold)) < len(question.gold):
+        raise row.error("contains a label twice; remove one", "gold")
 
 
 class UniqueIds:
-    """Refuses an id that comes twice."""
+    """Rejects duplicate ids."""
 
     def __init__(self, field: str) -> None:
         self._field, self._ids = field, set[str]()
 
     def add(self, identifier: str, row: Row) -> None:
         if identifier in self._ids:
-            message = f"{identifier!r} occurs twice; each id stands for one row of all files together"
+            message = f"{identifier!r} occurs twice; an id must be unique across all files"
             raise BadInput(message, file=row.file, line=row.line, field=self._field)
         self._ids.add(identifier)
 
 
 def unique_questions(located: Iterable[LocatedQuestion]) -> Iterator[QuestionRecord]:
-    """The questions, none of whose ids may come twice."""
-    return (made for made, _ in unique_pairs((row, made, None) for row, made in located))
+    """Yield the questions; a duplicate id is an error."""
+    return (question for question, _ in unique_pairs((row, question, None) for row, question in located))
 
 
 def unique_pairs(
     located: Iterable[tuple[Row, QuestionRecord, TableOrNone]],
 ) -> Iterator[tuple[QuestionRecord, TableOrNone]]:
-    """The questions with their tables, of which several may have one; no id of a question may come twice."""
-    seen = UniqueIds("source_id")
-    for row, made, table in located:
-        seen.add(made.source_id, row)
-        yield made, table
+    """Yield the questions with their tables; a duplicate question id is an error. Questions may share a table."""
+    ids = UniqueIds("source_id")
+    for row, question, table in located:
+        ids.add(question.source_id, row)
+        yield question, table
 
 
-def require_items(items: Iterable[Item], otherwise: Callable[[], BadInput]) -> Iterator[Item]:
-    """The items, of which there must be one: else what is said ``otherwise`` is raised."""
+def require_items(items: Iterable[Item], error: Callable[[], BadInput]) -> Iterator[Item]:
+    """Yield the items; raise ``error()`` if there are none."""
     item = None
     for item in items:
         yield item
     if item is None:
-        raise otherwise()
+        raise error()

@@ -1,7 +1,7 @@
-"""Documents as rows of ``chunks``: every portion of a corpus becomes a part, a Parquet file named by its inputs.
+"""Cached chunks of a corpus: one Parquet file of ``chunks`` rows per file group, named by a hash of its inputs.
 
-Each row group is of one shard. A pass makes the parts that are absent: after a kill it goes on with the portion at
-hand, after an edit it cuts the edited portion. Memory holds ``GROUP`` rows a shard, whatever the corpus's size.
+Each row group belongs to one shard. An update writes only missing files: it resumes after a kill and rechunks only
+edited groups. At most ``ROWS_PER_GROUP`` rows per shard are in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from evidence_assets.text.chunking import split_chunks
 
 CHUNKING_VERSION = "1"
 MAX_TOKENS = 512
-"""No chunk is longer, whatever the encoder reads."""
+"""Maximum tokens of a chunk, even if the encoder accepts more."""
 
 
 def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int) -> Iterator[dict[str, Any]]:
@@ -56,81 +56,81 @@ def chunk_rows(documents: Iterable[Document], encoder: Encoder, max_tokens: int)
 
 
 ROWS_PER_GROUP = 512
-"""Rows of one shard that wait until they are written together."""
+"""Rows of one shard per row group."""
 DOCUMENTS_PER_REPORT = 100
-"""Documents between two calls of who hears of progress."""
+"""Documents between progress callbacks."""
 METADATA_KEY = b"evidence.part"
-"""Metadata of a part: the shard of each row group, and how many documents, chunks and tokens it holds."""
+"""Key of the Parquet metadata that holds a ``ChunkFileInfo``."""
 ReportProgress = Callable[[int, int], None]
 
 
 @dataclass
 class ChunkFileInfo:
-    """What a part holds."""
+    """Metadata of one chunk file."""
 
     shards: list[int]
-    """Of each row group, the shard that its rows belong to."""
+    """Shard of each row group."""
     documents: int = 0
     chunks: int = 0
     tokens: int = 0
 
 
 class ChunkStore:
-    """The parts of a corpus below one folder."""
+    """The chunk files of one corpus, in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def update(
         self,
-        portions: Sequence[FileGroup],
+        groups: Sequence[FileGroup],
         encoder: Encoder,
-        made_by: str,
+        encoder_key: str,
         max_tokens: int,
         shards: int,
-        heard: ReportProgress,
+        report: ReportProgress,
     ) -> int:
-        """Cut what has not been cut yet and forget what is no part of the corpus any more; returns how many were cut.
+        """Chunk new and edited file groups, delete stale files; returns the number of files written.
 
-        ``heard`` is told how many bytes are done, of how many.
+        ``report`` receives the bytes done and the total.
         """
-        files = self._file_ids(portions)
+        files = self._file_ids(groups)
         keys = [
             content_id(
                 "part",
                 CHUNKING_VERSION,
-                made_by,
+                encoder_key,
                 max_tokens,
                 shards,
-                [(name, files[name][-1]) for name in _relative_names(p)],
+                [(name, files[name][-1]) for name in _relative_names(group)],
             )
-            for p in portions
+            for group in groups
         ]
-        sizes = [sum(files[name][1] for name in _relative_names(portion)) for portion in portions]
-        done = cut = 0
-        for portion, key, size in zip(portions, keys, sizes, strict=True):
-            if self.part(key) is None:
+        sizes = [sum(files[name][1] for name in _relative_names(group)) for group in groups]
+        bytes_done = n_written = 0
+        for group, key, size in zip(groups, keys, sizes, strict=True):
+            if self.read_info(key) is None:
 
-                def told(characters: int, before: int = done, size: int = size) -> None:
-                    heard(before + min(characters, size), sum(sizes))
+                def report_characters(characters: int, offset: int = bytes_done, size: int = size) -> None:
+                    report(offset + min(characters, size), sum(sizes))
 
-                _write_chunks(self._path(key), portion.read(), encoder, max_tokens, shards, told)
-                cut += 1
-            done += size
-        if not sum(part.documents for part in map(self.part, keys) if part is not None):
-            raise BadInput("the corpus is empty: its files hold no document", file=portions[0].folder)
-        if keys != self._stated()["keys"] and len(keys) > 1:
-            self._check_ids(keys, portions)
-        stated = {"keys": keys, "files": files}
-        if stated != self._stated():
+                _write_chunks(self._path(key), group.read(), encoder, max_tokens, shards, report_characters)
+                n_written += 1
+            bytes_done += size
+        if not sum(info.documents for info in map(self.read_info, keys) if info is not None):
+            raise BadInput("the corpus has no documents: its files are empty", file=groups[0].folder)
+        if keys != self._read_manifest()["keys"] and len(keys) > 1:
+            self._check_ids(keys, groups)
+        manifest = {"keys": keys, "files": files}
+        if manifest != self._read_manifest():
             with replacing_file(self.folder / "parts.json") as temporary:
-                temporary.write_text(json.dumps(stated))
+                temporary.write_text(json.dumps(manifest))
         for path in set(self.folder.glob("*.parquet")) - {self._path(key) for key in keys}:
             delete_path(path)
-        return cut
+        return n_written
 
-    def part(self, key: str) -> ChunkFileInfo | None:
-        """What the part of this key holds, without reading its rows; None where it is absent or no whole file."""
+    def read_info(self, key: str) -> ChunkFileInfo | None:
+        """Read the metadata of a chunk file; None if it is missing or incomplete."""
         try:
             return _parse_metadata(pq.read_metadata(self._path(key)).metadata)
         except (FileNotFoundError, pa.ArrowInvalid):
@@ -138,59 +138,63 @@ class ChunkStore:
 
     @property
     def documents(self) -> int:
-        """How many documents the parts hold together."""
-        return sum(part.documents for part in self._parts())
+        """Number of documents."""
+        return sum(info.documents for info in self._read_infos())
 
     @property
     def tokens(self) -> int:
-        """How many tokens the chunks of all parts have."""
-        return sum(part.tokens for part in self._parts())
+        """Number of tokens of all chunks."""
+        return sum(info.tokens for info in self._read_infos())
 
-    def _parts(self) -> list[ChunkFileInfo]:
-        return [part for part in map(self.part, self._stated()["keys"]) if part is not None]
+    def _read_infos(self) -> list[ChunkFileInfo]:
+        return [info for info in map(self.read_info, self._read_manifest()["keys"]) if info is not None]
 
     def read_shard(self, shard: int) -> pa.Table:
+        """Read the chunks of one shard."""
         tables = [TABLES["chunks"].arrow.empty_table()]
-        for key in self._stated()["keys"]:
+        for key in self._read_manifest()["keys"]:
             with pq.ParquetFile(self._path(key), page_checksum_verification=True) as file:
-                groups = [n for n, of in enumerate(_parse_metadata(file.metadata.metadata).shards) if of == shard]
-                if groups:
-                    tables.append(file.read_row_groups(groups).replace_schema_metadata(None))
+                shards = _parse_metadata(file.metadata.metadata).shards
+                row_groups = [n for n, group_shard in enumerate(shards) if group_shard == shard]
+                if row_groups:
+                    tables.append(file.read_row_groups(row_groups).replace_schema_metadata(None))
         return pa.concat_tables(tables)
 
-    def _check_ids(self, keys: Sequence[str], portions: Sequence[FileGroup]) -> None:
-        """Refuse an id that comes in two portions; within one it was refused when it was cut."""
-        seen = UniqueIds("doc_id")
-        for key, portion in zip(keys, portions, strict=True):
+    def _check_ids(self, keys: Sequence[str], groups: Sequence[FileGroup]) -> None:
+        """Reject an id that occurs in two groups; within a group, reading rejects it."""
+        ids = UniqueIds("doc_id")
+        for key, group in zip(keys, groups, strict=True):
             with pq.ParquetFile(self._path(key)) as file:
                 for batch in file.iter_batches(columns=["doc_id", "ordinal", "source"]):
-                    first = batch.filter(pc.equal(batch["ordinal"], 0))
-                    for doc_id, source in zip(first["doc_id"].to_pylist(), first["source"].to_pylist(), strict=True):
-                        seen.add(doc_id, Row({}, portion.folder / source))
+                    first_chunks = batch.filter(pc.equal(batch["ordinal"], 0))
+                    for doc_id, source in zip(
+                        first_chunks["doc_id"].to_pylist(), first_chunks["source"].to_pylist(), strict=True
+                    ):
+                        ids.add(doc_id, Row({}, group.folder / source))
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.parquet"
 
-    def _stated(self) -> dict[str, Any]:
+    def _read_manifest(self) -> dict[str, Any]:
         try:
             return dict(json.loads((self.folder / "parts.json").read_text()))
         except (FileNotFoundError, ValueError):
             return {"keys": [], "files": {}}
 
-    def _file_ids(self, portions: Sequence[FileGroup]) -> dict[str, list[Any]]:
-        """Modification time, size and content hash of every file; hashed again where the first two changed."""
-        before, found = self._stated()["files"], {}
-        for portion in portions:
-            for path, name in zip(portion.files, _relative_names(portion), strict=True):
+    def _file_ids(self, groups: Sequence[FileGroup]) -> dict[str, list[Any]]:
+        """Modification time, size and content hash of every file; a file is rehashed if time or size changed."""
+        previous, current = self._read_manifest()["files"], {}
+        for group in groups:
+            for path, name in zip(group.files, _relative_names(group), strict=True):
                 status = path.stat()
-                known = before.get(name, [])
-                same = known[:2] == [status.st_mtime_ns, status.st_size]
-                found[name] = known if same else [status.st_mtime_ns, status.st_size, file_id(path)]
-        return found
+                entry = previous.get(name, [])
+                is_unchanged = entry[:2] == [status.st_mtime_ns, status.st_size]
+                current[name] = entry if is_unchanged else [status.st_mtime_ns, status.st_size, file_id(path)]
+        return current
 
 
-def _relative_names(portion: FileGroup) -> list[str]:
-    return [path.relative_to(portion.folder).as_posix() for path in portion.files]
+def _relative_names(group: FileGroup) -> list[str]:
+    return [path.relative_to(group.folder).as_posix() for path in group.files]
 
 
 def _parse_metadata(metadata: dict[bytes, bytes]) -> ChunkFileInfo:
@@ -203,32 +207,32 @@ def _write_chunks(
     encoder: Encoder,
     max_tokens: int,
     shards: int,
-    heard: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> None:
-    schema, made, read = TABLES["chunks"].arrow, ChunkFileInfo([]), 0
-    waiting: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    schema, info, characters = TABLES["chunks"].arrow, ChunkFileInfo([]), 0
+    pending: dict[int, list[dict[str, Any]]] = defaultdict(list)
     with (
         replacing_file(path) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
 
         def flush(shard: int) -> None:
-            rows = waiting.pop(shard)
+            rows = pending.pop(shard)
             writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-            made.shards.append(shard)
-            made.chunks += len(rows)
-            made.tokens += sum(row["n_tokens"] for row in rows)
+            info.shards.append(shard)
+            info.chunks += len(rows)
+            info.tokens += sum(row["n_tokens"] for row in rows)
 
         for document in documents:
             shard = shard_of(content_id("document", document.doc_id), shards)
             for row in chunk_rows([document], encoder, max_tokens):
-                waiting[shard].append(row)
-                if len(waiting[shard]) == ROWS_PER_GROUP:
+                pending[shard].append(row)
+                if len(pending[shard]) == ROWS_PER_GROUP:
                     flush(shard)
-            made.documents += 1
-            read += len(document.text)
-            if not made.documents % DOCUMENTS_PER_REPORT:
-                heard(read)
-        for shard in sorted(waiting):
+            info.documents += 1
+            characters += len(document.text)
+            if not info.documents % DOCUMENTS_PER_REPORT:
+                report(characters)
+        for shard in sorted(pending):
             flush(shard)
-        writer.add_key_value_metadata({METADATA_KEY: json.dumps(asdict(made))})
+        writer.add_key_value_metadata({METADATA_KEY: json.dumps(asdict(info))})

@@ -1,8 +1,8 @@
-"""Text corpora, streamed document by document.
+"""Readers of text corpora, document by document.
 
 - Parquet: columns ``id``, ``title``, ``text`` (the shards of ``wikimedia/wikipedia``, 20231101.en).
 - JSON lines (``.jsonl``, ``.jsonl.gz``): ``doc_id``, ``text``, and optionally ``title`` and ``url``.
-- ``.txt``, ``.md``, ``.html``, ``.pdf``: one document a file, called by its path; the last two need the extra
+- ``.txt``, ``.md``, ``.html``, ``.pdf``: one document per file, whose id is its path. HTML and PDF need the extra
   ``documents``.
 """
 
@@ -35,7 +35,7 @@ ROWS_PER_BATCH = 256
 ACCEPTED_SUFFIXES = ", ".join(SHARD_SUFFIXES + TEXT_SUFFIXES)
 PARQUET_COLUMNS = ["id", "title", "text"]
 MAX_BUNDLES = 256
-"""Maximum portions of a folder of texts: a file for each of a hundred thousand notes would be slow to open."""
+"""Maximum groups of text files in a folder. One chunk file for each of 100,000 notes would be slow to open."""
 _HIDDEN_TAGS = ("script", "style", "noscript", "template", "svg", "nav", "head")
 _BLOCK_TAGS = re.compile(
     "p|div|section|article|main|header|footer|aside|h[1-6]|li|dt|dd|tr|table|blockquote|pre|figcaption|caption|br|hr"
@@ -45,7 +45,7 @@ _BLOCK_END = re.compile(r"\s*\n\s*\n\s*")
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files that are read together, and again only when one of them changes: a shard, or a bundle of texts."""
+    """Files that are read together and reread when one of them changes: a shard, or a bundle of texts."""
 
     name: str
     folder: Path
@@ -54,58 +54,60 @@ class FileGroup:
 
 
 def corpus_files(folder: Path) -> list[Path]:
-    """The files of a corpus in the order in which they are read; hidden ones (``.name``) are none.
+    """List the files of a corpus in reading order, without hidden ones (``.name``).
 
-    A folder holds either shards or texts: a README beside shards would otherwise pass for an article.
+    Shards and texts may not be mixed: otherwise a README among shards would be read as an article.
     """
     if not folder.is_dir():
-        raise BadInput(f"there is no such folder; put {ACCEPTED_SUFFIXES} files there", file=folder)
+        raise BadInput(f"this folder does not exist; create it and add {ACCEPTED_SUFFIXES} files", file=folder)
     files = sorted(
         (path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder)),
         key=lambda path: path.relative_to(folder).as_posix(),
     )
     if not files:
-        raise BadInput(f"the corpus is empty; put {ACCEPTED_SUFFIXES} files there", file=folder)
+        raise BadInput(f"the corpus is empty; add {ACCEPTED_SUFFIXES} files", file=folder)
     for path in files:
         if not path.name.lower().endswith(SHARD_SUFFIXES + TEXT_SUFFIXES):
-            raise BadInput(f"is no corpus file; accepted are {ACCEPTED_SUFFIXES}; move other files away", file=path)
+            raise BadInput(f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away", file=path)
     texts = [path for path in files if path.name.lower().endswith(TEXT_SUFFIXES)]
     if texts and len(texts) < len(files):
         raise BadInput(
-            "lies among shards: a corpus folder holds either shards (Parquet, JSON lines) or texts; move one kind away",
+            "is a text among shards (Parquet, JSON lines); a corpus folder holds one kind only: move the other away",
             file=texts[0],
         )
     return files
 
 
 def read_documents(folder: Path) -> Iterator[Document]:
-    """The documents of every file below ``folder``, in the order of their paths; no id may come twice."""
+    """Read the documents of every file below ``folder`` by path; a duplicate id is an error."""
     documents = _read_files(corpus_files(folder), folder)
-    return require_items(documents, lambda: BadInput("the corpus is empty: its files hold no document", file=folder))
+    return require_items(documents, lambda: BadInput("the corpus has no documents: its files are empty", file=folder))
 
 
 def group_files(folder: Path) -> list[FileGroup]:
-    """The files of a corpus as they are read, each shard for itself, texts in at most ``BUNDLES`` bundles.
+    """Group the files of a corpus: each shard alone, texts in at most ``MAX_BUNDLES`` bundles.
 
-    Which bundle a text belongs to follows from its path alone, so that one more text changes no other bundle.
+    A hash of its path decides the bundle of a text, so a new text changes only its own bundle.
     """
     bundles: dict[str, list[Path]] = defaultdict(list)
     for path in corpus_files(folder):
-        below = path.relative_to(folder).as_posix()
+        name = path.relative_to(folder).as_posix()
         if path.name.lower().endswith(TEXT_SUFFIXES):
-            number = int.from_bytes(hashlib.blake2b(below.encode(errors="surrogatepass"), digest_size=4).digest())
-            below = f"texts {number % MAX_BUNDLES}"
-        bundles[below].append(path)
-    return [FileGroup(name, folder, tuple(own), partial(_read_files, own, folder)) for name, own in bundles.items()]
+            bucket = int.from_bytes(hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).digest())
+            name = f"texts {bucket % MAX_BUNDLES}"
+        bundles[name].append(path)
+    return [
+        FileGroup(name, folder, tuple(files), partial(_read_files, files, folder)) for name, files in bundles.items()
+    ]
 
 
 def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
-    seen = UniqueIds("doc_id")
+    ids = UniqueIds("doc_id")
     for path in files:
         for row, document in _reader_of(path)(path, path.relative_to(folder).as_posix()):
             if not document.text.strip():
-                raise row.error("is empty: there is nothing in it to cite", "text")
-            seen.add(document.doc_id, row)
+                raise row.error("is empty; remove the document or add its text", "text")
+            ids.add(document.doc_id, row)
             yield document
 
 
@@ -133,45 +135,51 @@ def _read_text_document(path: Path, source: str) -> Iterator[tuple[Row, Document
         return
     text = read_text(path)
     title = path.stem
-    first = text.lstrip().partition("\n")[0]
-    if not path.name.lower().endswith(".txt") and first.startswith("# "):
-        title = first[2:].strip().rstrip("#").strip() or path.stem
+    first_line = text.lstrip().partition("\n")[0]
+    if not path.name.lower().endswith(".txt") and first_line.startswith("# "):
+        title = first_line[2:].strip().rstrip("#").strip() or path.stem
     yield Row({}, path), Document(source, title, text, source)
 
 
 def _read_parquet(path: Path, source: str) -> Iterator[tuple[Row, Document]]:
-    line = 0
+    row_number = 0
     try:
         with pq.ParquetFile(path, buffer_size=1 << 20, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
             for field in PARQUET_COLUMNS:
                 if field not in names:
-                    raise BadInput(f"the shard lacks this column (found: {', '.join(names)})", file=path, field=field)
+                    raise BadInput(
+                        f"the shard has no such column; its columns are {', '.join(names)}", file=path, field=field
+                    )
             for batch in file.iter_batches(batch_size=ROWS_PER_BATCH, columns=PARQUET_COLUMNS):
                 for cells in zip(*(batch[field] for field in PARQUET_COLUMNS), strict=True):
-                    line += 1
+                    row_number += 1
                     doc_id, title, text = (
-                        _cell_text(*cell, path, line) for cell in zip(cells, PARQUET_COLUMNS, strict=True)
+                        _cell_text(*cell, path, row_number) for cell in zip(cells, PARQUET_COLUMNS, strict=True)
                     )
-                    yield Row({}, path, line), Document(doc_id, title, text, source)
-    except (pa.ArrowInvalid, OSError) as broken:
-        raise BadInput(f"not a whole Parquet file after row {line} ({broken})", file=path) from broken
+                    yield Row({}, path, row_number), Document(doc_id, title, text, source)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BadInput(
+            f"the Parquet file is damaged after row {row_number} ({error}); download it again", file=path
+        ) from error
 
 
 def _cell_text(cell: pa.Scalar, field: str, path: Path, line: int) -> str:
     try:
         value = cell.as_py()
     except UnicodeDecodeError as error:
-        raise BadInput(f"byte {error.start + 1} is not UTF-8", file=path, line=line, field=field) from error
+        raise BadInput(
+            f"byte {error.start + 1} is not UTF-8; convert the text to UTF-8", file=path, line=line, field=field
+        ) from error
     if not isinstance(value, str | int):
-        raise BadInput(f"{value!r} is not a text", file=path, line=line, field=field)
+        raise BadInput(f"{value!r} is not a string", file=path, line=line, field=field)
     return str(value)
 
 
 def read_page(path: Path) -> tuple[str, str]:
-    """Title and text of an HTML page or a PDF; its name is the title where it states none.
+    """Read title and text of an HTML page or a PDF; the title defaults to the file's name.
 
-    Raises BadInput where it cannot be read, or a library for it is missing.
+    Raises BadInput if the file cannot be read or a library is missing.
     """
     require_file(path)
     title, text = _read_pdf(path) if path.suffix.lower() == ".pdf" else _read_html(path)
@@ -183,13 +191,11 @@ def _import_library(name: str, package: str, path: Path) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise BadInput(
-            f"is read by {package}, which is not installed: pip install 'evidence-assets[documents]'", file=path
-        ) from error
+        raise BadInput(f"needs the package {package}: pip install 'evidence-assets[documents]'", file=path) from error
 
 
 def _read_html(path: Path) -> tuple[str, str]:
-    """Title and visible text of a page; an empty line sets blocks apart, where a sentence then ends."""
+    """Read title and visible text of a page; empty lines separate blocks, so sentences end there."""
     page = _import_library("bs4", "beautifulsoup4", path).BeautifulSoup(path.read_bytes(), "html.parser")
     title = page.title.get_text() if page.title else ""
     for tag in page.find_all(_HIDDEN_TAGS):
@@ -208,13 +214,13 @@ def _read_pdf(path: Path) -> tuple[str, str]:
     try:
         reader = library.PdfReader(path)
         if reader.is_encrypted and not reader.decrypt(""):
-            raise BadInput("is locked by a password: save it without one", file=path)
+            raise BadInput("is protected by a password; save it without one", file=path)
         text = "\n\n".join(page.extract_text() for page in reader.pages)
         title = str((reader.metadata or {}).get("/Title") or "")
     except (library.errors.PyPdfError, ValueError, KeyError, TypeError, RecursionError, OSError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"is damaged or no PDF ({error})", file=path) from error
+        raise BadInput(f"is damaged or not a PDF ({error})", file=path) from error
     if not text.strip():
-        raise BadInput("holds pictures and no text: recognise the text of a scan first (OCR)", file=path)
+        raise BadInput("contains images and no text; run text recognition (OCR) first", file=path)
     return title, text

@@ -1,4 +1,4 @@
-"""What a dataset declares of itself: its splits, files and counts, its licence, and where to obtain it."""
+"""Metadata of the official datasets: splits, files, counts, licence and source."""
 
 from __future__ import annotations
 
@@ -21,48 +21,47 @@ OFFICIAL_FOLDER = Path(__file__).with_name("official")
 
 
 class ChoiceFields(BaseModel):
-    """Where the rows of a multiple-choice file are, and which field of a row is what.
+    """Layout of a multiple-choice file: the location of its rows and the meaning of their fields.
 
-    A dot leads into an object: ``question.stem``.
+    A dot selects a field of an object: ``question.stem``.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
     rows: str = ""
-    """Place of the rows in a JSON object, such as ``exams.*.data.*``; JSON lines where none is named."""
+    """Path of the rows in a JSON object, such as ``exams.*.data.*``; empty for JSON lines."""
     columns: tuple[str, ...] = ()
     """Columns of a CSV file without a header."""
     id: str = "{id}"
-    """Template of fields of the row and of ``split``, ``subject`` (the file's name without the split), ``place`` in it
-    from 0, ``line``, and ``key`` (what the first ``*`` of ``rows`` stands for)."""
+    """Template of fields of the row, ``split``, ``subject`` (the file's name without the split), ``place`` (the row's
+    number in the file, from 0), ``line``, and ``key`` (the key matched by the first ``*`` of ``rows``)."""
     id_else: str = ""
-    """Template for rows without a field ``id``."""
+    """Template of the id for rows without a field ``id``."""
     text: str
     options: str | tuple[str, ...] = ""
-    """A field for each option; or one field: a list of texts, an object of texts by letter, or objects whose text is
-    ``option_text`` and whose label is ``option_label``. Where none is named, the labels are the options."""
+    """One field per option; or one field with a list of texts, an object of texts by letter, or a list of objects with
+    ``option_text`` and ``option_label``. If empty, the labels are the options."""
     option_text: str = ""
     option_label: str = ""
     labels: tuple[str, ...] = ()
-    """What ``gold`` calls each option, where not its letter."""
+    """Label of each option in ``gold``, if not its letter."""
     gold: str
     gold_text: str = ""
-    """A field that repeats the text of the right option, which is checked."""
+    """Field that repeats the text of the right option; checked."""
     gold_lines: bool = False
-    """The last file of a split holds the ``label`` of each row, one a line; ``gold`` is then ``label``."""
+    """Whether the last file of a split has the ``label`` of each row, one per line; ``gold`` is then ``label``."""
     evidence: str = ""
-    """The passage that comes with the question: a text or a list of texts; with ``?`` if the field may be absent."""
+    """Field of the question's passage, a text or a list of texts; a trailing ``?`` makes it optional."""
     topics: str = ""
-    """What the question is about: a text or a list of texts, which may be absent."""
+    """Optional field of the topic entities: a text or a list of texts."""
 
 
 class DatasetInfo(BaseModel):
-    """One dataset as its authors publish it.
+    """One dataset as published by its authors.
 
-    ``files`` maps each split to its files by their official paths, with ``|`` between paths of which one is enough
-    and ``*`` for any name; each is also found by its bare name directly in the folder, and with ``.gz`` behind it.
-    ``counts`` holds the official number of questions of the splits for which it is known. ``task`` is None for what
-    holds facts or texts and no questions.
+    ``files`` maps each split to the official paths of its files; ``|`` separates alternatives and ``*`` matches any
+    name. A file may also be directly in the folder, and may end in ``.gz``. ``counts`` holds the official numbers of
+    questions. ``task`` is None for datasets of facts or texts without questions.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,58 +77,60 @@ class DatasetInfo(BaseModel):
     """Splits whose answers are not public."""
     note: str = ""
     fields: ChoiceFields | None = None
-    """How its multiple-choice questions are read; None for what has a reader of its own."""
+    """Layout of its multiple-choice files; None if a function reads the dataset."""
 
     @field_validator("files", mode="before")
     @classmethod
-    def _listed(cls, files: dict[str, Any]) -> dict[str, Any]:
-        return {split: (of,) if isinstance(of, str) else of for split, of in files.items()}
+    def _as_tuples(cls, files: dict[str, Any]) -> dict[str, Any]:
+        return {split: (paths,) if isinstance(paths, str) else paths for split, paths in files.items()}
 
     @property
     def splits(self) -> tuple[str, ...]:
         return tuple(self.files)
 
     def find_files(self, folder: Path, split: str) -> list[Path]:
-        """The files of ``split`` below ``folder``, or an error that says which file to put where."""
+        """Find the files of ``split`` below ``folder``; the error for a missing file says where to put it."""
         if split not in self.files:
             raise BadInput(f"{self.title} has no split {split!r}; it has {', '.join(self.splits)}", field="split")
         return [path for pattern in self.files[split] for path in self._matches(folder, split, pattern)]
 
     def read_each(self, folder: Path, split: str, read: Callable[[Path], Iterable[Item]]) -> Iterator[Item]:
-        """What ``read`` gives of the files of ``split``, one after another."""
+        """Apply ``read`` to each file of ``split`` and yield all items."""
         for file in self.find_files(folder, split):
             yield from read(file)
 
     def question(self, row: Row, split: str, source_id: str, text: str, **fields: Any) -> LocatedQuestion:
-        """A question of this dataset, once it fulfils what all questions must."""
+        """Build and check a question of this dataset."""
         return build_question(
             row, benchmark=self.name, split=split, task=self.task, source_id=source_id, text=text, **fields
         )
 
     def resolve_file(self, path: Path, split: str) -> Path:
-        """The file of a split: ``path`` itself, or where it is a folder the split's file in it."""
+        """Return ``path`` itself, or the split's first file if ``path`` is a folder."""
         return self.find_files(path, split)[0] if path.is_dir() else path
 
     def describe_files(self, split: str) -> str:
-        """Which files the split is, where to obtain them and on which terms, as a message says it."""
+        """Describe the files, source and licence of a split for messages."""
         files = ", ".join(" or ".join(pattern.split("|")) for pattern in self.files[split])
-        return f"{self.title}, split {split}: {files} (obtain it from {self.source}; licence: {self.licence})"
+        return f"{self.title}, split {split}: {files} (download from {self.source}; licence: {self.licence})"
 
-    def no_questions_error(self, place: Path, split: str) -> BadInput:
-        """The error to raise where the file or folder ``place`` was read and gave no question of ``split``."""
-        return BadInput(f"holds no question; wanted is {self.describe_files(split)}", file=place)
+    def no_questions_error(self, path: Path, split: str) -> BadInput:
+        """The error for a file or folder without questions of ``split``."""
+        return BadInput(f"contains no questions; expected {self.describe_files(split)}", file=path)
 
     def find_optional_file(self, folder: Path, pattern: str) -> Path | None:
-        """A file beside those of the splits, if it is there."""
+        """Find a file that belongs to no split; None if it is missing."""
         return next(iter(_matching_files(folder, pattern)), None)
 
     def _matches(self, folder: Path, split: str, pattern: str) -> list[Path]:
         if files := _matching_files(folder, pattern):
             return files
-        raise BadInput(f"is not there; wanted is {self.describe_files(split)}", file=folder / pattern.split("|")[0])
+        raise BadInput(
+            f"this file is missing; expected {self.describe_files(split)}", file=folder / pattern.split("|")[0]
+        )
 
     def count_note(self, split: str, count: int) -> str:
-        """A sentence if ``count`` questions are not what the whole split has."""
+        """A sentence if ``count`` differs from the official number of questions; otherwise empty."""
         official = self.counts.get(split, count)
         return (
             "" if official == count else f"{self.title}, split {split}: {count:,} questions, officially {official:,}."
@@ -138,37 +139,35 @@ class DatasetInfo(BaseModel):
 
 @cache
 def load_datasets() -> dict[str, DatasetInfo]:
-    """The official datasets by name, as the YAML files beside their readers state them."""
+    """Load the official datasets by name from the YAML files in ``official``."""
     infos = {}
     for file in sorted(OFFICIAL_FOLDER.glob("*.yaml")):
         for name, fields in read_yaml_mapping(file).items():
             try:
                 infos[name] = DatasetInfo(name=name, **fields)
             except (TypeError, ValidationError) as error:
-                raise BadInput(f"a dataset is not as it should be: {error}", file=file, field=name) from error
+                raise BadInput(f"this dataset is not valid: {error}", file=file, field=name) from error
     return infos
 
 
 def find_dataset(name: str) -> DatasetInfo:
-    """What the dataset ``name`` declares of itself."""
+    """Look up an official dataset."""
     if name not in load_datasets():
-        known = ", ".join(sorted(load_datasets()))
-        raise BadInput(
-            f"there is no dataset {name!r}; did you mean {closest_name(name, load_datasets())!r}? Known are {known}"
-        )
+        names, near_name = ", ".join(sorted(load_datasets())), closest_name(name, load_datasets())
+        raise BadInput(f"there is no dataset {name!r}; did you mean {near_name!r}? Available datasets: {names}")
     return load_datasets()[name]
 
 
 Reader: TypeAlias = Callable[[DatasetInfo, Path, str], Iterator[LocatedQuestion]]
-"""Reads the questions of one split out of a folder."""
+"""Reads the questions of one split from a folder."""
 PairReader: TypeAlias = Callable[[Sequence[Path], str], Iterator[tuple[Row, QuestionRecord, Table]]]
-"""Reads the questions of one split, each with its table, out of the files that a benchmark names."""
+"""Reads the questions of one split, each with its table, from the declared files of a benchmark."""
 
 
 def _matching_files(folder: Path, pattern: str) -> list[Path]:
-    """The first of the alternatives of ``pattern`` that is there: by its path, else by its bare name, else packed."""
-    for path in pattern.split("|"):
-        for candidate in (path, path.rpartition("/")[2]):
+    """Files of the first alternative of ``pattern`` that exists: by path, by bare name, or with ``.gz``."""
+    for alternative in pattern.split("|"):
+        for candidate in (alternative, alternative.rpartition("/")[2]):
             for name in (candidate, f"{candidate}.gz"):
                 matches = sorted(match for match in folder.glob(name) if match.is_file())
                 if matches:

@@ -1,7 +1,7 @@
-"""What YAML declares, read without Dagster.
+"""YAML declarations of components, read without Dagster.
 
-Declarations are below the package's ``defs``, and below the lake's ``declarations``, where the command line writes
-them: one installation serves many lakes, and whoever shares a lake shares what it is made of.
+Declarations are in the package's ``defs`` and in the lake's ``declarations``, where the command line writes them. So
+one installation serves many lakes, and a shared lake includes its declarations.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from evidence_assets.lake.mirror import fetch_folder
 Model = TypeVar("Model", bound=BaseModel)
 PACKAGE_DEFS = Path(__file__).resolve().parent.parent / "defs"
 DECLARATIONS_FOLDER = "declarations"
-"""Folder of the lake's own declarations."""
+"""The lake's folder of declarations."""
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """One YAML document: a component with its attributes."""
+    """One YAML document: a component and its attributes."""
 
     file: Path
     type: str
@@ -43,41 +43,43 @@ class Declaration:
 
 @lru_cache
 def declarations(folder: Path | None = None) -> tuple[Declaration, ...]:
-    """Every document below ``folder``, in the order of the files; by default the package's and the lake's own."""
-    places = (PACKAGE_DEFS, find_lake() / DECLARATIONS_FOLDER) if folder is None else (folder,)
-    return tuple(document for place in places for document in _read_folder(place))
+    """Read every document below ``folder``, in file order; by default those of the package and the lake."""
+    folders = (PACKAGE_DEFS, find_lake() / DECLARATIONS_FOLDER) if folder is None else (folder,)
+    return tuple(document for directory in folders for document in _read_folder(directory))
 
 
 def _read_folder(folder: Path) -> Iterator[Declaration]:
     for path in sorted(fetch_folder(folder).rglob("*.yaml")):
         for document in parse_yaml_file(path, lambda text: [d for d in yaml.safe_load_all(text) if d]):
             if not isinstance(document, dict):
-                raise BadInput("must hold mappings, each with a type and attributes", file=path)
+                raise BadInput("every document must be a mapping with a type and attributes", file=path)
             attributes = document.get("attributes") or {}
             if not isinstance(attributes, dict):
-                raise BadInput("is no mapping", file=path, field="attributes")
+                raise BadInput("is not a mapping", file=path, field="attributes")
             yield Declaration(path, str(document.get("type", "")), attributes)
 
 
 def validate_attributes(model: type[Model], document: Declaration) -> Model:
-    """The attributes of a document as what they declare; what is wrong with one is named by file and field."""
+    """Validate the attributes of a document; the error names file and field."""
     try:
         return model.model_validate(document.attributes)
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadInput(first["msg"], file=document.file, field=".".join(str(p) for p in first["loc"])) from error
+        raise BadInput(first["msg"], file=document.file, field=".".join(str(key) for key in first["loc"])) from error
 
 
 def declarations_of(component: str, folder: Path | None = None) -> list[Declaration]:
-    """Declared instances of one component class, such as ``Corpus``."""
-    return [declared for declared in declarations(folder) if declared.component == component]
+    """Find the declarations of one component class, such as ``Corpus``."""
+    return [document for document in declarations(folder) if document.component == component]
 
 
-def write_declarations(place: Path, *components: tuple[str, dict[str, Any]]) -> None:
-    """Write a folder of declarations, whole: each a component such as ``corpus.Corpus`` with its attributes."""
-    documents = [{"type": f"evidence_assets.assets.{name}", "attributes": stated} for name, stated in components]
-    with replacing_folder(place) as temporary:
+def write_declarations(folder: Path, *components: tuple[str, dict[str, Any]]) -> None:
+    """Write a folder of declarations atomically: components such as ``corpus.Corpus`` with their attributes."""
+    documents = [
+        {"type": f"evidence_assets.assets.{name}", "attributes": attributes} for name, attributes in components
+    ]
+    with replacing_folder(folder) as temporary:
         text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
         (temporary / "defs.yaml").write_text(text, encoding="utf-8")
-    (place.parent / f".{place.name}.lock").unlink(missing_ok=True)
+    (folder.parent / f".{folder.name}.lock").unlink(missing_ok=True)
     declarations.cache_clear()

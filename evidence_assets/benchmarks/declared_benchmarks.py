@@ -1,6 +1,6 @@
-"""Which benchmarks and parts of benchmarks are declared, what each is read from and what it is answered from.
+"""Declarations of benchmarks and their subsets: files, reader, corpus and graph.
 
-A part is answered and scored as a benchmark of its own, so that its scores are never taken for those of the whole.
+A subset is answered and scored as a separate benchmark, so its scores are never mistaken for those of the benchmark.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ FAMILY_OF_TASK: dict[str, Family] = {
     "retrieval": "retrieval",
 }
 SEED_SEPARATOR = "-seed"
-"""What stands between a drawn part's name and its seed, which no document prints."""
+"""Separates the name of a random sample from its seed; documents omit the seed."""
 
 
 class ExpectedSize(BaseModel):
-    """How large a benchmark is, for planning before its files are there."""
+    """Size of a benchmark, for planning before its files exist."""
 
     model_config = ConfigDict(extra="forbid")
 
     questions: int = Field(0, ge=0)
-    """Questions of its split."""
+    """Number of questions of the split."""
     options: int = Field(0, ge=0)
-    """Options of a question; 0 where it has none."""
+    """Options per question; 0 if there are none."""
 
 
 class Sample(BaseModel):
-    """Questions drawn at random, without replacement."""
+    """A random sample of questions, without replacement."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,47 +61,47 @@ class Sample(BaseModel):
 
 
 class Subset(BaseModel):
-    """A part of a benchmark. What several fields say holds together, in the order in which they stand here."""
+    """A subset of a benchmark. Its fields are applied in the order of their definition."""
 
     model_config = ConfigDict(extra="forbid")
 
     split: str = Field("", pattern=r"^[\w.-]*$")
-    """Another split of its files."""
+    """Split to use instead of the benchmark's."""
     limit: int = Field(0, ge=0)
-    """The first so many questions, in the order of the files; 0 for all."""
+    """Number of questions from the start of the files; 0 for all."""
     sample: Sample | None = None
     expected: ExpectedSize | None = None
-    """How large it is, where that does not follow from the benchmark."""
+    """Its size, if the benchmark's size does not determine it."""
 
     @property
     def part(self) -> str:
-        """What it is called after the benchmark: ``first150``, ``sample100-seed0``, ``test-0.1``."""
+        """Suffix of its name: ``first150``, ``sample100-seed0``, ``test-0.1``."""
         first = f"first{self.limit}" if self.limit else ""
-        drawn = f"sample{self.sample.n}{SEED_SEPARATOR}{self.sample.seed}" if self.sample else ""
-        return "+".join(filter(None, (self.split, first, drawn)))
+        sample_name = f"sample{self.sample.n}{SEED_SEPARATOR}{self.sample.seed}" if self.sample else ""
+        return "+".join(filter(None, (self.split, first, sample_name)))
 
     @model_validator(mode="after")
-    def _of_something(self) -> Subset:
+    def _is_not_empty(self) -> Subset:
         if not self.part:
-            raise ValueError("a subset states split, limit or sample")
+            raise ValueError("a subset needs split, limit or sample")
         return self
 
-    def expected_size(self, whole: ExpectedSize) -> ExpectedSize:
-        """How large it is where the benchmark is as large as this; no questions where that is not known."""
+    def expected_size(self, benchmark_size: ExpectedSize) -> ExpectedSize:
+        """Size of the subset of a benchmark of this size; 0 questions if unknown."""
         if self.expected is not None:
             return self.expected
-        sizes = {0 if self.split else whole.questions, self.limit, self.sample.n if self.sample else 0}
-        return ExpectedSize(questions=min(sizes - {0}, default=0), options=whole.options)
+        sizes = {0 if self.split else benchmark_size.questions, self.limit, self.sample.n if self.sample else 0}
+        return ExpectedSize(questions=min(sizes - {0}, default=0), options=benchmark_size.options)
 
     def select(self, questions: Iterable[QuestionRecord]) -> Iterator[QuestionRecord]:
-        """Those of the split's questions that are of it, in their order."""
+        """Select the subset's questions from those of the split, in order."""
         if self.limit:
             questions = islice(questions, self.limit)
         return iter(questions if self.sample is None else draw_sample(questions, self.sample))
 
 
 def draw_sample(questions: Iterable[QuestionRecord], sample: Sample) -> list[QuestionRecord]:
-    """The ``n`` questions whose ids and seed hash lowest: the same whatever the order of the file and the program."""
+    """Sample the ``n`` questions with the lowest hashes of id and seed, whatever the order of the file."""
     lowest = heapq.nsmallest(
         sample.n, enumerate(questions), key=lambda item: content_id("drawn", sample.seed, item[1].source_id)
     )
@@ -109,79 +109,80 @@ def draw_sample(questions: Iterable[QuestionRecord], sample: Sample) -> list[Que
 
 
 class RawInput(BaseModel):
-    """What is made of files below the lake's ``raw``."""
+    """Declaration of an asset that reads files below the lake's ``raw``."""
 
     model_config = ConfigDict(extra="forbid")
 
     source: str = ""
-    """Raw asset that puts the files there; where none is named, one of its own looks at them."""
+    """Raw asset that provides the files; if empty, a separate asset observes them."""
     profiles: tuple[str, ...] = ()
-    """Profiles in which it is made, and in those that extend one of them; in all where none is named."""
+    """Profiles (and profiles that extend them) that include the asset; empty for all."""
     holds: str = ""
-    """What its files hold, where to obtain them and on which terms, as a message about missing ones says it."""
+    """Content, source and licence of the files, shown if they are missing."""
     differs: str = ""
-    """Where it is other than what figures are printed for, such as another date; said beside each that stands on it."""
+    """Difference to the data behind published figures, such as another date; shown with each score that uses it."""
 
     def is_in_profile(self) -> bool:
-        """Whether it is made in the profile in use."""
+        """Whether the active profile includes it."""
         return profiles.load().is_any_of(self.profiles)
 
 
 class RawFiles(RawInput):
-    """Files below the lake's ``raw`` that belong to no one benchmark or graph, such as vectors of words."""
+    """Files below the lake's ``raw`` shared by benchmarks or graphs, such as word vectors."""
 
     name: str
-    """The raw asset that looks at them is ``raw/<name>``."""
+    """The asset ``raw/<name>`` observes the files."""
     paths: tuple[str, ...]
     presets: tuple[str, ...] = ()
-    """Presets whose variants read them: they are looked at where one of these is loaded; always where none is named."""
+    """Presets whose variants read the files: the asset exists if one of these is loaded; empty for always."""
 
 
 def all_raw_files() -> list[RawFiles]:
-    """All declared files of this kind."""
+    """Load all declarations of shared raw files."""
     return [validate_attributes(RawFiles, declaration) for declaration in declarations_of("RawFiles")]
 
 
 def find_raw_files(name: str) -> RawFiles:
-    files_by_name = {one.name: one for one in all_raw_files()}
+    """Look up a declaration of shared raw files."""
+    files_by_name = {files.name: files for files in all_raw_files()}
     if name not in files_by_name:
-        raise BadInput(f"there are no files {name!r}; declared are {', '.join(files_by_name)}")
+        raise BadInput(f"no raw files {name!r} are declared; use one of {', '.join(files_by_name)}")
     return files_by_name[name]
 
 
 class Benchmark(RawInput):
-    """One benchmark, as its YAML states it."""
+    """One benchmark as declared in YAML."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
     task: Literal["mcqa", "verification", "table_qa", "kgqa", "skb_search", "retrieval"]
-    """Its task; ``retrieval`` where only the evidence is scored, against the documents that it names as gold."""
+    """Its task; ``retrieval`` scores only the evidence, against the gold documents."""
     reader: str = "own"
-    """Reader of its format; ``own`` is this project's own JSON lines."""
+    """Reader of its format; ``own`` reads the JSON lines of :mod:`user_benchmark`."""
     path: str = ""
-    """Its file or folder below the lake's ``raw``; ``benchmarks/<name>`` where none is named."""
+    """File or folder below the lake's ``raw``; by default ``benchmarks/<name>``."""
     tables: str = ""
-    """For the readers ``own`` and ``tabfact``: file or folder of its tables below ``raw``."""
+    """File or folder of its tables below ``raw``, for the readers ``own`` and ``tabfact``."""
     split: str = "test"
     corpus: str = ""
-    """Corpus that it is answered from."""
+    """Corpus with the evidence."""
     graph: str = ""
-    """Graph that it is answered from."""
+    """Graph with the evidence."""
     taxonomy: str = ""
-    """Knowledge base whose documents say what terms mean; each begins with the definition of its node."""
+    """Knowledge base whose documents begin with the definition of their node."""
     names: str = ""
-    """File below ``raw`` of id TAB name, where its answers are ids: they are right by their name, too."""
+    """File below ``raw`` of id TAB name, for answers that are ids: a name also counts as a right answer."""
     taxonomy_relation: str = ""
-    """Relation of its own graph that says what terms mean, where no taxonomy is named: IsA."""
+    """Relation of its graph that defines terms, such as IsA, if there is no taxonomy."""
     background_graph: str = ""
-    """Graph of general knowledge beside its corpus, for methods that join text and graph; those that answer from a
-    graph alone do not read it."""
+    """Graph of general knowledge for methods that combine text and graph; methods that answer from a graph alone do not
+    read it."""
     expected: ExpectedSize = ExpectedSize()
     subsets: Sequence[Subset] = ()
-    """Parts of it that are answered and scored by themselves, under its name and theirs: ``obqa.first150``."""
+    """Subsets that are answered and scored separately, such as ``obqa.first150``."""
 
     @property
     def parts(self) -> list[BenchmarkPart]:
-        """Its subsets as benchmarks of their own, of the same files."""
+        """Its subsets as separate benchmarks of the same files."""
         shared_fields = {name: getattr(self, name) for name in Benchmark.model_fields}
         return [
             BenchmarkPart(
@@ -200,7 +201,7 @@ class Benchmark(RawInput):
 
     @property
     def base_name(self) -> str:
-        """Name of the benchmark that it is, or is a part of."""
+        """Name of the benchmark without its subset."""
         return self.name.partition(".")[0]
 
     @property
@@ -209,12 +210,12 @@ class Benchmark(RawInput):
 
     @property
     def raw_asset(self) -> str:
-        """Key of the raw asset that its files belong to."""
+        """Key of the raw asset with its files."""
         return self.source or f"raw/benchmarks/{self.base_name}"
 
     @property
     def files(self) -> list[str]:
-        """Files and folders below ``raw`` that it is read from."""
+        """Its files and folders below ``raw``."""
         if self.reader == "own":
             questions = self.path or f"benchmarks/{self.base_name}/questions.jsonl"
             tables = self.tables or (f"benchmarks/{self.base_name}/tables.jsonl" if self.family == "table" else "")
@@ -223,7 +224,7 @@ class Benchmark(RawInput):
 
     @property
     def joined_graph(self) -> str:
-        """Graph that methods which join text and graph read: the one beside its corpus, else its own."""
+        """Graph for methods that combine text and graph: the background graph if declared, otherwise its graph."""
         return self.background_graph or self.graph
 
 
@@ -235,22 +236,25 @@ class BenchmarkPart(Benchmark):
 
 
 def all_benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
-    """Every declared benchmark, and every declared part of one, by name, whatever profile it is for."""
+    """Load every declared benchmark and subset by name, of all profiles."""
     by_name: dict[str, Benchmark] = {}
     for document in declarations_of("Benchmark", folder):
         benchmark = validate_attributes(Benchmark, document)
-        for each in (benchmark, *benchmark.parts):
-            if each.name in by_name:
-                raise BadInput(f"benchmark {each.name!r} is declared twice", file=document.file, field="name")
-            by_name[each.name] = each
+        for part in (benchmark, *benchmark.parts):
+            if part.name in by_name:
+                raise BadInput(
+                    f"benchmark {part.name!r} is declared twice; rename one", file=document.file, field="name"
+                )
+            by_name[part.name] = part
     return by_name
 
 
 @lru_cache
 def benchmarks(folder: Path | None = None) -> dict[str, Benchmark]:
-    """The declared benchmarks that the profile in use runs, by name."""
+    """Load the benchmarks of the active profile by name."""
     return {name: b for name, b in all_benchmarks(folder).items() if b.is_in_profile()}
 
 
 def benchmarks_of_family(family: str) -> list[Benchmark]:
+    """Benchmarks of the active profile in one family, by name."""
     return [b for _, b in sorted(benchmarks().items()) if b.family == family]

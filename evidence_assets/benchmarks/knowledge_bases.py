@@ -1,4 +1,4 @@
-"""The declared knowledge bases, and the reader of a user's own (``nodes.jsonl`` and ``edges.tsv``)."""
+"""Declared knowledge bases, and the reader of a user's files (``nodes.jsonl`` and ``edges.tsv``)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ EDGE_FIELDS = ("head_id", "type", "tail_id")
 
 
 def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()) -> KnowledgeBaseTables:
-    """Read ``nodes.jsonl`` and ``edges.tsv``; a node of each answer type must be there.
+    """Read ``nodes.jsonl`` and ``edges.tsv``; every answer type needs at least one node.
 
-    A node is ``{"node_id": …, "type": …, "name": …, "aliases": […], "document": …}``, the last two optional.
-    ``edges.tsv`` has the columns head_id, type, tail_id; its first row may name them. Equal edges count once.
+    A node is ``{"node_id": …, "type": …, "name": …, "aliases": […], "document": …}``; the last two are optional.
+    ``edges.tsv`` has the columns head_id, type, tail_id, with or without a header. Duplicate edges are dropped.
     """
     nodes: dict[str, tuple[str, str, list[str], str, str]] = {}
     nodes_file, edges_file = folder / "nodes.jsonl", folder / "edges.tsv"
@@ -33,16 +33,18 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
         row.check_field_names(NODE_FIELDS)
         node_id = row.label("node_id")
         if node_id in nodes:
-            raise row.error(f"{node_id!r} occurs twice; each id stands for one node", "node_id")
+            raise row.error(f"{node_id!r} occurs twice; node ids must be unique", "node_id")
         name, kind = row.text("name"), row.text("type")
         aliases = row.texts("aliases") if row.values.get("aliases") is not None else ()
         nodes[node_id] = node_id, name, list(aliases), kind, row.text_or_none("document") or ""
     if not nodes:
-        raise BadInput("holds no node; a knowledge base needs at least one", file=nodes_file)
+        raise BadInput("contains no nodes; a knowledge base needs at least one", file=nodes_file)
     types = list(dict.fromkeys(kind for _, _, _, kind, _ in nodes.values()))
-    unknown = sorted(answer_types - set(types))
-    if unknown:
-        raise BadInput(f"no node has the answer type {unknown[0]!r}; the types are {', '.join(types)}", file=nodes_file)
+    unknown_types = sorted(answer_types - set(types))
+    if unknown_types:
+        raise BadInput(
+            f"no node has the answer type {unknown_types[0]!r}; the types are {', '.join(types)}", file=nodes_file
+        )
     edges: dict[tuple[str, str, str], None] = {}
     for line, cells in delimited_rows(edges_file, columns=len(EDGE_FIELDS)):
         if line == 1 and tuple(cells) == EDGE_FIELDS:
@@ -50,7 +52,7 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
         row = Row(dict(zip(EDGE_FIELDS, cells, strict=True)), edges_file, line)
         for column in ("head_id", "tail_id"):
             if row.label(column) not in nodes:
-                raise row.error(f"{row.values[column]!r} is no node of nodes.jsonl", column)
+                raise row.error(f"{row.values[column]!r} is not a node of nodes.jsonl", column)
         edges[row.label("head_id"), row.text("type"), row.label("tail_id")] = None
     return KnowledgeBaseTables(
         pl.DataFrame(list(nodes.values()), schema=NODE_SCHEMA, orient="row"),
@@ -59,24 +61,23 @@ def read_knowledge_base(folder: Path, answer_types: frozenset[str] = frozenset()
 
 
 class KnowledgeBase(RawInput):
-    """Makes ``knowledge/<name>/nodes``, ``edges`` and ``passages`` of a folder.
+    """Declaration of a knowledge base: ``knowledge/<name>/nodes``, ``edges`` and ``passages`` of a folder.
 
-    A node's id in the lake is ``<name>:<its own id>``; gold answers of benchmarks that name this base as their graph
-    are read with the same prefix.
+    A node's id in the lake is ``<name>:<node_id>``; gold answers of benchmarks with this graph get the same prefix.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
     folder: str
-    """Below the lake's ``raw``."""
+    """Folder below the lake's ``raw``."""
     layout: Literal["own", "stark_prime", "stark_mag", "stark_amazon"] = "own"
-    """``own`` is ``nodes.jsonl`` and ``edges.tsv``; the others are STaRK's processed layout."""
+    """``own`` reads ``nodes.jsonl`` and ``edges.tsv``; the others read STaRK's processed layout."""
     licence: str = ""
     answer_types: tuple[str, ...] = ()
-    """Node types that can be an answer; in the own layout all where none is named, in STaRK's its own."""
+    """Node types that can be an answer; by default all, or those of STaRK."""
     symmetric: tuple[str, ...] = ()
-    """Edge types that hold in both directions however they are stored."""
+    """Edge types without a direction."""
     forms: Literal["", "sample"] = ""
-    """Forms in which questions are written, for profiles without a language model; only the sample's have any."""
+    """Question forms for profiles without a language model; only the sample has some."""
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -85,18 +86,18 @@ class KnowledgeBase(RawInput):
 
     @property
     def sources(self) -> tuple[str, str]:
-        """The files of the nodes and of the edges, below the lake's ``raw``."""
+        """The files of nodes and edges below the lake's ``raw``."""
         files = ("nodes.jsonl", "edges.tsv") if self.layout == "own" else ("node_info.json", "edge_index.pt")
         return f"{self.folder}/{files[0]}", f"{self.folder}/{files[1]}"
 
     def read_nodes(self, folder: Path) -> pl.DataFrame:
-        """The nodes as the base's files state them."""
+        """Read the nodes from the base's files."""
         if self.layout != "own":
             return read_stark_nodes(folder, self.layout.removeprefix("stark_"))
         return read_knowledge_base(folder, frozenset(self.answer_types)).nodes
 
     def read_edges(self, folder: Path) -> pl.DataFrame:
-        """The edges as the base's files state them."""
+        """Read the edges from the base's files."""
         if self.layout != "own":
             return read_stark_edges(folder, self.layout.removeprefix("stark_"))
         return read_knowledge_base(folder, frozenset(self.answer_types)).edges
@@ -104,12 +105,13 @@ class KnowledgeBase(RawInput):
 
 @lru_cache
 def knowledge_bases(folder: Path | None = None) -> dict[str, KnowledgeBase]:
-    """Every knowledge base declared in YAML below ``folder``, by name: what a base's files do not say of it."""
-    stated = (validate_attributes(KnowledgeBase, d) for d in declarations_of("KnowledgeBase", folder))
-    return {base.name: base for base in stated}
+    """Load the declared knowledge bases by name."""
+    bases = (validate_attributes(KnowledgeBase, d) for d in declarations_of("KnowledgeBase", folder))
+    return {base.name: base for base in bases}
 
 
 def find_knowledge_base(name: str) -> KnowledgeBase:
+    """Look up a declared knowledge base."""
     if name not in knowledge_bases():
-        raise BadInput(f"there is no knowledge base {name!r}; declared are {', '.join(knowledge_bases()) or 'none'}")
+        raise BadInput(f"no knowledge base {name!r} is declared; available: {', '.join(knowledge_bases()) or 'none'}")
     return knowledge_bases()[name]

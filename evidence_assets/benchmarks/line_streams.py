@@ -1,6 +1,6 @@
-"""Streams of lines and rows out of raw files, in constant memory (JSON: see :mod:`json_streams`).
+"""Streaming readers of lines and rows in constant memory (JSON: see :mod:`json_streams`).
 
-A generator raises :class:`BadInput` with file, line and field where it meets the fault.
+Errors are :class:`BadInput` with file, line and field.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from evidence_assets.lake.input_files import require_file
 from evidence_assets.text.spelling import closest_name
 
 BLOCK_BYTES = 1 << 20
-# A cell may be a whole document; the csv module's own limit would refuse it at 128 kB.
+# A cell may be a whole document; the csv module's limit is 128 kB.
 csv.field_size_limit(1 << 24)
 MAX_EXPANSION = 200
-"""How many times its size gzip data may unpack to; tables of numbers reach 20."""
+"""Maximum ratio of unpacked to packed size of gzip data; tables of numbers reach 20."""
 GZIP_MAGIC = b"\x1f\x8b"
 SIGNATURES = {
     rb"PAR1\x15": "a Parquet file",
@@ -40,43 +40,46 @@ SIGNATURES = {
 
 
 class _GzipStream(io.RawIOBase):
-    """Unpacked gzip data, rejected if they are made to fill memory or a disk: no text shrinks so much."""
+    """Unpacked gzip data, with a limit against archives that fill memory or a disk."""
 
-    def __init__(self, packed: BinaryIO, path: Path) -> None:
-        self._source, self._path = gzip.GzipFile(fileobj=packed), path
-        self._room = BLOCK_BYTES + MAX_EXPANSION * path.stat().st_size
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self._gzip, self._path = gzip.GzipFile(fileobj=stream), path
+        self._remaining_bytes = BLOCK_BYTES + MAX_EXPANSION * path.stat().st_size
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._source.read1(len(buffer))
-        self._room -= len(data)
-        if self._room < 0:
-            raise BadInput(f"unpacks to more than {MAX_EXPANSION} times its size; unpack it by hand", file=self._path)
+        data = self._gzip.read1(len(buffer))
+        self._remaining_bytes -= len(data)
+        if self._remaining_bytes < 0:
+            raise BadInput(
+                f"unpacks to more than {MAX_EXPANSION} times its size; check it and unpack it by hand", file=self._path
+            )
         buffer[: len(data)] = data
         return len(data)
 
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open ``path``, unpacking gzip, once its first bytes fit its name."""
+    """Open ``path`` and unpack gzip; the name must fit the content."""
     require_file(path)
     try:
         with path.open("rb") as raw:
-            packed = raw.read(2) == GZIP_MAGIC
+            is_packed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
-            if packed != (path.suffix == ".gz"):
+            if is_packed != (path.suffix == ".gz"):
                 raise BadInput(
-                    "holds gzip data; name it .gz" if packed else "is named .gz but holds no gzip data", file=path
+                    "contains gzip data; rename it to end in .gz" if is_packed else "ends in .gz but is not gzip data",
+                    file=path,
                 )
-            yield io.BufferedReader(_GzipStream(raw, path), BLOCK_BYTES) if packed else raw
-    except OSError as refused:
-        raise BadInput(f"cannot be read ({refused.strerror or refused})", file=path) from refused
+            yield io.BufferedReader(_GzipStream(raw, path), BLOCK_BYTES) if is_packed else raw
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror or error})", file=path) from error
 
 
 def text_lines(path: Path, expected: str = "UTF-8 text") -> Iterator[tuple[int, str]]:
-    """Lines of a UTF-8 file, numbered from 1, without line ends (``\\n``, ``\\r\\n``) and byte order mark."""
+    """Read lines of a UTF-8 file, numbered from 1, without line ends (``\\n``, ``\\r\\n``) and byte order mark."""
     number = 0
     with open_bytes(path) as stream:
         try:
@@ -85,17 +88,17 @@ def text_lines(path: Path, expected: str = "UTF-8 text") -> Iterator[tuple[int, 
                     _refuse_other_formats(path, raw, expected)
                     raw = raw.removeprefix(b"\xef\xbb\xbf")
                 yield number, _decode(path, number, raw.removesuffix(b"\n").removesuffix(b"\r"))
-        except (EOFError, zlib.error, gzip.BadGzipFile) as broken:
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise BadInput(
-                f"the gzip data are cut short or damaged ({broken}); fetch the file again", file=path, line=number + 1
-            ) from broken
+                f"the gzip data are truncated or damaged ({error}); download the file again", file=path, line=number + 1
+            ) from error
 
 
 def _refuse_other_formats(path: Path, head: bytes, expected: str) -> None:
     start = head[:64].removeprefix(b"\xef\xbb\xbf")
     for signature, name in SIGNATURES.items():
         if re.match(signature, start):
-            raise BadInput(f"is {name}, expected {expected}", file=path, line=1)
+            raise BadInput(f"is {name}; expected {expected}", file=path, line=1)
 
 
 def _decode(path: Path, number: int, raw: bytes) -> str:
@@ -107,54 +110,54 @@ def _decode(path: Path, number: int, raw: bytes) -> str:
         )
         raise BadInput(message, file=path, line=number) from error
     if "\0" in text:
-        raise BadInput("contains a NUL byte: a binary, UTF-16 or damaged file", file=path, line=number)
+        raise BadInput("contains a NUL byte; the file is binary, UTF-16 or damaged", file=path, line=number)
     return text
 
 
 def read_text(path: Path, expected: str = "UTF-8 text") -> str:
-    """The whole file as one text with ``\\n`` line ends."""
+    """Read the file as one text with ``\\n`` line ends."""
     return "\n".join(line for _, line in text_lines(path, expected))
 
 
 @dataclass(frozen=True)
 class Row:
-    """One record of a file with its place, whose fields are taken out with a check of their type.
+    """One record with its file and line; accessors check the types of fields.
 
-    ``inside`` is the path of the record within its line (``question.choices[1]``) for nested ones.
+    ``prefix`` is the path of a nested record within its line (``question.choices[1]``).
     """
 
     values: dict[str, Any]
     file: Path
     line: int | None = None
-    inside: str = ""
+    prefix: str = ""
 
     def error(self, message: str, field: str | None = None) -> BadInput:
-        """The error to raise about this record, or about one of its fields."""
+        """Build the error for this record or one of its fields."""
         return BadInput(message, file=self.file, line=self.line, field=self._path(field) or None)
 
     def check_field_names(self, fields: Sequence[str]) -> None:
-        """Refuse a field that is none of ``fields``: a misspelt optional field would otherwise go unread."""
+        """Reject fields that are not in ``fields``; otherwise a misspelt optional field would be ignored."""
         for field in self.values:
             if field not in fields:
                 near = closest_name(field, fields)
-                raise self.error(f"unknown field; did you mean {near!r}? Known are {', '.join(fields)}", field)
+                raise self.error(f"unknown field; did you mean {near!r}? Available fields: {', '.join(fields)}", field)
 
     def _path(self, field: str | None) -> str:
-        return ".".join(part for part in (self.inside, field) if part)
+        return ".".join(part for part in (self.prefix, field) if part)
 
     def get(self, field: str) -> Any:
-        """The field's value, whatever its type; a missing one is an error, null is not."""
+        """Value of any type; a missing field is an error, null is not."""
         try:
             return self.values[field]
         except KeyError:
-            raise self.error(f"missing; the record has {', '.join(self.values) or 'no field'}", field) from None
+            raise self.error(f"missing; the record has {', '.join(self.values) or 'no fields'}", field) from None
 
     def text(self, field: str, *, blank: bool = False) -> str:
         """A string, by default not blank."""
         return self._text(self.get(field), field, blank)
 
     def text_or_none(self, field: str) -> str | None:
-        """A string, or None where the field is absent, null or blank."""
+        """A string, or None if the field is missing, null or blank."""
         value = self.values.get(field)
         if value is None:
             return None
@@ -162,17 +165,17 @@ class Row:
         return text if text.strip() else None
 
     def label(self, field: str) -> str:
-        """A string or whole number, as a string: for ids, which official files write either way."""
+        """A string or integer, as a string; official files write ids either way."""
         value = self.get(field)
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else self.text(field)
 
     def number(self, field: str) -> int:
-        """A whole number, or a string that is one."""
+        """An integer, or a string that contains one."""
         value = self.get(field)
         if isinstance(value, str) and len(value) < 20 and value.strip().lstrip("-").isdecimal():
             return int(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise self.error(f"{shorten(value)} is not a whole number", field)
+            raise self.error(f"{shorten(value)} is not an integer", field)
         return value
 
     def list(self, field: str) -> Sequence[Any]:
@@ -197,19 +200,21 @@ class Row:
 
     def _text(self, value: Any, field: str, blank: bool) -> str:
         if not isinstance(value, str):
-            raise self.error(f"{shorten(value)} is not a text", field)
+            raise self.error(f"{shorten(value)} is not a string", field)
         if not (blank or value.strip()):
             raise self.error("is empty", field)
         if not value.isascii():
             try:
                 value.encode()
             except UnicodeEncodeError as error:
-                raise self.error(f"character {error.start + 1} is half of a surrogate pair", field) from error
+                raise self.error(
+                    f"character {error.start + 1} is half of a surrogate pair; remove it", field
+                ) from error
         return value
 
 
 def shorten(value: Any) -> str:
-    """A value as an error message quotes it, shortened."""
+    """Shorten a value for an error message."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
@@ -217,10 +222,10 @@ def shorten(value: Any) -> str:
 def delimited_rows(
     path: Path, delimiter: str = "\t", *, columns: int | None = None, quoted: bool = False, blank: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a delimited file with the line that each begins on.
+    """Read the rows of a delimited file with the line on which each begins.
 
-    ``columns``: How many fields a row must have. ``quoted``: Whether a field in double quotes may hold delimiters and
-    line ends. ``blank``: Whether blank lines are rows.
+    ``columns``: Required number of fields. ``quoted``: Whether a field in double quotes may contain delimiters and line
+    ends. ``blank``: Whether blank lines are rows.
     """
     lines = text_lines(path, "delimited text")
     plain = ((number, line.split(delimiter) if line else []) for number, line in lines)
@@ -228,7 +233,7 @@ def delimited_rows(
         if not fields and not blank:
             continue
         if columns is not None and len(fields) != columns:
-            raise BadInput(f"{len(fields)} fields, expected {columns}", file=path, line=number)
+            raise BadInput(f"the row has {len(fields)} fields; expected {columns}", file=path, line=number)
         yield number, fields
 
 
@@ -243,26 +248,34 @@ def _quoted_rows(path: Path, delimiter: str, lines: Iterator[tuple[int, str]]) -
         except csv.Error as error:
             message = f"not a well-formed row ({error}); a quote inside a quoted field is written twice"
             if "unexpected end of data" in str(error) or "field limit" in str(error):
-                message = "a quote opened in this row is never closed"
+                message = "a quote is opened in this row and never closed"
             raise BadInput(message, file=path, line=start) from error
         yield start, fields
 
 
 def headed_rows(
-    path: Path, needed: Sequence[str], delimiter: str = ",", *, quoted: bool = True, header: Sequence[str] | None = None
+    path: Path,
+    required: Sequence[str],
+    delimiter: str = ",",
+    *,
+    quoted: bool = True,
+    header: Sequence[str] | None = None,
 ) -> Iterator[Row]:
-    """Rows of a delimited file by column name; the first row names the columns unless ``header`` does."""
+    """Read rows by column name; the first row is the header unless ``header`` is given."""
     rows = delimited_rows(path, delimiter, quoted=quoted)
     names = list(header) if header is not None else next(rows, (1, []))[1]
-    absent = [name for name in needed if name not in names]
-    if absent:
-        found = ", ".join(names) if len(names) < 20 else f"{len(names)} columns"
+    missing_columns = [name for name in required if name not in names]
+    if missing_columns:
+        available = ", ".join(names) if len(names) < 20 else f"{len(names)} columns"
         raise BadInput(
-            f"the header lacks this column (found: {found or 'an empty file'})", file=path, line=1, field=absent[0]
+            f"the header has no such column; it has {available or 'no columns'}",
+            file=path,
+            line=1,
+            field=missing_columns[0],
         )
     if len(set(names)) < len(names):
-        raise BadInput("the header names a column twice", file=path, line=1)
+        raise BadInput("the header has a column twice; rename one", file=path, line=1)
     for number, fields in rows:
         if len(fields) != len(names):
-            raise BadInput(f"{len(fields)} fields, expected {len(names)}", file=path, line=number)
+            raise BadInput(f"the row has {len(fields)} fields; expected {len(names)}", file=path, line=number)
         yield Row(dict(zip(names, fields, strict=True)), path, number)

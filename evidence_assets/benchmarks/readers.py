@@ -1,7 +1,7 @@
-"""The readers by the name of their dataset, and the questions and tables of declared benchmarks.
+"""Registry of readers by dataset, and the questions and tables of declared benchmarks.
 
-A module in ``official`` names in ``READERS`` the datasets that it reads out of a folder, in ``PAIRS`` those whose
-questions it reads with their tables, in ``TABLES`` further tables, in ``PASSAGES`` those that bring passages.
+Modules in ``official`` register functions by dataset: ``READERS`` for questions of a folder, ``PAIRS`` for questions
+with their tables, ``TABLES`` for further tables, ``PASSAGES`` for passages.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MODULES = [import_module(f"{official.__name__}.{module.name}") for module in it
 
 
 def _collect_readers(kind: str) -> dict[str, Any]:
-    return {name: read for module in _MODULES for name, read in getattr(module, kind, {}).items()}
+    return {name: reader for module in _MODULES for name, reader in getattr(module, kind, {}).items()}
 
 
-def _without_tables(read: PairReader) -> Reader:
+def _without_tables(read_with_tables: PairReader) -> Reader:
     def claims(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-        return ((row, question) for row, question, _ in read([folder], split))
+        return ((row, question) for row, question, _ in read_with_tables([folder], split))
 
     return claims
 
@@ -41,41 +41,41 @@ PASSAGES: dict[str, Callable[[Path, str], Iterator[Document]]] = _collect_reader
 TABLES: dict[str, Callable[[Path], Iterator[Table]]] = _collect_readers("TABLES")
 PAIRS: dict[str, PairReader] = _collect_readers("PAIRS")
 READERS: dict[str, Reader] = {
-    **{name: _without_tables(read) for name, read in PAIRS.items()},
+    **{name: _without_tables(read_with_tables) for name, read_with_tables in PAIRS.items()},
     **_collect_readers("READERS"),
 }
 
 
 def read_questions(name: str, folder: Path, split: str) -> Iterator[QuestionRecord]:
-    """The questions of a split of a dataset, in the order of its files, of which there must be some."""
+    """Read the questions of a split of a dataset, in file order; having none is an error."""
     info = find_dataset(name)
     read = READERS.get(name) or (choices.read_choices if info.fields else None)
     if read is None:
-        raise BadInput(f"{info.title} holds no questions")
-    files = info.find_files(folder, split)  # before the first question
-    place = files[0] if len(files) == 1 else folder
-    return unique_questions(require_items(read(info, folder, split), lambda: info.no_questions_error(place, split)))
+        raise BadInput(f"{info.title} has no questions; use another dataset")
+    files = info.find_files(folder, split)  # fails now, not at the first question
+    location = files[0] if len(files) == 1 else folder
+    return unique_questions(require_items(read(info, folder, split), lambda: info.no_questions_error(location, split)))
 
 
 def read_pairs(name: str, files: Sequence[Path], split: str) -> Iterator[tuple[QuestionRecord, Table]]:
-    """The questions of a split, each with its table; ``files`` as a benchmark declares them."""
+    """Read the questions of a split with their tables from the declared files of a benchmark."""
     return unique_pairs(PAIRS[name](files, split))
 
 
 def check_passages(name: str) -> None:
-    """Refuse a dataset that brings no passages."""
+    """Check that a dataset has passages."""
     if name not in PASSAGES:
-        raise BadInput(f"{find_dataset(name).title} brings no passages; known: {', '.join(PASSAGES)}")
+        raise BadInput(f"{find_dataset(name).title} has no passages; datasets with passages: {', '.join(PASSAGES)}")
 
 
 def read_passages(name: str, folder: Path, split: str) -> Iterator[Document]:
-    """The passages that come with the questions of a split, each once, called as the gold evidence calls them."""
+    """Read the distinct passages of a split's questions; ids are those of the gold evidence."""
     check_passages(name)
     return PASSAGES[name](folder, split)
 
 
 def read_benchmark_questions(lake: Lake, benchmark: Benchmark) -> Iterator[QuestionRecord]:
-    """The benchmark's questions under its declared name, at least one; of a user's own file those of all splits."""
+    """Read the benchmark's questions, at least one; a user's file yields those of all splits."""
     files = [lake.raw_path(name) for name in benchmark.files]
     questions = _read_questions(files, benchmark)
     if isinstance(benchmark, BenchmarkPart):
@@ -94,31 +94,33 @@ def _read_questions(files: list[Path], benchmark: Benchmark) -> Iterator[Questio
 
 
 def _add_names(question: QuestionRecord, names: Mapping[str, str]) -> QuestionRecord:
-    """The question with the names of answers that are ids as other forms of them, and its gold facts in names."""
+    """Add the names of answer ids as aliases, and write gold facts with names."""
     if not names:
         return question
     forms = question.aliases or ((),) * len(question.gold)
-    aliases = [(*known, *filter(None, [names.get(gold)])) for gold, known in zip(question.gold, forms, strict=True)]
+    aliases = [
+        (*known_forms, *filter(None, [names.get(gold)])) for gold, known_forms in zip(question.gold, forms, strict=True)
+    ]
     facts = [replace(g, text=" ".join(names.get(w, w) for w in g.text.split())) for g in question.gold_evidence]
     return replace(question, aliases=tuple(aliases), gold_evidence=tuple(facts))
 
 
 def _no_questions_error(file: Path, benchmark: Benchmark) -> BadInput:
-    """The error to raise where ``file`` was read and gave no question."""
+    """The error for a file without questions."""
     if benchmark.reader in load_datasets():
         return load_datasets()[benchmark.reader].no_questions_error(file, benchmark.split)
-    return BadInput("holds no question", file=file)
+    return BadInput("contains no questions; add at least one", file=file)
 
 
 def read_benchmark_tables(lake: Lake, benchmark: Benchmark) -> Iterator[Table]:
-    """The benchmark's tables under its declared name, each once; of a part those that its questions are about."""
-    asked = (
+    """Read the benchmark's distinct tables; for a subset only those of its questions."""
+    table_ids = (
         {q.table_id for q in read_benchmark_questions(lake, benchmark)}
         if isinstance(benchmark, BenchmarkPart)
         else None
     )
     for table in _read_tables([lake.raw_path(name) for name in benchmark.files], benchmark):
-        if asked is None or table.table_id in asked:
+        if table_ids is None or table.table_id in table_ids:
             yield replace(table, benchmark=benchmark.name)
 
 
@@ -129,7 +131,7 @@ def _read_tables(files: list[Path], benchmark: Benchmark) -> Iterator[Table]:
         return TABLES[benchmark.reader](files[0])
     if benchmark.reader in PAIRS:
         return _unique_tables(read_pairs(benchmark.reader, files, benchmark.split), files[0], benchmark)
-    raise BadInput(f"benchmark {benchmark.name}: reader {benchmark.reader!r} has no tables")
+    raise BadInput(f"benchmark {benchmark.name}: the reader {benchmark.reader!r} has no tables; use another reader")
 
 
 def _unique_tables(pairs: Iterator[tuple[QuestionRecord, Table]], file: Path, benchmark: Benchmark) -> Iterator[Table]:
@@ -140,7 +142,7 @@ def _unique_tables(pairs: Iterator[tuple[QuestionRecord, Table]], file: Path, be
             tables[table.table_id] = table
             yield table
         elif earlier != table:
-            what = f"question {question.source_id}: table {table.table_id!r}"
-            raise BadInput(f"{what} differs from an earlier table of the same name", file=file)
+            location = f"question {question.source_id}: table {table.table_id!r}"
+            raise BadInput(f"{location} differs from an earlier table of the same id", file=file)
     if not tables:
         raise _no_questions_error(file, benchmark)

@@ -1,4 +1,4 @@
-"""What every reader yields, whatever the format it reads, and how that becomes rows of ``questions`` and ``tables``."""
+"""Records that all readers yield, and their conversion to rows of ``questions`` and ``tables``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CLAIM_LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 
 @dataclass(frozen=True)
 class GoldEvidence:
-    """A piece of evidence that a benchmark itself names as the ground of an answer.
+    """Evidence that a benchmark annotates as support of an answer.
 
-    ``kind`` is chunk, sentence, cell, column, row, triple or path; ``source`` a document, table or graph; ``locator``
-    where in it (``12:57`` characters; ``r3c1`` a cell, ``r0`` being the header and ``r1`` the first row below it; a
-    JSON list of edges; empty for the whole); ``text`` what stands there. Pieces of the same non-empty ``group`` say the
-    same: one of them is enough.
+    ``kind`` is chunk, sentence, cell, column, row, triple or path; ``source`` is a document, table or graph.
+    ``locator`` is the position in the source: characters ``12:57``, a cell ``r3c1`` (``r0`` is the header, ``r1`` the
+    first row), a JSON list of edges, or empty for the whole source. ``text`` is the text there. Items of the same
+    non-empty ``group`` are alternatives: one is enough.
     """
 
     kind: str
@@ -37,9 +37,9 @@ class GoldEvidence:
 class QuestionRecord:
     """One question or claim.
 
-    ``options`` are texts; option number i is labelled with the i-th letter, except in verification, where the labels
-    are the options themselves. ``gold`` holds the right labels (usually one); for questions without options it holds
-    answer strings (kgqa) or node ids (skb_search). An empty ``gold`` means that no answer is right or known.
+    ``options`` are texts; the label of option i is the i-th letter, or the option itself in verification. ``gold`` has
+    the right labels (usually one); for questions without options, answer strings (kgqa) or node ids (skb_search). An
+    empty ``gold`` means that no answer is right or known.
     """
 
     benchmark: str
@@ -53,9 +53,9 @@ class QuestionRecord:
     topic_entities: tuple[str, ...] = ()
     gold_evidence: tuple[GoldEvidence, ...] = ()
     negated: bool | None = None
-    """Whether it asks for the option that does not hold; None where the benchmark does not say."""
+    """Whether it asks for the option that is false; None if the benchmark does not say."""
     aliases: tuple[tuple[str, ...], ...] = ()
-    """For kgqa: other accepted forms of each gold answer."""
+    """Other accepted forms of each gold answer, for kgqa."""
 
     @property
     def question_id(self) -> str:
@@ -67,7 +67,7 @@ class QuestionRecord:
 
 
 def option_labels(task: str, options: tuple[str, ...] | list[str]) -> tuple[str, ...]:
-    """Labels of a question's options: letters, or the options themselves for a claim to verify."""
+    """Labels of a question's options: letters, or the options themselves for a claim."""
     if task == "verification":
         return tuple(options)
     return tuple(chr(ord("A") + i) for i in range(len(options)))
@@ -75,7 +75,7 @@ def option_labels(task: str, options: tuple[str, ...] | list[str]) -> tuple[str,
 
 @dataclass(frozen=True)
 class Table:
-    """A table as read: the header may be empty, rows may be ragged; nothing is repaired here."""
+    """A table as read: the header may be empty, rows may be ragged."""
 
     benchmark: str
     table_id: str
@@ -86,21 +86,21 @@ class Table:
 
 @dataclass(frozen=True)
 class Document:
-    """One text of a corpus before it is cut into chunks."""
+    """One text of a corpus, before chunking."""
 
     doc_id: str
     title: str
     text: str
     source: str
-    """File it was read from, relative to the corpus folder."""
+    """Its file, relative to the corpus folder."""
 
 
 def question_rows(
     questions: Iterable[QuestionRecord], split: str, shard: int, shards: int, graph: str = ""
 ) -> list[dict[str, Any]]:
-    """The split's questions that a stable hash of their id puts into one shard.
+    """Rows of the split's questions in one shard; a stable hash of the id decides the shard.
 
-    Gold nodes are named as the lake names the nodes of ``graph``; see ``graphs.base_rows``.
+    Gold nodes get the prefix of ``graph``; see ``graphs.base_rows``.
     """
     return [
         {
@@ -118,14 +118,14 @@ def question_rows(
 
 
 def _is_negated(question: QuestionRecord) -> bool:
-    """What the benchmark says; where it says nothing, what the words of a question with options say."""
+    """The benchmark's annotation, or a rule on the words of a question with options."""
     if question.negated is not None:
         return question.negated
     return question.task in ("mcqa", "table_qa") and bool(question.options) and asks_for_exception(question.text)
 
 
 def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:
-    """Tables as they were read: ragged rows keep their cells, an absent cell has no row here."""
+    """Rows of ``tables``; missing cells of ragged rows have no entry."""
     return [
         {
             **{name: getattr(t, name) for name in ("table_id", "benchmark", "caption")},
@@ -141,6 +141,7 @@ def table_rows(tables: Iterable[Table]) -> list[dict[str, Any]]:
 
 
 def table_from_row(row: dict[str, Any]) -> Table:
+    """Rebuild a table from its row."""
     rows: list[list[str]] = [[] for _ in range(row["n_rows"])]
     for cell in row["cells"]:
         rows[cell["row"]].append(cell["text"])

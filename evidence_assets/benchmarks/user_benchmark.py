@@ -1,11 +1,11 @@
-"""A user's own benchmark: one JSON lines file of questions and, if they are about tables, one of tables.
+"""Reader of a user's benchmark: JSON lines of questions and, if needed, JSON lines of tables.
 
 Fields of a question (``source_id``, ``task`` and ``text`` are required, an unknown field is an error):
 
 ``source_id`` (or ``question_id``)
-    Its name in the file, once only.
+    Its id, unique in the file.
 ``split``
-    ``test`` unless given.
+    ``test`` by default.
 ``task``
     ``mcqa``, ``verification``, ``table_qa``, ``kgqa`` or ``skb_search``; ``mcqa`` if there are options and no task.
 ``text``
@@ -16,16 +16,16 @@ Fields of a question (``source_id``, ``task`` and ``text`` are required, an unkn
     With options: a letter, the text of an option or its number counted from 0, or a list of such. Without: answer
     strings or node ids. ``gold_also`` holds further right ones. No gold means that no answer is known.
 ``table_id``, ``topic_entities``, ``negated``
-    The table asked about; names of the entities asked about; whether the question asks for what does *not* hold.
+    The question's table; names of its entities; whether it asks for the option that is *false*.
 ``aliases`` or ``gold_aliases``
     Other accepted forms: a list for each gold answer in turn, or an object of such lists by answer.
 ``gold_evidence``
     A list of ``{kind, source, locator, text}``. ``locator`` is a text, ``{doc_id, char_start, char_end}`` (read as
     ``12:57``), ``{table_id, row, column}`` counted from 0 below the header (read as ``r3c1``, where ``r0`` is the
-    header: row 2, column 1) or a path's list of triples (read as its JSON); it may be left out for the whole source.
-    Rows with the same ``fact`` say the same: one of them is enough.
+    header: row 2, column 1) or a path's list of triples (read as its JSON); by default the whole source.
+    Items with the same ``fact`` are alternatives: one is enough.
 ``answerable``, ``hops``, ``operation``, ``shape``
-    Descriptions for whoever reads the file; allowed and not kept.
+    Descriptions for human readers; ignored.
 
 Fields of a table: ``table_id``, ``caption``, ``header`` (a list, may be empty), ``rows`` (a list of lists; cells are
 strings, numbers or null).
@@ -59,9 +59,10 @@ TABLE_FIELDS = ("table_id", "caption", "header", "rows")
 
 
 def read_questions(file: Path, benchmark: str) -> Iterator[QuestionRecord]:
-    """The questions of ``file`` in its order, under the name ``benchmark``."""
+    """Read the questions of ``file`` in order."""
     return require_items(
-        unique_questions(_read_questions(file, benchmark)), lambda: BadInput("holds no question", file=file)
+        unique_questions(_read_questions(file, benchmark)),
+        lambda: BadInput("contains no questions; add at least one", file=file),
     )
 
 
@@ -69,7 +70,7 @@ def _read_questions(file: Path, benchmark: str) -> Iterator[LocatedQuestion]:
     for row in jsonl_rows(file):
         row.check_field_names(QUESTION_FIELDS.split())
         if "source_id" in row.values and "question_id" in row.values:
-            raise row.error("give either source_id or question_id", "question_id")
+            raise row.error("source_id and question_id are synonyms; remove one", "question_id")
         options = _optional_texts(row, "options")
         task = row.text("task") if "task" in row.values or not options else "mcqa"
         negated = row.values.get("negated")
@@ -106,22 +107,22 @@ def _read_gold(row: Row, field: str, task: str, options: tuple[str, ...]) -> tup
         return tuple(_find_label(row, item, field, task, options) for item in values)
     for item in values:
         if isinstance(item, bool) or not isinstance(item, str | int) or not str(item).strip():
-            raise row.error(f"{item!r} is not an answer: expected a text or a node id", field)
+            raise row.error(f"{item!r} is not an answer; expected a string or a node id", field)
     return tuple(str(item) for item in values)
 
 
 def _find_label(row: Row, value: Any, field: str, task: str, options: tuple[str, ...]) -> str:
-    """The label that ``value`` means: an option's number from 0, its letter or its text."""
+    """Find the label of an option by its number from 0, its letter or its text."""
     labels = option_labels(task, options)
     if isinstance(value, int) and not isinstance(value, bool):
         if 0 <= value < len(options):
             return labels[value]
-        raise row.error(f"{value} is no option: they are numbered from 0 to {len(options) - 1}", field)
-    meant = {label for label, option in zip(labels, options, strict=True) if value in (label, option)}
-    if len(meant) == 1:
-        return meant.pop()
-    if meant:
-        raise row.error(f"{value!r} may mean options {' and '.join(sorted(meant))}; give the number from 0", field)
+        raise row.error(f"{value} is not an option; use a number from 0 to {len(options) - 1}", field)
+    matches = {label for label, option in zip(labels, options, strict=True) if value in (label, option)}
+    if len(matches) == 1:
+        return matches.pop()
+    if matches:
+        raise row.error(f"{value!r} matches options {' and '.join(sorted(matches))}; use the number from 0", field)
     raise row.error(f"{value!r} is neither a label ({', '.join(labels)}) nor the text of an option", field)
 
 
@@ -144,14 +145,14 @@ def _read_locator(row: Row) -> str:
         return json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict):
         return row.text_or_none("locator") or ""
-    place = row.row("locator")
+    locator = row.row("locator")
     owner, first, second = (
         ("doc_id", "char_start", "char_end") if "char_start" in value else ("table_id", "row", "column")
     )
-    place.check_field_names((owner, first, second))
-    if place.text(owner) != row.text("source"):
-        raise place.error(f"{value[owner]!r} is not the source, {row.text('source')!r}", owner)
-    numbers = (place.number(first), place.number(second))
+    locator.check_field_names((owner, first, second))
+    if locator.text(owner) != row.text("source"):
+        raise locator.error(f"{value[owner]!r} differs from the source {row.text('source')!r}; use the same id", owner)
+    numbers = (locator.number(first), locator.number(second))
     return "{}:{}".format(*numbers) if first == "char_start" else f"r{numbers[0] + 1}c{numbers[1]}"
 
 
@@ -164,18 +165,18 @@ def _read_aliases(row: Row, gold: tuple[str, ...]) -> tuple[tuple[str, ...], ...
         return tuple(forms.texts(answer) if answer in forms.values else () for answer in gold)
     if row.values.get("aliases") is None:
         return ()
-    named = {f"aliases[{place}]": forms for place, forms in enumerate(row.list("aliases"))}
-    lists = Row(named, row.file, row.line)
-    return tuple(lists.texts(name) for name in named)
+    fields = {f"aliases[{position}]": forms for position, forms in enumerate(row.list("aliases"))}
+    lists = Row(fields, row.file, row.line)
+    return tuple(lists.texts(name) for name in fields)
 
 
 def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
-    """The tables of ``file`` in its order, as they stand there: rows may be ragged, the header may be empty."""
-    seen = UniqueIds("table_id")
+    """Read the tables of ``file`` in order; rows may be ragged, the header may be empty."""
+    ids = UniqueIds("table_id")
     for row in jsonl_rows(file):
         row.check_field_names(TABLE_FIELDS)
         table_id = row.label("table_id")
-        seen.add(table_id, row)
+        ids.add(table_id, row)
         yield Table(
             benchmark,
             table_id,
@@ -186,7 +187,7 @@ def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
 
 
 def read_table_file(path: Path, benchmark: str = "own") -> Table:
-    """One table file (CSV, TSV or Parquet); every value becomes text, missing ones an empty cell."""
+    """Read one table file (CSV, TSV or Parquet); values become text, missing values empty cells."""
     if path.suffix.lower() == ".parquet":
         try:
             data = pq.read_table(path)
@@ -206,5 +207,5 @@ def _detect_delimiter(path: Path) -> str:
     try:
         return csv.Sniffer().sniff(sample, delimiters=",;\t|").delimiter
     except csv.Error:
-        # One column, or nothing at all: a comma splits neither.
+        # One column or an empty file: a comma is harmless.
         return ","

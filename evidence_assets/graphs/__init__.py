@@ -1,1 +1,1 @@
-"""One knowledge graph and what is done with it: linking, neighbourhoods, expansion, attention, paths, substitution."""
+"""Knowledge graphs: entity linking, neighbourhoods, expansion, attention, paths, substitution."""

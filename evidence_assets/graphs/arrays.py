@@ -1,7 +1,7 @@
-"""The arrays of a knowledge graph: its edges as compressed sparse rows, and neighbourhoods cut out of them.
+"""Edges of a knowledge graph in compressed sparse rows, and neighbourhoods of nodes.
 
-Parallel, contradictory and self-joining edges keep their own edge id, their row in the given arrays. The adjacency is
-symmetrised: an edge is seen from both of its ends, a self-loop once."""
+Parallel edges, contradictory edges and self-loops have separate edge ids: their rows in the input arrays. The adjacency
+is symmetric: both ends of an edge list it, a self-loop is listed once."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ BoolArray = npt.NDArray[np.bool_]
 NodeScore = Callable[[IntArray], FloatArray]
 
 FORMAT = 3
-"""Changes with the files."""
+"""Version of the file format."""
 NO_DROPPED_NODES = np.empty((0, 2), dtype=np.int64)
 OVER_BUDGET = -1
-"""Stands in the first column of `Subgraph.dropped` where the cap on all nodes, and not a hub, left a node out."""
+"""First column of `Subgraph.dropped` for nodes dropped by the limit on all nodes instead of a hub cap."""
 
 
 @dataclass(frozen=True)
 class Subgraph:
-    """Part of a graph: its nodes, and every edge of the graph that has both ends among them.
+    """Induced subgraph: some nodes and all edges between them.
 
     ``nodes``: Node ids, ascending.
     ``hop``: Steps from the nearest seed, aligned with `nodes`.
     ``edges``: Edge ids, ascending.
     ``heads``, ``tails``: Positions in `nodes` of the ends of each edge.
-    ``dropped``: A row (hub, node) for each node that a cap cut off; `OVER_BUDGET` is the hub where the cap on all nodes
-        did it.
+    ``dropped``: A row (hub, node) for each node dropped by a cap; the hub is `OVER_BUDGET` for the limit on all nodes.
     """
 
     nodes: IntArray
@@ -50,22 +49,21 @@ class Subgraph:
     dropped: IntArray
 
     def limit_hops(self, hops: int) -> Subgraph:
-        """The nodes at most so many steps away, without what caps left out."""
-        near: BoolArray = self.hop <= hops
-        kept, place = near[self.heads] & near[self.tails], np.cumsum(near) - 1
-        heads, tails = place[self.heads[kept]], place[self.tails[kept]]
-        return Subgraph(self.nodes[near], self.hop[near], self.edges[kept], heads, tails, NO_DROPPED_NODES)
+        """The subgraph of the nodes within ``hops`` steps, without dropped nodes."""
+        is_near: BoolArray = self.hop <= hops
+        kept_edges, positions = is_near[self.heads] & is_near[self.tails], np.cumsum(is_near) - 1
+        heads, tails = positions[self.heads[kept_edges]], positions[self.tails[kept_edges]]
+        return Subgraph(self.nodes[is_near], self.hop[is_near], self.edges[kept_edges], heads, tails, NO_DROPPED_NODES)
 
 
 @dataclass(frozen=True)
 class GraphArrays:
-    """A directed multigraph with a symmetrised adjacency; all arrays may be memory-mapped.
+    """A directed multigraph with a symmetric adjacency; arrays may be memory-mapped.
 
-    ``heads``, ``tails``, ``relations``: The edges as given: edge `e` runs from `heads[e]` to `tails[e]` under the code
-        `relations[e]`.
+    ``heads``, ``tails``, ``relations``: Edge `e` runs from `heads[e]` to `tails[e]` with relation code `relations[e]`.
     ``offsets``: The slots of node `v` are `offsets[v] : offsets[v + 1]`.
-    ``neighbours``, ``slot_edges``, ``outgoing``: Per slot: the other end, the edge id, and whether the edge leaves the
-        node. The slots of a node are sorted by neighbour, then by edge id.
+    ``neighbours``, ``slot_edges``, ``outgoing``: Other end, edge id and direction of each slot. The slots of a node are
+        sorted by neighbour, then by edge id.
     """
 
     heads: IntArray
@@ -78,25 +76,25 @@ class GraphArrays:
 
     @property
     def n_nodes(self) -> int:
-        """Number of nodes, isolated ones included."""
+        """Number of nodes, including isolated ones."""
         return len(self.offsets) - 1
 
     @property
     def n_edges(self) -> int:
-        """Number of edges, parallel ones and self-loops included."""
+        """Number of edges, including parallel edges and self-loops."""
         return len(self.heads)
 
     @classmethod
     def from_edges(cls, n_nodes: int, heads: IntArray, relations: IntArray, tails: IntArray) -> GraphArrays:
         """Build a graph from aligned edge arrays."""
-        index = np.int32 if max(n_nodes, 2 * len(heads)) < 2**31 else np.int64
-        heads, tails = heads.astype(index, copy=False), tails.astype(index, copy=False)
-        # An edge is seen from its head, then from its tail, a self-loop once: in this order edge ids ascend, and a
-        # stable sort by neighbour, then by node leaves them so.
-        seen = np.column_stack([np.ones(len(heads), np.bool_), heads != tails])
-        owners, neighbours = np.column_stack([heads, tails])[seen], np.column_stack([tails, heads])[seen]
-        slots: IntArray = np.flatnonzero(seen).astype(index)
-        del seen
+        index_type = np.int32 if max(n_nodes, 2 * len(heads)) < 2**31 else np.int64
+        heads, tails = heads.astype(index_type, copy=False), tails.astype(index_type, copy=False)
+        # Each edge is listed by its head, then by its tail (a self-loop once). Edge ids ascend in this order, and
+        # stable sorts by neighbour, then by node keep it.
+        is_listed = np.column_stack([np.ones(len(heads), np.bool_), heads != tails])
+        owners, neighbours = np.column_stack([heads, tails])[is_listed], np.column_stack([tails, heads])[is_listed]
+        slots: IntArray = np.flatnonzero(is_listed).astype(index_type)
+        del is_listed
         order = counting_argsort(neighbours, n_nodes)
         order = order[counting_argsort(owners[order], n_nodes)]
         slots, neighbours = slots[order], neighbours[order]
@@ -112,37 +110,37 @@ class GraphArrays:
 
     @classmethod
     def open(cls, folder: Path) -> GraphArrays:
-        """Open a saved graph memory-mapped; raises StaleInput where its files are absent, cut or of two graphs."""
+        """Memory-map a saved graph; raises StaleInput if files are missing, damaged or of different graphs."""
         mapped = partial(np.load, mmap_mode="r", allow_pickle=False)
         graph = cls(**{field.name: open_asset_file(folder / f"{field.name}.npy", mapped) for field in fields(cls)})
         edges, slots = {len(graph.heads), len(graph.tails), len(graph.relations)}, len(graph.neighbours)
         if len(edges) > 1 or {len(graph.slot_edges), len(graph.outgoing), int(graph.offsets[-1])} != {slots}:
-            raise StaleInput(f"the files of graph {folder.name} do not belong together: build it again")
+            raise StaleInput(f"the files of graph {folder.name} belong to different versions; materialize it again")
         return graph
 
     def degree(self, nodes: IntArray) -> IntArray:
-        """Number of slots of each node: edges that touch it, a self-loop counted once."""
+        """Number of slots of each node: its edges, self-loops counted once."""
         degrees: IntArray = self.offsets[nodes + 1] - self.offsets[nodes]
         return degrees
 
     def neighbours_of(self, node: int) -> IntArray:
-        """Distinct neighbours of a node in either direction, ascending."""
+        """Distinct neighbours of a node in both directions, ascending."""
         return sorted_unique(self.neighbours[self.offsets[node] : self.offsets[node + 1]])
 
     def slots_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
-        """All slots of the given nodes: the position in `nodes` that owns each slot, and the slot numbers."""
+        """All slots of nodes: the position in `nodes` of each slot's owner, and the slot numbers."""
         return np.repeat(np.arange(len(nodes)), self.degree(nodes)), row_positions(self.offsets, nodes)
 
     def edges_between(self, a: int, b: int) -> list[tuple[int, bool]]:
-        """Every edge between two nodes as (edge id, runs from a to b), ascending by id."""
+        """Edges between two nodes as (edge id, whether it runs from a to b), by id."""
         row = self.neighbours[self.offsets[a] : self.offsets[a + 1]]
         first, last = np.searchsorted(row, [b, b + 1]) + self.offsets[a]
         return list(zip(self.slot_edges[first:last].tolist(), self.outgoing[first:last].tolist(), strict=True))
 
     def edges_from(self, head: int, relation: int, tail: int) -> list[int]:
-        """Every edge from one node to another under a relation, ascending by id."""
-        between = self.edges_between(head, tail)
-        return [edge for edge, outgoing in between if outgoing and self.relations[edge] == relation]
+        """Edges of a relation from one node to another, by id."""
+        edges = self.edges_between(head, tail)
+        return [edge for edge, outgoing in edges if outgoing and self.relations[edge] == relation]
 
     def neighbourhood(
         self,
@@ -152,28 +150,28 @@ class GraphArrays:
         score: NodeScore | None = None,
         max_nodes: int | None = None,
     ) -> Subgraph:
-        """All nodes within `hops` steps of the seeds, with the edges among them.
+        """Build the subgraph of all nodes within `hops` steps of the seeds.
 
-        ``cap``: Most new nodes that one node may bring in; beyond it the best by `score` stay.
-        ``score``: Relevance of nodes, ties go to the smaller node id; by default nodes with fewer edges are preferred.
-        ``max_nodes``: Most nodes in all; within the hop that overflows the best by `score` stay.
+        ``cap``: Hub cap: maximum new nodes per node, the best by `score`.
+        ``score``: Relevance of nodes; ties go to the smaller node id. By default nodes with fewer edges are better.
+        ``max_nodes``: Maximum nodes in all; the hop that exceeds it keeps the best by `score`.
         """
         frontier: IntArray = sorted_unique(np.asarray(seeds, dtype=np.int64))
-        seen = np.zeros(self.n_nodes, dtype=np.bool_)
+        is_visited = np.zeros(self.n_nodes, dtype=np.bool_)
         budget = self.n_nodes if max_nodes is None else max_nodes
         levels: list[IntArray] = []
         dropped: list[IntArray] = []
         for hop in range(hops + 1):
             if hop:
-                frontier, cut = self._expand(frontier, seen, cap, score)
-                dropped.append(cut)
+                frontier, dropped_pairs = self._expand(frontier, is_visited, cap, score)
+                dropped.append(dropped_pairs)
             if len(frontier) > budget:
-                # The frontier ascends: a stable sort gives equal ones to the smaller id.
-                best = np.argsort(-self._worth(frontier, score), kind="stable")
-                cut_off = np.sort(frontier[best[budget:]])
-                dropped.append(np.column_stack([np.full(len(cut_off), OVER_BUDGET), cut_off]))
+                # The frontier ascends, so a stable sort resolves ties to the smaller id.
+                best = np.argsort(-self._rank_values(frontier, score), kind="stable")
+                dropped_nodes = np.sort(frontier[best[budget:]])
+                dropped.append(np.column_stack([np.full(len(dropped_nodes), OVER_BUDGET), dropped_nodes]))
                 frontier = np.sort(frontier[best[:budget]])
-            seen[frontier] = True
+            is_visited[frontier] = True
             levels.append(frontier)
             budget -= len(frontier)
             if not len(frontier) or not budget:
@@ -186,65 +184,65 @@ class GraphArrays:
             nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NO_DROPPED_NODES, *dropped])
         )
 
-    def _worth(self, nodes: IntArray, score: NodeScore | None) -> FloatArray | IntArray:
-        """What nodes are ranked by; larger is better."""
+    def _rank_values(self, nodes: IntArray, score: NodeScore | None) -> FloatArray | IntArray:
+        """Values to rank nodes by; larger is better."""
         if score is None:
             return -self.degree(nodes)
         return score(nodes)
 
     def _expand(
-        self, frontier: IntArray, seen: BoolArray, cap: int | None, score: NodeScore | None
+        self, frontier: IntArray, is_visited: BoolArray, cap: int | None, score: NodeScore | None
     ) -> tuple[IntArray, IntArray]:
-        """New neighbours of the frontier under the hub cap, and the (hub, node) pairs that the cap cut."""
+        """New neighbours of the frontier under the hub cap, and the dropped (hub, node) pairs."""
         owner = np.repeat(np.arange(len(frontier), dtype=np.int32), self.degree(frontier))
         nodes = self.neighbours[row_positions(self.offsets, frontier)].astype(np.int64)
-        fresh = ~seen[nodes]
-        # Slots are sorted by neighbour within their owner, so parallel edges lie side by side.
-        fresh[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
-        owner, nodes = owner[fresh], nodes[fresh]
+        is_new = ~is_visited[nodes]
+        # Slots are sorted by neighbour per owner, so parallel edges are adjacent.
+        is_new[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
+        owner, nodes = owner[is_new], nodes[is_new]
         if cap is None:
             return sorted_unique(nodes), NO_DROPPED_NODES
         counts = np.bincount(owner, minlength=len(frontier))
-        crowded = (counts > cap)[owner]
-        small, owner, nodes = nodes[~crowded], owner[crowded], nodes[crowded]
-        order = np.lexsort((-self._worth(nodes, score), owner))  # stable: of equal ones the first
+        is_over_cap = (counts > cap)[owner]
+        uncapped_nodes, owner, nodes = nodes[~is_over_cap], owner[is_over_cap], nodes[is_over_cap]
+        order = np.lexsort((-self._rank_values(nodes, score), owner))  # stable: ties go to the smaller node
         owner, nodes = owner[order], nodes[order]
-        cut = np.arange(len(owner)) - np.searchsorted(owner, owner) >= cap
-        dropped = np.column_stack([frontier[owner[cut]], nodes[cut]])
-        return sorted_unique(np.concatenate([small, nodes[~cut]])), dropped[np.lexsort(dropped.T[::-1])]
+        is_dropped = np.arange(len(owner)) - np.searchsorted(owner, owner) >= cap
+        dropped = np.column_stack([frontier[owner[is_dropped]], nodes[is_dropped]])
+        return sorted_unique(np.concatenate([uncapped_nodes, nodes[~is_dropped]])), dropped[np.lexsort(dropped.T[::-1])]
 
     def edges_at(self, nodes: IntArray) -> IntArray:
-        """Ids of all edges that touch any of the given nodes, ascending."""
+        """Ids of all edges with at least one end in `nodes`, ascending."""
         edges: IntArray = sorted_unique(self.slot_edges[row_positions(self.offsets, nodes)]).astype(np.int64)
         return edges
 
     def edges_among(self, nodes: IntArray) -> IntArray:
-        """Ids of all edges that have both ends among the given nodes, ascending."""
-        inside = np.zeros(self.n_nodes, dtype=np.bool_)
-        inside[nodes] = True
-        places = row_positions(self.offsets, nodes)
-        return sorted_unique(self.slot_edges[places[inside[self.neighbours[places]]]]).astype(np.int64)
+        """Ids of all edges with both ends in `nodes`, ascending."""
+        is_member = np.zeros(self.n_nodes, dtype=np.bool_)
+        is_member[nodes] = True
+        slots = row_positions(self.offsets, nodes)
+        return sorted_unique(self.slot_edges[slots[is_member[self.neighbours[slots]]]]).astype(np.int64)
 
     def subgraph(
         self, nodes: IntArray, hop: IntArray, edges: IntArray, dropped: IntArray = NO_DROPPED_NODES
     ) -> Subgraph:
-        """The part of these nodes, which ascend, with their distances and the edges among them."""
+        """Build a subgraph from ascending nodes, their distances and the edges between them."""
         heads, tails = (np.searchsorted(nodes, ends[edges]) for ends in (self.heads, self.tails))
         return Subgraph(nodes, hop, edges, heads, tails, dropped)
 
 
-def counting_argsort(values: IntArray, below: int) -> IntArray:
-    """Where the values stand in ascending order, equal ones as they came: counted and not compared."""
-    places = np.arange(len(values), dtype=values.dtype)
-    counted = csr_array((np.ones(len(values), np.bool_), (values, places)), shape=(below, len(values)))
-    order: IntArray = counted.indices
+def counting_argsort(values: IntArray, bound: int) -> IntArray:
+    """Stable argsort of integers below a bound by counting instead of comparison."""
+    positions = np.arange(len(values), dtype=values.dtype)
+    incidence = csr_array((np.ones(len(values), np.bool_), (values, positions)), shape=(bound, len(values)))
+    order: IntArray = incidence.indices
     return order
 
 
 def row_positions(offsets: IntArray, nodes: IntArray) -> IntArray:
-    """Where the rows of the given nodes stand in compressed rows, one after another."""
+    """Concatenated positions of the compressed rows of `nodes`."""
     starts = offsets[nodes]
     counts = offsets[nodes + 1] - starts
     ends = np.cumsum(counts)
-    places: IntArray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
-    return places
+    positions: IntArray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    return positions

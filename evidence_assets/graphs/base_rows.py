@@ -1,6 +1,6 @@
 """Semi-structured knowledge bases as rows of ``kg_nodes`` and ``kg_edges``.
 
-Ids of a base's own nodes are kept behind its name, such as ``sample_skb:n0217``, so that ids of two bases never meet.
+Node ids get the name of their base as prefix, such as ``sample_skb:n0217``, so ids of two bases never collide.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evidence_assets.text.sentences import sentence_spans
 
 
 def prefixed_node_id(base: str, source_id: str) -> str:
-    """The lake's id of a node that its base calls ``source_id``."""
+    """Id in the lake of a node of a knowledge base."""
     return f"{base}:{source_id}"
 
 
@@ -36,9 +36,9 @@ NODE_SCHEMA = pl.Schema(
 
 @dataclass(frozen=True)
 class KnowledgeBaseTables:
-    """What the files of a base state, under its own ids.
+    """Nodes and edges of a knowledge base with the ids of its files.
 
-    ``nodes`` has the columns of `NODE_SCHEMA`, ``edges`` head_id, relation and tail_id, each edge once.
+    ``nodes`` has the columns of `NODE_SCHEMA`; ``edges`` has head_id, relation and tail_id without duplicates.
     """
 
     nodes: pl.DataFrame
@@ -46,34 +46,34 @@ class KnowledgeBaseTables:
 
 
 def node_rows(nodes: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
-    """Rows of ``kg_nodes`` of the nodes that the file ``source`` of a base states."""
-    named = pl.concat_str(pl.lit(prefixed_node_id(name, "")), "node_id").alias("node_id")
-    return nodes.with_columns(named, pl.lit(source).alias("source")).select(TABLES["kg_nodes"].names)
+    """Rows of ``kg_nodes`` for the nodes of a base; ``source`` is their file."""
+    lake_ids = pl.concat_str(pl.lit(prefixed_node_id(name, "")), "node_id").alias("node_id")
+    return nodes.with_columns(lake_ids, pl.lit(source).alias("source")).select(TABLES["kg_nodes"].names)
 
 
 def edge_rows(edges: pl.DataFrame, name: str, source: str, licence: str = "") -> pa.Table:
-    """Rows of ``kg_edges`` of the edges that the file ``source`` of a base states, as dictionary codes."""
+    """Dictionary-encoded rows of ``kg_edges`` for the edges of a base; ``source`` is their file."""
     prefix = prefixed_node_id(name, "")
     columns = {c: _encode_with_prefix(edges[c], "" if c == "relation" else prefix) for c in ENDS}
     columns["edge_id"] = content_ids(EDGE, *columns.values())
     for column, text in (("triple_ids", ""), ("sources", source), ("licences", licence)):
-        same = pa.array([[text] if text else []], pa.list_(pa.string()))
-        columns[column] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(edges), np.int8)), same)
+        dictionary = pa.array([[text] if text else []], pa.list_(pa.string()))
+        columns[column] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(edges), np.int8)), dictionary)
     return pa.table(columns)
 
 
 def _encode_with_prefix(values: pl.Series, prefix: str) -> pa.DictionaryArray:
-    """Texts as codes with a dictionary, of which each has the prefix."""
+    """Dictionary-encode texts and add a prefix to each."""
     array = dictionary_encode(values)
     return pa.DictionaryArray.from_arrays(array.indices, pc.binary_join_element_wise(prefix, array.dictionary, ""))
 
 
 def extract_definitions(nodes: pl.DataFrame) -> dict[str, str]:
-    """What each name and alias means: the first sentence of its node's document; a name of several nodes has none."""
-    found: dict[str, set[str]] = {}
+    """Map names and aliases to the first sentence of their node's document, without names of several definitions."""
+    sentences: dict[str, set[str]] = {}
     for name, aliases, document in nodes.select("name", "aliases", "document").iter_rows():
         spans = sentence_spans(document or "")
         if spans:
             for surface in (name, *aliases):
-                found.setdefault(surface, set()).add(document[spans[0][0] : spans[0][1]])
-    return {surface: next(iter(said)) for surface, said in found.items() if len(said) == 1}
+                sentences.setdefault(surface, set()).add(document[spans[0][0] : spans[0][1]])
+    return {surface: next(iter(definitions)) for surface, definitions in sentences.items() if len(definitions) == 1}

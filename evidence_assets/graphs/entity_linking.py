@@ -1,7 +1,7 @@
-"""Linking of concepts to the nodes of a graph by name; the first rule that finds a node decides.
+"""Links concepts to the nodes of a graph by name; the first rule with a match applies.
 
-``exact``: as written; ``normalised``: equal under :func:`~evidence_assets.text.words.name_key`, or without article or
-inflection; ``fuzzy``: the most similar names; ``embedding``: the names of largest cosine."""
+``exact``: equal names; ``normalised``: equal under :func:`~evidence_assets.text.words.name_key`, or without article or
+inflection; ``fuzzy``: the most similar names; ``embedding``: the names with the largest cosine."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from evidence_assets.text.words import is_filler, name_key, variant_keys, word_k
 Rule = Literal["exact", "normalised", "fuzzy", "embedding", "none"]
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 MIN_SIMILARITY = 0.85
-"""Least similarity of the fuzzy rule."""
+"""Minimum similarity of the fuzzy rule."""
 MIN_COSINE = 0.75
-"""Least cosine of the embedding rule."""
+"""Minimum cosine of the embedding rule."""
 NAMES_PER_BATCH = 1 << 16
-"""Names whose keys are Python strings at a time."""
+"""Names whose keys are computed per batch."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """Where one concept leads: all nodes that share the best name, ascending; no node means that nothing matched."""
+    """Link of one concept: all nodes with the best name, ascending; none if nothing matches."""
 
     concept: str
     rule: Rule
@@ -44,12 +44,13 @@ class Link:
 
     @property
     def is_linked(self) -> bool:
+        """Whether any node matches."""
         return bool(self.nodes)
 
 
 @dataclass(frozen=True)
 class LinkedSpan:
-    """A stretch ``text[start:end]`` that names nodes."""
+    """A span ``text[start:end]`` with its linked nodes."""
 
     start: int
     end: int
@@ -57,14 +58,14 @@ class LinkedSpan:
 
 
 class NameVectors:
-    """Names that mean nearly the same as a concept, by an index over one unit vector a surface form of the linker."""
+    """Names similar in meaning, from an index with a unit vector per surface form of the linker."""
 
     def __init__(self, index: VectorIndex, encode: Encode) -> None:
         self.n = len(index)
         self._index, self._encode = index, encode
 
     def nearest(self, concepts: Sequence[str], k: int = 16) -> list[tuple[float, NDArray[np.int64]]]:
-        """For each concept the best cosine and the surface rows that reach it."""
+        """The best cosine of each concept and the surface rows with that cosine."""
         if not concepts or not self.n:
             return [(0.0, np.zeros(0, np.int64))] * len(concepts)
         queries = unit_rows(np.ascontiguousarray(self._encode(concepts), dtype=np.float32))
@@ -78,8 +79,8 @@ class NameVectors:
 class EntityLinker:
     """Links concepts to nodes by their names and aliases.
 
-    ``surfaces``: Every name and alias; empty ones are left out.
-    ``nodes``: The node that each surface form names; by default the i-th names node i.
+    ``surfaces``: All names and aliases; empty ones are ignored.
+    ``nodes``: Node of each surface form; by default form i belongs to node i.
 
     >>> linker = EntityLinker(["dog", "hot dog", "Dog"], [4, 2, 3])
     >>> linker.link("dog").nodes, linker.link("Dogs").nodes, linker.link("hot doog").rule
@@ -95,62 +96,64 @@ class EntityLinker:
         self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String).rechunk(), owners
         keys, hashes = [pl.Series([], dtype=pl.String)], [np.zeros(0, np.uint64)]
         for start in range(0, len(self._surfaces), NAMES_PER_BATCH):
-            some = [name_key(name) for name in self._surfaces[start : start + NAMES_PER_BATCH]]
-            keys.append(pl.Series(some))
-            hashes.append(hash_terms(some))
-        written, hashed = pl.concat(keys), np.concatenate(hashes)
-        named = np.flatnonzero((written != "").to_numpy())
-        self._hashes, first, numbers = np.unique(hashed[named], return_index=True, return_inverse=True)
-        self.keys = written.gather(named[first])
+            batch_keys = [name_key(name) for name in self._surfaces[start : start + NAMES_PER_BATCH]]
+            keys.append(pl.Series(batch_keys))
+            hashes.append(hash_terms(batch_keys))
+        all_keys, key_hashes = pl.concat(keys), np.concatenate(hashes)
+        keyed_rows = np.flatnonzero((all_keys != "").to_numpy())
+        self._hashes, first_rows, key_numbers = np.unique(
+            key_hashes[keyed_rows], return_index=True, return_inverse=True
+        )
+        self.keys = all_keys.gather(keyed_rows[first_rows])
         """The distinct normal forms of all names, in the order of their hashes."""
         key_of = np.full(len(self._surfaces), -1, dtype=np.int64)
-        key_of[named] = numbers
-        # Rows of each key lie side by side, in the order of their nodes.
+        key_of[keyed_rows] = key_numbers
+        # Rows of a key are adjacent, sorted by node.
         order = np.lexsort((np.arange(len(owners)), owners, key_of))
         self._rows = order[int((key_of < 0).sum()) :]
         self._starts = np.searchsorted(key_of[self._rows], np.arange(len(self.keys) + 1))
 
     def link(self, concept: str) -> Link:
-        """The nodes that one concept names by its spelling; see :meth:`link_many`."""
+        """Link one concept by its spelling; see :meth:`link_many`."""
         return self.link_many([concept])[0]
 
-    def link_many(self, concepts: Sequence[str], near: NameVectors | None = None) -> list[Link]:
-        """One link a concept, in order; equal concepts are worked out once, and encoded in one call.
+    def link_many(self, concepts: Sequence[str], name_vectors: NameVectors | None = None) -> list[Link]:
+        """Link each concept, in order; equal concepts are linked once and encoded in one call.
 
-        ``near`` switches the embedding rule on; it holds a vector for each surface form.
+        ``name_vectors`` enables the embedding rule.
         """
-        found = {concept: self._by_name(concept) for concept in dict.fromkeys(concepts)}
-        if near is not None:
-            open_concepts = [c for c, link in found.items() if not link.is_linked and c.strip()]
-            for concept, (score, rows) in zip(open_concepts, near.nearest(open_concepts), strict=True):
+        links = {concept: self._by_name(concept) for concept in dict.fromkeys(concepts)}
+        if name_vectors is not None:
+            unlinked_concepts = [c for c, link in links.items() if not link.is_linked and c.strip()]
+            for concept, (score, rows) in zip(unlinked_concepts, name_vectors.nearest(unlinked_concepts), strict=True):
                 if len(rows) and score >= MIN_COSINE:
-                    found[concept] = self._link(concept, "embedding", score, rows)
-        return [found[concept] for concept in concepts]
+                    links[concept] = self._link(concept, "embedding", score, rows)
+        return [links[concept] for concept in concepts]
 
     def find_spans(self, text: str) -> list[LinkedSpan]:
-        """Names in a text as whole words, compared by their keys: leftmost longest, none overlapping, in text order.
+        """Find names in a text by the keys of whole words: leftmost longest matches without overlap, in text order.
 
-        A name of stop words or generic terms alone is left out.
+        Names that consist of stop words or generic terms are skipped.
         """
         words = words_with_offsets(text)
         keys = [word_key(word) for word, _, _ in words]
-        count, longest_name = len(keys), self._most_words
+        count, longest_name = len(keys), self._max_words
         windows = [(i, j) for i in range(count) for j in range(i + 1, min(i + longest_name, count) + 1)]
-        found = find_key_positions(self._hashes, hash_terms([" ".join(keys[i:j]) for i, j in windows])).tolist()
-        # Windows of a word come in the order of their length.
-        longest = {i: (j, key_id) for (i, j), key_id in zip(windows, found, strict=True) if key_id >= 0}
-        spans, free = [], 0
-        for first in sorted(longest):
-            last, key_id = longest[first]
-            if first < free or is_filler([word for word, _, _ in words[first:last]]):
+        key_ids = find_key_positions(self._hashes, hash_terms([" ".join(keys[i:j]) for i, j in windows])).tolist()
+        # Windows of a word are sorted by length, so the longest match remains.
+        matches_by_start = {i: (j, key_id) for (i, j), key_id in zip(windows, key_ids, strict=True) if key_id >= 0}
+        spans, next_free = [], 0
+        for first in sorted(matches_by_start):
+            last, key_id = matches_by_start[first]
+            if first < next_free or is_filler([word for word, _, _ in words[first:last]]):
                 continue
             start, end = words[first][1], words[last - 1][2]
             spans.append(LinkedSpan(start, end, self._resolve(text[start:end], key_id)))
-            free = last
+            next_free = last
         return spans
 
     def fuzzy(self, concept: str) -> tuple[float, list[int]]:
-        """The best similarity at or above the threshold and the numbers of the keys that reach it; else (0, [])."""
+        """The best similarity above the threshold and the keys with that similarity; otherwise (0, [])."""
         key, threshold = name_key(concept), MIN_SIMILARITY
         if not key or not len(self.keys):
             return 0.0, []
@@ -161,7 +164,7 @@ class EntityLinker:
         low, high = np.searchsorted(lengths, [shortest, longest + 1]).tolist()
         matches = process.extract(key, keys[low:high], scorer=fuzz.ratio, score_cutoff=100 * threshold, limit=None)
         best = matches[0][1] if matches else 0.0
-        return best / 100, [int(order[low + place]) for _, score, place in matches if score == best]
+        return best / 100, [int(order[low + position]) for _, score, position in matches if score == best]
 
     def _by_name(self, concept: str) -> Link:
         key = name_key(concept)
@@ -176,15 +179,15 @@ class EntityLinker:
         return Link(concept, "none", 0.0, (), ())
 
     def _resolve(self, concept: str, key_id: int) -> Link:
-        """Of the forms under one key, those written exactly so, else those that differ in case only, else all."""
-        rows, written = self._rows_of(key_id), concept.strip()
+        """Select the exact forms of a key; otherwise those that differ only in case; otherwise all."""
+        rows, spelling = self._rows_of(key_id), concept.strip()
         names = [self._surfaces[row] for row in rows.tolist()]
-        exact = [row for row, name in zip(rows, names, strict=True) if name == written]
-        if exact:
-            return self._link(concept, "exact", 1.0, np.array(exact))
-        folded = " ".join(written.casefold().split())
-        same = [row for row, name in zip(rows, names, strict=True) if " ".join(name.casefold().split()) == folded]
-        return self._link(concept, "normalised", 1.0, np.array(same) if same else rows)
+        exact_rows = [row for row, name in zip(rows, names, strict=True) if name == spelling]
+        if exact_rows:
+            return self._link(concept, "exact", 1.0, np.array(exact_rows))
+        folded = " ".join(spelling.casefold().split())
+        same_rows = [row for row, name in zip(rows, names, strict=True) if " ".join(name.casefold().split()) == folded]
+        return self._link(concept, "normalised", 1.0, np.array(same_rows) if same_rows else rows)
 
     def _rows_of(self, key_id: int) -> NDArray[np.int64]:
         return np.asarray(self._rows[self._starts[key_id] : self._starts[key_id + 1]])
@@ -195,12 +198,12 @@ class EntityLinker:
 
     @cached_property
     def _by_length(self) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
-        """The keys by their length: these lengths, the numbers of the keys, and the keys."""
+        """The keys sorted by length: lengths, key numbers and keys."""
         lengths = self.keys.str.len_chars().to_numpy()
         order = np.argsort(lengths, kind="stable")
         return lengths[order], order, self.keys.gather(order).to_list()
 
     @cached_property
-    def _most_words(self) -> int:
-        """Words of the longest key."""
+    def _max_words(self) -> int:
+        """Number of words of the longest key."""
         return 1 + max(self.keys.str.count_matches(" ", literal=True).to_list(), default=0)

@@ -1,6 +1,6 @@
-"""Attention over a graph's neighbourhoods: the stages of Attention2Query that need no trained model.
+"""Attention over neighbourhoods of a graph: the stages of Attention2Query without a trained model.
 
-Attention is scaled dot product with identity projections: a head is a slice of the vector, nothing is trained.
+Attention is the scaled dot product with identity projections; a head is a slice of the vector.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from evidence_assets.models.vectors import unit_rows
 
 
 def _split_heads(vectors: FloatArray, heads: int) -> NDArray[np.float64]:
-    """Unit vectors cut into ``heads`` slices: heads × n × d/heads."""
+    """Split unit vectors into ``heads`` slices: heads × n × d/heads."""
     unit = unit_rows(np.asarray(vectors, dtype=np.float64))
     if heads < 1 or unit.shape[-1] % heads:
-        raise ValueError(f"{heads} heads do not divide vectors of {unit.shape[-1]} dimensions")
+        raise ValueError(f"{heads} heads do not divide vectors of {unit.shape[-1]} dimensions; choose a divisor")
     return unit.reshape(len(unit), heads, -1).transpose(1, 0, 2)
 
 
@@ -54,7 +54,7 @@ def head_cosine(query: FloatArray, keys: FloatArray, heads: int = 4) -> NDArray[
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Nodes reached from one start, with their scores, in the order in which they were reached."""
+    """Nodes reached from one start and their scores, in the order of the search."""
 
     nodes: IntArray
     score: FloatArray
@@ -62,16 +62,16 @@ class Neighbourhood:
 
 @dataclass(frozen=True)
 class ExpansionSettings:
-    """How far a phrase's neighbourhood reaches: λ is ``penalty``, θ is ``theta``, counted in ``theta_counts``.
+    """Parameters of the expansion: ``penalty`` is λ, ``theta`` is θ, ``theta_counts`` its unit.
 
-    θ ``layers`` end with the first node that lies θ steps from the start, so that λ decides how much of the nearer
-    layers is seen before; θ ``nodes`` are expanded in all, the start among them.
+    With θ ``layers``, the search ends at the first node θ steps from the start, so λ decides how much of nearer layers
+    it visits. With θ ``nodes``, it expands θ nodes, including the start.
 
-    The score ``softmax`` takes α as the softmax over the neighbours seen in one step, as the formula reads; α then
-    shrinks with the number of neighbours while λ·distance does not, so that nearness decides alone. ``cosine`` takes
-    the mean cosine of the heads, on the scale for which λ = 0.1 to 0.3 was published.
+    ``softmax`` computes α as the softmax over the neighbours of one step, as in the paper; α then shrinks with the
+    number of neighbours while λ·distance does not, so only the distance matters. ``cosine`` is the mean cosine of the
+    heads, the scale of the published λ = 0.1 to 0.3.
 
-    At most ``max_neighbours`` new neighbours of one node are kept, those of largest α.
+    ``max_neighbours`` limits the new neighbours of one node to those with the largest α.
     """
 
     penalty: float = 0.2
@@ -85,34 +85,34 @@ class ExpansionSettings:
 def expand(
     graph: GraphArrays, start: int, phrase: FloatArray, node_vectors: FloatArray, settings: ExpansionSettings
 ) -> Neighbourhood:
-    """Best-first expansion around the node of a phrase; ``node_vectors`` has one row a node of the graph.
+    """Best-first expansion around the node of a phrase; ``node_vectors`` has one row per node of the graph.
 
-    The start's neighbours are scored ``s = α − λ·distance``; then the best-scored node that was not expanded yet is
-    expanded in turn, until θ is met. The start has score 1.
+    Neighbours are scored ``s = α − λ·distance``; the best node that is not expanded yet is next, until θ is reached.
+    The start has score 1.
     """
-    theta, most = settings.theta, settings.max_neighbours
-    if theta < 1 or most < 1:
+    theta, max_neighbours = settings.theta, settings.max_neighbours
+    if theta < 1 or max_neighbours < 1:
         raise ValueError("theta and max_neighbours must be at least 1")
     scores = {start: 1.0}
-    waiting, expanded, farthest = [(-1.0, 0, start)], 0, 0
-    while waiting and (farthest if settings.theta_counts == "layers" else expanded) < theta:
-        _, distance, current = heapq.heappop(waiting)
-        expanded += 1
-        fresh = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
-        if not len(fresh):
+    queue, n_expanded, max_distance = [(-1.0, 0, start)], 0, 0
+    while queue and (max_distance if settings.theta_counts == "layers" else n_expanded) < theta:
+        _, distance, current = heapq.heappop(queue)
+        n_expanded += 1
+        new_nodes = np.array([n for n in graph.neighbours_of(current).tolist() if n not in scores], dtype=np.int64)
+        if not len(new_nodes):
             continue
-        keys = np.asarray(node_vectors[fresh])
+        keys = np.asarray(node_vectors[new_nodes])
         if settings.score == "softmax":
             alpha = attention_weights(phrase[None, :], keys, settings.heads)[0]
         else:
             alpha = head_cosine(phrase, keys, settings.heads)
-        if len(fresh) > most:
-            best = np.sort(np.lexsort((fresh, -alpha))[:most])
-            fresh, alpha = fresh[best], alpha[best]
-        farthest = max(farthest, distance + 1)
-        for node, weight in zip(fresh.tolist(), (alpha - settings.penalty * (distance + 1)).tolist(), strict=True):
+        if len(new_nodes) > max_neighbours:
+            best = np.sort(np.lexsort((new_nodes, -alpha))[:max_neighbours])
+            new_nodes, alpha = new_nodes[best], alpha[best]
+        max_distance = max(max_distance, distance + 1)
+        for node, weight in zip(new_nodes.tolist(), (alpha - settings.penalty * (distance + 1)).tolist(), strict=True):
             scores[node] = weight
-            heapq.heappush(waiting, (-weight, distance + 1, node))
+            heapq.heappush(queue, (-weight, distance + 1, node))
     size = len(scores)
     return Neighbourhood(np.fromiter(scores, np.int64, size), np.fromiter(scores.values(), np.float64, size))
 
@@ -132,92 +132,91 @@ def node_attention(
     options: Sequence[IntArray] = (),
     heads: int = 4,
 ) -> NDArray[np.float64]:
-    """Weight of each node: how much the question, and the options jointly with it, attend to it; they sum to 1.
+    """Attention weight of each node from the question and its options; weights sum to 1.
 
-    The question's vectors pass through self-attention and attend to the nodes; so does each option's neighbourhood, so
-    that a node gains where question and option meet. Question and all options together weigh half each.
+    The question's vectors and each option's neighbourhood pass through self-attention and attend to the nodes, so nodes
+    relevant to both gain weight. The question weighs one half, all options together the other.
     """
     if not len(nodes):
         return np.zeros(0)
     keys = np.asarray(node_vectors[nodes])
     weight = attention_weights(self_attention(question, heads), keys, heads).mean(axis=0)
-    asked = [option for option in options if len(option)]
-    if not asked:
+    nonempty_options = [option for option in options if len(option)]
+    if not nonempty_options:
         return np.asarray(weight, dtype=np.float64)
     by_option = [
         attention_weights(self_attention(np.asarray(node_vectors[option]), heads), keys, heads).mean(axis=0)
-        for option in asked
+        for option in nonempty_options
     ]
     return np.asarray((weight + np.mean(by_option, axis=0)) / 2, dtype=np.float64)
 
 
 def top_nodes(nodes: IntArray, weights: FloatArray, n: int) -> IntArray:
-    """The n nodes of largest weight, ascending; equal weights go to the smaller node."""
+    """The n nodes with the largest weights, ascending; ties go to the smaller node."""
     return np.sort(nodes[np.lexsort((nodes, -np.round(weights, 12)))[:n]])
 
 
 def find_bridges(
     graph: GraphArrays, nodes: IntArray, *, max_length: int = 4, max_visited: int = 20_000
 ) -> list[list[int]]:
-    """Edges of shortest paths that join the disconnected parts of the subgraph on ``nodes``, path by path.
+    """Find shortest paths that connect the components of the subgraph on ``nodes``; returns their edges.
 
-    All parts grow at once, ring by ring. Where two parts touch there is a path of length d(u) + 1 + d(v); the shortest
-    are taken first and only where they join parts not joined before, so that the kept ones form a minimum spanning
-    tree over the parts (Mehlhorn 1988). Growth stops when everything is joined, when no path of at most ``max_length``
-    edges can be left, or after ``max_visited`` nodes.
+    All components grow in parallel, ring by ring. Where two meet, there is a path of length d(u) + 1 + d(v). Shorter
+    paths are added first, and only between separate components: a minimum spanning tree (Mehlhorn 1988). The search ends when
+    all components are connected, when paths would exceed ``max_length`` edges, or after ``max_visited`` nodes.
     """
     start = sorted_unique(np.asarray(nodes, dtype=np.int64))
     if len(start) < 2:
         return []
 
-    from scipy.cluster.hierarchy import DisjointSet  # 0.3 s, which who joins nothing need not wait for
+    from scipy.cluster.hierarchy import DisjointSet  # imports in 0.3 s; not needed for one node
 
-    parts = DisjointSet(start.tolist())
+    components = DisjointSet(start.tolist())
     for edge in graph.edges_among(start).tolist():
-        parts.merge(int(graph.heads[edge]), int(graph.tails[edge]))
-    part_of = {node: parts[node] for node in start.tolist()}
-    depth = dict.fromkeys(part_of, 0)
-    came_by: dict[int, tuple[int, int]] = {}
-    kept: list[list[int]] = []
+        components.merge(int(graph.heads[edge]), int(graph.tails[edge]))
+    component_of = {node: components[node] for node in start.tolist()}
+    depth = dict.fromkeys(component_of, 0)
+    predecessors: dict[int, tuple[int, int]] = {}
+    paths: list[list[int]] = []
     ring, radius = start, 0
-    while len(ring) and 2 * radius <= max_length and parts.n_subsets > 1:
+    while len(ring) and 2 * radius <= max_length and components.n_subsets > 1:
         owner, slots = graph.slots_of(ring)
         meetings: list[tuple[int, int, int, int]] = []
-        grown: list[int] = []
+        next_ring: list[int] = []
         for position, slot in zip(owner.tolist(), slots.tolist(), strict=True):
             u, v, edge = int(ring[position]), int(graph.neighbours[slot]), int(graph.slot_edges[slot])
-            if v not in part_of:
-                if len(part_of) >= max_visited:
-                    return kept
-                part_of[v], depth[v], came_by[v] = part_of[u], radius + 1, (u, edge)
-                grown.append(v)
-            elif part_of[u] != part_of[v] and depth[v] <= radius:
+            if v not in component_of:
+                if len(component_of) >= max_visited:
+                    return paths
+                component_of[v], depth[v], predecessors[v] = component_of[u], radius + 1, (u, edge)
+                next_ring.append(v)
+            elif component_of[u] != component_of[v] and depth[v] <= radius:
                 meetings.append((depth[u] + depth[v] + 1, edge, u, v))
-        # Every path of at most 2·radius + 1 edges has met by now; longer ones wait for the next ring.
+        # Paths of at most 2·radius + 1 edges have met by now; the next ring finds longer ones.
         for length, edge, u, v in sorted(meetings):
-            if length <= max_length and parts.merge(part_of[u], part_of[v]):
-                kept.append([*_edges_to_start(u, came_by)[::-1], edge, *_edges_to_start(v, came_by)])
-        ring, radius = np.array(sorted(grown), dtype=np.int64), radius + 1
-    return kept
+            if length <= max_length and components.merge(component_of[u], component_of[v]):
+                paths.append([*_edges_to_start(u, predecessors)[::-1], edge, *_edges_to_start(v, predecessors)])
+        ring, radius = np.array(sorted(next_ring), dtype=np.int64), radius + 1
+    return paths
 
 
-def _edges_to_start(node: int, came_by: dict[int, tuple[int, int]]) -> list[int]:
+def _edges_to_start(node: int, predecessors: dict[int, tuple[int, int]]) -> list[int]:
     edges = []
-    while node in came_by:
-        node, edge = came_by[node]
+    while node in predecessors:
+        node, edge = predecessors[node]
         edges.append(edge)
     return edges
 
 
 def nearest_nodes(query: FloatArray, node_vectors: FloatArray, k: int) -> IntArray:
-    """The k nodes of largest inner product with the query, best first, equal ones by node.
+    """The k nodes with the largest inner products with the query, best first, ties by node.
 
-    For unit vectors that is the cosine. One matrix product: for a phrase that no node is named after.
+    One matrix product, for phrases without a linked node; the cosine for unit vectors.
     """
     similarity = np.round(node_vectors @ query, 6)
     if k < len(similarity):
-        bar = np.partition(similarity, -k)[-k]
-        nodes = np.flatnonzero(similarity >= bar)
+        threshold = np.partition(similarity, -k)[-k]
+        nodes = np.flatnonzero(similarity >= threshold)
     else:
         nodes = np.arange(len(similarity))
     return nodes[np.lexsort((nodes, -similarity[nodes]))[:k]]

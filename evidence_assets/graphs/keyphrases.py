@@ -1,7 +1,7 @@
-"""The concepts of a text: phrases that stand for it, told apart from each other, without any training.
+"""Extraction of concepts: representative and diverse phrases of a text, without training.
 
-KeyBERT's recipe (Grootendorst 2020): a phrase is as good as its vector is near the vector of the text, and maximal
-marginal relevance keeps the chosen phrases apart.
+The method is KeyBERT (Grootendorst 2020): phrases are ranked by cosine to the text, and maximal marginal relevance
+keeps them diverse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Concept:
-    """A phrase ``text[start:end]`` (its first occurrence) and its cosine to the whole text."""
+    """A phrase ``text[start:end]`` (its first occurrence) and its cosine to the text."""
 
     text: str
     start: int
@@ -30,39 +30,39 @@ class Concept:
 
 
 def candidate_phrases(text: str, max_words: int = 3) -> list[tuple[str, int, int]]:
-    """Runs of one to ``max_words`` words that could be a concept, in text order, each normal form once.
+    """Phrases of up to ``max_words`` words that could be a concept, in text order, each normal form once.
 
-    A phrase begins and ends with a word that is no stop word, crosses no punctuation but a hyphen or an apostrophe,
-    and has at least one word that is neither generic nor a number. Stop words are English.
+    A phrase does not begin or end with an (English) stop word, has no punctuation except hyphens and apostrophes, and
+    has at least one word that is neither generic nor a number.
     """
     words = words_with_offsets(text)
-    found: dict[str, tuple[str, int, int]] = {}
+    phrases: dict[str, tuple[str, int, int]] = {}
     for first, (head, start, _) in enumerate(words):
         if head.casefold() in STOP_WORDS:
             continue
         for last in range(first, min(first + max_words, len(words))):
-            if last > first and not _joins(text[words[last - 1][2] : words[last][1]]):
+            if last > first and not _is_joint(text[words[last - 1][2] : words[last][1]]):
                 break
             span = [word for word, _, _ in words[first : last + 1]]
             if span[-1].casefold() in STOP_WORDS or is_filler([w for w in span if not w.isdigit()]):
                 continue
             phrase = text[start : words[last][2]]
-            found.setdefault(name_key(phrase), (phrase, start, words[last][2]))
-    return list(found.values())
+            phrases.setdefault(name_key(phrase), (phrase, start, words[last][2]))
+    return list(phrases.values())
 
 
-def _joins(gap: str) -> bool:
+def _is_joint(gap: str) -> bool:
     return not gap.strip() or re.fullmatch(r"['\u2019]s\s+|[-'\u2010\u2011\u2019]", gap) is not None
 
 
 def extract_concepts(
     texts: Sequence[str], encode: Encode, *, top_n: int = 5, max_words: int = 3, diversity: float = 0.5
 ) -> list[list[Concept]]:
-    """The concepts of each text, best first.
+    """Extract the concepts of each text, best first.
 
-    Maximal marginal relevance: the next phrase is ``argmax (1−δ)·cos(p, text) − δ·max_s cos(p, s)`` over the phrases
-    s already chosen, δ the ``diversity``; equal values go to the phrase that comes first in the text. A text without
-    candidates has no concepts. Every distinct string is encoded once, all in one call.
+    Maximal marginal relevance: the next phrase is ``argmax (1−δ)·cos(p, text) − δ·max_s cos(p, s)`` over the selected
+    phrases s, where δ is ``diversity``; ties go to the first phrase in the text. A text without candidates has no
+    concepts. One call encodes all distinct strings.
     """
     candidates = [candidate_phrases(text, max_words) for text in texts]
     strings = dict.fromkeys(
@@ -76,22 +76,22 @@ def extract_concepts(
     row = {string: number for number, string in enumerate(strings)}
     vectors = np.asarray(encode(list(strings)), dtype=np.float64)
     vectors = unit_rows(vectors)
-    chosen: list[list[Concept]] = []
+    concepts: list[list[Concept]] = []
     for text, phrases in zip(texts, candidates, strict=True):
         if not phrases:
-            chosen.append([])
+            concepts.append([])
             continue
-        table = vectors[[row[phrase] for phrase, _, _ in phrases]]
-        relevance = table @ vectors[row[text]]
-        order = _marginal_relevance(relevance, table @ table.T, top_n, diversity)
-        chosen.append([Concept(*phrases[i], score=float(relevance[i])) for i in order])
-    return chosen
+        phrase_vectors = vectors[[row[phrase] for phrase, _, _ in phrases]]
+        relevance = phrase_vectors @ vectors[row[text]]
+        order = _marginal_relevance(relevance, phrase_vectors @ phrase_vectors.T, top_n, diversity)
+        concepts.append([Concept(*phrases[i], score=float(relevance[i])) for i in order])
+    return concepts
 
 
 def _marginal_relevance(
     relevance: NDArray[np.float64], similarity: NDArray[np.float64], n: int, diversity: float
 ) -> list[int]:
-    # Rounding would otherwise decide between phrases that are equally good.
+    # Rounding makes ties deterministic.
     relevance, similarity = np.round(relevance, 6), np.round(similarity, 6)
     order = [int(relevance.argmax())]
     nearest = similarity[order[0]].copy()

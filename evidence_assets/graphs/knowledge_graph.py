@@ -1,4 +1,4 @@
-"""A knowledge graph: nodes and edges by number, seen as arrays, names, types, facts and vectors."""
+"""A knowledge graph with access to arrays, names, types, facts and vectors by node and edge number."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from evidence_assets.retrieval.corpus import vector_matrix
 from evidence_assets.retrieval.vector_index import VectorIndex
 
 ReadColumn = Callable[[str], pl.Series]
-"""Gives a column of a table by its name."""
+"""Reads a column of a table by name."""
 NODES_PER_BATCH = 65_536
-"""Nodes whose vectors are held in memory together."""
+"""Nodes whose vectors are in memory at a time."""
 
 
 def plain_sentence(head: str, relation: str, tail: str) -> str:
@@ -36,14 +36,14 @@ def plain_sentence(head: str, relation: str, tail: str) -> str:
 
 
 class GraphStructure(NamedTuple):
-    """Edges in compressed rows, and the names of the relations that their codes number."""
+    """Edges in compressed rows, and the relation names by code."""
 
     arrays: GraphArrays
     relations: tuple[str, ...]
 
 
 class SurfaceForms(NamedTuple):
-    """Every name and alias with the number of its node: first the names in the order of nodes, then the aliases."""
+    """Names in the order of nodes, then aliases, each with its node number."""
 
     texts: pl.Series
     owners: NDArray[np.int64]
@@ -51,10 +51,10 @@ class SurfaceForms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GraphVectors:
-    """Vectors of a graph's names and passages, each opened when it is first asked for.
+    """Vectors of a graph's names and passages, opened lazily.
 
-    ``encode`` gives vectors of texts of any length, ``forms`` a row for each of the graph's forms, ``names`` an index
-    over these, ``passages`` rows of ``kg_passages``, ``passage_files`` those of nodes in files.
+    ``encode`` encodes texts of any length; ``forms`` returns a vector per surface form, ``names`` their index,
+    ``passages`` rows of ``kg_passages``, ``passage_files`` the passages of nodes in files.
     """
 
     encode: Encode
@@ -66,13 +66,12 @@ class GraphVectors:
 
 @dataclass(frozen=True, eq=False)
 class KnowledgeGraph:
-    """Nodes and edges by number; columns are read from Arrow when they are first asked for.
+    """Nodes and edges by number; columns are read lazily from Arrow.
 
-    ``version``: Hash of the rows, and of the model of the vectors where there are any.
-    ``read_shape``: Gives the arrays; they may be memory-mapped.
-    ``node_column``, ``edge_column``: Columns of ``kg_nodes`` in the order of ``node_id`` and of ``kg_edges`` in the
-        order of ``edge_id``.
-    ``stored_vectors``: None where nothing was encoded.
+    ``version``: Hash of the rows and of the vectors' model.
+    ``read_shape``: Returns the arrays, which may be memory-mapped.
+    ``node_column``, ``edge_column``: Read columns of ``kg_nodes`` by ``node_id`` and of ``kg_edges`` by ``edge_id``.
+    ``stored_vectors``: None if nothing is encoded.
     """
 
     name: str
@@ -84,7 +83,7 @@ class KnowledgeGraph:
 
     @cached_property
     def shape(self) -> GraphStructure:
-        """The edges in compressed rows, and the relations."""
+        """Edges in compressed rows, and relations."""
         return self.read_shape()
 
     @property
@@ -100,7 +99,7 @@ class KnowledgeGraph:
 
     @cached_property
     def node_ids(self) -> pl.Series:
-        """Ids of the nodes, ascending."""
+        """Node ids, ascending."""
         return self.node_column("node_id").set_sorted()
 
     @cached_property
@@ -109,7 +108,7 @@ class KnowledgeGraph:
 
     @cached_property
     def documents(self) -> pl.Series:
-        """Text about each node, empty where there is none."""
+        """Text about each node; may be empty."""
         return self.node_column("document").fill_null("")
 
     @cached_property
@@ -118,21 +117,21 @@ class KnowledgeGraph:
 
     @cached_property
     def linker(self) -> EntityLinker:
-        """Links phrases to nodes by name, alias and similar spelling."""
+        """Linker of phrases by name, alias and similar spelling."""
         return EntityLinker(self.forms.texts, self.forms.owners)
 
     def node_numbers(self, node_ids: Sequence[str] | pl.Series) -> IntArray:
-        """Numbers of nodes by their ids; an id that is not there is refused."""
-        return self._places("node", self.node_ids, node_ids)
+        """Look up node numbers by id; an unknown id is an error."""
+        return self._find_numbers("node", self.node_ids, node_ids)
 
-    def _places(self, kind: str, known: pl.Series, wanted: Sequence[str] | pl.Series) -> IntArray:
-        ids = pl.Series(wanted, dtype=pl.String)
-        places = known.search_sorted(ids).to_numpy().astype(np.int64) if len(ids) else np.zeros(0, np.int64)
-        inside = np.minimum(places, max(len(known) - 1, 0))
-        lost = ids if not len(known) else ids.filter(known.gather(inside) != ids)
-        if len(lost):
-            raise StaleInput(f"{self.name} has no {kind} {lost[0]}: materialize again what names it")
-        return places
+    def _find_numbers(self, kind: str, sorted_ids: pl.Series, requested_ids: Sequence[str] | pl.Series) -> IntArray:
+        ids = pl.Series(requested_ids, dtype=pl.String)
+        numbers = sorted_ids.search_sorted(ids).to_numpy().astype(np.int64) if len(ids) else np.zeros(0, np.int64)
+        clipped = np.minimum(numbers, max(len(sorted_ids) - 1, 0))
+        missing = ids if not len(sorted_ids) else ids.filter(sorted_ids.gather(clipped) != ids)
+        if len(missing):
+            raise StaleInput(f"{self.name} has no {kind} {missing[0]}; materialize the assets that reference it again")
+        return numbers
 
     @cached_property
     def _types(self) -> tuple[IntArray, tuple[str, ...]]:
@@ -145,30 +144,32 @@ class KnowledgeGraph:
 
     @property
     def type_names(self) -> tuple[str, ...]:
-        """Names of the node types by their code; a node without a type has the empty one."""
+        """Node types by code; nodes without a type have the empty one."""
         return self._types[1]
 
     @cached_property
     def typed_graph(self) -> TypedGraph:
-        """Neighbours of sets of nodes by type."""
+        """The graph by edge type, for neighbours of node sets."""
         arrays = self.arrays
         return TypedGraph(self.node_types, arrays.heads, arrays.relations, arrays.tails)
 
     @cached_property
     def edge_ids(self) -> pl.Series:
-        """Ids of the edges, ascending; an id hashes what the edge says, so that it is its version as well."""
+        """Edge ids, ascending; an id is a hash of the edge, so it is also its version."""
         return self.edge_column("edge_id").set_sorted()
 
     def edge_numbers(self, edge_ids: Sequence[str] | pl.Series) -> IntArray:
-        """Numbers of edges by their ids; an id that is not there is refused."""
-        return self._places("edge", self.edge_ids, edge_ids)
+        """Look up edge numbers by id; an unknown id is an error."""
+        return self._find_numbers("edge", self.edge_ids, edge_ids)
 
     def triple(self, edge: int) -> tuple[str, str, str]:
+        """Head, relation and tail of an edge by name."""
         arrays = self.arrays
         head, relation, tail = (int(part[edge]) for part in (arrays.heads, arrays.relations, arrays.tails))
         return self.names[head], self.relations[relation], self.names[tail]
 
     def sentence(self, edge: int) -> str:
+        """An edge as a sentence."""
         return plain_sentence(*self.triple(edge))
 
     def first_edges(self, node: int, limit: int) -> list[int]:
@@ -182,50 +183,50 @@ class KnowledgeGraph:
     def vectors(self) -> GraphVectors:
         """Vectors of names and passages."""
         if self.stored_vectors is None:
-            raise StaleInput(f"the graph {self.name} has no vectors: open it with an encoder")
+            raise StaleInput(f"the graph {self.name} has no vectors; open it with an encoder")
         return self.stored_vectors
 
     @cached_property
     def name_vectors(self) -> NameVectors | None:
-        """Links phrases by meaning; None where nothing was encoded."""
+        """Index of names for links by meaning; None if nothing is encoded."""
         if self.stored_vectors is None or not len(self.forms.texts):
             return None
         return NameVectors(self.vectors.names(), self.vectors.encode)
 
     @cached_property
     def node_vectors(self) -> FloatArray:
-        """One row a node: the vector of its name; memory-mapped, so that only rows asked for are read."""
+        """Vector of each node's name, memory-mapped."""
         return self.vectors.forms()[: len(self)]
 
     def cosine_to(self, vector: FloatArray) -> Callable[[IntArray], FloatArray]:
-        """The cosine of a vector with the names of some nodes; of each the same whichever are asked for with it."""
+        """Return a function for the cosine of a vector to node names; results do not depend on the other nodes."""
         unit = unit_rows(vector)
 
-        def nearness(nodes: IntArray) -> FloatArray:
-            found = np.empty(len(nodes), dtype=np.float32)
-            for start in range(0, len(nodes), NODES_PER_BATCH):  # a product of matrices rounds by its size
+        def cosine(nodes: IntArray) -> FloatArray:
+            cosines = np.empty(len(nodes), dtype=np.float32)
+            for start in range(0, len(nodes), NODES_PER_BATCH):  # a matrix product rounds by its size
                 block = slice(start, start + NODES_PER_BATCH)
-                found[block] = (self.node_vectors[nodes[block]] * unit).sum(axis=1)
-            return found
+                cosines[block] = (self.node_vectors[nodes[block]] * unit).sum(axis=1)
+            return cosines
 
-        return nearness
+        return cosine
 
     def passage_vectors(self, kind: str) -> FloatArray:
-        """One row each ``node`` or ``edge``: the vector of the passage that stands for it."""
+        """Vector of the first passage of each ``node`` or ``edge``."""
         ids = self.node_ids if kind == "node" else self.edge_ids
         rows = (
             self.vectors.passages().filter((pl.col("owner_kind") == kind) & (pl.col("ordinal") == 0)).sort("owner_id")
         )
         if not rows["owner_id"].equals(ids):
             raise StaleInput(
-                f"some {kind} of {self.name} has no vector: knowledge/{self.name}/passages is older than the graph, "
+                f"some {kind}s of {self.name} have no vectors: knowledge/{self.name}/passages is older than the graph; "
                 "materialize it again"
             )
         return vector_matrix(rows["vector"]) if len(ids) else self.vectors.encode([])
 
 
 def encode_categories(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
-    """A code for each value, and the values by their codes, in alphabetical order."""
+    """Encode values as codes of the sorted distinct values; returns codes and values."""
     names = values.unique().sort()
     return names.search_sorted(values).to_numpy().astype(np.int32) if len(values) else np.zeros(0, np.int32), tuple(
         names.to_list()
@@ -233,34 +234,38 @@ def encode_categories(values: pl.Series) -> tuple[IntArray, tuple[str, ...]]:
 
 
 def build_structure(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> GraphStructure:
-    """Rows of ``kg_edges``, block by block, as arrays over the nodes of these ids, which ascend."""
+    """Build arrays from batches of ``kg_edges`` rows and ascending node ids."""
     numbers = pl.DataFrame({"id": node_ids, "number": np.arange(len(node_ids), dtype=np.int32)})
-    code: dict[str, int] = {}
-    parts: dict[str, list[IntArray]] = {name: [np.zeros(0, np.int32)] for name in ("head_id", "relation", "tail_id")}
+    first_codes: dict[str, int] = {}
+    columns: dict[str, list[IntArray]] = {name: [np.zeros(0, np.int32)] for name in ("head_id", "relation", "tail_id")}
     for block in edges:
         for side in ("head_id", "tail_id"):
-            found = block.select(side).join(numbers, left_on=side, right_on="id", how="left", maintain_order="left")
-            if found["number"].null_count():
+            numbered_ends = block.select(side).join(
+                numbers, left_on=side, right_on="id", how="left", maintain_order="left"
+            )
+            if numbered_ends["number"].null_count():
                 raise StaleInput(
-                    f"{found['number'].null_count()} edges end at nodes that the graph lacks: materialize nodes "
+                    f"{numbered_ends['number'].null_count()} edges have unknown nodes; materialize nodes "
                     "and edges together"
                 )
-            parts[side].append(found["number"].to_numpy())
+            columns[side].append(numbered_ends["number"].to_numpy())
         codes, names = encode_categories(block["relation"])
-        parts["relation"].append(np.array([code.setdefault(name, len(code)) for name in names], np.int32)[codes])
-    heads, relations, tails = (np.concatenate(parts.pop(name)) for name in tuple(parts))
-    place = {name: number for number, name in enumerate(sorted(code))}
-    numbered = np.array([place[name] for name in code], np.int32)
-    return GraphStructure(GraphArrays.from_edges(len(node_ids), heads, numbered[relations], tails), tuple(place))
+        columns["relation"].append(
+            np.array([first_codes.setdefault(name, len(first_codes)) for name in names], np.int32)[codes]
+        )
+    heads, relations, tails = (np.concatenate(columns.pop(name)) for name in tuple(columns))
+    code_of = {name: number for number, name in enumerate(sorted(first_codes))}
+    new_codes = np.array([code_of[name] for name in first_codes], np.int32)
+    return GraphStructure(GraphArrays.from_edges(len(node_ids), heads, new_codes[relations], tails), tuple(code_of))
 
 
 def surface_forms(names: pl.Series, aliases: pl.Series) -> SurfaceForms:
-    """Every name and alias with the number of its node; what a node is called twice counts once."""
-    others = (
+    """List names and aliases with their node numbers, without duplicates per node."""
+    distinct_aliases = (
         pl.DataFrame({"name": names, "alias": aliases, "owner": np.arange(len(names))})
         .explode("alias", empty_as_null=False)
         .filter(pl.col("alias").is_not_null() & (pl.col("alias") != pl.col("name")))
         .unique(["owner", "alias"], maintain_order=True)
     )
-    owners = np.concatenate([np.arange(len(names)), others["owner"].to_numpy()])
-    return SurfaceForms(pl.concat([names.alias("form"), others["alias"].alias("form")]), owners)
+    owners = np.concatenate([np.arange(len(names)), distinct_aliases["owner"].to_numpy()])
+    return SurfaceForms(pl.concat([names.alias("form"), distinct_aliases["alias"].alias("form")]), owners)

@@ -1,7 +1,7 @@
-"""Triples of several sources merged into one graph that keeps the id, source and licence of each triple.
+"""Merges triples of several sources into one graph with the id, source and licence of each triple.
 
-Two names are one node where `text.words.name_key` gives them the same key, or where a source declares one a synonym of
-the other. Contradicting edges stay side by side."""
+Names are one node if `text.words.name_key` gives them the same key, or if a source declares them synonyms.
+Contradicting edges all remain."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from evidence_assets.lake.schemas import TABLES
 from evidence_assets.text.words import name_key
 
 VERSION = "1"
-"""Changes when the same triples would give other rows."""
+"""Changes when the same triples give different rows."""
 EDGE = "edge"
 ENDS = ("head_id", "relation", "tail_id")
 
 
-def select_top_ranked(harvested: pl.DataFrame, most: int | None) -> pl.DataFrame:
-    """Harvested triples up to rank ``most`` within their relation; all where no number is given."""
-    return harvested if most is None else harvested.filter(pl.col("rank").is_null() | (pl.col("rank") <= most))
+def select_top_ranked(harvested: pl.DataFrame, max_rank: int | None) -> pl.DataFrame:
+    """Select harvested triples up to rank ``max_rank`` within their relation; None selects all."""
+    return harvested if max_rank is None else harvested.filter(pl.col("rank").is_null() | (pl.col("rank") <= max_rank))
 
 
 def node_id(key: str) -> str:
@@ -40,8 +40,8 @@ def edge_id(head: str, relation: str, tail: str) -> str:
 class MergedGraph(NamedTuple):
     """Rows of ``kg_nodes`` and of ``kg_edges``, each sorted by its ids.
 
-    A node's name is the most frequent way of writing it, a synonym only if nothing else is there; its aliases are all
-    others, its type the most frequent one that a source gives, or null.
+    A node's name is its most frequent spelling, a synonym only as a last resort; aliases are all other spellings. Its
+    type is the most frequent one of the sources, or null.
     """
 
     nodes: pl.DataFrame
@@ -49,10 +49,10 @@ class MergedGraph(NamedTuple):
 
 
 def merge_triples(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -> MergedGraph:
-    """Merge triples into nodes and edges; the order of the rows makes no difference.
+    """Merge triples into nodes and edges; the order of rows does not matter.
 
-    ``triples``: head, relation, tail, triple_id, source, licence (may be null), and if known head_type and tail_type.
-    ``synonyms``: Columns name and alias; an alias of two different names stays a node of its own.
+    ``triples``: head, relation, tail, triple_id, source, licence (may be null), and optionally head_type and tail_type.
+    ``synonyms``: Columns name and alias; an alias of two different names remains a separate node.
     """
     ends = [
         triples.select(pl.col(end).alias("written"), type.alias("type"))
@@ -60,16 +60,16 @@ def merge_triples(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -
         for type in [pl.col(f"{end}_type") if f"{end}_type" in triples.columns else pl.lit(None, dtype=pl.String)]
     ]
     mentions = pl.concat(ends).group_by("written", "type").len()
-    written = mentions["written"].unique()
-    declared = pl.DataFrame(schema={"name": pl.String, "alias": pl.String}) if synonyms is None else synonyms
-    every = pl.concat([written, declared["name"], declared["alias"]]).unique()
-    keys = pl.Series("key", [name_key(name) for name in every], dtype=pl.String)
-    key_of = pl.DataFrame({"written": every, "key": keys})
-    leads = _canonical_keys(declared, key_of)
-    key_of = key_of.join(leads, on="key", how="left").select(
+    spellings = mentions["written"].unique()
+    synonym_pairs = pl.DataFrame(schema={"name": pl.String, "alias": pl.String}) if synonyms is None else synonyms
+    all_names = pl.concat([spellings, synonym_pairs["name"], synonym_pairs["alias"]]).unique()
+    keys = pl.Series("key", [name_key(name) for name in all_names], dtype=pl.String)
+    key_of = pl.DataFrame({"written": all_names, "key": keys})
+    canonical_keys = _canonical_keys(synonym_pairs, key_of)
+    key_of = key_of.join(canonical_keys, on="key", how="left").select(
         "written", pl.coalesce("canonical", "key").alias("key"), pl.col("canonical").is_null().alias("own")
     )
-    nodes = _build_nodes(mentions.join(key_of, on="written"), declared, key_of)
+    nodes = _build_nodes(mentions.join(key_of, on="written"), synonym_pairs, key_of)
     ids = key_of.join(nodes.select("key", "node_id"), on="key").select("written", "node_id")
     edges = (
         triples.join(ids.rename({"written": "head", "node_id": "head_id"}), on="head")
@@ -94,7 +94,7 @@ def _add_edge_ids(edges: pl.DataFrame) -> pl.DataFrame:
 
 
 def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:
-    """Rows of ``lineage_edges``: each edge was derived from its triples."""
+    """Rows of ``lineage_edges``: each edge is derived from its triples."""
     return (
         edges.select("edge_id", "triple_ids")
         .explode("triple_ids", empty_as_null=False)
@@ -111,10 +111,10 @@ def edge_lineage(edges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _canonical_keys(declared: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
-    """(key of an alias, key of its name) for every alias of exactly one name, that is not itself such a name."""
+def _canonical_keys(synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
+    """(key of alias, key of name) for aliases of exactly one name that are not a name themselves."""
     pairs = (
-        declared.join(key_of.rename({"written": "name", "key": "canonical"}), on="name")
+        synonym_pairs.join(key_of.rename({"written": "name", "key": "canonical"}), on="name")
         .join(key_of.rename({"written": "alias"}), on="alias")
         .select("key", "canonical")
         .unique()
@@ -124,8 +124,8 @@ def _canonical_keys(declared: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFram
     return certain.filter(~pl.col("key").is_in(names.implode())).select("key", "canonical")
 
 
-def _build_nodes(mentions: pl.DataFrame, declared: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
-    """One row per key, with the most frequent name and type; ties go to what sorts first."""
+def _build_nodes(mentions: pl.DataFrame, synonym_pairs: pl.DataFrame, key_of: pl.DataFrame) -> pl.DataFrame:
+    """One row per key with the most frequent name and type; ties go to the first in sort order."""
     forms = (
         mentions.group_by("key", "written", "own")
         .agg(pl.col("len").sum())
@@ -142,9 +142,9 @@ def _build_nodes(mentions: pl.DataFrame, declared: pl.DataFrame, key_of: pl.Data
         .group_by("key", maintain_order=True)
         .agg(pl.col("type").first())
     )
-    # A synonym that no triple uses is still a name under which the node may be found.
+    # Synonyms that no triple uses are also aliases.
     extra = (
-        pl.concat([declared["name"], declared["alias"]])
+        pl.concat([synonym_pairs["name"], synonym_pairs["alias"]])
         .unique()
         .to_frame("written")
         .join(key_of, on="written")

@@ -1,6 +1,6 @@
-"""The passages of a graph's nodes in files, memory-mapped: their vectors, whose they are, and an index over them.
+"""Memory-mapped files of node passages: vectors, owners and an index.
 
-``means`` holds the same over one vector a node, the mean of its passages.
+``means`` has one vector per node, the mean of its passages, and an index over these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOCATION_SCHEMA = pa.schema([("passage_id", pa.string()), ("char_start", pa.int3
 PASSAGE_COLUMNS = ["owner_kind", "owner_id", "ordinal", *LOCATION_SCHEMA.names, "vector"]
 NODES_PER_BATCH = 4096
 SIMILARITY_DIGITS = 6
-"""Similarities are rounded to so many digits, so that equal ones are equal however they were computed."""
+"""Digits of similarities; rounding makes ties independent of the computation."""
 
 
 def write_passage_files(
@@ -39,18 +39,18 @@ def write_passage_files(
     built_from: str,
     model_id: str,
     memory: int,
-    heard: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> IndexMeta:
-    """Write the passages of nodes, of which ``batches`` have the columns ``COLUMNS``, as files into ``folder``.
+    """Write the passages of nodes into ``folder``; ``batches`` have the columns ``PASSAGE_COLUMNS``.
 
-    ``order.npy`` has the rows of ``vectors.npy`` node by node, ``bounds.npy`` where those of each node begin there,
-    ``owners.npy`` the node of each row. Memory holds a batch and 12 bytes a passage beside the index.
+    ``order.npy`` lists the rows of ``vectors.npy`` by node, ``bounds.npy`` the start of each node in it, ``owners.npy``
+    the node of each row. Memory: one batch, 12 bytes per passage, and the index.
     """
     owners, ordinals = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     with (
         ArrayWriter(folder / "vectors.npy", np.float16, (dimensions,)) as vectors,
         pa.OSFile(str(folder / "passages.arrow"), "wb") as sink,
-        pa.ipc.new_file(sink, LOCATION_SCHEMA) as places,
+        pa.ipc.new_file(sink, LOCATION_SCHEMA) as locations,
     ):
         for batch in batches:
             rows = batch.filter(pa.compute.equal(batch.column("owner_kind"), "node"))
@@ -59,36 +59,41 @@ def write_passage_files(
             ids = pl.Series(rows.column("owner_id"))
             numbers = node_ids.search_sorted(ids).to_numpy().astype(np.int64)
             if not node_ids.gather(np.minimum(numbers, len(node_ids) - 1)).equals(ids):
-                raise StaleInput("there are passages of nodes that the graph lacks: materialize its passages again")
+                raise StaleInput("some passages have unknown nodes; materialize the graph's passages again")
             owners.append(numbers)
             ordinals.append(rows.column("ordinal").to_numpy())
             vectors.add(rows.column("vector").flatten().to_numpy(zero_copy_only=False).reshape(len(rows), -1))
-            places.write_batch(rows.select(LOCATION_SCHEMA.names).cast(LOCATION_SCHEMA))
+            locations.write_batch(rows.select(LOCATION_SCHEMA.names).cast(LOCATION_SCHEMA))
     owner = np.concatenate(owners)
     order = np.lexsort((np.concatenate(ordinals), owner))
     bounds = np.searchsorted(owner[order], np.arange(len(node_ids) + 1))
     if (np.diff(bounds) == 0).any():
-        raise StaleInput("some node has no passage: materialize the graph's passages again")
+        raise StaleInput("some nodes have no passage; materialize the graph's passages again")
     for name, array in (("owners", owner), ("order", order), ("bounds", bounds)):
         np.save(folder / f"{name}.npy", array.astype(np.int32 if len(owner) < 2**31 else np.int64))
-    stated: dict[str, Any] = {"built_from": built_from, "model_id": model_id, "memory": memory, "progress": heard}
+    index_options: dict[str, Any] = {
+        "built_from": built_from,
+        "model_id": model_id,
+        "memory": memory,
+        "progress": report,
+    }
     (folder / "means").mkdir()
     _write_means(folder, order, bounds, dimensions)
-    index_building.write_index(folder / "means", **stated)
-    return index_building.write_index(folder, **stated)
+    index_building.write_index(folder / "means", **index_options)
+    return index_building.write_index(folder, **index_options)
 
 
 def _write_means(folder: Path, order: IntArray, bounds: IntArray, dimensions: int) -> None:
     vectors = open_array(folder / "vectors.npy")
     with ArrayWriter(folder / "means" / "vectors.npy", np.float16, (dimensions,)) as means:
         for first in range(0, len(bounds) - 1, NODES_PER_BATCH):
-            own = bounds[first : first + NODES_PER_BATCH + 1]
-            rows = vectors[order[own[0] : own[-1]]].astype(np.float32)
-            means.add(unit_rows(np.add.reduceat(rows, own[:-1] - own[0], axis=0)))
+            node_bounds = bounds[first : first + NODES_PER_BATCH + 1]
+            rows = vectors[order[node_bounds[0] : node_bounds[-1]]].astype(np.float32)
+            means.add(unit_rows(np.add.reduceat(rows, node_bounds[:-1] - node_bounds[0], axis=0)))
 
 
 class PassageFiles:
-    """The files beside an index, opened: nothing of them is read before it is asked for."""
+    """The opened passage files and their index, read lazily."""
 
     def __init__(self, folder: Path, index: VectorIndex) -> None:
         self._folder, self._index = folder, index
@@ -106,16 +111,16 @@ class PassageFiles:
         return VectorIndex(folder, expected=self._index.meta.built_from), open_array(folder / "vectors.npy")
 
     @cached_property
-    def _places(self) -> pa.Table:
+    def _locations(self) -> pa.Table:
         return pa.Table.from_batches(open_asset_file(self._folder / "passages.arrow", open_batches), LOCATION_SCHEMA)
 
     def rows_of(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
-        """Rows of some nodes, one node after another, and where those of each begin."""
+        """Rows of nodes, concatenated, and the start of each node's rows."""
         counts = self._bounds[nodes + 1] - self._bounds[nodes]
         return self._order[row_positions(self._bounds, nodes)], np.cumsum(counts) - counts
 
     def similarities(self, query: FloatArray, nodes: IntArray, method: SimilarityMethod) -> NDArray[np.float64]:
-        """Similarity of a question to some nodes: to the mean of each one's passages, or to the nearest of these."""
+        """Similarity of a question to nodes: to the mean of their passages, or to the nearest passage."""
         if not len(nodes):
             return np.zeros(0)
         if method == "vector":
@@ -126,36 +131,36 @@ class PassageFiles:
         return np.asarray(np.round(scores.astype(np.float64), SIMILARITY_DIGITS), dtype=np.float64)
 
     def nearest(self, query: FloatArray, allowed: BoolArray, k: int, method: SimilarityMethod) -> IntArray:
-        """The ``k`` nearest of the allowed nodes, best first, equal ones by node; fewer where fewer are allowed."""
+        """Find the ``k`` nearest allowed nodes, best first, ties by node; fewer if fewer are allowed."""
         index = self._means[0] if method == "vector" else self._index
-        wanted = min(k, int(allowed.sum()))
-        asked = min(4 * k, index.meta.vectors)
-        while wanted:
-            scores, rows = index.search(query[None], asked)
+        n_results = min(k, int(allowed.sum()))
+        n_candidates = min(4 * k, index.meta.vectors)
+        while n_results:
+            scores, rows = index.search(query[None], n_candidates)
             nodes = rows[0].astype(np.int64) if method == "vector" else self._owners[rows[0]].astype(np.int64)
             nodes = sorted_unique(nodes[allowed[nodes]])
-            found = self.similarities(query, nodes, method)
-            order = np.lexsort((nodes, -found))[:wanted]
-            # Nothing that was not read can be as near as the last one, but for what rounding hides.
-            beyond = len(order) == wanted and found[order[-1]] > scores[0, -1] + 10**-SIMILARITY_DIGITS
-            if beyond or asked == index.meta.vectors:
+            similarities = self.similarities(query, nodes, method)
+            order = np.lexsort((nodes, -similarities))[:n_results]
+            # Complete if no unread vector can be as near as the last result, up to rounding.
+            is_complete = len(order) == n_results and similarities[order[-1]] > scores[0, -1] + 10**-SIMILARITY_DIGITS
+            if is_complete or n_candidates == index.meta.vectors:
                 return nodes[order]
-            asked = min(4 * asked, index.meta.vectors)
+            n_candidates = min(4 * n_candidates, index.meta.vectors)
         return np.zeros(0, np.int64)
 
     def best_passage(self, query: FloatArray, node: int) -> tuple[str, int, int, float] | None:
-        """The passage of a node's document that is nearest to the question: its id, place and similarity."""
+        """Find the nearest passage of a node's document: id, start, end and similarity."""
         rows, _ = self.rows_of(np.array([node]))
-        told = [tuple(self._places.slice(row, 1).to_pylist()[0].values()) for row in rows.tolist()]
-        of_document = [n for n, (_, start, end) in enumerate(told) if end > start >= 0]
-        if not of_document:
+        passages = [tuple(self._locations.slice(row, 1).to_pylist()[0].values()) for row in rows.tolist()]
+        document_rows = [n for n, (_, start, end) in enumerate(passages) if end > start >= 0]
+        if not document_rows:
             return None
-        scores = _inner_products(self._vectors[rows[of_document]], query)
+        scores = _inner_products(self._vectors[rows[document_rows]], query)
         best = int(scores.argmax())
-        return (*told[of_document[best]], round(float(scores[best]), SIMILARITY_DIGITS))
+        return (*passages[document_rows[best]], round(float(scores[best]), SIMILARITY_DIGITS))
 
 
 def _inner_products(vectors: NDArray[np.float16], query: FloatArray) -> FloatArray:
-    """Inner products, of each row the same whichever rows are asked for with it."""
+    """Inner products of rows with a query; results do not depend on the other rows."""
     products: FloatArray = (vectors.astype(np.float32) * query).sum(axis=1)
     return products

@@ -1,4 +1,4 @@
-"""Texts that stand for the nodes and edges of a graph, and their vectors as rows of ``kg_passages``."""
+"""Passages of the nodes and edges of a graph, and their vectors as rows of ``kg_passages``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from evidence_assets.text.chunking import split_chunks
 
 VERSION = "1"
 OwnerFilter = Callable[[str], bool]
-"""Whether the passages of a node or an edge are wanted, told by its id."""
+"""Whether to build the passages of a node or an edge, by id."""
 
 
 def accept_all(owner_id: str) -> bool:
+    """Accept every node and edge."""
     return True
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A text that stands for a node or an edge; ``start`` is −1 where it is no part of the node's document."""
+    """A text for a node or an edge; ``start`` is −1 if it is not part of the node's document."""
 
     owner_kind: str
     owner_id: str
@@ -43,57 +44,60 @@ class Passage:
         return content_id("passage", self.owner_kind, self.owner_id, self.start, self.end, self.text)
 
 
-def fact_passages(graph: KnowledgeGraph, mine: OwnerFilter = accept_all) -> Iterator[Passage]:
-    """Each node by its name, each edge by its sentence, of those that are ``mine`` by their ids."""
+def fact_passages(graph: KnowledgeGraph, accepts: OwnerFilter = accept_all) -> Iterator[Passage]:
+    """Yield the name of each node and the sentence of each edge that ``accepts`` selects."""
     for node_id, name in zip(graph.node_ids, graph.names, strict=True):
-        if mine(node_id):
+        if accepts(node_id):
             yield Passage("node", node_id, -1, -1, name)
     for number, edge_id in enumerate(graph.edge_ids):
-        if mine(edge_id):
+        if accepts(edge_id):
             yield Passage("edge", edge_id, -1, -1, graph.sentence(number))
 
 
 def node_passages(
     graph: KnowledgeGraph,
     encoder: Encoder,
-    mine: OwnerFilter = accept_all,
+    accepts: OwnerFilter = accept_all,
     *,
     relations: int = 50,
     tokens: int | None = None,
 ) -> Iterator[Passage]:
-    """Cut each node's name, type and document passage by passage, then its relations in sentences.
+    """Yield passages of each node's name, type and document, then of its relations as sentences.
 
-    ``mine``: Of which nodes.
-    ``relations``: At most so many relations of a node are put into words; a hub's further ones are left out of its
-        vector.
-    ``tokens``: Length limit of a passage; none other than what the encoder reads if not stated, or if that is less.
+    ``accepts``: Selects nodes.
+    ``relations``: Maximum relations of a node; further ones of a hub are ignored.
+    ``tokens``: Maximum tokens of a passage, at most the encoder's limit, which is the default.
     """
     limit = min(tokens or encoder.max_tokens, encoder.max_tokens)
-    described = zip(graph.node_ids, graph.names, graph.node_types.tolist(), graph.documents, strict=True)
-    for node, (node_id, name, kind, document) in enumerate(described):
-        if not mine(node_id):
+    nodes = zip(graph.node_ids, graph.names, graph.node_types.tolist(), graph.documents, strict=True)
+    for node, (node_id, name, kind, document) in enumerate(nodes):
+        if not accepts(node_id):
             continue
         title = f"{name} ({graph.type_names[kind]})"
-        room = max(1, limit - encoder.count_tokens([title])[0] - 1)
-        cut = [(c.start, c.end) for c in split_chunks(document, encoder.count_tokens, room)] or [(0, 0)]
-        told = ". ".join(graph.sentence(edge) for edge in graph.first_edges(node, relations))
-        pieces = [(a, b, f"{title}: {document[a:b]}" if b else title) for a, b in cut]
-        pieces += [(-1, -1, told[c.start : c.end]) for c in split_chunks(told, encoder.count_tokens, limit)]
+        document_limit = max(1, limit - encoder.count_tokens([title])[0] - 1)
+        document_spans = [(c.start, c.end) for c in split_chunks(document, encoder.count_tokens, document_limit)] or [
+            (0, 0)
+        ]
+        relation_text = ". ".join(graph.sentence(edge) for edge in graph.first_edges(node, relations))
+        pieces = [(a, b, f"{title}: {document[a:b]}" if b else title) for a, b in document_spans]
+        pieces += [
+            (-1, -1, relation_text[c.start : c.end]) for c in split_chunks(relation_text, encoder.count_tokens, limit)
+        ]
         yield from (Passage("node", node_id, start, end, text) for start, end, text in pieces)
 
 
 def passage_table(
     passages: Iterable[Passage], previous: pl.DataFrame, encoder: Encoder, model_id: str, blocks: Blocks | None = None
 ) -> tuple[pa.Table, int]:
-    """Rows of ``kg_passages``, vectors of unchanged texts reused; and how many were.
+    """Build rows of ``kg_passages``; returns them and the number of reused vectors.
 
-    Passages of one owner follow one another and are numbered in the order given. ``TEXTS_PER_BLOCK`` are Python objects
-    at a time; rows are put into ``blocks`` when a block is due.
+    Passages of one owner are consecutive and numbered in order. ``TEXTS_AT_ONCE`` are Python objects at a time; rows go
+    to ``blocks`` when a block is due.
     """
     known = VectorCache.of(previous)
-    made, reused, kept, owner, ordinal = [build_table("kg_passages", [])], 0, 1, ("", ""), -1
-    todo = iter(passages)
-    while block := list(islice(todo, TEXTS_PER_BLOCK)):
+    tables, reused, n_stored, owner, ordinal = [build_table("kg_passages", [])], 0, 1, ("", ""), -1
+    stream = iter(passages)
+    while block := list(islice(stream, TEXTS_PER_BLOCK)):
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)
         hashes, taken_over = fill_vectors([p.text for p in block], model_id, known, encoder.encode_sentences, vectors)
         reused += taken_over
@@ -116,15 +120,15 @@ def passage_table(
             "model_id": [model_id] * len(block),
             "input_hash": hashes.astype("U32"),
         }
-        made.append(build_table("kg_passages", columns))
+        tables.append(build_table("kg_passages", columns))
         if blocks is not None and blocks.is_due():
-            blocks.store({"kg_passages": pa.concat_tables(made[kept:])})
-            kept = len(made)
-    return pa.concat_tables(made), reused
+            blocks.store({"kg_passages": pa.concat_tables(tables[n_stored:])})
+            n_stored = len(tables)
+    return pa.concat_tables(tables), reused
 
 
 def passage_lineage(table: pa.Table, encoded_by: str = "") -> pa.Table:
-    """Each passage stands for its node or edge; with ``encoded_by``, that encoder made its vector."""
+    """Lineage of passages: derived from their node or edge and, with ``encoded_by``, generated by that encoder."""
     owners, model = table.column("owner_id"), pa.repeat(encoded_by, len(table))
     parents = [(DERIVED, table.column("owner_kind"), owners)]
     if encoded_by:

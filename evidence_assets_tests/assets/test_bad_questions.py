@@ -50,18 +50,18 @@ GOOD = row(1)
 PACKED = gzip.compress(lines(*(row(i, exp=f"Since {i * 7919}.") for i in range(4000))))
 BAD: list[tuple[str, str, str, dict[str, bytes], str]] = [
     (
-        "an id that comes twice",
+        "a duplicate id",
         "medmcqa",
         "dev",
         {"dev.json": lines(GOOD, row(2), GOOD)},
-        r"dev\.json:3: source_id: 'm1' occurs twice; each id stands for one row of all files",
+        r"dev\.json:3: source_id: 'm1' occurs twice; an id must be unique across all files",
     ),
     (
         "a gzip cut short",
         "medmcqa",
         "dev",
         {"dev.json.gz": PACKED[:-900]},
-        r"dev\.json\.gz:\d+: the gzip data are cut short",
+        r"dev\.json\.gz:\d+: the gzip data are truncated",
     ),
 ]
 

@@ -26,14 +26,14 @@ GOOD = {
     [
         ({"source_id": " "}, "source_id: is empty"),
         ({"text": "\n"}, "text: is empty"),
-        ({"task": "quiz"}, "task: 'quiz' is not one of"),
+        ({"task": "quiz"}, "task: 'quiz' is not a task; use one of"),
         ({"options": ()}, "options: no option"),
         ({"options": ("x",)}, r"options: 1 option\(s\)"),
         ({"options": ("x", " ")}, r"options\[1\]: is empty"),
         ({"gold": ("C",)}, "gold: 'C' is not one of A, B"),
-        ({"gold": ("A", "A")}, "gold: names a label twice"),
-        ({"task": "verification", "options": ("x", "x"), "gold": ()}, "options: two labels are equal"),
-        ({"task": "kgqa", "options": (), "gold": ("u", "u")}, "gold: names an answer twice"),
+        ({"gold": ("A", "A")}, "gold: contains a label twice"),
+        ({"task": "verification", "options": ("x", "x"), "gold": ()}, "options: contains two equal labels"),
+        ({"task": "kgqa", "options": (), "gold": ("u", "u")}, "gold: contains an answer twice"),
         ({"task": "kgqa", "options": (), "gold": ("u",), "aliases": ((), ())}, "aliases: 2 lists of aliases for 1"),
     ],
 )

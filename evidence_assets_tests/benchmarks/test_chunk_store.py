@@ -125,9 +125,9 @@ def test_a_damaged_shard_of_a_dump_is_named(tmp_path: Path) -> None:
     before, whole = hashes(tmp_path / "parts"), path.read_bytes()
     at = whole.index(b"Number 2500")
     path.write_bytes(whole[:at] + b"Numbel" + whole[at + 6 :])
-    with pytest.raises(BadInput, match=r"train-00000\.parquet: not a whole Parquet file after row 1792 .*CRC"):
+    with pytest.raises(BadInput, match=r"train-00000\.parquet: the Parquet file is damaged after row 1792 .*CRC"):
         cut(tmp_path / "parts", folder)
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(BadInput, match=r"train-00000\.parquet: not a whole Parquet file after row 0"):
+    with pytest.raises(BadInput, match=r"train-00000\.parquet: the Parquet file is damaged after row 0"):
         cut(tmp_path / "parts", folder)
     assert hashes(tmp_path / "parts") == before

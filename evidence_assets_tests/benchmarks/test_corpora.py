@@ -76,14 +76,14 @@ def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("a.jsonl", b"", "the corpus is empty: its files hold no document"),
-        ("a.txt", b" \n", r"a\.txt: text: is empty: there is nothing in it to cite"),
+        ("a.jsonl", b"", "the corpus has no documents"),
+        ("a.txt", b" \n", r"a\.txt: text: is empty; remove the document"),
         ("a.txt", b"fine\nbad \xff byte", r"a\.txt:2: byte 5 of the line \(0xff\) is not UTF-8"),
         ("a.jsonl", b'{"doc_id": "1", "txt": "t"}', r"a\.jsonl:1: txt: unknown field; did you mean 'text'"),
         ("a.jsonl", b'{"doc_id": "1"}', r"a\.jsonl:1: text: missing"),
         ("a.jsonl", b'{"text": "t"}', r"a\.jsonl:1: doc_id: missing"),
-        ("a.docx", b"PK", r"a\.docx: is no corpus file; accepted are \.parquet"),
-        ("a.parquet", b"PAR1 cut short", r"a\.parquet: not a whole Parquet file after row 0"),
+        ("a.docx", b"PK", r"a\.docx: is not a corpus file; use \.parquet"),
+        ("a.parquet", b"PAR1 cut short", r"a\.parquet: the Parquet file is damaged after row 0"),
         ("a.md", b"PK\x03\x04", r"a\.md:1: is a zip archive"),
     ],
 )
@@ -96,20 +96,20 @@ def test_bad_corpora(tmp_path: Path, name: str, data: bytes, said: str) -> None:
 def test_a_readme_beside_shards_is_not_an_article(tmp_path: Path) -> None:
     shard(tmp_path / "a.parquet", ["1"], ["one"])
     (tmp_path / "README.md").write_text("# About these shards")
-    with pytest.raises(BadInput, match=r"README\.md: lies among shards"):
+    with pytest.raises(BadInput, match=r"README\.md: is a text among shards"):
         list(read_documents(tmp_path))
 
 
 def test_parquet_faults_name_the_row(tmp_path: Path) -> None:
     shard(tmp_path / "a.parquet", ["1", "2"], ["one", None])
-    with pytest.raises(BadInput, match=r"a\.parquet:2: text: None is not a text"):
+    with pytest.raises(BadInput, match=r"a\.parquet:2: text: None is not a string"):
         list(read_documents(tmp_path))
     bad = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\4\0\0\0"), pa.py_buffer(b"ab\xff\xff"))
     pq.write_table(pa.table({"id": ["1"], "title": ["t"], "text": bad}), tmp_path / "a.parquet")
     with pytest.raises(BadInput, match=r"a\.parquet:1: text: byte 3 is not UTF-8"):
         list(read_documents(tmp_path))
     pq.write_table(pa.table({"id": ["1"], "content": ["t"]}), tmp_path / "a.parquet")
-    with pytest.raises(BadInput, match=r"title: the shard lacks this column \(found: id, content\)"):
+    with pytest.raises(BadInput, match=r"title: the shard has no such column; its columns are id, content"):
         list(read_documents(tmp_path))
 
 
@@ -165,7 +165,7 @@ def test_a_pdf_is_its_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"), [(pdf(), r"holds pictures and no text"), (b"%PDF-1.4\n%%EOF", "is damaged or no PDF")]
+    ("data", "said"), [(pdf(), r"contains images and no text"), (b"%PDF-1.4\n%%EOF", "is damaged or not a PDF")]
 )
 def test_a_pdf_that_says_nothing_is_named(tmp_path: Path, data: bytes, said: str) -> None:
     pytest.importorskip("pypdf", reason="PDFs are read by the extra documents")

@@ -84,9 +84,11 @@ def test_two_tables_of_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"scitab/other.json": "[]", "tabfact/test_examples.json": "{}"})
-    with pytest.raises(BadInput, match=r"dataset/sci_tab\.json: is not there; .*github\.com/XinyuanLu00/SciTab"):
+    with pytest.raises(
+        BadInput, match=r"dataset/sci_tab\.json: this file is missing; .*github\.com/XinyuanLu00/SciTab"
+    ):
         list(read_benchmark_questions(lake, all_benchmarks()["scitab"]))
-    with pytest.raises(BadInput, match="holds no tables: put data/all_csv"):
+    with pytest.raises(BadInput, match="contains no tables; add data/all_csv"):
         list(read_benchmark_questions(lake, all_benchmarks()["tabfact"]))
     alone = Benchmark(name="mine", task="verification", reader="tabfact", path="tabfact/test_examples.json")
     with pytest.raises(BadInput, match="declare `tables`"):
@@ -130,5 +132,5 @@ def test_unknown_names_and_splits(tmp_path: Path) -> None:
         read_questions("medqaa", tmp_path, "test")
     with pytest.raises(BadInput, match=r"has no split 'validation'; it has train, dev, test"):
         read_questions("medqa", tmp_path, "validation")
-    with pytest.raises(BadInput, match="holds no questions"):
+    with pytest.raises(BadInput, match="has no questions"):
         read_questions("lama", tmp_path, "all")

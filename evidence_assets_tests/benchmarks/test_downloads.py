@@ -65,7 +65,9 @@ def test_a_file_is_fetched_once_and_checked_ever_after(home: tuple[str, Path], l
     serve(folder, "scitab", claims(1224).encode())
     told: list[str] = []
     assert download_files("scitab", lake, mirror, told.append) == 1
-    assert "no hash of scitab/dataset/sci_tab.json is stated" in told[-1] and "refused from now on" in told[-1]
+    assert (
+        "No hash is declared for scitab/dataset/sci_tab.json" in told[-1] and "later downloads must match" in told[-1]
+    )
     place = lake.raw / "scitab/dataset/sci_tab.json"
     receipt = json.loads((lake.raw / RECEIPTS_FOLDER / "scitab.json").read_text())
     assert receipt["sha256"] == {"scitab/dataset/sci_tab.json": hashlib.sha256(place.read_bytes()).hexdigest()}
@@ -75,11 +77,11 @@ def test_a_file_is_fetched_once_and_checked_ever_after(home: tuple[str, Path], l
         "nothing is asked of the network"
     )
     place.write_text(claims(1224).replace("A is 1", "A is 2"))
-    with pytest.raises(BadInput, match="is another file than it should be"):
+    with pytest.raises(BadInput, match="differs from the expected file"):
         download_files("scitab", lake, mirror)
     place.unlink()
     serve(folder, "scitab", claims(1224).replace("A is 1", "A is 2").encode())
-    with pytest.raises(BadInput, match="is another file than it should be"):
+    with pytest.raises(BadInput, match="differs from the expected file"):
         download_files("scitab", lake, mirror)
     assert not place.exists(), "what is not what was fetched at first is not put into its place"
 
@@ -87,7 +89,7 @@ def test_a_file_is_fetched_once_and_checked_ever_after(home: tuple[str, Path], l
 def test_another_number_of_questions_is_told(home: tuple[str, Path], lake: Lake) -> None:
     mirror, folder = home
     serve(folder, "scitab", claims(7).encode())
-    with pytest.raises(BadInput, match="scitab holds 7 questions, stated are 1,224"):
+    with pytest.raises(BadInput, match="scitab has 7 questions, expected 1,224"):
         download_files("scitab", lake, mirror)
     assert not (lake.raw / RECEIPTS_FOLDER / "scitab.json").exists()
 
@@ -117,7 +119,7 @@ def test_no_home_is_a_branch_that_may_move() -> None:
 def test_without_the_network_it_says_what_to_put_where(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(NETWORK_VARIABLE, raising=False)
     with pytest.raises(
-        BadInput, match=r"set EVIDENCE_NETWORK=1, or put .* https://raw.*sci_tab.json as .*sci_tab.json"
+        BadInput, match=r"set EVIDENCE_NETWORK=1, or download .* https://raw.*sci_tab.json as .*sci_tab.json"
     ):
         download_files("scitab", lake)
 

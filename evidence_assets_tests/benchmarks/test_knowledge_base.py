@@ -54,13 +54,13 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("nodes", "edges", "sentence"),
     [
-        ([], EDGES, "nodes.jsonl: holds no node"),
+        ([], EDGES, "nodes.jsonl: contains no nodes"),
         ([*NODES, {"node_id": "7", "type": "x", "name": "y"}], EDGES, "nodes.jsonl:4: node_id: '7' occurs twice"),
         ([{"node_id": "a", "type": "x"}], EDGES, "nodes.jsonl:1: name: missing"),
         ([{**NODES[0], "alias": []}], EDGES, "nodes.jsonl:1: alias: unknown field; did you mean 'aliases'"),
-        ([{**NODES[0], "aliases": [3]}], EDGES, r"nodes.jsonl:1: aliases\[0\]: 3 is not a text"),
-        (NODES, "head_id\ttype\ttail_id\nd1\ttreats\tnowhere\n", "edges.tsv:2: tail_id: 'nowhere' is no node"),
-        (NODES, "head_id\ttail_id\nd1\td2\n", "edges.tsv:1: 2 fields, expected 3"),
+        ([{**NODES[0], "aliases": [3]}], EDGES, r"nodes.jsonl:1: aliases\[0\]: 3 is not a string"),
+        (NODES, "head_id\ttype\ttail_id\nd1\ttreats\tnowhere\n", "edges.tsv:2: tail_id: 'nowhere' is not a node"),
+        (NODES, "head_id\ttail_id\nd1\td2\n", "edges.tsv:1: the row has 2 fields; expected 3"),
     ],
 )
 def test_faults_are_named_by_file_line_and_field(

@@ -92,13 +92,13 @@ def test_forms_of_locators(tmp_path: Path) -> None:
     ("changes", "said"),
     [
         ({"gold": "C"}, r"gold: 'C' is neither a label \(A, B\) nor the text of an option"),
-        ({"gold": 2}, "gold: 2 is no option: they are numbered from 0 to 1"),
+        ({"gold": 2}, "gold: 2 is not an option; use a number from 0 to 1"),
         ({"gold": True}, "gold: True is neither"),
         ({"gold": 1.0}, "gold: 1.0 is neither"),
-        ({"gold": "A", "options": ["B", "A"]}, "gold: 'A' may mean options A and B; give the number from 0"),
+        ({"gold": "A", "options": ["B", "A"]}, "gold: 'A' matches options A and B; use the number from 0"),
         ({"options": "ant"}, "options: 'ant' is not a list"),
         ({"source_id": ...}, "source_id: missing"),
-        ({"question_id": "q"}, "question_id: give either source_id or question_id"),
+        ({"question_id": "q"}, "question_id: source_id and question_id are synonyms"),
         ({"optoins": []}, "optoins: unknown field; did you mean 'options'"),
         ({"negated": "yes"}, "negated: 'yes' is neither true nor false"),
         ({"aliases": ["x"]}, r"aliases\[0\]: 'x' is not a list"),
@@ -106,7 +106,7 @@ def test_forms_of_locators(tmp_path: Path) -> None:
         ({"gold_evidence": [{"kind": "page", "source": "s", "text": "t"}]}, r"gold_evidence\[0\].kind: 'page' is not"),
         (
             {"gold_evidence": [{"kind": "cell", "source": "t", "locator": {"table_id": "u"}, "text": "x"}]},
-            r"gold_evidence\[0\].locator.table_id: 'u' is not the source, 't'",
+            r"gold_evidence\[0\].locator.table_id: 'u' differs from the source 't'",
         ),
         (
             {"gold_evidence": [{"kind": "cell", "source": "t", "locator": {"table_id": "t", "row": 1}, "text": "x"}]},
@@ -124,7 +124,7 @@ def test_faults_name_file_line_and_field(tmp_path: Path, changes: dict[str, Any]
 def test_doubled_id_and_empty_file(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"questions\.jsonl:2: source_id: 'q1' occurs twice"):
         ask(tmp_path, record(), record(text="Another?"))
-    with pytest.raises(BadInput, match="holds no question"):
+    with pytest.raises(BadInput, match="contains no questions"):
         ask(tmp_path)
 
 
@@ -149,7 +149,7 @@ def test_tables_as_they_stand(tmp_path: Path) -> None:
         ({"rows": ["x"]}, r"rows\[0\]: is not a list of cells"),
         ({"rows": [["x", {}]]}, r"rows\[0\]\[1\]: {} is not a cell"),
         ({"header": [True]}, r"header\[0\]: True is not a cell"),
-        ({"table_id": None}, "table_id: None is not a text"),
+        ({"table_id": None}, "table_id: None is not a string"),
         ({"title": "C"}, "title: unknown field; did you mean 'table_id'|title: unknown field"),
     ],
 )

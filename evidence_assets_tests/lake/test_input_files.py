@@ -98,7 +98,7 @@ def test_a_referenced_table_must_be_in_the_same_folder(tmp_path: Path, name: str
     (inner / "loop.csv").symlink_to("loop.csv")
     name = name.format(outside=outside)
     (inner / "test_examples.json").write_text(json.dumps({name: [["A is 1."], [1], "c"]}))
-    with pytest.raises(BadInput, match="is named by the statements but is not there"):
+    with pytest.raises(BadInput, match="this table of the statements is missing"):
         list(read_pairs("tabfact", [inner / "test_examples.json", inner], "test"))
 
 

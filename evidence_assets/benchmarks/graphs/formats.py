@@ -1,4 +1,4 @@
-"""The graph formats by name, each with the files that it takes; readers stream triples as the source states them."""
+"""Registry of graph formats, and their readers, which stream triples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRUGBANK_COLUMNS = ("DrugBank ID", "Accession Numbers", "Common name", "Synonyms
 
 
 class TripleRecord(NamedTuple):
-    """One triple as its source states it, on which line; ``label`` is False where the source marks it as untrue."""
+    """One triple of a source and its line; ``label`` is False if the source marks the triple as false."""
 
     head: str
     relation: str
@@ -33,44 +33,47 @@ Triples = Iterator[TripleRecord]
 
 
 def require_text(value: str, file: Path, line: int, field: str) -> str:
-    """The value without surrounding space, or an error that names the field where nothing is left."""
+    """Strip white space; an empty value is an error."""
     text = value.strip()
     if not text:
-        raise BadInput("is empty: every triple needs a head, a relation and a tail", file=file, line=line, field=field)
+        raise BadInput("is empty; every triple needs a head, a relation and a tail", file=file, line=line, field=field)
     return text
 
 
 def read_tab_separated(file: Path) -> Triples:
-    """Head TAB relation TAB tail, without a header."""
+    """Read head TAB relation TAB tail, without a header."""
     for line, (head, relation, tail) in _read_columns(file, "head", "relation", "tail"):
         yield TripleRecord(head, relation, tail, line)
 
 
 def read_umls(file: Path) -> Triples:
-    """The UMLS Semantic Network, whose names join words by underscores; relation names stay as they are."""
+    """Read the UMLS Semantic Network; underscores in node names become spaces."""
     for line, (head, relation, tail) in _read_columns(file, "head", "relation", "tail"):
         yield TripleRecord(head.replace("_", " "), relation, tail.replace("_", " "), line)
 
 
 def read_simplequestions(file: Path) -> Triples:
-    """Freebase subsets as SimpleQuestions ships them: all objects of a subject and relation, with spaces between them.
+    """Read the Freebase subsets of SimpleQuestions: subject, relation, and objects separated by spaces.
 
-    Ids with their address (``www.freebase.com/m/01cj3p``) are shortened as in the questions (``m.01cj3p``).
+    Ids such as ``www.freebase.com/m/01cj3p`` are shortened as in the questions (``m.01cj3p``).
     """
     for line, (subject, relation, objects) in _read_columns(file, "subject", "relation", "objects"):
-        for each in objects.split():
-            head, kind, tail = (
-                name.removeprefix(FREEBASE_PREFIX).strip("/").replace("/", ".") for name in (subject, relation, each)
+        for object_id in objects.split():
+            head, relation_name, tail = (
+                name.removeprefix(FREEBASE_PREFIX).strip("/").replace("/", ".")
+                for name in (subject, relation, object_id)
             )
-            yield TripleRecord(head, kind, tail, line)
+            yield TripleRecord(head, relation_name, tail, line)
 
 
 def read_conceptnet_completion(file: Path) -> Triples:
-    """The completion files of CN-100k: relation, head, tail and perhaps 1 for true or 0 for corrupted."""
+    """Read the completion files of CN-100k: relation, head, tail and optionally 1 (true) or 0 (corrupted)."""
     for line, fields in delimited_rows(file, "\t"):
         if len(fields) not in (3, 4):
             raise BadInput(
-                f"{len(fields)} fields, expected relation, head, tail and perhaps a label", file=file, line=line
+                f"the row has {len(fields)} fields; expected relation, head, tail and optionally a label",
+                file=file,
+                line=line,
             )
         if fields[3:] not in ([], ["0"], ["1"]):
             raise BadInput(f"{fields[3]!r} is neither 0 nor 1", file=file, line=line, field="label")
@@ -79,7 +82,7 @@ def read_conceptnet_completion(file: Path) -> Triples:
 
 
 def _read_columns(file: Path, *names: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows of a tab-separated file with these columns, none of which may be empty."""
+    """Read a tab-separated file with these columns; empty cells are errors."""
     for line, fields in delimited_rows(file, "\t", columns=len(names)):
         yield line, _require_texts(fields, file, line, names)
 
@@ -89,14 +92,14 @@ def _require_texts(fields: Sequence[str], file: Path, line: int, names: Sequence
 
 
 def read_conceptnet(file: Path, language: str = "en") -> Triples:
-    """ConceptNet's assertions with both ends in ``language``: five columns, concepts as /c/<language>/<words>/…
+    """Read ConceptNet's assertions with both ends in ``language``: five columns, concepts as /c/<language>/<words>/…
 
-    Links to other resources (ExternalURL) are no triples.
+    Links to other resources (ExternalURL) are skipped.
     """
     for line, fields in delimited_rows(file, "\t", columns=5):
         relation = fields[1].removeprefix("/r/").removeprefix("dbpedia/")
         if relation == fields[1]:
-            raise BadInput(f"{fields[1]!r} is no relation URI (/r/Name)", file=file, line=line, field="relation")
+            raise BadInput(f"{fields[1]!r} is not a relation URI (/r/Name)", file=file, line=line, field="relation")
         if relation == "ExternalURL":
             continue
         head_language, head = _parse_concept(fields[2], file, line, "start")
@@ -109,12 +112,12 @@ def _parse_concept(uri: str, file: Path, line: int, field: str) -> tuple[str, st
     """Language and words of a concept URI."""
     parts = uri.split("/")
     if len(parts) < 4 or parts[:2] != ["", "c"] or not parts[2]:
-        raise BadInput(f"{uri!r} is no concept URI (/c/language/words)", file=file, line=line, field=field)
+        raise BadInput(f"{uri!r} is not a concept URI (/c/language/words)", file=file, line=line, field=field)
     return parts[2], require_text(unquote(parts[3]).replace("_", " "), file, line, field)
 
 
 def read_primekg(file: Path) -> Triples:
-    """PrimeKG's kg.csv: names and kinds of both ends; undirected facts come once per direction."""
+    """Read PrimeKG's kg.csv with node names and types; undirected facts have a row per direction."""
     for row in headed_rows(file, ("relation", "x_type", "x_name", "y_type", "y_name")):
         head, relation, tail = (row.text(field).strip() for field in ("x_name", "relation", "y_name"))
         kinds = row.text_or_none("x_type"), row.text_or_none("y_type")
@@ -122,32 +125,32 @@ def read_primekg(file: Path) -> Triples:
 
 
 def read_hetionet(edges: Path, nodes: Path) -> Triples:
-    """Hetionet's edges.sif under the names of nodes.tsv; the relation is the metaedge (CtD, …)."""
-    named: dict[str, tuple[str, str]] = {}
+    """Read Hetionet's edges.sif with the names of nodes.tsv; the relation is the metaedge (CtD, …)."""
+    nodes_by_id: dict[str, tuple[str, str]] = {}
     for row in headed_rows(nodes, ("id", "name", "kind"), "\t", quoted=False):
         key = row.text("id")
-        if key in named:
-            raise row.error(f"node {key} comes twice", "id")
-        named[key] = row.text("name").strip(), row.text("kind").strip()
+        if key in nodes_by_id:
+            raise row.error(f"node {key} occurs twice; ids must be unique", "id")
+        nodes_by_id[key] = row.text("name").strip(), row.text("kind").strip()
     for row in headed_rows(edges, ("source", "metaedge", "target"), "\t", quoted=False):
         for field in ("source", "target"):
-            if row.text(field) not in named:
+            if row.text(field) not in nodes_by_id:
                 raise row.error(f"node {row.text(field)} is not in {nodes.name}", field)
-        (head, head_type), (tail, tail_type) = named[row.text("source")], named[row.text("target")]
+        (head, head_type), (tail, tail_type) = nodes_by_id[row.text("source")], nodes_by_id[row.text("target")]
         yield TripleRecord(head, row.text("metaedge").strip(), tail, row.line or 0, head_type, tail_type)
 
 
 def read_drugbank(interactions: Path, vocabulary: Path) -> Triples:
-    """Interacting drugs of DrugBank's open data: two columns of ids (ChCh-Miner), under the common names of both."""
-    named: dict[str, str] = {}
+    """Read interacting drugs of DrugBank's open data: two columns of ids (ChCh-Miner), with common names."""
+    names_by_id: dict[str, str] = {}
     for row in headed_rows(vocabulary, DRUGBANK_COLUMNS):
         for key in (*_split_at_bars(row, "Accession Numbers"), row.text("DrugBank ID")):
-            named[key] = row.text("Common name").strip()
+            names_by_id[key] = row.text("Common name").strip()
     for line, fields in delimited_rows(interactions, "\t", columns=2):
         for key, field in zip(fields, ("first drug", "second drug"), strict=True):
-            if key.strip() not in named:
+            if key.strip() not in names_by_id:
                 raise BadInput(f"drug {key!r} is not in {vocabulary.name}", file=interactions, line=line, field=field)
-        head, tail = (named[key.strip()] for key in fields)
+        head, tail = (names_by_id[key.strip()] for key in fields)
         yield TripleRecord(head, "interacts_with", tail, line, "drug", "drug")
 
 
@@ -161,34 +164,40 @@ def _split_at_bars(row: Row, field: str) -> list[str]:
 
 
 def read_disease_database(relations: Path, names: Path) -> Triples:
-    """The Disease Database as QA-GNN passes it on, under the preferred names of its items.
+    """Read the Disease Database as published by QA-GNN, with the preferred names of its items.
 
     ddb_names.json: ``{name: [item, "1" for the preferred name of the item or "0" for a synonym]}``.
     ddb_relas.json: ``{row: [head item, tail item, relation code]}``.
     """
-    preferred = {item: name for name, item, first in _read_disease_names(names) if first}
+    names_by_item = {item: name for name, item, is_preferred in _read_disease_names(names) if is_preferred}
     relation_names = load_vocabulary().foreign_names("disease_database")
     for line, key, value in json_items(relations):
         head, tail, code = _parse_ids(value, 3, relations, line, key)
         for item in (head, tail):
-            if item not in preferred:
+            if item not in names_by_item:
                 raise BadInput(
                     f"item {item} has no preferred name in {names.name}", file=relations, line=line, field=key
                 )
         if code not in relation_names:
-            known = ", ".join(relation_names)
-            raise BadInput(f"relation code {code} is unknown; known are {known}", file=relations, line=line, field=key)
-        yield TripleRecord(preferred[head], relation_names[code], preferred[tail], line)
+            known_codes = ", ".join(relation_names)
+            raise BadInput(
+                f"unknown relation code {code}; available: {known_codes}", file=relations, line=line, field=key
+            )
+        yield TripleRecord(names_by_item[head], relation_names[code], names_by_item[tail], line)
 
 
 def _disease_synonyms(files: Sequence[Path]) -> Iterator[tuple[str, str]]:
     entries = list(_read_disease_names(files[1]))
-    preferred = {item: name for name, item, first in entries if first}
-    return ((preferred[item], name) for name, item, first in entries if not first and item in preferred)
+    names_by_item = {item: name for name, item, is_preferred in entries if is_preferred}
+    return (
+        (names_by_item[item], name)
+        for name, item, is_preferred in entries
+        if not is_preferred and item in names_by_item
+    )
 
 
 def _read_disease_names(file: Path) -> Iterator[tuple[str, str, bool]]:
-    """Name, item, whether it is the item's preferred name; of two preferred names the later one counts."""
+    """Read name, item and whether the name is preferred; of two preferred names, the later one applies."""
     for line, key, value in json_items(file):
         item, flag = _parse_ids(value, 2, file, line, key)
         if flag not in ("0", "1"):
@@ -197,17 +206,17 @@ def _read_disease_names(file: Path) -> Iterator[tuple[str, str, bool]]:
 
 
 def _parse_ids(value: Any, count: int, file: Path, line: int, field: str) -> list[str]:
-    """A list of ``count`` strings or whole numbers, as strings."""
-    if not isinstance(value, list) or len(value) != count or not all(type(part) in (str, int) for part in value):
+    """Parse a list of ``count`` strings or integers, as strings."""
+    if not isinstance(value, list) or len(value) != count or not all(type(item) in (str, int) for item in value):
         raise BadInput(f"{shorten(value)} is not a list of {count} ids", file=file, line=line, field=field)
-    return [str(part) for part in value]
+    return [str(item) for item in value]
 
 
 @dataclass(frozen=True)
 class GraphFormat:
-    """How one format is read: its files in order, its triples, and (name, synonym) pairs.
+    """One graph format: its files in order, the reader of triples, and that of (name, synonym) pairs.
 
-    ``vocabulary``: Source name under which ``relation_mapping.tsv`` translates its relations; empty where they stay.
+    ``vocabulary``: Source name in ``relation_mapping.tsv`` that translates its relations; empty for none.
     """
 
     files: tuple[str, ...]
@@ -230,13 +239,13 @@ FORMATS: dict[str, GraphFormat] = {
 
 
 def find_format(name: str, files: Sequence[Path]) -> GraphFormat:
-    """The format ``name``, once it is clear that it exists and takes as many files."""
+    """Look up a format and check the number of files."""
     if name not in FORMATS:
-        raise BadInput(f"there is no graph format {name!r}; known: {', '.join(FORMATS)}", field="format")
+        raise BadInput(f"there is no graph format {name!r}; use one of {', '.join(FORMATS)}", field="format")
     expected = FORMATS[name].files
     if len(files) != len(expected):
         raise BadInput(
-            f"the format {name} takes {len(expected)} files ({', '.join(expected)}), here are {len(files)}",
+            f"the format {name} needs {len(expected)} files ({', '.join(expected)}), not {len(files)}",
             field="paths",
         )
     return FORMATS[name]

@@ -1,4 +1,4 @@
-"""The relation vocabularies in the files beside, their wording, and what foreign relation names are called in them."""
+"""Relation vocabularies with templates and opposites, and the mapping from relation names of other sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CAMEL_CASE = re.compile("(?:[A-Z][a-z]+){2,}")
 
 @dataclass(frozen=True)
 class Relation:
-    """One relation: its name, the words between head and tail, and the names of the relations that contradict it."""
+    """One relation: its name, the words between head and tail, and the relations that contradict it."""
 
     name: str
     template: str
@@ -27,45 +27,47 @@ class Relation:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Known relations by name, and foreign names by source: (known name, whether head and tail change places)."""
+    """Relations by name, and foreign names by source as (relation, whether head and tail are swapped)."""
 
     relations: dict[str, Relation]
     foreign: dict[tuple[str, str], tuple[str, bool]]
 
     def template(self, relation: str) -> str:
-        """Words for a relation; an unknown one is read as its own name in plain words.
+        """Words for a relation; for one outside the vocabulary, the words of its name.
 
         >>> template = load_vocabulary().template
         >>> template("is_a_risk_factor_of"), template("process_of"), template("NotHasProperty")
         ('is a risk factor for', 'process of', 'not has property')
         """
-        known = self.relations.get(relation)
-        if known:
-            return known.template
+        entry = self.relations.get(relation)
+        if entry:
+            return entry.template
         if _CAMEL_CASE.fullmatch(relation):
             relation = re.sub("(?<=[a-z])(?=[A-Z])", " ", relation).lower()
         return " ".join(relation.replace("_", " ").split())
 
     @cached_property
     def opposites(self) -> frozenset[tuple[str, str]]:
-        """Pairs of contradicting relations, both ways round."""
+        """Pairs of contradicting relations, in both orders."""
         pairs = {(name, other) for name, relation in self.relations.items() for other in relation.opposites}
         return frozenset(pairs | {(b, a) for a, b in pairs})
 
     def foreign_names(self, source: str) -> dict[str, str]:
-        """The known names by the foreign names of a source."""
-        return {name: known for (origin, name), (known, _) in self.foreign.items() if origin == source}
+        """Relations of the vocabulary by the foreign names of a source."""
+        return {name: translation for (origin, name), (translation, _) in self.foreign.items() if origin == source}
 
     def translate(self, triples: pl.DataFrame, source: str) -> pl.DataFrame:
-        """Put the relations of `source` into this vocabulary; names that are known or unmapped stay as they are.
+        """Translate the relations of ``source`` into this vocabulary; unmapped names stay.
 
-        An inverted relation swaps head and tail, with their types where the frame has them.
+        An inverted relation swaps head and tail, and their types if the frame has them.
         """
-        mapped = [(name, *known) for (origin, name), known in sorted(self.foreign.items()) if origin == source]
+        mapped = [
+            (name, *translation) for (origin, name), translation in sorted(self.foreign.items()) if origin == source
+        ]
         table = pl.DataFrame(
             mapped, schema={"relation": pl.String, "_known": pl.String, "_inverted": pl.Boolean}, orient="row"
         )
-        joined = triples.join(table, on="relation", how="left", maintain_order="left")
+        translated = triples.join(table, on="relation", how="left", maintain_order="left")
         swap = pl.col("_inverted").fill_null(False)
         changes = [pl.coalesce("_known", "relation").alias("relation")]
         for a, b in (("head", "tail"), ("head_type", "tail_type")):
@@ -74,21 +76,21 @@ class Vocabulary:
                     pl.when(swap).then(b).otherwise(a).alias(a),
                     pl.when(swap).then(a).otherwise(b).alias(b),
                 ]
-        return joined.with_columns(changes).select(triples.columns)
+        return translated.with_columns(changes).select(triples.columns)
 
 
 def load_vocabulary() -> Vocabulary:
-    """The shipped vocabularies and mapping."""
-    known: dict[str, Relation] = {}
+    """Load the vocabularies and the mapping of this package."""
+    relations: dict[str, Relation] = {}
     foreign: dict[tuple[str, str], tuple[str, bool]] = {}
     with as_file(files(__package__)) as folder:
         for file in (folder / name for name in VOCABULARY_FILES):
             for row in headed_rows(file, ("relation", "template", "opposites"), "\t", quoted=False):
                 name = row.text("relation")
                 opposites = tuple(row.text("opposites", blank=True).split())
-                known[name] = Relation(name, row.text("template"), opposites)
+                relations[name] = Relation(name, row.text("template"), opposites)
         for row in headed_rows(
             folder / MAPPING_FILE, ("source", "foreign", "relation", "inverted"), "\t", quoted=False
         ):
             foreign[row.text("source"), row.text("foreign")] = row.text("relation"), row.text("inverted") == "1"
-    return Vocabulary(known, foreign)
+    return Vocabulary(relations, foreign)

@@ -1,4 +1,4 @@
-"""From files of a graph to rows of ``triples``, each with the file and line that states it."""
+"""Conversion of graph files to rows of ``triples``, each with its file and line."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ RECORD_SCHEMA = {
 
 @dataclass(frozen=True)
 class GraphSource:
-    """Files of one source: their format, their names below the folder of raw inputs, and their licence.
+    """Files of one source: format, paths below the lake's ``raw``, and licence.
 
-    ``names``: A file that says what the ids of their triples are called; each is found under its id, too.
+    ``names``: File with the names of node ids; the ids become synonyms.
     """
 
     format: str
@@ -44,62 +44,62 @@ class GraphSource:
 
 
 def triple_id(head: str, relation: str, tail: str) -> str:
-    """Id of a triple: hash of what it says, wherever it comes from."""
+    """Id of a triple: a hash of head, relation and tail, whatever its source."""
     return content_id("triple", head, relation, tail)
 
 
 def record_frames(records: Iterable[TripleRecord], rows: int = 100_000) -> Iterator[pl.DataFrame]:
-    """Records as frames of at most ``rows`` rows, so that a large file is never in memory whole."""
+    """Convert records to frames of at most ``rows`` rows, so that memory stays bounded."""
     stream = iter(records)
     while batch := list(islice(stream, rows)):
         yield pl.DataFrame(batch, schema=RECORD_SCHEMA, orient="row")
 
 
 def read_names(file: Path) -> dict[str, str]:
-    """The first name of each id; one that several ids bear is followed by the id: ``Paris (m.05qtj)``."""
-    called: dict[str, str] = {}
+    """Read the first name of each id; a name of several ids gets the id as suffix: ``Paris (m.05qtj)``."""
+    names: dict[str, str] = {}
     for line, fields in delimited_rows(file, "\t", columns=2):
         identifier, name = (
-            require_text(field, file, line, what) for field, what in zip(fields, ("id", "name"), strict=True)
+            require_text(field, file, line, column) for field, column in zip(fields, ("id", "name"), strict=True)
         )
-        called.setdefault(identifier, name)
-    bearers = Counter(called.values())
-    return {one: name if bearers[name] == 1 else f"{name} ({one})" for one, name in called.items()}
+        names.setdefault(identifier, name)
+    counts = Counter(names.values())
+    return {identifier: name if counts[name] == 1 else f"{name} ({identifier})" for identifier, name in names.items()}
 
 
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
-    """Rows of ``triples`` of one source, in frames; what a source marks as untrue is left out."""
+    """Rows of ``triples`` of one source, in frames, without triples that the source marks as false."""
     files = source.files(raw)
-    shape = find_format(source.format, files)
-    called = pl.DataFrame(
+    graph_format = find_format(source.format, files)
+    names = pl.DataFrame(
         list(read_names(raw / source.names).items()) if source.names else [],
-        schema={"id": pl.String, "shown": pl.String},
+        schema={"id": pl.String, "node_name": pl.String},
         orient="row",
     )
-    for frame in record_frames(shape.read(*files)):
-        kept = frame.filter(pl.col("label").fill_null(value=True))
-        if shape.vocabulary:
-            kept = vocabulary.translate(kept, shape.vocabulary)
+    for frame in record_frames(graph_format.read(*files)):
+        rows = frame.filter(pl.col("label").fill_null(value=True))
+        if graph_format.vocabulary:
+            rows = vocabulary.translate(rows, graph_format.vocabulary)
         for end in ("head", "tail") if source.names else ():
-            kept = kept.join(called, left_on=end, right_on="id", how="left", maintain_order="left")
-            kept = kept.with_columns(pl.coalesce("shown", end).alias(end)).drop("shown")
-        ids = [triple_id(*row) for row in kept.select("head", "relation", "tail").iter_rows()]
-        place = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
-        yield kept.select(
+            rows = rows.join(names, left_on=end, right_on="id", how="left", maintain_order="left")
+            rows = rows.with_columns(pl.coalesce("node_name", end).alias(end)).drop("node_name")
+        ids = [triple_id(*row) for row in rows.select("head", "relation", "tail").iter_rows()]
+        location = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
+        yield rows.select(
             "head",
             "relation",
             "tail",
             "head_type",
             "tail_type",
             pl.Series("triple_id", ids, dtype=pl.String),
-            place.alias("source"),
+            location.alias("source"),
             pl.lit(source.licence).alias("licence"),
             pl.lit("import").alias("origin"),
         )
 
 
 def triple_table(sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabulary) -> pl.DataFrame:
-    """Rows of ``triples`` of all sources."""
+    """Rows of ``triples`` of all sources, without duplicates."""
     schema = TABLES["triples"]
     empty = pl.from_arrow(schema.arrow.empty_table())
     assert isinstance(empty, pl.DataFrame)
@@ -113,10 +113,12 @@ def triple_table(sources: Iterable[GraphSource], raw: Path, vocabulary: Vocabula
 
 
 def read_synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
-    """(name, alias) pairs that the files of all sources declare."""
+    """Read the (name, alias) pairs of all sources."""
     pairs = []
     for source in sources:
         files = source.files(raw)
         pairs += list(find_format(source.format, files).synonyms(files))
-        pairs += [(name, one) for one, name in read_names(raw / source.names).items()] if source.names else []
+        pairs += (
+            [(name, identifier) for identifier, name in read_names(raw / source.names).items()] if source.names else []
+        )
     return pl.DataFrame(pairs, schema={"name": pl.String, "alias": pl.String}, orient="row").unique(maintain_order=True)

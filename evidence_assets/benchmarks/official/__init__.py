@@ -1,1 +1,1 @@
-"""Official formats: ``datasets.yaml`` states what each dataset is, the modules read what ``choices`` does not."""
+"""Official formats: ``datasets.yaml`` describes the datasets, modules read those that ``choices`` cannot."""

@@ -1,6 +1,6 @@
-"""Multiple-choice questions: one reader for every layout that ``fields`` of ``datasets.yaml`` describes.
+"""Reader of multiple-choice questions for every layout described by ``fields`` in ``datasets.yaml``.
 
-OpenBookQA adds its gold facts, and ``openbook.txt`` with all 1,326 of them.
+For OpenBookQA it adds the gold facts, and reads the 1,326 facts of ``openbook.txt``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ OPEN_BOOK_FILE = "Data/Main/openbook.txt"
 
 
 class _IdTemplateFields(dict[str, object]):
-    """What the template of an id may name: fields of the row, and what is known of its place."""
+    """Values for the template of an id: fields of the row and of its location."""
 
-    def __init__(self, row: Row, **known: object) -> None:
-        super().__init__(known)
+    def __init__(self, row: Row, **location: object) -> None:
+        super().__init__(location)
         self._row = row
 
     def __missing__(self, field: str) -> str:
@@ -32,16 +32,16 @@ class _IdTemplateFields(dict[str, object]):
 
 
 def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-    """The questions of a split, whose fields the dataset states."""
+    """Read the questions of a split in the layout of ``info.fields``."""
     assert info.fields is not None
     fields, files = info.fields, info.find_files(folder, split)
     labels = files.pop() if fields.gold_lines and len(files) > 1 else None
     for file in files:
         subject = file.name.partition(".")[0].removesuffix(f"_{split}")
-        for place, (key, row, gold) in enumerate(_with_gold(_read_rows(fields, file, split), file, labels)):
+        for position, (key, row, gold) in enumerate(_with_gold(_read_rows(fields, file, split), file, labels)):
             template = fields.id if "id" in row.values or not fields.id_else else fields.id_else
-            known = {"split": split, "subject": subject, "place": place, "line": row.line, "key": key}
-            source_id = template.format_map(_IdTemplateFields(row, **known))
+            location = {"split": split, "subject": subject, "place": position, "line": row.line, "key": key}
+            source_id = template.format_map(_IdTemplateFields(row, **location))
             options, option_names = _read_options(fields, row)
             yield info.question(
                 row,
@@ -56,7 +56,7 @@ def read_choices(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
 
 
 def _read_rows(fields: ChoiceFields, file: Path, split: str) -> Iterator[tuple[str, Row]]:
-    """The rows of a file, each with the key that it is found under."""
+    """Read the rows of a file, each with its key."""
     if fields.rows:
         return json_rows_at(file, fields.rows.format(split=split))
     rows = headed_rows(file, fields.columns, header=fields.columns) if fields.columns else jsonl_rows(file)
@@ -64,7 +64,7 @@ def _read_rows(fields: ChoiceFields, file: Path, split: str) -> Iterator[tuple[s
 
 
 def _with_gold(rows: Iterator[tuple[str, Row]], file: Path, labels: Path | None) -> Iterator[tuple[str, Row, Row]]:
-    """Each row with the row that states its gold: itself, or a line of the file ``labels``."""
+    """Pair each row with the row of its gold label: itself, or a line of the file ``labels``."""
     if labels is None:
         yield from ((key, row, row) for key, row in rows)
         return
@@ -72,12 +72,12 @@ def _with_gold(rows: Iterator[tuple[str, Row]], file: Path, labels: Path | None)
     for entry, gold in zip_longest(rows, gold_rows):
         if entry is None or gold is None:
             longer, shorter = (labels, file) if entry is None else (file, labels)
-            raise BadInput(f"has fewer rows than {longer.name}", file=shorter)
+            raise BadInput(f"has fewer rows than {longer.name}; download both files again", file=shorter)
         yield *entry, gold
 
 
 def _resolve_path(row: Row, path: str) -> tuple[Row, str]:
-    """The inner row that holds the last field of a dotted path, and that field."""
+    """Return the nested row with the last field of a dotted path, and that field."""
     *outer, field = path.split(".")
     for name in outer:
         row = row.row(name)
@@ -85,7 +85,7 @@ def _resolve_path(row: Row, path: str) -> tuple[Row, str]:
 
 
 def _read_options(fields: ChoiceFields, row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Texts of the options, and what the gold field calls each."""
+    """Read the texts of the options and their labels in the gold field."""
     if not fields.options:
         return fields.labels, fields.labels
     if isinstance(fields.options, tuple):
@@ -96,23 +96,23 @@ def _read_options(fields: ChoiceFields, row: Row) -> tuple[tuple[str, ...], tupl
             choices = holder.rows(field)
             labels = tuple(choice.label(fields.option_label) for choice in choices)
             if len(set(labels)) < len(labels):
-                raise holder.error("two choices have the same label", field)
+                raise holder.error("two options have the same label", field)
             return tuple(choice.text(fields.option_text) for choice in choices), labels
         options = _lettered_options(holder, field) if isinstance(holder.get(field), dict) else holder.texts(field)
     return options, fields.labels[: len(options)] or option_labels("mcqa", options)
 
 
 def _lettered_options(row: Row, field: str) -> tuple[str, ...]:
-    """Texts of an object ``{"A": text, "B": text, …}``, whose letters must leave no gap."""
+    """Read the texts of an object ``{"A": text, "B": text, …}`` with consecutive letters."""
     options = row.row(field)
     letters = option_labels("mcqa", tuple(options.values))
     if set(options.values) != set(letters):
-        raise row.error(f"expected the letters {', '.join(letters)}, found {', '.join(options.values)}", field)
+        raise row.error(f"expected the letters {', '.join(letters)}, not {', '.join(options.values)}", field)
     return tuple(options.text(letter) for letter in letters)
 
 
 def find_option_letter(row: Row, field: str, options: tuple[str, ...], labels: tuple[str, ...] = ()) -> str:
-    """The letter of the option that a field names by its label: its letter, unless ``labels`` says otherwise."""
+    """Letter of the option whose label is in a field; ``labels`` defaults to the letters."""
     letters = option_labels("mcqa", options)
     label, labels = row.label(field).strip(), labels or letters
     if label not in labels:
@@ -132,7 +132,7 @@ def _read_gold(
 
 
 def _read_passage(fields: ChoiceFields, row: Row, source_id: str) -> tuple[GoldEvidence, ...]:
-    """The passage that comes with the question: a text, or a list of its parts."""
+    """Read the passage of a question: a text, or a list of its parts."""
     field = fields.evidence.removesuffix("?")
     if not field or (field != fields.evidence and row.values.get(field) in (None, "")):
         return ()
@@ -150,13 +150,13 @@ def _read_topics(fields: ChoiceFields, row: Row) -> tuple[str, ...]:
 
 
 def read_passage_documents(name: str, folder: Path, split: str) -> Iterator[Document]:
-    """The passages that the questions of a split bring, as documents."""
+    """Read the passages of a split's questions as documents."""
     for row, question in read_choices(find_dataset(name), folder, split):
-        yield from (Document(each.source, "", each.text, row.file.name) for each in question.gold_evidence)
+        yield from (Document(evidence.source, "", evidence.text, row.file.name) for evidence in question.gold_evidence)
 
 
 def read_obqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-    """OpenBookQA, with the gold facts where the "complete" files state them."""
+    """Read OpenBookQA, with gold facts if the files are the "complete" ones."""
     book = {_normalise_fact(fact.text): fact for fact in reversed(list(read_facts(folder)))}
     for row, question in read_choices(info, folder, split):
         if fact := row.text_or_none("fact1"):
@@ -167,18 +167,18 @@ def read_obqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQu
 
 
 def read_facts(folder: Path) -> Iterator[Document]:
-    """The facts of the open book, called ``openbook:`` and their line; none where the file is not there."""
+    """Read the facts of the open book with ids ``openbook:<line>``; none if the file is missing."""
     file = find_dataset("obqa").find_optional_file(folder, OPEN_BOOK_FILE)
     for number, line in text_lines(file) if file else ():
         fact = line.strip().strip('"').strip()
         if fact:
             yield Document(f"openbook:{number}", "", fact, OPEN_BOOK_FILE)
         elif line.strip():
-            raise BadInput("an empty fact", file=file, line=number)
+            raise BadInput("the fact is empty; remove the line", file=file, line=number)
 
 
 def _normalise_fact(fact: str) -> str:
-    """Facts are compared without case, quotes, outer space and final full stop."""
+    """Normalise a fact for comparison: no case, quotes, outer white space or final full stop."""
     return fact.strip().strip('"').strip().rstrip(".").lower()
 
 

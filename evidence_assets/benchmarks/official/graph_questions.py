@@ -1,4 +1,4 @@
-"""Questions about graphs: SimpleQuestions, WebQSP, Mintaka; and LAMA's T-REx facts."""
+"""Readers of questions about graphs (SimpleQuestions, WebQSP, Mintaka) and of LAMA's T-REx facts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FREEBASE_ID = r"(?:www\.freebase\.com/)?m[./](\w+)"
 
 
 class LamaFact(NamedTuple):
-    """One fact of LAMA by its labels, and the Wikidata property between them."""
+    """One fact of LAMA: two labels and the Wikidata property between them."""
 
     subject: str
     relation: str
@@ -27,7 +27,7 @@ class LamaFact(NamedTuple):
 
 
 def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-    """A fact and a question a line, over Freebase (``m.…``) or mapped to Wikidata (``Q…``)."""
+    """Read one fact and question per line, over Freebase (``m.…``) or Wikidata (``Q…``)."""
     freebase = info.name == "simplequestions"
     for file in info.find_files(folder, split):
         for number, cells in delimited_rows(file, columns=len(SIMPLEQUESTIONS_COLUMNS)):
@@ -35,7 +35,7 @@ def read_simplequestions(info: DatasetInfo, folder: Path, split: str) -> Iterato
             topic, relation, answer = _freebase_fact(row) if freebase else _wikidata_fact(row)
             fact = f"{topic} {relation} {answer}"
             if not freebase and relation.startswith("R"):
-                fact = f"{answer} P{relation[1:]} {topic}"  # the property is read backwards
+                fact = f"{answer} P{relation[1:]} {topic}"  # the inverse of a property
             evidence = GoldEvidence("triple", "freebase" if freebase else "wikidata", "", fact)
             yield info.question(
                 row,
@@ -68,7 +68,7 @@ def _match_identifier(row: Row, field: str, form: str, kind: str) -> re.Match[st
 
 
 def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-    """WebQuestions with semantic parses over Freebase; the answers of all parses of a question count."""
+    """Read WebQuestions with semantic parses over Freebase; answers of all parses are gold."""
     for _, row in info.read_each(folder, split, lambda file: json_rows_at(file, "Questions.*")):
         gold: dict[str, tuple[str, ...]] = {}
         topics: dict[str, None] = {}
@@ -91,7 +91,7 @@ def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located
 
 
 def read_mintaka(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-    """Questions with Wikidata answers and the entities that annotators linked."""
+    """Read questions with Wikidata answers and annotated entities."""
     for row in info.read_each(folder, split, json_rows):
         gold = _read_mintaka_answers(row.row("answer"))
         entities = (item for item in row.rows("questionEntity") if item.get("entityType") == "entity")
@@ -108,16 +108,16 @@ def read_mintaka(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
 
 
 def _read_mintaka_answers(row: Row) -> dict[str, tuple[str, ...]]:
-    """Each answer of Mintaka with its other forms."""
+    """Read the answers of Mintaka with their aliases."""
     gold: dict[str, tuple[str, ...]] = {}
     answers = row.list("answer") if row.get("answer") is not None else ()
     mention = row.text_or_none("mention")
-    for place, answer in enumerate(answers):
-        forms = _answer_forms(row, answer, f"answer[{place}]")
+    for position, answer in enumerate(answers):
+        forms = _answer_forms(row, answer, f"answer[{position}]")
         if mention and len(answers) == 1 and mention not in forms:
             forms.append(mention)
         if not forms:
-            raise row.error("has neither a label nor a name", f"answer[{place}]")
+            raise row.error("has neither a label nor a name; add one", f"answer[{position}]")
         gold[forms[0]] = tuple(dict.fromkeys((*gold.get(forms[0], ()), *forms[1:])))
     return gold or ({mention: ()} if mention else {})
 
@@ -136,11 +136,13 @@ def _answer_forms(row: Row, answer: Any, field: str) -> list[str]:
 
 
 def read_lama_facts(folder: Path) -> Iterator[LamaFact]:
-    """The facts of all relations, a file each, in the order of their files' names."""
+    """Read the facts of all relations, one file per relation, by file name."""
     for row in find_dataset("lama").read_each(folder, "all", jsonl_rows):
         relation = row.file.name.partition(".")[0]
         if row.text_or_none("predicate_id") not in (None, relation):
-            raise row.error(f"{row.values['predicate_id']!r} in the file of {relation}", "predicate_id")
+            raise row.error(
+                f"{row.values['predicate_id']!r} is not the relation of the file, {relation}", "predicate_id"
+            )
         yield LamaFact(row.text("sub_label"), relation, row.text("obj_label"))
 
 

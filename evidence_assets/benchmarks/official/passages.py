@@ -1,7 +1,7 @@
-"""Questions that come with passages: HotpotQA and MuSiQue over several paragraphs, and collections in BEIR's layout.
+"""Readers of questions with passages: HotpotQA, MuSiQue, and collections in BEIR's layout.
 
-Answers of the first two are strings (task ``kgqa``); of the last, gold are the ids of the documents judged relevant
-(``skb_search``). The gold evidence names passages as the corpus of the same files names them.
+Answers of the first two are strings (task ``kgqa``); for BEIR, gold answers are the ids of relevant documents
+(``skb_search``). Gold evidence uses the document ids of the corpus in the same files.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ CORPUS_FILE, QUERIES_FILE = "corpus.jsonl", "queries.jsonl"
 
 
 def read_hotpotqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
+    """Read HotpotQA with its supporting facts."""
     hidden = split in info.hidden
     for row in info.read_each(folder, split, json_rows):
         paragraphs = dict(_read_paragraphs(row))
@@ -30,17 +31,17 @@ def read_hotpotqa(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locat
 
 
 def _read_paragraphs(row: Row) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Title and sentences of each paragraph that comes with a question."""
+    """Read title and sentences of each paragraph of a question."""
     for pair in _read_pairs(row, "context", "sentences", "a title and a list of sentences"):
         yield pair.text("title"), pair.texts("sentences", blank=True)
 
 
 def _read_pairs(row: Row, field: str, second: str, expected: str) -> Iterator[Row]:
-    """The pairs of a list, each a title and something else."""
-    for place, entry in enumerate(row.list(field)):
+    """Read a list of pairs of a title and a second value."""
+    for position, entry in enumerate(row.list(field)):
         if not isinstance(entry, list) or len(entry) != 2:
-            raise row.error(f"expected {expected}", f"{field}[{place}]")
-        yield Row({"title": entry[0], second: entry[1]}, row.file, row.line, f"{field}[{place}]")
+            raise row.error(f"expected {expected}", f"{field}[{position}]")
+        yield Row({"title": entry[0], second: entry[1]}, row.file, row.line, f"{field}[{position}]")
 
 
 def _read_supporting_facts(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> Iterator[GoldEvidence]:
@@ -48,7 +49,7 @@ def _read_supporting_facts(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> 
         title, number = pair.text("title"), pair.number("sentence")
         sentences = paragraphs.get(title)
         if sentences is None or not 0 <= number < len(sentences):
-            # A few official questions point at a sentence that is not in their context: the pointer is kept as it is.
+            # A few official questions reference a sentence outside their context: keep the reference.
             yield GoldEvidence("sentence", title, f"sentence {number}", "")
             continue
         start = sum(len(sentence) for sentence in sentences[:number])
@@ -58,19 +59,19 @@ def _read_supporting_facts(row: Row, paragraphs: dict[str, tuple[str, ...]]) -> 
 
 
 def read_hotpotqa_documents(folder: Path, split: str) -> Iterator[Document]:
-    """The paragraphs, called by their titles: of ``*_corpus.json`` beside the questions, else of the questions."""
-    text_by_title: dict[str, str] = {}
+    """Read the paragraphs with titles as ids, from ``*_corpus.json`` if it exists, otherwise from the questions."""
+    hash_by_title: dict[str, str] = {}
     for file in find_dataset("hotpotqa").find_files(folder, split):
         corpus = file.with_name(f"{file.name.removesuffix('.gz').removesuffix('.json')}_corpus.json")
         contexts = ((row, *paragraph) for row in json_rows(file) for paragraph in _read_paragraphs(row))
-    for place, title, sentences in _read_corpus(corpus) if corpus.is_file() else contexts:
-        document = Document(title, title, "".join(sentences), place.file.name)
+    for row, title, sentences in _read_corpus(corpus) if corpus.is_file() else contexts:
+        document = Document(title, title, "".join(sentences), row.file.name)
         content = content_id("paragraph", document.text)
-        if title not in text_by_title:
-            text_by_title[title] = content
+        if title not in hash_by_title:
+            hash_by_title[title] = content
             yield document
-        elif text_by_title[title] != content:
-            raise place.error(f"two different paragraphs are called {title!r}", "title")
+        elif hash_by_title[title] != content:
+            raise row.error(f"two different paragraphs have the title {title!r}; rename one", "title")
 
 
 def _read_corpus(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
@@ -80,6 +81,7 @@ def _read_corpus(file: Path) -> Iterator[tuple[Row, str, tuple[str, ...]]]:
 
 
 def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
+    """Read MuSiQue with its supporting paragraphs; unanswerable questions have no gold."""
     for row in info.read_each(folder, split, _read_objects):
         aliases = row.texts("answer_aliases") if row.values.get("answer_aliases") else ()
         answer: dict[str, Any] = {}
@@ -96,7 +98,7 @@ def read_musique(info: DatasetInfo, folder: Path, split: str) -> Iterator[Locate
 
 
 def read_musique_documents(folder: Path, split: str) -> Iterator[Document]:
-    """The different paragraphs that come with the questions."""
+    """Read the distinct paragraphs of the questions."""
     doc_ids: set[str] = set()
     for row in find_dataset("musique").read_each(folder, split, _read_objects):
         for part in row.rows("paragraphs"):
@@ -116,12 +118,15 @@ def _paragraph_id(part: Row) -> str:
 
 
 def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-    judged, queries, corpus = info.find_files(folder, split)
-    judgements = _read_judgements(judged)
+    """Read the judged queries of a BEIR collection."""
+    judgements_file, queries, corpus = info.find_files(folder, split)
+    judgements = _read_judgements(judgements_file)
     relevant_ids = {document for scores in judgements.values() for document, score in scores.items() if score > 0}
     texts = {document: _document_text(row) for document, row in _read_by_id(corpus) if document in relevant_ids}
-    for missing in sorted(relevant_ids - texts.keys()):
-        raise Row({}, judged).error(f"document {missing!r} is judged relevant but not in {corpus.name}", "corpus-id")
+    for missing_id in sorted(relevant_ids - texts.keys()):
+        raise Row({}, judgements_file).error(
+            f"document {missing_id!r} is judged relevant but missing in {corpus.name}", "corpus-id"
+        )
     for source_id, row in _read_by_id(queries):
         scores = judgements.pop(source_id, None)
         if scores is None:
@@ -130,12 +135,14 @@ def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQu
         gold = tuple(document for _, document in relevant)
         evidence = tuple(GoldEvidence("chunk", document, "", texts[document]) for document in gold)
         yield info.question(row, split, source_id, row.text("text"), gold=gold, gold_evidence=evidence)
-    for missing in sorted(judgements):
-        raise Row({}, judged).error(f"query {missing!r} is judged but not in {queries.name}", "query-id")
+    for missing_id in sorted(judgements):
+        raise Row({}, judgements_file).error(
+            f"query {missing_id!r} is judged but missing in {queries.name}", "query-id"
+        )
 
 
 def read_beir_documents(folder: Path, split: str) -> Iterator[Document]:
-    """The corpus, the same for every split; the text of a document does not repeat its title."""
+    """Read the corpus, which is the same for all splits; texts do not repeat the title."""
     for document, row in _read_by_id(
         find_dataset("beir").find_optional_file(folder, CORPUS_FILE) or folder / CORPUS_FILE
     ):
@@ -143,7 +150,7 @@ def read_beir_documents(folder: Path, split: str) -> Iterator[Document]:
 
 
 def _read_by_id(file: Path) -> Iterator[tuple[str, Row]]:
-    """The documents or queries of a file by their ids, of which none may come twice."""
+    """Read documents or queries by id; a duplicate id is an error."""
     ids = UniqueIds("_id")
     for row in jsonl_rows(file):
         identifier = row.label("_id")
@@ -156,12 +163,12 @@ def _read_judgements(file: Path) -> dict[str, dict[str, int]]:
     for row in headed_rows(file, ("query-id", "corpus-id", "score"), "\t", quoted=False):
         scores = judgements.setdefault(row.text("query-id"), {})
         if scores.setdefault(row.text("corpus-id"), row.number("score")) != row.number("score"):
-            raise row.error("the same pair is judged twice, differently", "score")
+            raise row.error("the pair has two different judgements; remove one", "score")
     return judgements
 
 
 def _document_text(row: Row) -> str:
-    """Some official documents have a title and no text."""
+    """Read the text of a document; some official documents have only a title."""
     return row.text("text", blank=True) if row.text_or_none("title") else row.text("text")
 
 

@@ -1,7 +1,7 @@
-"""STaRK: its questions, and its knowledge bases in their processed layout.
+"""Readers of STaRK's questions, and of its knowledge bases in their processed layout.
 
-Opening a pickle can run any program, so dictionaries are read as JSON, which ``python -m tools.convert stark`` writes.
-AMAZON with its brands, categories and colours is in ``processed/cache/brand-category-color``.
+Opening a pickle can run any program, so dictionaries are read as JSON, written by ``python -m tools.convert stark``.
+AMAZON with brands, categories and colours is in ``processed/cache/brand-category-color``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.lake.errors import BadInput
 
 ANSWER_TYPES = {"prime": (), "mag": ("paper",), "amazon": ("product",)}
-"""Node types that can be an answer; none named means all."""
+"""Node types that can be an answer; empty for all."""
 MAG_TYPES = {
     "node_type_dict": ("author", "institution", "field_of_study", "paper"),
     "edge_type_dict": ("affiliated_with", "cites", "has_topic", "writes"),
 }
-"""Names of MAG's types by their codes, which its files lack."""
+"""Names of MAG's types by code; its files do not contain them."""
 NODES_PER_BATCH = 20_000
 CONVERT_COMMAND = "python -m tools.convert stark FOLDER"
 _NODE_COLUMNS: dict[str, Any] = {"name": pl.String, "aliases": pl.List(pl.String), "document": pl.String}
@@ -38,68 +38,72 @@ _NAME_FIELDS = ("name", "title", "DisplayName", "brand_name", "category_name", "
 
 
 def read_stark_nodes(folder: Path, base: str) -> pl.DataFrame:
-    """The nodes of the knowledge base in ``folder``; ``base`` is prime, mag or amazon.
+    """Read the nodes of the knowledge base in ``folder``; ``base`` is prime, mag or amazon.
 
-    A node's name is the first of its name-like fields, its aliases those that the gene records of PRIME carry, and
-    its document all its fields, one a line; values that stand for nothing (−1, NaN) are left out. Some authors of MAG
-    and products of AMAZON have no name: they are called by their type and number.
+    A node's name is its first name-like field; its aliases are those of the gene records of PRIME; its document has all
+    fields, one per line, without placeholder values (−1, NaN). Some authors of MAG and products of AMAZON have no name:
+    their name is their type and number.
     """
     types, names = _read_types(folder, base, "node")
-    path, n = _find_json_file(folder, "node_info"), len(types)
-    read = [pl.DataFrame(schema=pl.Schema({"node": pl.Int64, **_NODE_COLUMNS}))]
+    path, n_nodes = _find_json_file(folder, "node_info"), len(types)
+    frames = [pl.DataFrame(schema=pl.Schema({"node": pl.Int64, **_NODE_COLUMNS}))]
     records = json_rows_at(path, "*")
-    while some := list(islice(records, NODES_PER_BATCH)):
-        for key, row in some:
-            if not key.isdecimal() or int(key) >= n:
-                raise BadInput(f"names a node outside of the {n} of node_types.pt", file=path, line=row.line, field=key)
-        read.append(
+    while batch := list(islice(records, NODES_PER_BATCH)):
+        for key, row in batch:
+            if not key.isdecimal() or int(key) >= n_nodes:
+                raise BadInput(
+                    f"is not one of the {n_nodes} nodes of node_types.pt", file=path, line=row.line, field=key
+                )
+        frames.append(
             pl.DataFrame(
                 {
-                    "node": [int(key) for key, _ in some],
-                    "name": [_node_name(path, int(key), row.values, names[types[int(key)]]) for key, row in some],
-                    "aliases": pa.array([_node_aliases(row.values) for _, row in some], pa.list_(pa.string())),
-                    "document": ["\n".join(_document_lines(row.values)) for _, row in some],
+                    "node": [int(key) for key, _ in batch],
+                    "name": [_node_name(path, int(key), row.values, names[types[int(key)]]) for key, row in batch],
+                    "aliases": pa.array([_node_aliases(row.values) for _, row in batch], pa.list_(pa.string())),
+                    "document": ["\n".join(_document_lines(row.values)) for _, row in batch],
                 },
-                schema=read[0].schema,
+                schema=frames[0].schema,
             )
         )
-    info = pl.concat(read).sort("node")
-    if len(info) != n:
-        raise BadInput(f"describes {len(info)} nodes, but node_types.pt has {n}", file=path)
+    info = pl.concat(frames).sort("node")
+    if len(info) != n_nodes:
+        raise BadInput(f"has {len(info)} nodes, but node_types.pt has {n_nodes}; unpack both files again", file=path)
     kinds = pl.Series("type", names, dtype=pl.String).gather(types)
     return info.select(pl.col("node").cast(pl.String).alias("node_id"), *_NODE_COLUMNS).with_columns(kinds)
 
 
 def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
-    """The edges of a knowledge base, read without what describes their nodes; equal ones count once."""
-    n = len(_read_types(folder, base, "node")[0])
+    """Read the distinct edges of a knowledge base, without the descriptions of its nodes."""
+    n_nodes = len(_read_types(folder, base, "node")[0])
     kinds, names = _read_types(folder, base, "edge")
     ends = _load_tensor(folder / "edge_index.pt")
     if ends.ndim != 2 or len(ends) != 2 or ends.shape[1] != len(kinds):
         raise BadInput(
-            f"has shape {ends.shape}, expected 2 × {len(kinds)} (one column an edge type)",
+            f"has shape {ends.shape}, expected 2 × {len(kinds)} (one column per edge)",
             file=folder / "edge_index.pt",
         )
-    if ends.size and not 0 <= ends.min() <= ends.max() < n:
-        raise BadInput(f"names a node outside of the {n} of node_types.pt", file=folder / "edge_index.pt")
-    # One number an edge sorts several times faster than a row of three.
+    if ends.size and not 0 <= ends.min() <= ends.max() < n_nodes:
+        raise BadInput(f"has a node outside of the {n_nodes} of node_types.pt", file=folder / "edge_index.pt")
+    # One number per edge sorts several times faster than a row of three.
     codes = max(len(names), 1)
-    key = sorted_unique((ends[0] * codes + kinds) * max(n, 1) + ends[1])
+    key = sorted_unique((ends[0] * codes + kinds) * max(n_nodes, 1) + ends[1])
     del ends, kinds
     ids, relations = (
-        pl.Series(said, dtype=pl.Enum(list(dict.fromkeys(said)))) for said in ([*map(str, range(n))], names)
+        pl.Series(values, dtype=pl.Enum(list(dict.fromkeys(values)))) for values in ([*map(str, range(n_nodes))], names)
     )
-    heads, tails = ids.gather(key // max(n, 1) // codes), ids.gather(key % max(n, 1))
-    return pl.DataFrame({"head_id": heads, "relation": relations.gather(key // max(n, 1) % codes), "tail_id": tails})
+    heads, tails = ids.gather(key // max(n_nodes, 1) // codes), ids.gather(key % max(n_nodes, 1))
+    return pl.DataFrame(
+        {"head_id": heads, "relation": relations.gather(key // max(n_nodes, 1) % codes), "tail_id": tails}
+    )
 
 
-def _read_types(folder: Path, base: str, of: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """The code of each node's or edge's type, and the names of the types by their codes."""
+def _read_types(folder: Path, base: str, kind: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Read the type code of each node or edge, and the type names by code."""
     if base not in ANSWER_TYPES:
         raise BadInput(f"there is no STaRK knowledge base {base!r}; there are {', '.join(ANSWER_TYPES)}", field="base")
-    codes, names = _load_tensor(folder / f"{of}_types.pt"), _read_type_names(folder, base, f"{of}_type_dict")
+    codes, names = _load_tensor(folder / f"{kind}_types.pt"), _read_type_names(folder, base, f"{kind}_type_dict")
     if len(codes) and not 0 <= codes.min() <= codes.max() < len(names):
-        raise BadInput(f"holds a code outside of the {len(names)} named types", file=folder / f"{of}_types.pt")
+        raise BadInput(f"has a code outside of the {len(names)} types", file=folder / f"{kind}_types.pt")
     return codes, names
 
 
@@ -107,16 +111,16 @@ def _load_tensor(path: Path) -> NDArray[np.int64]:
     import torch
 
     if not path.is_file():
-        raise BadInput("there is no such file; unpack STaRK's processed.zip here", file=path)
+        raise BadInput("this file is missing; unpack STaRK's processed.zip here", file=path)
     try:
         value = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        # torch reports a refused pickle, a damaged archive and a foreign file by a dozen different exceptions.
+        # torch raises a dozen different exceptions for refused pickles, damaged archives and other formats.
         raise BadInput(
-            f"is no file of one tensor ({type(error).__name__}); save it with torch.save", file=path
+            f"is not a file of one tensor ({type(error).__name__}); save it with torch.save", file=path
         ) from error
     if not isinstance(value, torch.Tensor) or value.is_floating_point():
-        raise BadInput("holds no tensor of whole numbers", file=path)
+        raise BadInput("does not contain a tensor of integers", file=path)
     return np.asarray(value.numpy(), dtype=np.int64)
 
 
@@ -126,9 +130,9 @@ def _find_json_file(folder: Path, name: str) -> Path:
         pickled = path.with_suffix(".pkl")
         if pickled.is_file():
             raise BadInput(
-                f"is a pickle, and opening one can run any program: convert it once, {CONVERT_COMMAND}", file=pickled
+                f"is a pickle, which can run any program when opened; convert it: {CONVERT_COMMAND}", file=pickled
             )
-        raise BadInput(f"there is no such file; unpack STaRK's processed.zip and run {CONVERT_COMMAND}", file=path)
+        raise BadInput(f"this file is missing; unpack STaRK's processed.zip and run {CONVERT_COMMAND}", file=path)
     return path
 
 
@@ -149,11 +153,11 @@ def _read_type_names(folder: Path, base: str, name: str) -> tuple[str, ...]:
 
 
 def _node_name(path: Path, node: int, values: dict[str, Any], node_type: str) -> str:
-    stated = [values[field] for field in _NAME_FIELDS if field in values]
-    for value in stated:
+    candidates = [values[field] for field in _NAME_FIELDS if field in values]
+    for value in candidates:
         if isinstance(value, str) and value.strip() and not _is_empty_value(value):
             return value
-    if stated:
+    if candidates:
         return f"{node_type} {node} without a name"
     raise BadInput(f"has none of the name fields {', '.join(_NAME_FIELDS)}", file=path, field=str(node))
 
@@ -174,7 +178,7 @@ def _is_empty_value(value: object) -> bool:
 
 
 def _document_lines(values: Any, indent: str = "") -> list[str]:
-    """Fields as lines ``name: value``; empty ones, and those that only number the node, are left out."""
+    """Format fields as lines ``name: value``, without empty fields and node numbers."""
     lines = []
     for key, value in values.items():
         if _is_empty_value(value) or key in ("id", "mag_id") or key.startswith("_"):
@@ -194,19 +198,19 @@ def _format_part(value: Any) -> str:
 
 
 def read_questions(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-    """A csv of queries and the node ids that answer them; a split is a file of ids beside it."""
+    """Read a CSV of queries and answer node ids; a separate file lists the ids of a split."""
     file, *index = info.find_files(folder, split)
     ids = _read_split_ids(index[0]) if index else None
     for row in headed_rows(file, ("id", "query", "answer_ids")):
         source_id = str(row.number("id"))
         if ids is None or ids.pop(source_id, None) is not None:
             yield info.question(row, split, source_id, row.text("query"), gold=_read_answers(row))
-    for missing, line in (ids or {}).items():
-        raise BadInput(f"question {missing} is not in {file.name}", file=index[0], line=line)
+    for missing_id, line in (ids or {}).items():
+        raise BadInput(f"question {missing_id} is not in {file.name}; remove the line", file=index[0], line=line)
 
 
 def _read_split_ids(file: Path) -> dict[str, int]:
-    """The ids of a split with the line that each is on."""
+    """Read the ids of a split with their lines."""
     rows = (Row({"id": line.strip()}, file, number) for number, line in text_lines(file) if line.strip())
     return {str(row.number("id")): row.line or 0 for row in rows}
 
@@ -218,7 +222,7 @@ def _read_answers(row: Row) -> tuple[str, ...]:
     except (ValueError, RecursionError) as error:
         raise row.error(f"expected a list such as [12, 7]: {text[:40]!r}", "answer_ids") from error
     if not isinstance(values, list) or not all(type(value) is int for value in values):
-        raise row.error(f"expected a list of whole numbers: {text[:40]!r}", "answer_ids")
+        raise row.error(f"expected a list of integers: {text[:40]!r}", "answer_ids")
     return tuple(str(value) for value in dict.fromkeys(values))
 
 

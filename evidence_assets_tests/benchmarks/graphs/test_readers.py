@@ -79,14 +79,14 @@ class TestTabSeparated(ReaderContract):
     name = "tab_separated"
     files = ("a\tr\tb\n\nc d \tr\té\r\n",)
     records = (TripleRecord("a", "r", "b", 1), TripleRecord("c d", "r", "é", 3))
-    faults = (Fault("a\tr\tb\na\tr\n", 2, None, "2 fields, expected 3"), Fault("a\t \tb\n", 1, "relation", "is empty"))
+    faults = (Fault("a\tr\tb\na\tr\n", 2, None, "2 fields; expected 3"), Fault("a\t \tb\n", 1, "relation", "is empty"))
 
 
 class TestUmls(ReaderContract):
     name = "umls"
     files = ("acquired_abnormality\tlocation_of\tmodel_of_disease\n",)
     records = (TripleRecord("acquired abnormality", "location_of", "model of disease", 1),)
-    faults = (Fault("a\tr\n", 1, None, "2 fields, expected 3"),)
+    faults = (Fault("a\tr\n", 1, None, "2 fields; expected 3"),)
 
 
 class TestDiseaseDatabase(ReaderContract):
@@ -102,7 +102,7 @@ class TestDiseaseDatabase(ReaderContract):
     synonyms = (("Atrophy", "Wasting"),)
     faults = (
         Fault('{"1": ["7", "8", "2"],\n"2": ["7", "5", "2"]}', 2, "2", "item 5 has no preferred name"),
-        Fault('{"1": ["7", "8", "99"]}', 1, "1", "relation code 99 is unknown"),
+        Fault('{"1": ["7", "8", "99"]}', 1, "1", "unknown relation code 99"),
         Fault('{"1": ["7", "8"]}', 1, "1", "not a list of 3 ids"),
         Fault('{"1": ["7", ', 1, None, "JSON"),
         Fault('{"A": ["1", "x"]}', 1, "A", "neither 0 nor 1", file=1),
@@ -123,9 +123,9 @@ class TestConceptNet(ReaderContract):
     )
     records = (TripleRecord("fish", "AtLocation", "deep sea", 1), TripleRecord("café", "genre", "place", 4))
     faults = (
-        Fault("x\tIsA\t/c/en/a\t/c/en/b\t{}\n", 1, "relation", "no relation URI"),
-        Fault("x\t/r/IsA\t/c/en/a\tfish\t{}\n", 1, "end", "no concept URI"),
-        Fault("x\t/r/IsA\t/c/en/a\n", 1, None, "3 fields, expected 5"),
+        Fault("x\tIsA\t/c/en/a\t/c/en/b\t{}\n", 1, "relation", "not a relation URI"),
+        Fault("x\t/r/IsA\t/c/en/a\tfish\t{}\n", 1, "end", "not a concept URI"),
+        Fault("x\t/r/IsA\t/c/en/a\n", 1, None, "3 fields; expected 5"),
     )
 
 
@@ -148,7 +148,7 @@ class TestPrimeKG(ReaderContract):
     files = ('relation,x_type,x_name,y_type,y_name,y_source\nindication,drug,"Aspirin, coated",disease,fever,MONDO\n',)
     records = (TripleRecord("Aspirin, coated", "indication", "fever", 2, "drug", "disease"),)
     faults = (
-        Fault("relation,x_name\n", 1, "x_type", "lacks this column"),
+        Fault("relation,x_name\n", 1, "x_type", "has no such column"),
         Fault("relation,x_type,x_name,y_type,y_name\nr,drug,,t,b\n", 2, "x_name", "is empty"),
     )
 
@@ -162,7 +162,7 @@ class TestHetionet(ReaderContract):
     records = (TripleRecord("Aspirin", "CtD", "fever", 2, "Compound", "Disease"),)
     faults = (
         Fault("source\tmetaedge\ttarget\nC::1\tCtD\tD::9\n", 2, "target", "D::9 is not in 1.txt"),
-        Fault("id\tname\tkind\nC::1\ta\tX\nC::1\tb\tX\n", 3, "id", "comes twice", file=1),
+        Fault("id\tname\tkind\nC::1\ta\tX\nC::1\tb\tX\n", 3, "id", "occurs twice", file=1),
     )
 
 
@@ -180,8 +180,8 @@ class TestDrugbank(ReaderContract):
     synonyms = (("Aspirin", "Acetylsalicylic acid"), ("Aspirin", "ASA"))
     faults = (
         Fault("DB00945\tDB9\n", 1, "second drug", "drug 'DB9' is not in 1.txt"),
-        Fault("DB00945\n", 1, None, "1 fields, expected 2"),
-        Fault("DrugBank ID\n", 1, "Accession Numbers", "lacks this column", file=1),
+        Fault("DB00945\n", 1, None, "1 fields; expected 2"),
+        Fault("DrugBank ID\n", 1, "Accession Numbers", "has no such column", file=1),
     )
 
 
@@ -198,7 +198,7 @@ class TestSimpleQuestions(ReaderContract):
     )
     faults = (
         Fault("m.1\tr\tm.2\nm.1\tr\t \n", 2, "objects", "is empty"),
-        Fault("m.1\tm.2\n", 1, None, "2 fields, expected 3"),
+        Fault("m.1\tm.2\n", 1, None, "2 fields; expected 3"),
     )
 
 

@@ -142,5 +142,5 @@ class ReaderContract:
             assert caught.value.file == (folder if place == "DIR" else folder / place)
             assert (
                 caught.value.message
-                == f"holds no question; wanted is {find_dataset(self.NAMES[0]).describe_files(split)}"
+                == f"contains no questions; expected {find_dataset(self.NAMES[0]).describe_files(split)}"
             )

@@ -47,7 +47,7 @@ class TestMedmcqa(ReaderContract):
         ("dev", {"dev.json": with_faulty_row(ROW, cop=0)}, ":2: cop: '0' is not one of 1, 2, 3, 4"),
         ("dev", {"dev.json": with_faulty_row(ROW, cop=...)}, ":2: cop: missing"),
         ("dev", {"dev.json": with_faulty_row(ROW, id="good")}, r"dev\.json:2: source_id: 'good' occurs twice"),
-        ("dev", {"dev.json": json.dumps([ROW])}, "is one JSON array, expected JSON lines"),
+        ("dev", {"dev.json": json.dumps([ROW])}, "is one JSON array; expected JSON lines"),
     )
 
 
@@ -63,7 +63,7 @@ class TestMmlu(ReaderContract):
     )
     FAULTY_FILES = (
         ("test", {FILE: ROW + "Which?,a,b,c,d,E\n"}, ":2: answer: 'E' is not one of"),
-        ("test", {FILE: ROW + "Which?,a,b,c,D\n"}, ":2: 5 fields, expected 6"),
+        ("test", {FILE: ROW + "Which?,a,b,c,D\n"}, ":2: the row has 5 fields; expected 6"),
     )
     EMPTY_FILES = (("test", {FILE: ""}, FILE),)
 
@@ -78,7 +78,7 @@ class TestMirage(ReaderContract):
         "mmlu", {"benchmark.json": json.dumps(SETS, indent=2)}, {"source_id": "mmlu/anatomy-000", "gold": ("B",)}
     ) + one_question("bioasq", {"benchmark.json": json.dumps(SETS)}, {"options": ("yes", "no"), "gold": ("A",)})
     FAULTY_FILES = (
-        ("mmlu", {"benchmark.json": '{"medqa": {}}'}, "mmlu: the file lacks this key"),
+        ("mmlu", {"benchmark.json": '{"medqa": {}}'}, "mmlu: this key is missing"),
         ("mmlu", {"benchmark.json": '{"mmlu": {"a": {"question": "?"}}}'}, r"mmlu\.a\.options: missing"),
     )
     EMPTY_FILES = (("medqa", {"benchmark.json": '{"medqa": {}}'}, "benchmark.json"),)
@@ -143,7 +143,7 @@ class TestArcChallenge(ReaderContract):
         (
             "dev",
             {"ARC-Challenge-Dev.jsonl": with_faulty_row(AI2, **TWICE)},
-            r":2: question\.choices: two choices have the same",
+            r":2: question\.choices: two options have the same",
         ),
     )
 
@@ -181,7 +181,7 @@ class TestPubmedqa(ReaderContract):
     FAULTY_FILES = (
         ("labelled", {FILE: UNSURE}, r":1: 1\.final_decision: 'perhaps' is not one of yes, no, maybe"),
         ("labelled", {FILE: json.dumps({"1": without(ROW, "CONTEXTS")})}, r":1: 1\.CONTEXTS: missing"),
-        ("labelled", {FILE: '{"1": %s,\n"1": %s}' % ((json.dumps(ROW),) * 2)}, ":2: 1: this key comes twice"),
+        ("labelled", {FILE: '{"1": %s,\n"1": %s}' % ((json.dumps(ROW),) * 2)}, ":2: 1: this key occurs twice"),
     )
 
 

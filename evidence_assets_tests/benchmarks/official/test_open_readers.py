@@ -52,7 +52,7 @@ class TestSimpleQuestionsWikidata(ReaderContract):
         {"gold": ("Q2",), "gold_evidence": (GoldEvidence("triple", "wikidata", "", "Q2 P19 Q1"),)},
     )
     FAULTY_FILES = (
-        ("valid", {FILE: "Q1\tP1\tQ2\twhat?\nQ1\tP1\tQ2\n"}, ":2: 3 fields, expected 4"),
+        ("valid", {FILE: "Q1\tP1\tQ2\twhat?\nQ1\tP1\tQ2\n"}, ":2: the row has 3 fields; expected 4"),
         ("valid", {FILE: "Q1\tX1\tQ2\twhat?\n"}, ":1: relation: 'X1' is not a Wikidata"),
     )
 
@@ -113,7 +113,7 @@ class TestWebqsp(ReaderContract):
         {"source_id": "WebQTest-0", "gold": ("Welsh", "1999"), "aliases": (("m.02",), ()), "topic_entities": ("m.01",)},
     )
     FAULTY_FILES = (
-        ("test", {FILE: '{"Version": "1.0"}'}, "Questions: the file lacks this key"),
+        ("test", {FILE: '{"Version": "1.0"}'}, "Questions: this key is missing"),
         (
             "test",
             {FILE: json.dumps({"Questions": [{"QuestionId": "q", "Parses": []}]})},
@@ -135,8 +135,8 @@ class TestStark(ReaderContract):
     )
     FAULTY_FILES = (
         ("all", {"stark_qa.csv": HEAD + '7,Which?,"[1, x]"\n'}, ":2: answer_ids: expected a list"),
-        ("all", {"stark_qa.csv": HEAD + "7,Which?,[1.5]\n"}, ":2: answer_ids: expected a list of whole"),
-        ("all", {"stark_qa.csv": HEAD + '7,"Which?,[1]\n8,What?,[2]\n'}, ":2: a quote opened"),
+        ("all", {"stark_qa.csv": HEAD + "7,Which?,[1.5]\n"}, ":2: answer_ids: expected a list of integers"),
+        ("all", {"stark_qa.csv": HEAD + '7,"Which?,[1]\n8,What?,[2]\n'}, ":2: a quote is opened"),
         (
             "val",
             {"stark_qa.csv": HEAD + "7,Which?,[1]\n", "val.index": "7\n9\n"},
@@ -176,8 +176,8 @@ class TestHotpotqa(ReaderContract):
         ("train", {"hotpotqa_train.json": json.dumps([HOTPOT | {field: [wrong]}])}, said)
         for field, wrong, said in (
             ("supporting_facts", ["Firm"], r"supporting_facts\[0\]: expected a title and the number"),
-            ("supporting_facts", [["x"], 1], r":1: supporting_facts\[0\]\.title: \['x'\] is not a text"),
-            ("supporting_facts", ["Firm", True], r":1: supporting_facts\[0\]\.sentence: True is not a whole number"),
+            ("supporting_facts", [["x"], 1], r":1: supporting_facts\[0\]\.title: \['x'\] is not a string"),
+            ("supporting_facts", ["Firm", True], r":1: supporting_facts\[0\]\.sentence: True is not an integer"),
             ("context", ["Firm", "text"], r"context\[0\]\.sentences: 'text' is not a list"),
         )
     )
@@ -199,7 +199,7 @@ class TestHotpotqa(ReaderContract):
     def test_two_paragraphs_of_one_name(self, tmp_path: Path) -> None:
         changed = HOTPOT | {"_id": "h3", "context": [["Firm", ["Not the same."]]], "supporting_facts": []}
         write_files(tmp_path, {"hotpot_train_v1.1.json": json.dumps([HOTPOT, changed])})
-        with pytest.raises(BadInput, match="two different paragraphs are called 'Firm'"):
+        with pytest.raises(BadInput, match="two different paragraphs have the title 'Firm'"):
             list(read_hotpotqa_documents(tmp_path, "train"))
 
 
@@ -255,9 +255,9 @@ class TestBeir(ReaderContract):
         },
     )
     FAULTY_FILES = (
-        ("test", FILES | {QRELS: HEAD + "q1\td9\t1\n"}, "document 'd9' is judged relevant but not in"),
-        ("test", FILES | {QRELS: HEAD + "q2\td1\t1\n"}, "query 'q2' is judged but not in"),
-        ("test", FILES | {QRELS: "q1\td1\t1\n"}, ":1: query-id: the header lacks this column"),
+        ("test", FILES | {QRELS: HEAD + "q1\td9\t1\n"}, "document 'd9' is judged relevant but missing in"),
+        ("test", FILES | {QRELS: HEAD + "q2\td1\t1\n"}, "query 'q2' is judged but missing in"),
+        ("test", FILES | {QRELS: "q1\td1\t1\n"}, ":1: query-id: the header has no such column"),
         ("test", FILES | {CORPUS: json_lines(ONE, ONE)}, r"corpus\.jsonl:2: _id: 'd1' occurs twice"),
         ("test", FILES | {QUERIES: json_lines(QUERY, QUERY)}, r"queries\.jsonl:2: _id: 'q1' occurs twice"),
     )
@@ -268,5 +268,5 @@ def test_lama_facts(tmp_path: Path) -> None:
     write_files(tmp_path, {"TREx/P19.jsonl": json_lines(fact)})
     assert list(read_lama_facts(tmp_path)) == [("Ann", "P19", "Bern")]
     write_files(tmp_path, {"TREx/P20.jsonl": json_lines(fact)})
-    with pytest.raises(BadInput, match=r"P20\.jsonl:1: predicate_id: 'P19' in the file of P20"):
+    with pytest.raises(BadInput, match=r"P20\.jsonl:1: predicate_id: 'P19' is not the relation of the file"):
         list(read_lama_facts(tmp_path))

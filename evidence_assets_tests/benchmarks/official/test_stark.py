@@ -137,13 +137,13 @@ def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
     folder = written(tmp_path)
     (folder / "node_info.json").unlink()
     (folder / "node_info.pkl").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(BadInput, match=r"node_info.pkl: is a pickle.*convert it once, python -m tools.convert stark"):
+    with pytest.raises(BadInput, match=r"node_info.pkl: is a pickle.*convert it: python -m tools.convert stark"):
         read_stark(folder, "prime")
     (folder / "node_types.pt").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(BadInput, match=r"node_types\.pt: is no file of one tensor"):
+    with pytest.raises(BadInput, match=r"node_types\.pt: is not a file of one tensor"):
         read_stark(folder, "prime")
     torch.save(Bomb(), folder / "node_types.pt")
-    with pytest.raises(BadInput, match=r"node_types\.pt: is no file of one tensor"):
+    with pytest.raises(BadInput, match=r"node_types\.pt: is not a file of one tensor"):
         read_stark(folder, "prime")
 
 
@@ -151,15 +151,15 @@ def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
     ("file", "value", "sentence"),
     [
         ("edge_index.pt", torch.tensor([[1, 0], [0, 1]]), "expected 2 × 3"),
-        ("edge_index.pt", torch.tensor([[1, 0, 9], [0, 1, 1]]), "names a node outside of the 3"),
-        ("edge_types.pt", torch.tensor([1, 1, 5]), "edge_types.pt: holds a code outside of the 2"),
-        ("node_types.pt", torch.tensor([0.5, 1, 1]), "no tensor of whole numbers"),
-        ("node_types.pt", torch.tensor([0, 1]), "names a node outside|describes 3 nodes"),
-        ("node_info.json", {"0": INFO["0"]}, "describes 1 nodes, but node_types.pt has 3"),
+        ("edge_index.pt", torch.tensor([[1, 0, 9], [0, 1, 1]]), "has a node outside of the 3"),
+        ("edge_types.pt", torch.tensor([1, 1, 5]), "edge_types.pt: has a code outside of the 2"),
+        ("node_types.pt", torch.tensor([0.5, 1, 1]), "not contain a tensor of integers"),
+        ("node_types.pt", torch.tensor([0, 1]), "is not one of the|has 3 nodes"),
+        ("node_info.json", {"0": INFO["0"]}, "has 1 nodes, but node_types.pt has 3"),
         ("node_info.json", {**INFO, "2": {"type": "drug"}}, "2: has none of the name fields"),
         ("node_type_dict.json", {"0": "a", "2": "b"}, "codes 0, 1, 2"),
         ("node_type_dict.json", [], "expected an object"),
-        ("node_info.json", '{"0": ' * 9999, "node_info.json:1: JSON nested too deeply"),
+        ("node_info.json", '{"0": ' * 9999, "node_info.json:1: the JSON is nested too deeply"),
     ],
 )
 def test_faults_are_named(tmp_path: Path, file: str, value: object, sentence: str) -> None:

@@ -93,8 +93,8 @@ class TestTabfact(ReaderContract):
         ("test", {"data/all_csv/1.csv": "a#b\n", "test_examples.json": json.dumps(content)}, said)
         for content, said in (
             ([["a"]], "JSON object"),
-            ({"1.csv": [["a"], [1, 0], "c"]}, "one label a statement"),
-            ({"2.csv": [["a"], [1], "c"]}, "is not there"),
+            ({"1.csv": [["a"], [1, 0], "c"]}, "one label per statement"),
+            ({"2.csv": [["a"], [1], "c"]}, "is missing"),
             ({"1.csv": [["a"], [2], "c"]}, "not 0 or 1"),
         )
     )
@@ -144,7 +144,7 @@ class TestTabmcq(ReaderContract):
                     ("Q?\tx\ta\tb\t1\tm-1&2\t1\t0", "QUESTION-ALIGNMENT"),
                     ("Q?\t0\ta\tb\t1\tm-1&2\tx\t0", "RELEVANT ROW"),
                     ("\t0\ta\tb\t1\tm-1&2\t1\t0", "QUESTION"),
-                    ("Q?\t0\ta\tb", "4 fields, expected 8"),
+                    ("Q?\t0\ta\tb", "4 fields; expected 8"),
                 )
             )
         ),
@@ -156,7 +156,7 @@ class TestTabmcq(ReaderContract):
         cell = next(read_questions("tabmcq", tmp_path, "all")).gold_evidence[0]
         assert (cell.locator, cell.text) == ("r99c7", "")
         assert next(read_tabmcq_tables(tmp_path)).header == ("Animal", "Food")
-        with pytest.raises(BadInput, match="holds no table"):
+        with pytest.raises(BadInput, match="contains no tables"):
             list(read_tabmcq_tables(tmp_path / "none"))
 
 
