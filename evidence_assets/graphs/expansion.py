@@ -162,8 +162,8 @@ def find_bridges(
     """Find shortest paths that connect the components of the subgraph on ``nodes``; returns their edges.
 
     All components grow in parallel, ring by ring. Where two meet, there is a path of length d(u) + 1 + d(v). Shorter
-    paths are added first, and only between separate components: a minimum spanning tree (Mehlhorn 1988). The search ends when
-    all components are connected, when paths would exceed ``max_length`` edges, or after ``max_visited`` nodes.
+    paths are added first, and only between separate components: a minimum spanning tree (Mehlhorn 1988). The search
+    ends when all components are connected, when paths exceed ``max_length`` edges, or after ``max_visited`` nodes.
     """
     start = sorted_unique(np.asarray(nodes, dtype=np.int64))
     if len(start) < 2:

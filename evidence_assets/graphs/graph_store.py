@@ -155,8 +155,8 @@ def build_passage_files(
 def open_graph(lake: Lake, name: str, encoder: Encoder, encoder_name: str = "") -> KnowledgeGraph:
     """Open a graph, read lazily and shared within the process.
 
-    Stale arrays are rebuilt; stale vectors or vectors of another model are errors. ``encoder_name`` is the encoder's name
-    in the profile, empty for the default.
+    Stale arrays are rebuilt; stale vectors or vectors of another model are errors. ``encoder_name`` is the encoder's
+    name in the profile, empty for the default.
     """
     prefix = f"knowledge/{name}"
     tables = (("kg_nodes", f"{prefix}/nodes"), ("kg_edges", f"{prefix}/edges"))

@@ -128,9 +128,11 @@ class KnowledgeGraph:
         ids = pl.Series(requested_ids, dtype=pl.String)
         numbers = sorted_ids.search_sorted(ids).to_numpy().astype(np.int64) if len(ids) else np.zeros(0, np.int64)
         clipped = np.minimum(numbers, max(len(sorted_ids) - 1, 0))
-        missing = ids if not len(sorted_ids) else ids.filter(sorted_ids.gather(clipped) != ids)
-        if len(missing):
-            raise StaleInput(f"{self.name} has no {kind} {missing[0]}; materialize the assets that reference it again")
+        missing_ids = ids if not len(sorted_ids) else ids.filter(sorted_ids.gather(clipped) != ids)
+        if len(missing_ids):
+            raise StaleInput(
+                f"{self.name} has no {kind} {missing_ids[0]}; materialize the assets that reference it again"
+            )
         return numbers
 
     @cached_property

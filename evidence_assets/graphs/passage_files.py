@@ -39,7 +39,7 @@ def write_passage_files(
     built_from: str,
     model_id: str,
     memory: int,
-    report: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[int, int], None] = lambda count, total: None,
 ) -> IndexMeta:
     """Write the passages of nodes into ``folder``; ``batches`` have the columns ``PASSAGE_COLUMNS``.
 

@@ -94,12 +94,12 @@ def passage_table(
     Passages of one owner are consecutive and numbered in order. ``TEXTS_AT_ONCE`` are Python objects at a time; rows go
     to ``blocks`` when a block is due.
     """
-    known = VectorCache.of(previous)
+    cache = VectorCache.of(previous)
     tables, reused, n_stored, owner, ordinal = [build_table("kg_passages", [])], 0, 1, ("", ""), -1
     stream = iter(passages)
     while block := list(islice(stream, TEXTS_PER_BLOCK)):
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)
-        hashes, taken_over = fill_vectors([p.text for p in block], model_id, known, encoder.encode_sentences, vectors)
+        hashes, taken_over = fill_vectors([p.text for p in block], model_id, cache, encoder.encode_sentences, vectors)
         reused += taken_over
         ordinals = []
         for p in block:

@@ -1,6 +1,6 @@
-"""Shortest paths between two sets of nodes of a graph, the most relevant first.
+"""Shortest paths between two sets of nodes, the most relevant first.
 
-A path follows edges of either direction; a step keeps every edge between its two nodes.
+Paths ignore the direction of edges; a step lists all edges between its two nodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class GraphPath:
     """One path.
 
     ``nodes``: Node ids from the source to the target.
-    ``steps``: For each step every edge between its two nodes as (edge id, runs along the path), ascending by id.
+    ``steps``: All edges of each step as (edge id, whether it runs along the path), by id.
     ``score``: Mean relevance of the nodes.
     """
 
@@ -44,28 +44,27 @@ def shortest_paths(
     max_paths: int = 5,
     relevance: FloatArray | None = None,
 ) -> list[GraphPath]:
-    """For each pair of a source and a target, its best shortest paths; over all pairs the most relevant first.
+    """Find the best shortest paths of each pair of source and target; the most relevant of all pairs first.
 
-    ``max_length``: Longest path looked for, in edges. A source that is itself the target has no path.
-    ``max_paths``: Most paths for a pair, by the mean ``relevance`` of their nodes; ties go to the smaller node ids.
+    ``max_length``: Maximum number of edges. A source that is also the target has no path.
+    ``max_paths``: Maximum paths per pair, by the mean ``relevance`` of their nodes; ties go to the smaller node ids.
 
-    Both ends are grown towards each other, the one with fewer edges to look at first; each source walks down the
-    distances to the target.
+    The search is bidirectional and expands the side with fewer edges; each source then follows decreasing distances.
     """
     starts = sorted_unique(np.asarray(sources, dtype=np.int64))
-    found: list[GraphPath] = []
+    paths: list[GraphPath] = []
     if len(starts):
         for target in sorted_unique(np.asarray(targets, dtype=np.int64)).tolist():
             distance = _distances_to_target(graph, starts, target, max_length)
-            reached = starts[(distance[starts] > 0) & (distance[starts] <= max_length)]
-            best = _best_completion(graph, distance, reached, relevance)
-            for source in reached.tolist():
-                found.extend(_iterate_paths(graph, distance, best, source, max_paths, relevance))
-    return sorted(found, key=lambda path: (-path.score, len(path.nodes), path.nodes))
+            reachable_sources = starts[(distance[starts] > 0) & (distance[starts] <= max_length)]
+            best = _best_completion(graph, distance, reachable_sources, relevance)
+            for source in reachable_sources.tolist():
+                paths.extend(_iterate_paths(graph, distance, best, source, max_paths, relevance))
+    return sorted(paths, key=lambda path: (-path.score, len(path.nodes), path.nodes))
 
 
 class _SearchFrontier:
-    """Breadth-first search from one side, a level at a time."""
+    """Breadth-first search from one side, level by level."""
 
     def __init__(self, graph: GraphArrays, centre: IntArray) -> None:
         self.graph, self.frontier, self.depth = graph, centre, 0
@@ -74,27 +73,27 @@ class _SearchFrontier:
         self.edges: list[tuple[IntArray, IntArray]] = []
 
     def cost(self) -> int:
-        """Edges that the next level would look at."""
+        """Number of edges of the next level."""
         return int(self.graph.degree(self.frontier).sum())
 
     def grow(self) -> None:
-        """Take one more step outwards."""
+        """Expand by one level."""
         owner, slots = self.graph.slots_of(self.frontier)
         others = self.graph.neighbours[slots]
         self.edges.append((self.frontier[owner], others))
         self.depth += 1
-        fresh = sorted_unique(others[self.distance[others] == UNREACHED])
-        self.distance[fresh] = self.depth
-        self.frontier = fresh
+        new_nodes = sorted_unique(others[self.distance[others] == UNREACHED])
+        self.distance[new_nodes] = self.depth
+        self.frontier = new_nodes
 
 
 def _distances_to_target(graph: GraphArrays, sources: IntArray, target: int, max_length: int) -> IntArray:
-    """Distance to the target of every node on a shortest path of at most `max_length` from a source."""
+    """Distances to the target of all nodes on shortest paths of at most `max_length` edges."""
     near, far = _SearchFrontier(graph, np.array([target])), _SearchFrontier(graph, sources)
     while near.depth + far.depth < max_length:
         (near if near.cost() <= far.cost() else far).grow()
     distance = near.distance
-    # A node that the sources' ball looked at, but the target's did not reach, learns its distance from a neighbour.
+    # Nodes that only the sources' search visited get their distance from a neighbour.
     for _ in range(far.depth):
         for owners, others in reversed(far.edges):
             np.minimum.at(distance, owners, np.where(distance[others] < UNREACHED, distance[others] + 1, UNREACHED))
@@ -102,18 +101,18 @@ def _distances_to_target(graph: GraphArrays, sources: IntArray, target: int, max
 
 
 def _descents(graph: GraphArrays, distance: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
-    """(position in `nodes`, next node) for every step that comes one nearer to the target; parallel edges once."""
+    """(position in `nodes`, next node) of all steps towards the target, without parallel edges."""
     owner, slots = graph.slots_of(nodes)
     others = graph.neighbours[slots].astype(np.int64)
-    down = distance[others] == distance[nodes][owner] - 1
-    down[1:] &= (others[1:] != others[:-1]) | (owner[1:] != owner[:-1])
-    return owner[down], others[down]
+    is_descent = distance[others] == distance[nodes][owner] - 1
+    is_descent[1:] &= (others[1:] != others[:-1]) | (owner[1:] != owner[:-1])
+    return owner[is_descent], others[is_descent]
 
 
 def _best_completion(
     graph: GraphArrays, distance: IntArray, sources: IntArray, relevance: FloatArray | None
 ) -> dict[int, float]:
-    """Greatest sum of relevance from each node down to the target, itself included."""
+    """Maximum sum of relevance from each node to the target, including itself."""
     levels: list[tuple[IntArray, IntArray, IntArray]] = []
     nodes: IntArray = np.empty(0, dtype=np.int64)
     for depth in range(int(distance[sources].max()) if len(sources) else 0, 0, -1):
@@ -121,14 +120,16 @@ def _best_completion(
         owner, others = _descents(graph, distance, nodes)
         levels.append((nodes, owner, others))
         nodes = sorted_unique(others)
-    worth = (lambda ids: np.zeros(len(ids))) if relevance is None else (lambda ids: relevance[ids].astype(np.float64))
-    best = dict(zip(nodes.tolist(), worth(nodes).tolist(), strict=True))
-    below, value = nodes, worth(nodes)
+    relevance_of = (
+        (lambda ids: np.zeros(len(ids))) if relevance is None else (lambda ids: relevance[ids].astype(np.float64))
+    )
+    best = dict(zip(nodes.tolist(), relevance_of(nodes).tolist(), strict=True))
+    lower_nodes, lower_values = nodes, relevance_of(nodes)
     for nodes, owner, others in reversed(levels):
         top = np.full(len(nodes), -np.inf)
-        np.maximum.at(top, owner, value[np.searchsorted(below, others)])
-        below, value = nodes, top + worth(nodes)
-        best.update(zip(below.tolist(), value.tolist(), strict=True))
+        np.maximum.at(top, owner, lower_values[np.searchsorted(lower_nodes, others)])
+        lower_nodes, lower_values = nodes, top + relevance_of(nodes)
+        best.update(zip(lower_nodes.tolist(), lower_values.tolist(), strict=True))
     return best
 
 
@@ -140,17 +141,17 @@ def _iterate_paths(
     max_paths: int,
     relevance: FloatArray | None,
 ) -> Iterator[GraphPath]:
-    """Shortest paths of one pair in order of relevance: best-first search with the exact rest of each path known."""
+    """Yield the shortest paths of one pair by relevance: best-first search with exact completion scores."""
     heap: list[tuple[float, tuple[int, ...], float]] = [(-best[source], (source,), 0.0)]
-    given = 0
-    while heap and given < max_paths:
-        _, nodes, gathered = heapq.heappop(heap)
+    n_yielded = 0
+    while heap and n_yielded < max_paths:
+        _, nodes, relevance_sum = heapq.heappop(heap)
         last = nodes[-1]
-        gathered += 0.0 if relevance is None else float(relevance[last])
+        relevance_sum += 0.0 if relevance is None else float(relevance[last])
         if distance[last] == 0:
             steps = tuple(tuple(graph.edges_between(a, b)) for a, b in pairwise(nodes))
-            yield GraphPath(nodes, steps, gathered / len(nodes))
-            given += 1
+            yield GraphPath(nodes, steps, relevance_sum / len(nodes))
+            n_yielded += 1
             continue
-        for following in _descents(graph, distance, np.array([last]))[1].tolist():
-            heapq.heappush(heap, (-(gathered + best[following]), (*nodes, following), gathered))
+        for next_node in _descents(graph, distance, np.array([last]))[1].tolist():
+            heapq.heappush(heap, (-(relevance_sum + best[next_node]), (*nodes, next_node), relevance_sum))

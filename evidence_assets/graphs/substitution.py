@@ -1,4 +1,4 @@
-"""Substitution of variables in triplets by the nodes of a typed graph: the filter of 4StepFocus."""
+"""Substitution of variables in triplets by nodes of a typed graph: the filter of 4StepFocus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SubstitutionForm = Literal["printed", "corrected"]
 
 @dataclass(frozen=True)
 class Variable:
-    """An unknown node of a type (None: of any type)."""
+    """An unknown node of a type (None: any type)."""
 
     name: str
     node_type: int | None = None
@@ -25,7 +25,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Constant:
-    """A named thing and the nodes that its name matches; none means unmatched."""
+    """A named entity and the nodes that match its name."""
 
     name: str
     nodes: tuple[int, ...]
@@ -33,7 +33,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class TriplePattern:
-    """A triplet to satisfy; ``edge_type`` None accepts any, ``symmetric`` an edge in either direction."""
+    """A triplet to satisfy; ``edge_type`` None accepts any type, ``symmetric`` accepts both directions."""
 
     head: Variable | Constant
     edge_type: int | None
@@ -46,9 +46,9 @@ Candidates = dict[Variable | Constant, IntArray]
 
 @dataclass(frozen=True)
 class SubstitutionResult:
-    """Outcome of a substitution.
+    """Result of a substitution.
 
-    ``narrowed`` is False where no usable triplet touches the target: the candidates are then all nodes of its type.
+    ``is_narrowed`` is False if no usable triplet contains the target: its candidates are then all nodes of its type.
     """
 
     candidates: IntArray
@@ -68,50 +68,50 @@ def substitute(
     use_direction: bool = True,
     fixed: Mapping[str, ArrayLike] | None = None,
 ) -> SubstitutionResult:
-    """Candidate nodes of the target variable under a list of triplets (4StepFocus, Algorithms 2 and 3).
+    """Find the candidate nodes of the target variable for a list of triplets (4StepFocus, Algorithms 2 and 3).
 
-    Triplets of two constants, or with a constant that matches no node, are skipped with a reason.
+    Triplets of two constants, or with a constant without nodes, are skipped with a reason.
 
-    ``printed`` follows Algorithm 2 to the letter. Where both ends are variables it intersects the heads with the
-    nodes that the heads point to (line 17), and the tails with the nodes that point to the tails (line 22); between
-    nodes of different type that leaves nothing. A triplet of a variable with itself is left out, as in Algorithm 3.
+    ``printed`` follows Algorithm 2 exactly. If both ends are variables, it intersects the heads with the nodes to which
+    the heads point (line 17), and the tails with the nodes that point to the tails (line 22), which leaves nothing
+    between nodes of different types. Triplets of a variable with itself are skipped, as in Algorithm 3.
 
-    ``corrected`` intersects the heads with the nodes that point to a tail, and the tails with those that a head points
-    to, until nothing changes (arc consistency). If the triplets form a forest over variables and ambiguous constants,
-    the result is exactly the set of nodes that satisfying assignments give the target, else a superset of it.
+    ``corrected`` intersects the heads with the nodes that point to a tail, and the tails with those to which a head
+    points, until nothing changes (arc consistency). If the triplets form a forest over variables and ambiguous
+    constants, the result is exactly the nodes of the target in satisfying assignments, otherwise a superset.
 
-    ``use_edge_types``, ``use_direction``: Whether they must agree (the published runs ignore the type).
-    ``fixed``: Starting candidates of single variables, in place of all nodes of their type.
+    ``use_edge_types``, ``use_direction``: Whether they must match (the published runs ignore the type).
+    ``fixed``: Initial candidates of variables, instead of all nodes of their type.
     """
     types: dict[str, int | None] = {target.name: target.node_type}
     for term in (term for p in patterns for term in (p.head, p.tail) if isinstance(term, Variable)):
         if types.setdefault(term.name, term.node_type) != term.node_type:
-            raise ValueError(f"the variable {term.name!r} has two types: give it one")
-    used, skipped = [], []
+            raise ValueError(f"the variable {term.name!r} has two types; use one")
+    used_numbers, skipped = [], []
     for number, pattern in enumerate(patterns):
         reason = _skip_reason(pattern, form)
         if reason:
             skipped.append((number, reason))
         else:
-            used.append(number)
-    kept = [
+            used_numbers.append(number)
+    usable_patterns = [
         replace(
             patterns[i],
             edge_type=patterns[i].edge_type if use_edge_types else None,
             symmetric=patterns[i].symmetric or not use_direction,
         )
-        for i in used
+        for i in used_numbers
     ]
-    terms = dict.fromkeys([target, *(term for p in kept for term in (p.head, p.tail))])
+    terms = dict.fromkeys([target, *(term for p in usable_patterns for term in (p.head, p.tail))])
     candidates = {term: _initial_candidates(graph, term, fixed or {}) for term in terms}
     narrow = _narrow_printed if form == "printed" else _narrow_corrected
-    narrow(graph, kept, candidates)
+    narrow(graph, usable_patterns, candidates)
     return SubstitutionResult(
         candidates=candidates[target],
         candidates_by_term=candidates,
-        used_patterns=tuple(used),
+        used_patterns=tuple(used_numbers),
         skipped_patterns=tuple(skipped),
-        is_narrowed=any(target in (p.head, p.tail) for p in kept),
+        is_narrowed=any(target in (p.head, p.tail) for p in usable_patterns),
     )
 
 
@@ -125,9 +125,9 @@ def witness_edges(
     use_direction: bool = True,
     limit: int = 20,
 ) -> list[tuple[int, int, int, int]]:
-    """Edges that support one candidate, as (number of the triplet, head, edge type, tail), at most ``limit`` a triplet.
+    """Edges that support one candidate: (triplet number, head, edge type, tail), at most ``limit`` per triplet.
 
-    The target is fixed to the node and everything else narrowed again.
+    The target is fixed to the node, and all other variables are narrowed again.
     """
     narrowed = substitute(
         graph,
@@ -141,15 +141,17 @@ def witness_edges(
     for number in narrowed.used_patterns:
         pattern = patterns[number]
         ends = [narrowed.candidates_by_term[end] for end in (pattern.head, pattern.tail)]
-        kinds = (pattern.edge_type,) if use_edge_types and pattern.edge_type is not None else graph.edge_types
-        found: set[tuple[int, int, int]] = set()
-        for kind in kinds:
+        edge_types = (pattern.edge_type,) if use_edge_types and pattern.edge_type is not None else graph.edge_types
+        witnesses: set[tuple[int, int, int]] = set()
+        for edge_type in edge_types:
             for heads, tails in [ends, ends[::-1]] if pattern.symmetric or not use_direction else [ends]:
-                pairs = _edge_pairs(graph, kind, heads, tails)
+                pairs = _edge_pairs(graph, edge_type, heads, tails)
                 if pattern.head == pattern.tail:
                     pairs = tuple(p[pairs[0] == pairs[1]] for p in pairs)  # type: ignore[assignment]
-                found.update((int(h), kind, int(t)) for h, t in zip(pairs[0][:limit], pairs[1][:limit], strict=True))
-        edges.extend((number, *edge) for edge in sorted(found)[:limit])
+                witnesses.update(
+                    (int(h), edge_type, int(t)) for h, t in zip(pairs[0][:limit], pairs[1][:limit], strict=True)
+                )
+        edges.extend((number, *edge) for edge in sorted(witnesses)[:limit])
     return edges
 
 
@@ -177,7 +179,7 @@ def _initial_candidates(graph: TypedGraph, term: Variable | Constant, fixed: Map
 def _edge_pairs(
     graph: TypedGraph, edge_type: int | None, heads: IntArray, tails: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Edges from ``heads`` to ``tails``, gathered from the side with fewer nodes."""
+    """Edges from ``heads`` to ``tails``, looked up from the smaller side."""
     outgoing = len(heads) <= len(tails)
     near, far = graph.rows(edge_type, outgoing=outgoing).pairs(heads if outgoing else tails)
     present = np.zeros(graph.n_nodes, dtype=bool)
@@ -201,43 +203,43 @@ def _matching_edges(graph: TypedGraph, pattern: TriplePattern, candidates: Candi
 
 def _narrow_corrected(graph: TypedGraph, patterns: Sequence[TriplePattern], candidates: Candidates) -> None:
     """Arc consistency; the triplet with the fewest candidates goes first."""
-    waiting = set(range(len(patterns)))
-    while waiting:
+    pending = set(range(len(patterns)))
+    while pending:
         number = min(
-            waiting, key=lambda i: (min(len(candidates[end]) for end in (patterns[i].head, patterns[i].tail)), i)
+            pending, key=lambda i: (min(len(candidates[end]) for end in (patterns[i].head, patterns[i].tail)), i)
         )
-        waiting.remove(number)
+        pending.remove(number)
         pattern = patterns[number]
         for term, nodes in zip((pattern.head, pattern.tail), _matching_edges(graph, pattern, candidates), strict=True):
-            before, candidates[term] = candidates[term], graph.as_set(nodes)
+            previous, candidates[term] = candidates[term], graph.as_set(nodes)
             if not len(nodes):
-                # No assignment satisfies all triplets: then no variable has a candidate, joined or not.
+                # No assignment satisfies all triplets, so no variable has a candidate.
                 candidates.update(dict.fromkeys(candidates, np.zeros(0, np.int64)))
                 return
-            if len(candidates[term]) < len(before):
-                waiting |= {i for i, other in enumerate(patterns) if i != number and term in (other.head, other.tail)}
+            if len(candidates[term]) < len(previous):
+                pending |= {i for i, other in enumerate(patterns) if i != number and term in (other.head, other.tail)}
 
 
 def _narrow_printed(graph: TypedGraph, patterns: Sequence[TriplePattern], candidates: Candidates) -> None:
     """Algorithm 2 as printed, repeated until nothing changes."""
 
     def neighbours(term: Variable | Constant, pattern: TriplePattern, *, outgoing: bool) -> IntArray:
-        ways = (outgoing, not outgoing) if pattern.symmetric else (outgoing,)
-        rows = [graph.rows(pattern.edge_type, outgoing=way).pairs(candidates[term])[1] for way in ways]
+        directions = (outgoing, not outgoing) if pattern.symmetric else (outgoing,)
+        rows = [graph.rows(pattern.edge_type, outgoing=way).pairs(candidates[term])[1] for way in directions]
         return graph.as_set(np.concatenate(rows))
 
     while True:
-        before = {term: len(nodes) for term, nodes in candidates.items()}
+        previous_sizes = {term: len(nodes) for term, nodes in candidates.items()}
         for pattern in patterns:
             head, tail = pattern.head, pattern.tail
-            pointed_to = neighbours(head, pattern, outgoing=True)
-            pointing = neighbours(tail, pattern, outgoing=False)
+            targets = neighbours(head, pattern, outgoing=True)
+            sources = neighbours(tail, pattern, outgoing=False)
             if isinstance(head, Constant):
-                candidates[tail] = np.intersect1d(candidates[tail], pointed_to, assume_unique=True)
+                candidates[tail] = np.intersect1d(candidates[tail], targets, assume_unique=True)
             elif isinstance(tail, Constant):
-                candidates[head] = np.intersect1d(candidates[head], pointing, assume_unique=True)
+                candidates[head] = np.intersect1d(candidates[head], sources, assume_unique=True)
             else:
-                candidates[head] = np.intersect1d(candidates[head], pointed_to, assume_unique=True)
-                candidates[tail] = np.intersect1d(candidates[tail], pointing, assume_unique=True)
-        if before == {term: len(nodes) for term, nodes in candidates.items()}:
+                candidates[head] = np.intersect1d(candidates[head], targets, assume_unique=True)
+                candidates[tail] = np.intersect1d(candidates[tail], sources, assume_unique=True)
+        if previous_sizes == {term: len(nodes) for term, nodes in candidates.items()}:
             return

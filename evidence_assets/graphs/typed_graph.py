@@ -1,6 +1,6 @@
-"""The typed view of a graph: neighbours of a *set* of nodes under *one* edge type and direction.
+"""A graph by edge type: neighbours of a *set* of nodes for *one* edge type and direction.
 
-Pairs are kept for each type and direction: in the undirected rows of ``arrays`` every step would cost a filter.
+Pairs are stored per type and direction; the undirected rows of ``arrays`` would need a filter in every step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class EdgeRows:
 
     @classmethod
     def build(cls, sources: IntArray, targets: IntArray, n_nodes: int) -> EdgeRows:
-        """Rows of an edge list; parallel edges are kept once."""
+        """Build rows from an edge list, without parallel edges."""
         key = sources.astype(np.int64) * max(n_nodes, 1) + targets
         key.sort()
         if len(key):
@@ -31,18 +31,18 @@ class EdgeRows:
         return cls((key // max(n_nodes, 1)).astype(np.int32), (key % max(n_nodes, 1)).astype(np.int32))
 
     def pairs(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
-        """All (source, target) pairs whose source is among the sorted ``nodes``."""
+        """All (source, target) pairs with a source in the sorted ``nodes``."""
         low = np.searchsorted(self.sources, nodes)
         lengths = np.searchsorted(self.sources, nodes, side="right") - low
-        places = np.arange(lengths.sum()) + np.repeat(low - (np.cumsum(lengths) - lengths), lengths)
-        return np.repeat(nodes, lengths), self.targets[places]
+        positions = np.arange(lengths.sum()) + np.repeat(low - (np.cumsum(lengths) - lengths), lengths)
+        return np.repeat(nodes, lengths), self.targets[positions]
 
 
 class TypedGraph:
-    """Node types and edges with their types, for set-at-a-time neighbour queries.
+    """Node types and typed edges, for neighbour queries of node sets.
 
     ``node_types``: Type code of each node.
-    ``heads``, ``edge_types``, ``tails``: The edges; equal edges count once.
+    ``heads``, ``edge_types``, ``tails``: The edges; duplicates are dropped.
     """
 
     def __init__(self, node_types: ArrayLike, heads: ArrayLike, edge_types: ArrayLike, tails: ArrayLike) -> None:
@@ -53,10 +53,10 @@ class TypedGraph:
         self._rows: dict[tuple[int | None, bool], EdgeRows] = {}
 
     def rows(self, edge_type: int | None, *, outgoing: bool) -> EdgeRows:
-        """Rows of one edge type (None: of any type), seen from the head (``outgoing``) or the tail."""
+        """Rows of one edge type (None: any type) by head (``outgoing``) or by tail."""
         if (edge_type, outgoing) not in self._rows:
-            chosen = slice(None) if edge_type is None else self._kinds == edge_type
-            ends = self._heads[chosen], self._tails[chosen]
+            selection = slice(None) if edge_type is None else self._kinds == edge_type
+            ends = self._heads[selection], self._tails[selection]
             self._rows[edge_type, outgoing] = EdgeRows.build(*(ends if outgoing else ends[::-1]), self.n_nodes)
         return self._rows[edge_type, outgoing]
 

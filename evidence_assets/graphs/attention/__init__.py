@@ -1,1 +1,1 @@
-"""Node relevance by unsupervised attention over a question's part of a graph."""
+"""Node relevance by unsupervised graph attention over the subgraph of a question."""

@@ -1,7 +1,7 @@
-"""Attention over the neighbours of a question's nodes, as operations on one block-diagonal sparse matrix.
+"""Attention over neighbours as operations on one block-diagonal sparse matrix.
 
-Scores are a sampled product of dense matrices, sums over neighbours a sparse product, and the gradients the same two
-operations, so that nothing of size edges × width is ever made."""
+Scores are sampled dense products, sums over neighbours are sparse products, and gradients use the same two operations,
+so no tensor of size edges × width is allocated."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta"
 
 @dataclass(frozen=True)
 class NeighbourPattern:
-    """Who is whose neighbour: symmetric, each pair once, every node its own neighbour.
+    """Sparsity pattern of the neighbours: symmetric, without duplicates, with self-loops.
 
     ``offsets``, ``columns``, ``rows``: The sparse rows of all blocks; row k · nodes + i is node i under head k.
-    ``transpose``: Where the value at (j, i) is stored, for each stored (i, j).
-    ``pairs``: Keys i · nodes + j of a block in stored order.
+    ``transpose``: Position of (j, i) for each stored (i, j).
+    ``pairs``: Keys i · nodes + j of a block, in storage order.
     """
 
     offsets: Tensor
@@ -39,23 +39,23 @@ class NeighbourPattern:
 
     @classmethod
     def of(cls, nodes: int, ends: tuple[IntArray, IntArray], heads: int, device: torch.device) -> NeighbourPattern:
-        """Pattern of a graph whose edges have these ends."""
-        own = np.arange(nodes, dtype=np.int64)
+        """Build the pattern of a graph from the ends of its edges."""
+        node_range = np.arange(nodes, dtype=np.int64)
         a, b = (end.astype(np.int64) for end in ends)
-        pairs = sorted_unique(np.concatenate([a * nodes + b, b * nodes + a, own * nodes + own]))
+        pairs = sorted_unique(np.concatenate([a * nodes + b, b * nodes + a, node_range * nodes + node_range]))
         row, column = np.divmod(pairs, nodes)
         back = np.searchsorted(pairs, column * nodes + row)
         block = np.arange(heads)[:, None]
         rows = (row + block * nodes).ravel()
 
-        def put(array: IntArray, dtype: torch.dtype) -> Tensor:
+        def to_tensor(array: IntArray, dtype: torch.dtype) -> Tensor:
             return torch.from_numpy(array).to(device=device, dtype=dtype)
 
         return cls(
-            offsets=put(np.searchsorted(rows, np.arange(heads * nodes + 1)), torch.int32),
-            columns=put((column + block * nodes).ravel(), torch.int32),
-            rows=put(rows, torch.int64),
-            transpose=put((back + block * len(pairs)).ravel(), torch.int64),
+            offsets=to_tensor(np.searchsorted(rows, np.arange(heads * nodes + 1)), torch.int32),
+            columns=to_tensor((column + block * nodes).ravel(), torch.int32),
+            rows=to_tensor(rows, torch.int64),
+            transpose=to_tensor((back + block * len(pairs)).ravel(), torch.int64),
             heads=heads,
             nodes=nodes,
             pairs=pairs,
@@ -85,11 +85,11 @@ class NeighbourPattern:
         return weight / self.row_sums(weight)[self.rows]
 
     def of_edges(self, values: Tensor, heads: IntArray, tails: IntArray) -> FloatArray:
-        """Mean over the heads of the stored values of edges: (head looks at tail, tail looks at head)."""
+        """Mean attention of edges over the attention heads: (head to tail, tail to head)."""
         weights = values.view(self.heads, -1).mean(0).cpu().numpy()
-        there = weights[np.searchsorted(self.pairs, heads * self.nodes + tails)]
-        back = weights[np.searchsorted(self.pairs, tails * self.nodes + heads)]
-        return np.stack([there, back], axis=1)
+        forward = weights[np.searchsorted(self.pairs, heads * self.nodes + tails)]
+        backward = weights[np.searchsorted(self.pairs, tails * self.nodes + heads)]
+        return np.stack([forward, backward], axis=1)
 
 
 class _NeighbourAttention(torch.autograd.Function):
@@ -133,9 +133,9 @@ class _NeighbourAverage(torch.autograd.Function):
 def neighbour_attention(mixed: Tensor, pattern: NeighbourPattern, scale: float) -> tuple[Tensor, Tensor]:
     """Multi-head attention over neighbours.
 
-    ``mixed``: (nodes, 3 · d): queries, keys and values side by side.
+    ``mixed``: (nodes, 3 · d): concatenated queries, keys and values.
     ``scale``: Factor of the scores; 1/√d in the published layer.
-    Returns (nodes, d) with the heads side by side, and the weights in the order of the pattern.
+    Returns (nodes, d) with concatenated heads, and the weights in the order of the pattern.
     """
     q, k, v = (_to_blocks(part, pattern) for part in mixed.chunk(3, dim=1))
     z, alpha = _NeighbourAttention.apply(q, k, v, pattern, scale)  # type: ignore[no-untyped-call]
@@ -143,7 +143,7 @@ def neighbour_attention(mixed: Tensor, pattern: NeighbourPattern, scale: float) 
 
 
 def neighbour_average(mixed: Tensor, pattern: NeighbourPattern) -> tuple[Tensor, Tensor]:
-    """Mean of the rows of (nodes, d) over the neighbours; the weights are returned as by `attend`."""
+    """Mean of the rows of (nodes, d) over the neighbours; weights as in `neighbour_attention`."""
     alpha = 1 / pattern.offsets.diff().to(mixed.dtype)[pattern.rows]
     z = _NeighbourAverage.apply(_to_blocks(mixed, pattern), alpha, pattern)  # type: ignore[no-untyped-call]
     return _from_blocks(z, pattern), alpha

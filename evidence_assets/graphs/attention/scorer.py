@@ -1,7 +1,7 @@
-"""Node relevance by unsupervised graph attention: one small network, trained afresh for each question.
+"""Node relevance by unsupervised graph attention: a small network, trained separately for each question.
 
 e_ij = (h_i W^Q)(h_j W^K)ᵀ / √d, α_ij = softmax_j(e_ij) over the neighbours j of i, z_i = Σ_j α_ij h_j W^V,
-h ← h + ψ(z_i^1 ‖ … ‖ z_i^K), S_v = cos(W_q h_v, h_q). ψ is ELU; first values are uniform in ±1/√d."""
+h ← h + ψ(z_i^1 ‖ … ‖ z_i^K), S_v = cos(W_q h_v, h_q). ψ is ELU; initial weights are uniform in ±1/√d."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def published_loss(projected: Tensor, query: Tensor) -> Tensor:
 
 
 def contrastive_loss(projected: Tensor, features: Tensor, query: Tensor, temperature: float) -> Tensor:
-    """Cross-entropy between what the network says of the nodes and what the encoder says of them.
+    """Cross-entropy between the node distributions of the network and of the encoder.
 
     −Σ_v t(v) log p(v) with p(v) = softmax_v(cos(W_q h_v, q) / τ) and t(v) = softmax_v(cos(x_v, q) / τ) from the
-    untrained vectors: drawing all nodes to the query gains nothing.
+    untrained vectors. Moving all nodes towards the query does not reduce the loss.
     """
-    said = (normalize(projected, dim=1) @ query / temperature).log_softmax(0)
-    return -((normalize(features, dim=1) @ query / temperature).softmax(0) * said).sum()
+    log_probs = (normalize(projected, dim=1) @ query / temperature).log_softmax(0)
+    return -((normalize(features, dim=1) @ query / temperature).softmax(0) * log_probs).sum()
 
 
 Variant = Literal["gat", "gcn", "cosine", "contrastive", "walk"]
@@ -45,17 +45,17 @@ RelevanceRule = Literal["threshold", "top"]
 
 @dataclass(frozen=True)
 class AttentionSettings:
-    """Parameters of node scoring; the defaults are this project's, the documents print none of them.
+    """Parameters of node scoring; the defaults are this project's, since the paper gives none.
 
-    ``variant``: ``gat`` as published; ``gcn`` the mean over the neighbours; ``cosine`` no training; ``contrastive`` has
-        another objective, because the published loss tells no node from another; ``walk`` is where a random walk from
-        its scores returns, see `visits`.
+    ``variant``: ``gat`` as published; ``gcn`` the mean over neighbours; ``cosine`` without training; ``contrastive``
+        with another objective, because the published loss does not separate nodes; ``walk`` a random walk with restart
+        from its scores, see `random_walk_scores`.
     ``layers``, ``heads``, ``steps``, ``learning_rate``: The network and its training: L, K, T.
     ``temperature``: τ of the contrastive objective; the published one has none.
-    ``walk_temperature``, ``follow``: τ and α of the walk; see `visits`.
-    ``threshold``: θ_0: a node is relevant where its score is above it.
-    ``least_spread``, ``top``: Where the standard deviation of the scores is below `least_spread`, a threshold says
-        nothing and the `top` best nodes are taken instead.
+    ``walk_temperature``, ``follow``: τ and α of the walk; see `random_walk_scores`.
+    ``threshold``: θ_0: nodes with higher scores are relevant.
+    ``least_spread``, ``top``: If the standard deviation of the scores is below `least_spread`, the `top` best nodes are
+        relevant instead.
     """
 
     variant: Variant = "gat"
@@ -72,19 +72,19 @@ class AttentionSettings:
 
 
 CONTRASTIVE = AttentionSettings(variant="contrastive", steps=2, temperature=0.1)
-"""The contrastive variant with steps and temperature chosen on the first halves of ConceptNet and UMLS questions."""
+"""The contrastive variant; steps and temperature were tuned on half of the ConceptNet and UMLS questions."""
 WALK = replace(CONTRASTIVE, variant="walk")
-"""The walk from the contrastive scores; its temperature and its α were chosen on the same halves."""
+"""The walk from the contrastive scores; temperature and α were tuned on the same halves."""
 
 
 @dataclass(frozen=True)
 class FeatureGraph:
-    """A subgraph ready for scoring.
+    """Input of the scoring: a subgraph with features.
 
-    ``question_id``: The first values of the parameters are drawn from it, and from nothing else.
+    ``question_id``: Seed of the initial weights.
     ``features``: One row per node.
-    ``heads``, ``tails``: Positions of the ends of each edge. The network sees each pair once, in both directions, and
-        every node as its own neighbour.
+    ``heads``, ``tails``: Positions of the ends of each edge. The network uses each pair once per direction, and a
+        self-loop per node.
     """
 
     question_id: str
@@ -95,10 +95,10 @@ class FeatureGraph:
 
 @dataclass(frozen=True)
 class NodeScores:
-    """Scores S_v of the nodes of one subgraph, and what follows from them.
+    """Scores S_v of the nodes of one subgraph, and the relevant nodes.
 
-    ``spread``: Standard deviation of the scores; near zero where training has drawn all nodes to the query.
-    ``relevant``: Positions of the relevant nodes, by `threshold`, or the `top` ones where the spread is too small.
+    ``spread``: Standard deviation of the scores; near zero if training moved all nodes to the query.
+    ``relevant``: Positions of the relevant nodes, by `threshold`, or the `top` ones if the spread is too small.
     ``attention``: Per edge the last layer's weight that the head gives to the tail, and the tail to the head, mean over
         the attention heads. Empty for `cosine`.
     """
@@ -116,32 +116,32 @@ def train_and_score(
     settings: AttentionSettings | None = None,
     device: str | torch.device = "cpu",
 ) -> list[NodeScores]:
-    """Score many subgraphs, each with parameters of its own, so that scores do not depend on which others are asked.
+    """Train and score subgraphs with separate parameters, so scores do not depend on the other questions.
 
-    On a CPU questions are trained side by side on the threads that torch may use.
-    Raises ValueError where the width is no multiple of the number of heads.
+    On a CPU, questions are trained in parallel on torch's threads.
+    Raises ValueError if the width is not a multiple of the number of heads.
     """
-    chosen, place = settings or AttentionSettings(), torch.device(device)
+    settings, torch_device = settings or AttentionSettings(), torch.device(device)
     width = graphs[0].features.shape[1] if graphs else 0
-    if width % chosen.heads:
-        raise ValueError(f"{width} columns cannot be shared by {chosen.heads} heads: choose a divisor of {width}")
+    if width % settings.heads:
+        raise ValueError(f"{width} columns cannot be split into {settings.heads} heads; choose a divisor of {width}")
 
     def score(problem: tuple[FeatureGraph, FloatArray]) -> NodeScores:
         graph, query = problem
         scores, attention = _train_and_score_graph(
-            graph, torch.from_numpy(np.asarray(query, dtype=np.float32)), chosen, place
+            graph, torch.from_numpy(np.asarray(query, dtype=np.float32)), settings, torch_device
         )
-        if chosen.variant == "walk":
-            walked = random_walk_scores(scores, graph.heads, graph.tails, chosen.walk_temperature, chosen.follow)
+        if settings.variant == "walk":
+            walked = random_walk_scores(scores, graph.heads, graph.tails, settings.walk_temperature, settings.follow)
             scores = walked.astype(np.float32)
-        relevant, spread, rule = relevant_nodes(scores, chosen)
+        relevant, spread, rule = relevant_nodes(scores, settings)
         return NodeScores(scores, spread, relevant, rule, attention)
 
-    return list(map_single_threaded(score, list(zip(graphs, queries, strict=True)), place.type))
+    return list(map_single_threaded(score, list(zip(graphs, queries, strict=True)), torch_device.type))
 
 
 def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[IntArray, float, RelevanceRule]:
-    """Apply the relevance rule: S_v > θ_0, or the top m where the scores hardly differ; ties go to the first node."""
+    """Apply the relevance rule: S_v > θ_0, or the top m if the scores hardly differ; ties go to the first node."""
     spread = float(np.std(scores, dtype=np.float64)) if len(scores) else 0.0
     if spread < settings.least_spread:
         return np.sort(np.argsort(-scores, kind="stable")[: settings.top]), spread, "top"
@@ -149,7 +149,7 @@ def relevant_nodes(scores: FloatArray, settings: AttentionSettings) -> tuple[Int
 
 
 def initial_weights(question_id: str, width: int, matrices: int) -> Tensor:
-    """`matrices` square matrices, uniform in ±1/√d, drawn from the question id alone."""
+    """Draw square matrices, uniform in ±1/√d, with a seed from the question id."""
     seed = int.from_bytes(hashlib.blake2b(question_id.encode(), digest_size=8).digest(), "big") >> 1
     bound = 1 / math.sqrt(width)
     values = torch.empty(matrices, width, width)
@@ -159,17 +159,17 @@ def initial_weights(question_id: str, width: int, matrices: int) -> Tensor:
 def _train_and_score_graph(
     graph: FeatureGraph, query: Tensor, settings: AttentionSettings, device: torch.device
 ) -> tuple[FloatArray, FloatArray]:
-    """Scores of the nodes and attention of the edges, after training."""
+    """Train on one subgraph; returns node scores and edge attention."""
     nodes, width = graph.features.shape
     features, query = torch.from_numpy(np.asarray(graph.features, np.float32)).to(device), query.to(device)
     if not nodes or settings.variant == "cosine":
         return torch.cosine_similarity(features, query[None], dim=1).cpu().numpy(), np.empty((0, 2), np.float32)
     pattern = NeighbourPattern.of(nodes, (graph.heads, graph.tails), settings.heads, device)
-    # W^Q, W^K, W^V of a layer side by side, so that one product makes all three; `gcn` needs W^V alone.
+    # Concatenated W^Q, W^K, W^V of a layer need one product; `gcn` needs only W^V.
     size = 1 if settings.variant == "gcn" else 3
-    drawn = initial_weights(graph.question_id, width, size * settings.layers + 1).to(device)
-    weights = [torch.cat(list(layer), dim=1).requires_grad_() for layer in torch.split(drawn[:-1], size)]
-    projection = drawn[-1].clone().requires_grad_()
+    initial = initial_weights(graph.question_id, width, size * settings.layers + 1).to(device)
+    weights = [torch.cat(list(layer), dim=1).requires_grad_() for layer in torch.split(initial[:-1], size)]
+    projection = initial[-1].clone().requires_grad_()
     unit = normalize(query, dim=0)
 
     def forward() -> tuple[Tensor, Tensor]:
@@ -208,14 +208,13 @@ MAX_WALK_STEPS = 500
 def random_walk_scores(
     scores: FloatArray | Array, heads: IntArray, tails: IntArray, temperature: float, follow: float
 ) -> Array:
-    """How often a walk is at each node, as a share of the most visited one.
+    """Visit frequency of a random walk with restart, relative to the most visited node.
 
-    With r = softmax(scores / τ), and W the step along an edge chosen evenly among those that touch a node, the visits
-    are the fixed point of p = α W p + (1 − α) r (Page et al. 1999, with the restart of Haveliwala 2002). α = 0 leaves
-    the scores, in another scale; α → 1 the number of edges.
+    With r = softmax(scores / τ), and W the step along a uniformly random edge of a node, the visits
+    are the fixed point of p = α W p + (1 − α) r (Page et al. 1999, with the restart of Haveliwala 2002). α = 0 gives
+    the scores in another scale; α → 1 the number of edges.
 
-    Direction makes no difference, parallel edges count each, self-loops none; from a node without edges the walk
-    always restarts.
+    Direction and self-loops are ignored, parallel edges count separately; nodes without edges always restart.
 
     >>> random_walk_scores(np.zeros(3), np.array([0, 1]), np.array([1, 2]), 0.2, 0.85).round(2).tolist()
     [0.53, 1.0, 0.53]
@@ -223,18 +222,20 @@ def random_walk_scores(
     n = len(scores)
     if not n:
         return np.empty(0)
-    worth = np.asarray(scores, dtype=np.float64)
-    restart: Array = np.exp((worth - worth.max()) / temperature)
+    values = np.asarray(scores, dtype=np.float64)
+    restart: Array = np.exp((values - values.max()) / temperature)
     restart /= restart.sum()
-    real = heads != tails
-    ends = np.concatenate([heads[real], tails[real]]), np.concatenate([tails[real], heads[real]])
+    is_edge = heads != tails
+    ends = np.concatenate([heads[is_edge], tails[is_edge]]), np.concatenate([tails[is_edge], heads[is_edge]])
     edges = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(n, n))
     degree = edges.sum(axis=0)
-    share = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
-    at = restart
+    edge_share = np.divide(1.0, degree, out=np.zeros(n), where=degree > 0)
+    visits = restart
     for _ in range(MAX_WALK_STEPS):
-        before = at
-        at = follow * (edges @ (before * share) + before[degree == 0].sum() * restart) + (1 - follow) * restart
-        if np.abs(at - before).sum() < WALK_TOLERANCE:
+        previous = visits
+        visits = (
+            follow * (edges @ (previous * edge_share) + previous[degree == 0].sum() * restart) + (1 - follow) * restart
+        )
+        if np.abs(visits - previous).sum() < WALK_TOLERANCE:
             break
-    return np.asarray(at / at.max())
+    return np.asarray(visits / visits.max())

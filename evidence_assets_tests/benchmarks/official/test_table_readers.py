@@ -144,7 +144,7 @@ class TestTabmcq(ReaderContract):
                     ("Q?\tx\ta\tb\t1\tm-1&2\t1\t0", "QUESTION-ALIGNMENT"),
                     ("Q?\t0\ta\tb\t1\tm-1&2\tx\t0", "RELEVANT ROW"),
                     ("\t0\ta\tb\t1\tm-1&2\t1\t0", "QUESTION"),
-                    ("Q?\t0\ta\tb", "4 fields; expected 8"),
+                    ("Q?\t0\ta\tb", "the row has 4 fields; expected 8"),
                 )
             )
         ),
