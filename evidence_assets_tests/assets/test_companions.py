@@ -230,7 +230,7 @@ def test_empty_and_missing_inputs_are_reported(tmp_path: Path, monkeypatch: pyte
         world.make("questions/search", partition="sample_skb|0")
         world.make("questions/graph", partition="sample_kgqa|0")
         failed_run = world.make("evidence/graph/nearest_triples", partition="sample_kgqa|0", fails=True)
-        assert "knowledge/sample/nodes is not made: materialize it first" in failures(failed_run)
+        assert "knowledge/sample/nodes is missing; materialize it first" in failures(failed_run)
         failed_run = world.make("chains/graph/background", partition="sample_kgqa|0", fails=True)
         assert "background knowledge needs a language model" in failures(failed_run)
 

@@ -153,7 +153,7 @@ def test_small_and_odd_graphs() -> None:
 
 
 def test_heads_that_do_not_divide_the_width_are_refused() -> None:
-    with pytest.raises(ValueError, match="8 columns cannot be shared by 3 heads"):
+    with pytest.raises(ValueError, match="8 columns cannot be split into 3 heads"):
         train(*problem("bad", 4, 3), AttentionSettings(heads=3))
 
 
