@@ -228,7 +228,7 @@ def extract_keywords(prompt: str, pairs: Sequence[EntityPair], encoder: Encoder,
 def find_substitutes(
     prompt: str, keyword: str, pairs: Sequence[EntityPair], models: MiningModels, count: int
 ) -> list[str]:
-    """Words that can replace ``keyword``, the likeliest first.
+    """Words that can replace ``keyword``, the most probable first.
 
     The sentence with the substitute must have a mean cosine of at least ``MIN_SIMILARITY`` with the original.
     """

@@ -170,7 +170,7 @@ class OpenAIServer:
         attempts = 1 + int(request.headers["x-stainless-retry-count"])
         raise TemporarilyUnavailable(
             f"the server at {self.base_url} returned no {self.reply_kind} after {attempts} "
-            f"attempt{'s' * (attempts > 1)}: {reason}. Check that it is running, then retry; finished work is kept"
+            f"attempt{'s' * (attempts > 1)}: {reason}. Check that it is running, then retry; finished work is reused"
         )
 
     def _error_message(self, error: APIStatusError) -> str:

@@ -139,7 +139,7 @@ FAULTS = (
         "after 1 attempt: .*Retry-After: 3600 s",
         1,
     ),
-    Fault("500 time after time", choosing("500"), STEP, "HTTP 500.*retry; finished work is kept", 3),
+    Fault("500 time after time", choosing("500"), STEP, "HTTP 500.*retry; finished work is reused", 3),
     Fault("503 time after time", choosing("503"), STEP, "HTTP 503", 3),
     Fault("connection cut within the reply", choosing("cut"), STEP, "connection failed", 3),
     Fault("empty body", choosing("empty body"), STEP, "the reply is not JSON: ''", 3),
