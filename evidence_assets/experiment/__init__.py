@@ -1,1 +1,1 @@
-"""Shared by all systems, from question to score: evidence, chains, predictions, citations, scores and comparison."""
+"""The core shared by all systems: evidence, chains, predictions, citations, scores and comparison."""

@@ -46,20 +46,15 @@ def preview_prompts(system: System, variant: Variant, lake: Lake, question: str 
         )
         method.preview_prompt(variant, method.settings_of(variant), context)
         return [PromptPreview(context.asset, request) for request in requests]
-    answering_stages = [
-        stage
-        for stage in build_stages(system, variant)
-        if stage.partitions == "questions" and stage.table in ("chains", "predictions")
-    ]
-    if not answering_stages:
+    all_stages = (stage for stage in build_stages(system, variant) if stage.partitions == "questions")
+    stages = [stage for stage in all_stages if stage.table in ("chains", "predictions")]
+    if not stages:
         raise BadInput(f"variant {variant.key} sends no requests about questions to a language model")
-    evidence_assets = [
-        item.key for stage in answering_stages for item in stage.inputs if item.key.startswith("evidence/")
-    ]
+    evidence_assets = [item.key for stage in stages for item in stage.inputs if item.key.startswith("evidence/")]
     question_id, partition = _find_question(variant.family, evidence_assets, lake, question)
     previews: list[PromptPreview] = []
     replacement_rows: dict[str, pl.DataFrame] = {}
-    for stage in answering_stages:
+    for stage in stages:
         requests = []
         context = StageContext(
             lake,

@@ -65,7 +65,7 @@ def prompts_version(settings: GeneratorSettings, *tasks: PromptedTask[Any, Any],
 
 
 def find_pool(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)) -> str | None:
-    """Concurrency pool of a stage with models of these kinds: ``llm`` if served, ``gpu`` if in the process."""
+    """Concurrency pool for models of these kinds: ``llm`` if served, ``gpu`` if in the process."""
     if "generator" in kinds and settings.backend != "extractive":
         return "gpu" if settings.backend in ("transformers", "vllm") else "llm"
     return "gpu" if set(kinds) - {"generator"} else None

@@ -170,7 +170,7 @@ class StageContext:
         return Blocks(self.lake, self.asset, self.partition)
 
     def progress(self, label: str) -> Callable[[int, int], None]:
-        """Build a callback ``(completed, total)`` that logs rate and remaining time, at most every ten seconds."""
+        """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds."""
         return report_progress(label, self.inform)
 
 
@@ -211,7 +211,7 @@ class Stage:
 
 
 def report_progress(label: str, inform: LogFunction) -> Callable[[int, int], None]:
-    """Build a callback ``(completed, total)`` that logs rate and remaining time, at most every ten seconds."""
+    """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds."""
     start = last_report = time.monotonic()
 
     def report(completed: int, total: int) -> None:

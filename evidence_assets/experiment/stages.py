@@ -13,6 +13,7 @@ from typing import Any, cast
 import polars as pl
 
 from evidence_assets.benchmarks.declared_benchmarks import FAMILIES, Family
+from evidence_assets.experiment import solvers
 from evidence_assets.experiment.answers.chains import answer_citation_rows, chain_rows, citation_rows
 from evidence_assets.experiment.answers.one_call import OneCallAnswerer
 from evidence_assets.experiment.answers.options import OptionAnswerer
@@ -32,13 +33,6 @@ from evidence_assets.experiment.evidence.selection import (
 from evidence_assets.experiment.evidence.sources import missing_source_reason, record_encoder
 from evidence_assets.experiment.scores import graph_stages, retrieval_scores, scoring
 from evidence_assets.experiment.scores.metrics import Estimate
-from evidence_assets.experiment.solvers import (
-    build_choosing_solver,
-    build_short_answer_solver,
-    build_solver,
-    has_model,
-    open_language_model,
-)
 from evidence_assets.experiment.stage import InputPartitions, Stage, StageContext, StageOutput
 from evidence_assets.experiment.system import CustomStages, System, is_answered_by_model, model_combinations
 from evidence_assets.experiment.variant_plan import Plan
@@ -64,21 +58,16 @@ def select_evidence(plan: Plan, context: StageContext) -> StageOutput:
 
 def _is_prompted(plan: Plan, context: StageContext) -> bool:
     """Whether a language model answers the questions with options."""
-    return is_answered_by_model(plan.variant) and has_model(context)
+    return is_answered_by_model(plan.variant) and solvers.has_model(context)
 
 
 def _build_one_call(plan: Plan, context: StageContext, chains: pl.DataFrame | None = None) -> OneCallAnswerer | None:
     """Build the one-call answerer, if the prompt style has one and a language model answers."""
     if plan.style.answer is None or not _is_prompted(plan, context):
         return None
-    model = open_language_model(context, context.profile.generator)
-    return OneCallAnswerer(
-        model,
-        plan.style.answer,
-        build_questions(context.read_input("questions")),
-        context.read_input("evidence"),
-        chains,
-    )
+    model = solvers.open_language_model(context, context.profile.generator)
+    questions, evidence = build_questions(context.read_input("questions")), context.read_input("evidence")
+    return OneCallAnswerer(model, plan.style.answer, questions, evidence, chains)
 
 
 def explain_options(plan: Plan, context: StageContext) -> StageOutput:
@@ -86,7 +75,7 @@ def explain_options(plan: Plan, context: StageContext) -> StageOutput:
         return one_call.chains(plan.selector, context.previous_output)
     if not plan.variant.explain or (_is_prompted(plan, context) and plan.style.explain is None):
         return StageOutput([])
-    solver = build_solver(plan.variant.family, context, plan.style)
+    solver = solvers.build_solver(plan.variant.family, context, plan.style)
     questions, evidence = build_questions(context.read_input("questions")), context.read_input("evidence")
     return chain_rows(solver, plan.selector, questions, evidence, context.previous_output)
 
@@ -100,14 +89,15 @@ def build_answerer(plan: Plan, context: StageContext) -> Answerer:
         if one_call := _build_one_call(plan, context, chains):
             return one_call
         # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
-        solver = build_choosing_solver(variant.family, context, plan.style, explained=variant.explain)
+        solver = solvers.build_choosing_solver(variant.family, context, plan.style, explained=variant.explain)
         return OptionAnswerer(solver, questions, evidence, chains, plan.temperature)
     if method.open_answerer:
         return method.open_answerer(context, plan.settings, evidence)
     errors = method.preparation_errors(context, plan.settings) if method.preparation_errors else {}
     is_counterfactual = context.table == "counterfactuals"
     lineage = context.read_input("predictions", "lineage_edges") if is_counterfactual else None
-    return ShortAnswerer(build_short_answer_solver(context), questions, evidence, errors=errors, lineage=lineage)
+    short_solver = solvers.build_short_answer_solver(context)
+    return ShortAnswerer(short_solver, questions, evidence, errors=errors, lineage=lineage)
 
 
 def answer_questions(plan: Plan, context: StageContext) -> StageOutput:

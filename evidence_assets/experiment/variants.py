@@ -1,4 +1,4 @@
-"""Variants of systems, from ``systems/<system>/variants.yaml`` by ``family/name``, and presets of variants."""
+"""Variants of systems, from ``systems/<system>/variants.yaml`` by ``family/name``, and presets."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Variant(BaseModel):
     """Only for single questions (``evidence ask``); never part of the asset graph."""
 
     def with_models(self, key: str, kinds: Collection[ModelKind] = tuple(MODEL_KINDS), by: str = "/") -> str:
-        """Append the variant's models of these kinds, where they differ from the profile's first, to a key or name."""
+        """Append the variant's models of these kinds, unless first in the profile, to a key or name."""
         return by.join([key, *(name for kind, name in self.using.items() if kind in kinds)])
 
     @property

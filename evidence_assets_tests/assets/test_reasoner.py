@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.assets.system import build_variant_defs
-from evidence_assets.experiment import stages
+from evidence_assets.experiment import solvers
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
@@ -23,7 +23,7 @@ def test_scoring_again_calls_no_solver_and_leaves_the_predictions(
     def refuse(*_: object) -> None:
         raise AssertionError("a solver was asked for")
 
-    monkeypatch.setattr(stages, "build_solver", refuse)
+    monkeypatch.setattr(solvers, "build_solver", refuse)
     lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
     benchmark = "sample_mcqa"
     lake.write("questions/mcqa", f"{benchmark}|0", {"questions": [question(i, benchmark) for i in range(4)]})

@@ -31,7 +31,7 @@ class CounterfactualCase(NamedTuple):
 
     @property
     def subsets(self) -> list[tuple[str, ...]]:
-        """Fact subsets to answer from: all; without the cited; only the cited; without each cited fact in turn."""
+        """Fact subsets to answer from: all; without the cited; only the cited; without each cited fact."""
         if not self.cited:
             return []
         return [

@@ -1,4 +1,4 @@
-"""Entity links of questions and options in a graph, the subgraph around them, and rows of ``subgraphs``."""
+"""Entity links of questions and options, the subgraph around them, and rows of ``subgraphs``."""
 
 from __future__ import annotations
 

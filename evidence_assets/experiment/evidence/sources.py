@@ -11,13 +11,7 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark, benchmarks
 from evidence_assets.benchmarks.json_streams import jsonl_rows
 from evidence_assets.benchmarks.records import Table, table_from_row
 from evidence_assets.experiment.evidence.question_concepts import Expansion, subgraph_rows
-from evidence_assets.experiment.evidence.selection import (
-    Parent,
-    Question,
-    SelectedEvidence,
-    Selector,
-    build_questions,
-)
+from evidence_assets.experiment.evidence.selection import Parent, Question, SelectedEvidence, Selector, build_questions
 from evidence_assets.experiment.stage import StageContext, StageInput, StageOutput
 from evidence_assets.graphs import graph_store
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -57,7 +51,7 @@ def missing_source_reason(sources: Sequence[SourceKind], benchmark: Benchmark) -
 
 
 def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "") -> list[StageInput]:
-    """Assets of the sources of a method, for all benchmarks of the family, with the vectors of this encoder.
+    """Source assets of a method for all benchmarks of the family, with the vectors of this encoder.
 
     Token vectors always come from the profile's only ``token_encoder``.
     """
@@ -114,7 +108,7 @@ def read_tables(context: StageContext) -> dict[str, tuple[Table, str]]:
 
 
 def record_encoder(context: StageContext) -> str:
-    """Add a row of ``models`` for an encoder other than the profile's first; return its id, else an empty text."""
+    """Add a row of ``models`` for an encoder other than the first; return its id, else an empty text."""
     if not context.encoder:
         return ""
     model = get_encoder(context.profile.encoder)
@@ -185,7 +179,7 @@ def chunk_evidence(
 
 
 class Bm25Chunks:
-    """The ``k`` chunks with the highest BM25 score for question and option; ``titles`` includes title words."""
+    """The ``k`` chunks with the best BM25 score for question and option; ``titles`` adds title words."""
 
     def __init__(self, chunks: IndexedCorpus, k: int, version: str, *, titles: bool = False) -> None:
         self._chunks, self._k, self._index = chunks, k, chunks.word_index(titles=titles)

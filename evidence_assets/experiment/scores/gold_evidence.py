@@ -1,4 +1,4 @@
-"""Recall and precision of selected and cited evidence against gold evidence, and its fit to the question.
+"""Recall and precision of selected and cited evidence against gold evidence.
 
 Gold pieces with the same content form a group; one piece per group is enough. A gold path is found if all its edges
 are in some rows. Facts recalled by a language model do not count.

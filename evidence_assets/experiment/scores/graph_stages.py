@@ -1,4 +1,4 @@
-"""Scores of each graph stage on multiple-choice questions: linking, expansion, evidence and its discrimination.
+"""Scores of each graph stage on multiple-choice questions: linking, expansion and evidence.
 
 Computed from stored rows (``questions``, ``subgraphs``, ``evidence``), independent of the answers.
 """

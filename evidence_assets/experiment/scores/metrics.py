@@ -1,4 +1,4 @@
-"""Metrics of rankings (from gains of 1 or 0 per item), answers and confidence, with confidence intervals."""
+"""Metrics of rankings (gains of 1 or 0 per item), answers and confidence, with intervals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def reciprocal_rank(gains: FloatArray) -> float:
 
 
 def ndcg_at_k(gains: FloatArray, k: int, n_relevant: int) -> float:
-    """Normalised discounted cumulative gain: ``Σ_i g_i / log2(i+1)`` of the first k over its largest value.
+    """Normalised discounted cumulative gain: ``Σ_i g_i / log2(i+1)`` of the first k over its maximum.
 
     ``n_relevant`` counts all relevant items, also those never ranked; without any the score is 0.
     """
@@ -51,7 +51,7 @@ def ndcg_at_k(gains: FloatArray, k: int, n_relevant: int) -> float:
 
 
 def normalise_answer(text: str) -> str:
-    """Normalise a short answer for comparison: lower case, no punctuation or English articles, single spaces."""
+    """Normalise a short answer: lower case, no punctuation or English articles, single spaces."""
     lowered = unicodedata.normalize("NFKC", text).casefold()
     letters = "".join(" " if c in string.punctuation else c for c in lowered)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", letters).split())
@@ -136,7 +136,7 @@ def mean(values: Sequence[float]) -> Estimate:
 
 
 def normal(average: float, spread: float, n: int) -> Estimate:
-    """An average of ``n`` values with its normal 95 % interval, clipped to [0, 1]; ``spread`` is the standard error."""
+    """An average with its normal 95 % interval, clipped to [0, 1]; ``spread`` is the standard error."""
     return Estimate(average, max(0.0, average - 1.96 * spread), min(1.0, average + 1.96 * spread), n)
 
 
@@ -209,7 +209,7 @@ def calibration_error(confidence: Sequence[float], correct: Sequence[bool]) -> f
 
 
 def confidence_metrics(confidence: Sequence[float], correct: Sequence[bool]) -> dict[str, Estimate]:
-    """Accuracy of the most confident answers, mean risk over all coverages, and expected calibration error."""
+    """Accuracy of the most confident answers, mean risk over coverages, expected calibration error."""
     if not correct:
         return {}
     ordered = order_by_confidence(confidence, correct)

@@ -1,4 +1,4 @@
-"""Plots of the scoreboard: accuracy of each variant with its published figure, and accuracy by confidence.
+"""Plots of the scoreboard: accuracy with published figures, and accuracy by confidence.
 
 Drawn with matplotlib's Agg canvas, without a display; equal scores give equal bytes.
 """
@@ -29,7 +29,7 @@ _POINTS = """
 
 
 def draw(connection: duckdb.DuckDBPyConnection) -> dict[str, bytes]:
-    """Draw ``accuracy.png`` and ``confidence.png``, if the lake has scores for them; return PNG bytes by name."""
+    """Draw ``accuracy.png`` and ``confidence.png``, if there are scores; return PNG bytes by name."""
     points = connection.execute(_POINTS).pl()
     searches = points.filter(pl.col("metric") == "mrr")["benchmark"].unique()
     headline = (

@@ -1,4 +1,4 @@
-"""Published figures, one per row of ``published_figures.csv``, and the figure that a score is compared with.
+"""Published figures, one per row of ``published_figures.csv``, and their matching with scores.
 
 Notes start with ``erratum:`` if another number contradicts a figure, ``check:`` if its arithmetic does not add up and
 ``alt:`` if another number is printed for the same result. They also report swapped or missing metrics and benchmarks.

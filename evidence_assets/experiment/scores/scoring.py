@@ -63,7 +63,7 @@ def accepted_answers(question: Mapping[str, Any]) -> list[str]:
 
 
 def class_metrics(questions: list[dict[str, Any]], predictions: dict[str, dict[str, Any]]) -> dict[str, Estimate]:
-    """Precision, recall and F1 per label of the claims among ``questions``; Wilson intervals for the first two."""
+    """Precision, recall and F1 per label of the claims; Wilson intervals for the first two."""
     claims = [q for q in questions if q["task"] == "verification" and len(q["gold"]) == 1]
     gold = [q["gold"][0] for q in claims]
     labels: list[str | None] = []
