@@ -130,7 +130,7 @@ def _attach_questions(reader: PageReader, rows: list[Row]) -> list[Row]:
 def search(reader: PageReader, query: Mapping[str, str]) -> Page:
     """Questions, answers, documents, tables and entities that contain the words."""
     words = " ".join(query.get("q", "").split())[:200]
-    results: dict[str, list[Row]] = {}
+    results: dict[str, list[Row]] = {kind: [] for kind in ("questions", "answers", "sources", "tables", "entities")}
     if words:
         parameters = {"words": words.casefold()}
         results["questions"] = reader.answers(
