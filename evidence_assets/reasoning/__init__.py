@@ -1,1 +1,1 @@
-"""Typed tasks: what is asked, how it is put to a model, how the answer is parsed, and whether its citations hold."""
+"""Typed tasks, the prompted and the extractive solver, parsing of replies, and the citation check."""

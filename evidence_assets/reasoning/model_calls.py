@@ -239,7 +239,7 @@ def repair_request(request: Request, reply: str, reason: str, prompts: Prompts =
     excerpt = reply[:MAX_EXCERPT_CHARACTERS] + (
         f" [{len(reply) - MAX_EXCERPT_CHARACTERS} more characters]" if len(reply) > MAX_EXCERPT_CHARACTERS else ""
     )
-    return prompts.of(REPAIR).request(
+    return prompts.customize(REPAIR).request(
         request.max_tokens,
         request.choices,
         request.json_schema,
@@ -295,7 +295,7 @@ class PromptedTask(Generic[Task, T]):
         """Hash of the packaged prompts and of the settings that change them."""
         templates = (*self.templates, REPAIR)
         packaged = content_id(self.name, [t.hash for t in templates])
-        custom = [prompts.of(t).hash for t in templates] if prompts.folders else []
+        custom = [prompts.customize(t).hash for t in templates] if prompts.folders else []
         limits = {t.name: prompts.tokens[t.name] for t in templates if t.name in prompts.tokens}
         changes = [part for part in (custom, limits, prompts.temperature) if part]
         return content_id(packaged, *changes) if changes else packaged

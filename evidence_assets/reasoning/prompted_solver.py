@@ -57,7 +57,7 @@ def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request
         return table_prompts.explain_request(task, prompts)
     kind = "label of the claim" if is_claim(task) else "proposed answer"
     evidence = [fence(f"evidence {number}", item.text) for number, item in enumerate(task.evidence, start=1)]
-    return prompts.of(EXPLAIN).request(
+    return prompts.customize(EXPLAIN).request(
         EXPLAIN_TOKENS,
         (),
         EXPLAIN_SCHEMA,
@@ -86,7 +86,7 @@ def choose_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     insufficient = "" if is_claim(task) or INSUFFICIENT in task.labels else INSUFFICIENT
     names = (*task.labels, *filter(None, [insufficient]))
     template = CHOOSE if task.chains or texts else CHOOSE_CLOSED
-    return prompts.of(template).request(
+    return prompts.customize(template).request(
         CHOOSE_TOKENS,
         names,
         question=fenced_question(task),

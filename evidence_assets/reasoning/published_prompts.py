@@ -70,7 +70,7 @@ def parse_explanation(text: str, evidence: Sequence[EvidenceItem]) -> tuple[Chai
 
 def chain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the chain from a question to one option; texts and triples share one numbering."""
-    return prompts.of(CHAIN).request(
+    return prompts.customize(CHAIN).request(
         EXPLAIN_TOKENS,
         question=fenced_question(task),
         answer=fence("proposed answer", task.option),
@@ -87,7 +87,7 @@ def choice_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
         fence(f"chain for {chain.hypothesis}", "\n".join(f"{n}) {s.text}" for n, s in enumerate(chain.steps, 1)))
         for chain in task.chains
     ]
-    return prompts.of(CHOICE).request(
+    return prompts.customize(CHOICE).request(
         EXPLAIN_TOKENS,
         question=fenced_question(task),
         answers=fenced_options(task),
@@ -112,7 +112,7 @@ def case_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the explanation of one label or option from the collapsed table."""
     if not is_table_task(task):
         raise ValueError("there are no cells to explain from")
-    return prompts.of(CASE).request(
+    return prompts.customize(CASE).request(
         EXPLAIN_TOKENS,
         question=fenced_question(task),
         table=fenced_table(task.evidence, with_ids=False),
@@ -127,7 +127,7 @@ def verdict_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     if not is_table_task(task):
         raise ValueError("there are no cells to decide from")
     cases = [fence(f"explanation {c.hypothesis}", "\n".join(s.text for s in c.steps)) for c in task.chains]
-    return prompts.of(VERDICT).request(
+    return prompts.customize(VERDICT).request(
         VERDICT_TOKENS,
         task.labels,
         question=fenced_question(task),
@@ -144,7 +144,7 @@ def verdict_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
 def passages_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     """Request answer and explanation in one reply, from the passages of all options."""
     passages = task.facts
-    return prompts.of(PASSAGES).request(
+    return prompts.customize(PASSAGES).request(
         EXPLAIN_TOKENS,
         question=fenced_question(task),
         answers=fenced_options(task),
@@ -168,7 +168,7 @@ def parse_answer_and_explanation(reply: str, task: ChooseAnswer) -> tuple[Choice
 
 
 def question_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
-    return prompts.of(QUESTION).request(
+    return prompts.customize(QUESTION).request(
         VERDICT_TOKENS,
         task.labels,
         question=fenced_question(task),

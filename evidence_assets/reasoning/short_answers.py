@@ -243,8 +243,8 @@ def answer_request(task: ShortTask, prompts: Prompts = PACKAGED) -> Request:
     question = json.dumps(task.question, ensure_ascii=False)
     if task.texts:
         text_lines = "".join(f"\n{json.dumps(item.text, ensure_ascii=False)}" for item in task.texts)
-        return prompts.of(_FROM_TEXTS).request(64, texts=text_lines, facts=fact_lines, question=question)
-    return prompts.of(_PROMPT).request(64, facts=fact_lines, question=question)
+        return prompts.customize(_FROM_TEXTS).request(64, texts=text_lines, facts=fact_lines, question=question)
+    return prompts.customize(_PROMPT).request(64, facts=fact_lines, question=question)
 
 
 def parse_short_answer(reply: str) -> str | None:

@@ -53,7 +53,7 @@ def is_table_task(task: ExplainOption | ChooseAnswer) -> bool:
 def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:
     """Request the explanation of one label or option; raises ValueError for cells of several tables."""
     outside = bool(outside_items(task.evidence))
-    return prompts.of(EXPLAIN).request(
+    return prompts.customize(EXPLAIN).request(
         EXPLAIN_TOKENS,
         question=fenced_question(task),
         table=fenced_table(_task_evidence(task)),
@@ -70,7 +70,7 @@ def choose_request(task: ChooseAnswer, prompts: Prompts = PACKAGED) -> Request:
     for chain in task.chains:
         steps = [f"{number}. {step.text}" for number, step in enumerate(chain.steps, start=1)]
         cases.append(fence(f"case for {chain.hypothesis}", "\n".join(steps) or "Nothing in the table leads here."))
-    return prompts.of(CHOOSE).request(
+    return prompts.customize(CHOOSE).request(
         CHOOSE_TOKENS,
         task.labels,
         question=fenced_question(task),

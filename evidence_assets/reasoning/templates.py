@@ -93,7 +93,7 @@ class Prompts:
     """Maximum tokens of a reply, by name of the prompt."""
     temperature: float = 0.0
 
-    def of(self, template: Template) -> Template:
+    def customize(self, template: Template) -> Template:
         """The user's version of a prompt with these limits, or the packaged prompt."""
         paths = (folder / f"{template.name}.txt" for folder in self.folders)
         custom = next((_read_template(path, frozenset(template.fields)) for path in paths if path.is_file()), template)
@@ -110,7 +110,7 @@ class Prompts:
             if name not in by_name:
                 message = f"there is no prompt {name!r}; did you mean {closest_name(name, by_name)!r}?"
                 raise BadInput(message, file=file, field=None if file else "tokens")
-            self.of(by_name[name])
+            self.customize(by_name[name])
         if min(self.tokens.values(), default=1) < 1:
             raise BadInput("must be at least 1", field="tokens")
         if not 0 <= self.temperature <= 2:

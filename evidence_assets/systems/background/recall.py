@@ -113,13 +113,13 @@ class TriplesTask:
 RECALL_NAMES: PromptedTask[NamesTask, tuple[str, ...]] = PromptedTask(
     "recall_names",
     tuple(_NAMES.values()),
-    lambda task, prompts: prompts.of(_NAMES[task.kind]).request(256, question=_quote(task.question)),
+    lambda task, prompts: prompts.customize(_NAMES[task.kind]).request(256, question=_quote(task.question)),
     lambda reply, _: parse_list(reply),
 )
 RECALL_TRIPLES: PromptedTask[TriplesTask, tuple[Triple, ...]] = PromptedTask(
     "recall_triples",
     (_TRIPLES,),
-    lambda task, prompts: prompts.of(_TRIPLES).request(
+    lambda task, prompts: prompts.customize(_TRIPLES).request(
         768, question=_quote(task.question), entities=_quote(task.entities), relations=_quote(task.relations)
     ),
     lambda reply, _: parse_triples(reply),

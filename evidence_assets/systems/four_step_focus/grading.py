@@ -73,8 +73,8 @@ def grade_request(task: GradeTask, prompts: Prompts = PACKAGED) -> Request:
         "entry": fence("entry", task.card.text(MAX_DOCUMENT_CHARACTERS)),
     }
     if task.scale == "tenths":
-        return prompts.of(_PROMPT).request(8, GRADES, **fields)
-    return prompts.of(_PUBLISHED).request(16, **fields)
+        return prompts.customize(_PROMPT).request(8, GRADES, **fields)
+    return prompts.customize(_PUBLISHED).request(16, **fields)
 
 
 def parse_grade(reply: str) -> float:

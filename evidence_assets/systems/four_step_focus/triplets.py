@@ -93,7 +93,7 @@ def triplet_request(task: TripletTask, prompts: Prompts = PACKAGED) -> Request:
     """Build the request for the triplets of a question."""
     schema = task.schema
     joins = "".join(f"\n  {head} | {edge} | {tail}" for head, edge, tail in schema.patterns)
-    return prompts.of(_PROMPT).request(
+    return prompts.customize(_PROMPT).request(
         512,
         (),
         reply_schema(schema),

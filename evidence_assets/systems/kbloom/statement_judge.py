@@ -35,7 +35,7 @@ class Judge(Protocol):
 
 def judge_request(statement: str, prompts: Prompts = PACKAGED) -> Request:
     """Build the request for a verdict."""
-    return prompts.of(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
+    return prompts.customize(_PROMPT).request(8, tuple(VERDICTS), statement=json.dumps(statement, ensure_ascii=False))
 
 
 def parse_verdict(reply: str) -> bool:
@@ -73,7 +73,7 @@ def parse_rewordings(reply: str) -> list[str]:
 REWORD: PromptedTask[str, list[str]] = PromptedTask(
     "reword",
     (_REWORD,),
-    lambda statement, prompts: prompts.of(_REWORD).request(
+    lambda statement, prompts: prompts.customize(_REWORD).request(
         40 * REWORDINGS_PER_STATEMENT,
         statement=json.dumps(statement, ensure_ascii=False),
         number=str(REWORDINGS_PER_STATEMENT),
