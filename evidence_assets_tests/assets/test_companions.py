@@ -257,4 +257,4 @@ def test_empty_and_missing_inputs_are_reported(tmp_path: Path, monkeypatch: pyte
         assert "edges.tsv:1: tail_id: 'n9999' is no node of nodes.jsonl" in failures(failed_run)
         (folder / "nodes.jsonl").write_text("")
         failed_run = world.make("knowledge/sample_skb/nodes", fails=True)
-        assert "holds no node; a knowledge base needs at least one" in failures(failed_run)
+        assert "contains no nodes; a knowledge base needs at least one" in failures(failed_run)

@@ -194,7 +194,7 @@ def test_opening_gives_everybody_the_same_object_until_a_file_changes(tmp_path: 
         open_graph(lake, "other", model)
     with pytest.raises(StaleInput, match=r"node_vectors.*is missing"):
         _ = again.node_vectors
-    with pytest.raises(StaleInput, match="passages is not made"):
+    with pytest.raises(StaleInput, match="passages is missing"):
         again.passage_vectors("node")
 
 
