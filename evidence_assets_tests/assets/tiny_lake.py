@@ -144,7 +144,7 @@ def official_files(raw: Path) -> None:
             "graphs/drugbank/interactions.tsv": TestDrugbank.files[0],
             "graphs/drugbank/vocabulary.csv": TestDrugbank.files[1],
             "csqa/dev_rand_split.jsonl": json_lines(
-                *(q | choice.asked(question_concept="buzz") for q in ai2_questions)
+                *(q | choice.with_question(question_concept="buzz") for q in ai2_questions)
             ),
             "arc/ARC-Challenge/ARC-Challenge-Test.jsonl": json_lines(*ai2_questions),
             "riddle/rs_dev.jsonl": json_lines(*ai2_questions),
@@ -203,7 +203,7 @@ def official_files(raw: Path) -> None:
     columns = dict(zip(("id", "title", "text"), map(list, zip(*ARTICLES, strict=True)), strict=True))
     pq.write_table(pa.table(columns), raw / "wikipedia" / "train-00000-of-00001.parquet")
     bases = {
-        "prime/processed": stark.written,
+        "prime/processed": stark.write_stark_files,
         "mag/processed": stark.mag,
         "amazon/processed/cache/brand-category-color": _amazon,
     }

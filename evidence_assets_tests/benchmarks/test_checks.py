@@ -22,7 +22,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"source_id": " "}, "source_id: is empty"),
         ({"text": "\n"}, "text: is empty"),
@@ -37,13 +37,13 @@ GOOD = {
         ({"task": "kgqa", "options": (), "gold": ("u",), "aliases": ((), ())}, "aliases: 2 lists of aliases for 1"),
     ],
 )
-def test_faulty_questions(changes: dict[str, object], said: str) -> None:
-    with pytest.raises(BadInput, match=f"f:3: {said}"):
+def test_faulty_questions(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(BadInput, match=f"f:3: {message}"):
         build_question(Row({}, Path("f"), 3), **(GOOD | changes))
 
 
 def test_good_questions_pass_unchanged() -> None:
-    row, made = build_question(Row({}, Path("f"), 3), **GOOD)
-    assert list(unique_questions([(row, made)])) == [made] and made.labels == ("A", "B")
+    row, output = build_question(Row({}, Path("f"), 3), **GOOD)
+    assert list(unique_questions([(row, output)])) == [output] and output.labels == ("A", "B")
     with pytest.raises(BadInput, match="f:3: source_id: 'q' occurs twice"):
-        list(unique_questions([(row, made), (row, made)]))
+        list(unique_questions([(row, output), (row, output)]))

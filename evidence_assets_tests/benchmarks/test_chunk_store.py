@@ -23,11 +23,11 @@ class Words:
     model_id, revision, dimensions, max_tokens = "words", "1", 1, 512
 
     def __init__(self, stops_at: str = "no such word") -> None:
-        self.asked: list[str] = []
+        self.encoded_texts: list[str] = []
         self.stops_at = stops_at
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        self.asked += texts
+        self.encoded_texts += texts
         if any(self.stops_at in text for text in texts):
             raise KeyboardInterrupt
         return [len(text.split()) for text in texts]
@@ -42,9 +42,11 @@ def write(folder: Path, files: int = 3, documents: int = 40) -> Path:
     return folder
 
 
-def cut(place: Path, folder: Path, encoder: Words | None = None, shards: int = 4, limit: int = 8) -> ChunkStore:
+def chunk_corpus(
+    place: Path, folder: Path, encoder: Words | None = None, shards: int = 4, limit: int = 8
+) -> ChunkStore:
     parts = ChunkStore(place)
-    parts.update(group_files(folder), encoder or Words(), "words@1", limit, shards, lambda done, total: None)  # type: ignore[arg-type]
+    parts.update(group_files(folder), encoder or Words(), "words@1", limit, shards, lambda completed, total: None)  # type: ignore[arg-type]
     return parts
 
 
@@ -54,7 +56,7 @@ def hashes(place: Path) -> dict[str, str]:
 
 def test_all_shards_together_are_the_chunks_of_all_documents(tmp_path: Path) -> None:
     folder = write(tmp_path / "raw")
-    parts = cut(tmp_path / "parts", folder)
+    parts = chunk_corpus(tmp_path / "parts", folder)
     shards = [parts.read_shard(shard) for shard in range(4)]
     assert all(len(rows) for rows in shards)
     homes = [set(rows["doc_id"].to_pylist()) for rows in shards]
@@ -69,38 +71,41 @@ def test_all_shards_together_are_the_chunks_of_all_documents(tmp_path: Path) -> 
 
 def test_a_killed_pass_goes_on_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
     folder = write(tmp_path / "raw")
-    cut(tmp_path / "whole", folder)
+    chunk_corpus(tmp_path / "whole", folder)
     with pytest.raises(KeyboardInterrupt):
-        cut(tmp_path / "parts", folder, Words(stops_at="File 1 says 30"))
-    kept = hashes(tmp_path / "parts")
-    assert len(kept) == 1
-    again = Words()
-    cut(tmp_path / "parts", folder, again)
-    assert not any("File 0" in text for text in again.asked)
+        chunk_corpus(tmp_path / "parts", folder, Words(stops_at="File 1 says 30"))
+    kept_rows = hashes(tmp_path / "parts")
+    assert len(kept_rows) == 1
+    rerun = Words()
+    chunk_corpus(tmp_path / "parts", folder, rerun)
+    assert not any("File 0" in text for text in rerun.encoded_texts)
     assert (
-        hashes(tmp_path / "parts") == hashes(tmp_path / "whole") and kept.items() <= hashes(tmp_path / "parts").items()
+        hashes(tmp_path / "parts") == hashes(tmp_path / "whole")
+        and kept_rows.items() <= hashes(tmp_path / "parts").items()
     )
 
 
 def test_an_edit_cuts_what_came_from_that_file_alone(tmp_path: Path) -> None:
     folder = write(tmp_path / "raw")
-    cut(tmp_path / "parts", folder)
+    chunk_corpus(tmp_path / "parts", folder)
     before = hashes(tmp_path / "parts")
     (folder / "1.jsonl").write_text('{"doc_id": "1-0", "text": "File 1 is another now."}\n')
     edited = Words()
-    parts = cut(tmp_path / "parts", folder, edited)
-    assert {text.split()[1] for text in edited.asked} == {"1"}
+    parts = chunk_corpus(tmp_path / "parts", folder, edited)
+    assert {text.split()[1] for text in edited.encoded_texts} == {"1"}
     assert len(before.items() & hashes(tmp_path / "parts").items()) == 2 and len(hashes(tmp_path / "parts")) == 3
     assert sum(len(set(parts.read_shard(shard)["doc_id"].to_pylist())) for shard in range(4)) == 81
     unchanged = Words()
-    cut(tmp_path / "parts", folder, unchanged)
-    assert unchanged.asked == []
+    chunk_corpus(tmp_path / "parts", folder, unchanged)
+    assert unchanged.encoded_texts == []
     for name in before:
         path = tmp_path / "parts" / name
         if path.exists():
             path.write_bytes(path.read_bytes()[:-100])
-    cut(tmp_path / "parts", folder, unchanged)
-    assert {text.split()[1] for text in unchanged.asked} == {"0", "2", "ends"}, "parts cut in half are made again"
+    chunk_corpus(tmp_path / "parts", folder, unchanged)
+    assert {text.split()[1] for text in unchanged.encoded_texts} == {"0", "2", "ends"}, (
+        "parts cut in half are made again"
+    )
 
 
 def test_an_id_in_two_files_is_refused_every_time(tmp_path: Path) -> None:
@@ -108,7 +113,7 @@ def test_an_id_in_two_files_is_refused_every_time(tmp_path: Path) -> None:
     (folder / "b.jsonl").write_text('{"doc_id": "1-7", "text": "Is in two files."}\n')
     for _ in range(2):
         with pytest.raises(BadInput, match=r"b\.jsonl: doc_id: '1-7' occurs twice"):
-            cut(tmp_path / "parts", folder)
+            chunk_corpus(tmp_path / "parts", folder)
 
 
 def test_a_damaged_shard_of_a_dump_is_named(tmp_path: Path) -> None:
@@ -121,13 +126,13 @@ def test_a_damaged_shard_of_a_dump_is_named(tmp_path: Path) -> None:
     }
     path = folder / "train-00000.parquet"
     pq.write_table(pa.table(columns), path, write_page_checksum=True, compression="none", row_group_size=1000)
-    cut(tmp_path / "parts", folder)
-    before, whole = hashes(tmp_path / "parts"), path.read_bytes()
-    at = whole.index(b"Number 2500")
-    path.write_bytes(whole[:at] + b"Numbel" + whole[at + 6 :])
+    chunk_corpus(tmp_path / "parts", folder)
+    before, full = hashes(tmp_path / "parts"), path.read_bytes()
+    at = full.index(b"Number 2500")
+    path.write_bytes(full[:at] + b"Numbel" + full[at + 6 :])
     with pytest.raises(BadInput, match=r"train-00000\.parquet: the Parquet file is damaged after row 1792 .*CRC"):
-        cut(tmp_path / "parts", folder)
-    path.write_bytes(whole[: len(whole) // 2])
+        chunk_corpus(tmp_path / "parts", folder)
+    path.write_bytes(full[: len(full) // 2])
     with pytest.raises(BadInput, match=r"train-00000\.parquet: the Parquet file is damaged after row 0"):
-        cut(tmp_path / "parts", folder)
+        chunk_corpus(tmp_path / "parts", folder)
     assert hashes(tmp_path / "parts") == before

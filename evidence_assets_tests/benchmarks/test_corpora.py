@@ -24,13 +24,13 @@ def shard(path: Path, ids: list[str], texts: list[str | None], **extra: list[str
 def test_wikipedia_shards_in_order(tmp_path: Path) -> None:
     shard(tmp_path / "train-00001-of-00002.parquet", ["3"], ["three"])
     shard(tmp_path / "train-00000-of-00002.parquet", ["1", "2"], ["one", "two\nlines"])
-    found = list(read_documents(tmp_path))
-    assert [(d.doc_id, d.title, d.text) for d in found] == [
+    results = list(read_documents(tmp_path))
+    assert [(d.doc_id, d.title, d.text) for d in results] == [
         ("1", "T1", "one"),
         ("2", "T2", "two\nlines"),
         ("3", "T3", "three"),
     ]
-    assert found[2].source == "train-00001-of-00002.parquet"
+    assert results[2].source == "train-00001-of-00002.parquet"
 
 
 def test_json_lines_plain_and_packed(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "said"),
+    ("name", "data", "message"),
     [
         ("a.jsonl", b"", "the corpus has no documents"),
         ("a.txt", b" \n", r"a\.txt: text: is empty; remove the document"),
@@ -87,9 +87,9 @@ def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
         ("a.md", b"PK\x03\x04", r"a\.md:1: is a zip archive"),
     ],
 )
-def test_bad_corpora(tmp_path: Path, name: str, data: bytes, said: str) -> None:
+def test_bad_corpora(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(data)
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         list(read_documents(tmp_path))
 
 
@@ -122,8 +122,8 @@ they fly.</p><ul><li>A hive holds forty thousand</li><li>A queen is one</li></ul
 
 def pdf(*lines: str) -> bytes:
     """A PDF of one page with these lines, as small as may be."""
-    shown = " T* ".join(f"({line}) Tj" for line in lines)
-    content = f"BT /F1 12 Tf 14 TL 72 720 Td {shown} ET".encode()
+    excerpt = " T* ".join(f"({line}) Tj" for line in lines)
+    content = f"BT /F1 12 Tf 14 TL 72 720 Td {excerpt} ET".encode()
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
@@ -150,9 +150,9 @@ def pdf(*lines: str) -> bytes:
 def test_a_page_is_what_is_seen_of_it(tmp_path: Path) -> None:
     pytest.importorskip("bs4", reason="HTML is read by the extra documents")
     (tmp_path / "bees.html").write_text(PAGE)
-    [found] = read_documents(tmp_path)
+    [results] = read_documents(tmp_path)
     text = "Bees\n\nBees buzz when they fly.\n\nA hive holds forty thousand\n\nA queen is one\n\nHoney 20 kg"
-    assert found == Document("bees.html", "Bees & hives", text, "bees.html")
+    assert results == Document("bees.html", "Bees & hives", text, "bees.html")
     assert [text[a:b] for a, b in sentence_spans(text)][3] == "A queen is one", "a block ends a sentence"
 
 
@@ -165,10 +165,10 @@ def test_a_pdf_is_its_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"), [(pdf(), r"contains images and no text"), (b"%PDF-1.4\n%%EOF", "is damaged or not a PDF")]
+    ("data", "message"), [(pdf(), r"contains images and no text"), (b"%PDF-1.4\n%%EOF", "is damaged or not a PDF")]
 )
-def test_a_pdf_that_says_nothing_is_named(tmp_path: Path, data: bytes, said: str) -> None:
+def test_a_pdf_that_says_nothing_is_named(tmp_path: Path, data: bytes, message: str) -> None:
     pytest.importorskip("pypdf", reason="PDFs are read by the extra documents")
     (tmp_path / "x.pdf").write_bytes(data)
-    with pytest.raises(BadInput, match=rf"x\.pdf: {said}"):
+    with pytest.raises(BadInput, match=rf"x\.pdf: {message}"):
         list(read_documents(tmp_path))

@@ -69,8 +69,8 @@ CLAIM = {
 def test_claims_about_one_table_share_it_and_carry_the_declared_name(tmp_path: Path) -> None:
     lake = lake_with(tmp_path, {"s.json": json.dumps([CLAIM, CLAIM | {"id": "c2", "label": "refutes"}])})
     benchmark = Benchmark(name="mine", task="verification", reader="scitab", path="s.json")
-    asked, tables = list(read_benchmark_questions(lake, benchmark)), list(read_benchmark_tables(lake, benchmark))
-    assert [(q.benchmark, q.gold) for q in asked] == [("mine", ("SUPPORTS",)), ("mine", ("REFUTES",))]
+    request, tables = list(read_benchmark_questions(lake, benchmark)), list(read_benchmark_tables(lake, benchmark))
+    assert [(q.benchmark, q.gold) for q in request] == [("mine", ("SUPPORTS",)), ("mine", ("REFUTES",))]
     assert [(t.benchmark, t.table_id) for t in tables] == [("mine", "t1")]
 
 
@@ -96,25 +96,25 @@ def test_a_folder_without_the_official_files_says_which_to_put_there(tmp_path: P
 
 
 def test_answers_that_are_ids_are_right_by_their_names_too(tmp_path: Path) -> None:
-    lake, asked = Lake.create(tmp_path / "lake"), all_benchmarks()["simplequestions"]
+    lake, request = Lake.create(tmp_path / "lake"), all_benchmarks()["simplequestions"]
     lake.raw_path("simplequestions").mkdir(parents=True)
     lake.raw_path("simplequestions/annotated_fb_data_test.txt").write_text(
         "www.freebase.com/m/01\twww.freebase.com/a/b\twww.freebase.com/m/02\tWhere was Ada born?\n"
     )
-    lake.raw_path(asked.names).parent.mkdir(parents=True)
-    lake.raw_path(asked.names).write_text("m.01\tAda\nm.02\tLondon\n")
-    (question,) = read_benchmark_questions(lake, asked)
+    lake.raw_path(request.names).parent.mkdir(parents=True)
+    lake.raw_path(request.names).write_text("m.01\tAda\nm.02\tLondon\n")
+    (question,) = read_benchmark_questions(lake, request)
     assert (question.gold, question.aliases, question.topic_entities) == (("m.02",), (("London",),), ("m.01",))
     assert question.gold_evidence[0].text == "Ada a.b London"
 
 
 def test_a_graph_that_nothing_makes_is_refused_in_a_sentence() -> None:
-    for stated, said in (
+    for declared_fields, message in (
         ({"graph": "nowhere"}, "graph: .*'nowhere', which is not declared: declare a Graph or"),
         ({"corpus": "wikipedia"}, "corpus: .*'wikipedia', which is declared for other profiles only: declare a Corpus"),
     ):
-        with pytest.raises(BadInput, match=said):
-            Benchmark.model_validate({"name": "mine", "task": "mcqa", **stated}).build_defs(None)  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match=message):
+            Benchmark.model_validate({"name": "mine", "task": "mcqa", **declared_fields}).build_defs(None)  # type: ignore[arg-type]
 
 
 def test_every_registered_dataset_passes_the_contract() -> None:

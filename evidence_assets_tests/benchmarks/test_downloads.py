@@ -63,17 +63,18 @@ def serve(folder: Path, name: str, *contents: bytes) -> None:
 def test_a_file_is_fetched_once_and_checked_ever_after(home: tuple[str, Path], lake: Lake) -> None:
     mirror, folder = home
     serve(folder, "scitab", claims(1224).encode())
-    told: list[str] = []
-    assert download_files("scitab", lake, mirror, told.append) == 1
+    reports: list[str] = []
+    assert download_files("scitab", lake, mirror, reports.append) == 1
     assert (
-        "No hash is declared for scitab/dataset/sci_tab.json" in told[-1] and "later downloads must match" in told[-1]
+        "No hash is declared for scitab/dataset/sci_tab.json" in reports[-1]
+        and "later downloads must match" in reports[-1]
     )
     place = lake.raw / "scitab/dataset/sci_tab.json"
     receipt = json.loads((lake.raw / RECEIPTS_FOLDER / "scitab.json").read_text())
     assert receipt["sha256"] == {"scitab/dataset/sci_tab.json": hashlib.sha256(place.read_bytes()).hexdigest()}
     assert receipt["revision"] == download_sources()["scitab"].revision
-    told.clear()
-    assert download_files("scitab", lake, "http://127.0.0.1:1", told.append) == 0 and not told, (
+    reports.clear()
+    assert download_files("scitab", lake, "http://127.0.0.1:1", reports.append) == 0 and not reports, (
         "nothing is asked of the network"
     )
     place.write_text(claims(1224).replace("A is 1", "A is 2"))
@@ -129,9 +130,9 @@ def test_the_command(home: tuple[str, Path], tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("EVIDENCE_LAKE", str(tmp_path / "data_lake"))
     serve(folder, "scitab", claims(1224).encode())
     runner = CliRunner()
-    done = runner.invoke(app, ["get", "scitab", "--mirror", mirror])
-    assert done.exit_code == 0 and "1 files downloaded" in done.output, done.output
+    completed = runner.invoke(app, ["get", "scitab", "--mirror", mirror])
+    assert completed.exit_code == 0 and "1 files downloaded" in completed.output, completed.output
     assert "scitab" in runner.invoke(app, ["get"]).output
-    for name, said in (("scitap", "did you mean 'scitab'"), ("riddle", "put the files in the lake yourself")):
-        refused = runner.invoke(app, ["get", name])
-        assert refused.exit_code == 1 and said in " ".join(refused.output.split()), refused.output
+    for name, message in (("scitap", "did you mean 'scitab'"), ("riddle", "put the files in the lake yourself")):
+        refusal = runner.invoke(app, ["get", name])
+        assert refusal.exit_code == 1 and message in " ".join(refusal.output.split()), refusal.output

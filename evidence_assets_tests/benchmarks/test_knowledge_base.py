@@ -21,7 +21,7 @@ NODES = [
 EDGES = "head_id\ttype\ttail_id\nd1\ttreats\t7\nd2\ttreats\t7\nd1\ttreats\t7\nd2\tinteracts\td1\n"
 
 
-def written(folder: Path, nodes: list[object] = NODES, edges: str = EDGES) -> Path:
+def write_knowledge_base(folder: Path, nodes: list[object] = NODES, edges: str = EDGES) -> Path:
     text = "".join((n if isinstance(n, str) else json.dumps(n)) + "\n" for n in nodes)
     (folder / "nodes.jsonl").write_text(text, encoding="utf-8")
     (folder / "edges.tsv").write_text(edges, encoding="utf-8")
@@ -29,7 +29,7 @@ def written(folder: Path, nodes: list[object] = NODES, edges: str = EDGES) -> Pa
 
 
 def test_nodes_and_edges(tmp_path: Path) -> None:
-    base = read_knowledge_base(written(tmp_path), frozenset({"drug"}))
+    base = read_knowledge_base(write_knowledge_base(tmp_path), frozenset({"drug"}))
     assert base.nodes.rows() == [
         ("d1", "aspirin", ["ASA"], "drug", "Aspirin eases pain."),
         ("7", "fever", [], "disease", ""),
@@ -44,9 +44,9 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     assert prepare_rows("kg_nodes", nodes).num_rows == 3 and nodes["source"].unique().to_list() == [
         "folder/nodes.jsonl"
     ]
-    stated = {(row["head_id"], row["relation"], row["tail_id"]): row for row in edges.to_pylist()}
-    assert stated.keys() == {(f"mine:{head}", kind, f"mine:{tail}") for head, kind, tail in base.edges.rows()}
-    for triple, row in stated.items():
+    declared_fields = {(row["head_id"], row["relation"], row["tail_id"]): row for row in edges.to_pylist()}
+    assert declared_fields.keys() == {(f"mine:{head}", kind, f"mine:{tail}") for head, kind, tail in base.edges.rows()}
+    for triple, row in declared_fields.items():
         assert row["edge_id"] == edge_id(*triple)
         assert (row["sources"], row["licences"], row["triple_ids"]) == (["folder/edges.tsv"], ["CC0"], [])
 
@@ -67,11 +67,11 @@ def test_faults_are_named_by_file_line_and_field(
     tmp_path: Path, nodes: list[object], edges: str, sentence: str
 ) -> None:
     with pytest.raises(BadInput, match=sentence):
-        read_knowledge_base(written(tmp_path, nodes, edges))
+        read_knowledge_base(write_knowledge_base(tmp_path, nodes, edges))
 
 
 def test_missing_files_and_unknown_answer_types(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there is no such file"):
         read_knowledge_base(tmp_path)
     with pytest.raises(BadInput, match="no node has the answer type 'gene'; the types are drug, disease"):
-        read_knowledge_base(written(tmp_path), frozenset({"gene"}))
+        read_knowledge_base(write_knowledge_base(tmp_path), frozenset({"gene"}))

@@ -46,7 +46,7 @@ def test_truncated_gzip_names_the_line_it_breaks_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"PAR1\x15\x04\x00", "a Parquet file"),
         (b"PK\x03\x04\x14\x00", "a zip archive or an Excel workbook"),
@@ -55,9 +55,9 @@ def test_truncated_gzip_names_the_line_it_breaks_in(tmp_path: Path) -> None:
         (b"  <!DOCTYPE html><html>", "an HTML page"),
     ],
 )
-def test_a_file_of_another_format_is_named(tmp_path: Path, data: bytes, said: str) -> None:
+def test_a_file_of_another_format_is_named(tmp_path: Path, data: bytes, message: str) -> None:
     path = write(tmp_path, data, "a.jsonl")
-    with pytest.raises(BadInput, match=f"a.jsonl:1: is {said}.*expected JSON lines"):
+    with pytest.raises(BadInput, match=f"a.jsonl:1: is {message}.*expected JSON lines"):
         list(jsonl_rows(path))
 
 
@@ -73,7 +73,7 @@ def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"a": 1}\n{"a": \n', r":2: not valid JSON: Expecting value \(column"),
         ('{"a": 1}\n[1]\n', r":2: \[1\] is not an object"),
@@ -84,8 +84,8 @@ def test_jsonl_gives_rows_with_their_lines(tmp_path: Path) -> None:
         ("question,A,B\n", ":1: not valid JSON"),
     ],
 )
-def test_faulty_json_lines(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(BadInput, match=said):
+def test_faulty_json_lines(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         list(jsonl_rows(write(tmp_path, text)))
 
 
@@ -98,7 +98,7 @@ def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", ": is empty"),
         ("7", ":1: expected a JSON array or object"),
@@ -111,8 +111,8 @@ def test_json_array_and_object_stream_with_lines(tmp_path: Path) -> None:
         ('[\n{"a": 1, "a": 2}]', ":2: a: occurs twice in the same object"),
     ],
 )
-def test_faulty_json(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(BadInput, match=said):
+def test_faulty_json(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         list(json_rows(write(tmp_path, text)))
 
 
@@ -151,7 +151,7 @@ def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('a,b\n"c,d\ne,f\n', ":2: a quote is opened in this row and never closed"),
         ('a,b\nc,"d\n' + "e,f\n" * 40_000, ":2: a quote is opened in this row and never closed"),
@@ -159,8 +159,8 @@ def test_delimited_rows_carry_the_line_they_begin_on(tmp_path: Path) -> None:
         ("a,b\nc\n", ":2: the row has 1 fields; expected 2"),
     ],
 )
-def test_faulty_delimited_text(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(BadInput, match=said):
+def test_faulty_delimited_text(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
         list(delimited_rows(write(tmp_path, text), ",", columns=2, quoted=True))
 
 
@@ -168,7 +168,7 @@ def test_fields_are_taken_with_their_type() -> None:
     row = Row({"n": "-3", "t": "x", "b": " ", "z": None, "l": [{"k": 1}, 2], "s": "\ud800", "q": True}, Path("f"), 7)
     assert (row.number("n"), row.text("t"), row.text_or_none("b"), row.text_or_none("z")) == (-3, "x", None, None)
     assert (row.label("n"), Row({"i": 12}, Path("f")).label("i")) == ("-3", "12")
-    for wrong, said in [
+    for wrong, message in [
         (lambda: row.text("b"), "f:7: b: is empty"),
         (lambda: row.text("z"), "f:7: z: None is not a string"),
         (lambda: row.text("m"), "f:7: m: missing; the record has n, t"),
@@ -180,5 +180,5 @@ def test_fields_are_taken_with_their_type() -> None:
         (lambda: row.text("s"), "f:7: s: character 1 is half of a surrogate pair"),
         (lambda: row.check_field_names(["number", "n"]), "f:7: t: unknown field; did you mean"),
     ]:
-        with pytest.raises(BadInput, match=said):
+        with pytest.raises(BadInput, match=message):
             wrong()

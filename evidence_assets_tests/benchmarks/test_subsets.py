@@ -25,17 +25,17 @@ from evidence_assets_tests.benchmarks.official.contract import json_lines, write
 TABLES = [{"table_id": f"t{i}", "caption": "", "header": ["a"], "rows": [[i]]} for i in range(3)]
 
 
-def asked(ids: list[str]) -> list[QuestionRecord]:
+def build_records(ids: list[str]) -> list[QuestionRecord]:
     return [QuestionRecord("b", one, "test", "kgqa", f"what is {one}?") for one in ids]
 
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=30), st.integers(1, 12), st.integers(0, 3), st.randoms())
 def test_a_draw_is_of_its_size_and_does_not_depend_on_the_order(ids, n, seed, random) -> None:  # type: ignore[no-untyped-def]
     sample = Sample(n=n, seed=seed)
-    found = [q.source_id for q in draw_sample(asked(ids), sample)]
-    assert len(found) == min(n, len(ids)) and found == [one for one in ids if one in found]
+    results = [q.source_id for q in draw_sample(build_records(ids), sample)]
+    assert len(results) == min(n, len(ids)) and results == [one for one in ids if one in results]
     shuffled = random.sample(ids, len(ids))
-    assert {q.source_id for q in draw_sample(asked(shuffled), sample)} == set(found)
+    assert {q.source_id for q in draw_sample(build_records(shuffled), sample)} == set(results)
 
 
 @pytest.fixture
@@ -53,8 +53,11 @@ def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
         }
         for i in range(6)
     ]
-    own = {"benchmarks/mine/questions.jsonl": json_lines(*claims), "benchmarks/mine/tables.jsonl": json_lines(*TABLES)}
-    write_files(lake.raw, own)
+    user_files = {
+        "benchmarks/mine/questions.jsonl": json_lines(*claims),
+        "benchmarks/mine/tables.jsonl": json_lines(*TABLES),
+    }
+    write_files(lake.raw, user_files)
     return lake, Benchmark(name="mine", task="verification", expected=ExpectedSize(questions=5, options=3))
 
 
@@ -69,9 +72,9 @@ def files(tmp_path: Path) -> tuple[Lake, Benchmark]:
 def test_a_part_has_its_name_its_questions_and_their_tables(
     files: tuple[Lake, Benchmark], subset: dict[str, object], name: str, ids: list[str], expected: int
 ) -> None:
-    lake, whole = files
-    (part,) = whole.model_copy(update={"subsets": [Subset.model_validate(subset)]}).parts
-    assert (part.name, part.base_name, part.raw_asset, part.files) == (name, "mine", whole.raw_asset, whole.files)
+    lake, full = files
+    (part,) = full.model_copy(update={"subsets": [Subset.model_validate(subset)]}).parts
+    assert (part.name, part.base_name, part.raw_asset, part.files) == (name, "mine", full.raw_asset, full.files)
     assert part.expected == ExpectedSize(questions=expected, options=3)
     questions = list(read_benchmark_questions(lake, part))
     assert [q.source_id for q in questions] == ids and {q.benchmark for q in questions} == {name}
@@ -79,8 +82,8 @@ def test_a_part_has_its_name_its_questions_and_their_tables(
 
 
 def test_every_printed_part_of_a_declared_benchmark_is_declared() -> None:
-    known = {(b.base_name, part_of(name)) for name, b in all_benchmarks().items()}
-    assert {(f.benchmark, f.part) for f in figures() if f.part} <= known
+    known_names = {(b.base_name, part_of(name)) for name, b in all_benchmarks().items()}
+    assert {(f.benchmark, f.part) for f in figures() if f.part} <= known_names
     assert {name: b.expected.questions for name, b in all_benchmarks().items() if name.startswith("tabmcq")} == {
         "tabmcq": 9092,
         "tabmcq.first150": 150,

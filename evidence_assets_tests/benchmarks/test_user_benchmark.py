@@ -28,9 +28,15 @@ def record(**changes: Any) -> dict[str, Any]:
 
 def test_a_whole_question(tmp_path: Path) -> None:
     gold = {"kind": "sentence", "source": "bees", "locator": "0:9", "text": "Bees buzz."}
-    more = {"split": "dev", "table_id": "t1", "topic_entities": ["insect"], "negated": True, "gold_evidence": [gold]}
+    extra_args = {
+        "split": "dev",
+        "table_id": "t1",
+        "topic_entities": ["insect"],
+        "negated": True,
+        "gold_evidence": [gold],
+    }
     evidence = (GoldEvidence(**gold),)  # type: ignore[arg-type]
-    assert ask(tmp_path, record(**more)) == [
+    assert ask(tmp_path, record(**extra_args)) == [
         QuestionRecord("mine", "q1", "dev", "mcqa", "Which?", ("ant", "bee"), ("B",), "t1", ("insect",), evidence, True)
     ]
 
@@ -51,28 +57,28 @@ def test_forms_of_gold(tmp_path: Path, gold: Any, labels: tuple[str, ...]) -> No
 
 
 def test_defaults(tmp_path: Path) -> None:
-    made = ask(tmp_path, {"question_id": 7, "text": "Which?", "options": ["ant", "bee"]})[0]
-    assert (made.source_id, made.split, made.task, made.gold) == ("7", "test", "mcqa", ())
+    output = ask(tmp_path, {"question_id": 7, "text": "Which?", "options": ["ant", "bee"]})[0]
+    assert (output.source_id, output.split, output.task, output.gold) == ("7", "test", "mcqa", ())
 
 
 def test_claims_have_the_usual_labels_unless_given(tmp_path: Path) -> None:
-    made = ask(
+    output = ask(
         tmp_path,
         record(task="verification", options=..., gold="REFUTES"),
         record(source_id="q2", task="verification", options=["true", "false"], gold=1),
     )
-    assert made[0].options == CLAIM_LABELS and made[0].gold == ("REFUTES",)
-    assert made[1].gold == ("false",)
+    assert output[0].options == CLAIM_LABELS and output[0].gold == ("REFUTES",)
+    assert output[1].gold == ("false",)
 
 
 def test_graph_and_search_questions(tmp_path: Path) -> None:
-    made = ask(
+    output = ask(
         tmp_path,
         record(task="kgqa", options=..., gold=["Paris", "Lyon"], aliases=[["Paris, France"], []]),
         record(source_id="q2", task="skb_search", options=..., gold=[12, "n7"]),
     )
-    assert made[0].gold == ("Paris", "Lyon") and made[0].aliases == (("Paris, France",), ())
-    assert made[1].gold == ("12", "n7")
+    assert output[0].gold == ("Paris", "Lyon") and output[0].aliases == (("Paris, France",), ())
+    assert output[1].gold == ("12", "n7")
 
 
 def test_forms_of_locators(tmp_path: Path) -> None:
@@ -84,12 +90,12 @@ def test_forms_of_locators(tmp_path: Path) -> None:
         ("graph", [["bee", "makes", "miel é"]], '[["bee", "makes", "miel é"]]'),
     ]
     evidence = [{"kind": "path", "source": source, "locator": locator, "text": "t"} for source, locator, _ in forms]
-    made = ask(tmp_path, record(gold_evidence=evidence))[0]
-    assert [item.locator for item in made.gold_evidence] == [expected for _, _, expected in forms]
+    output = ask(tmp_path, record(gold_evidence=evidence))[0]
+    assert [item.locator for item in output.gold_evidence] == [expected for _, _, expected in forms]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"gold": "C"}, r"gold: 'C' is neither a label \(A, B\) nor the text of an option"),
         ({"gold": 2}, "gold: 2 is not an option; use a number from 0 to 1"),
@@ -116,8 +122,8 @@ def test_forms_of_locators(tmp_path: Path) -> None:
         ({"gold_evidence": [{"knd": "chunk"}]}, r"gold_evidence\[0\].knd: unknown field; did you mean 'kind'"),
     ],
 )
-def test_faults_name_file_line_and_field(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadInput, match=rf"questions\.jsonl:2: {said}"):
+def test_faults_name_file_line_and_field(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=rf"questions\.jsonl:2: {message}"):
         ask(tmp_path, record(source_id="q0"), record(**changes))
 
 
@@ -135,16 +141,16 @@ def tables(folder: Path, *records: dict[str, Any]) -> list[Table]:
 
 
 def test_tables_as_they_stand(tmp_path: Path) -> None:
-    whole = {"table_id": "t", "caption": "C", "header": ["a", ""], "rows": [["x", 2], [1.5], [None, "y", "z"]]}
+    full = {"table_id": "t", "caption": "C", "header": ["a", ""], "rows": [["x", 2], [1.5], [None, "y", "z"]]}
     bare = {"table_id": "u", "header": [], "rows": []}
-    assert tables(tmp_path, whole, bare) == [
+    assert tables(tmp_path, full, bare) == [
         Table("mine", "t", "C", ("a", ""), (("x", "2"), ("1.5",), ("", "y", "z"))),
         Table("mine", "u", "", (), ()),
     ]
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"rows": ["x"]}, r"rows\[0\]: is not a list of cells"),
         ({"rows": [["x", {}]]}, r"rows\[0\]\[1\]: {} is not a cell"),
@@ -153,8 +159,8 @@ def test_tables_as_they_stand(tmp_path: Path) -> None:
         ({"title": "C"}, "title: unknown field; did you mean 'table_id'|title: unknown field"),
     ],
 )
-def test_faulty_tables(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadInput, match=rf"tables\.jsonl:1: (?:{said})"):
+def test_faulty_tables(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=rf"tables\.jsonl:1: (?:{message})"):
         tables(tmp_path, {"table_id": "t", "header": [], "rows": []} | changes)
 
 

@@ -35,12 +35,12 @@ def test_every_edge_is_seen_from_both_ends_and_a_loop_once(case: tuple[int, list
         [(h, t, e, True) for e, (h, _, t) in enumerate(edges)]
         + [(t, h, e, False) for e, (h, _, t) in enumerate(edges) if h != t]
     )
-    found = []
+    results = []
     for node in range(n):
         for slot in range(graph.offsets[node], graph.offsets[node + 1]):
-            found.append((node, graph.neighbours[slot], graph.slot_edges[slot], graph.outgoing[slot]))
-    assert sorted(found) == expected
-    assert found == sorted(found, key=lambda row: row[:3]), "slots are in order of node, neighbour, edge"
+            results.append((node, graph.neighbours[slot], graph.slot_edges[slot], graph.outgoing[slot]))
+    assert sorted(results) == expected
+    assert results == sorted(results, key=lambda row: row[:3]), "slots are in order of node, neighbour, edge"
     assert graph.relations.tolist() == [r for _, r, _ in edges]
 
 
@@ -55,17 +55,17 @@ def test_a_cap_keeps_the_best_new_neighbours_and_records_the_rest(
     cap = data.draw(st.integers(1, 3))
     score = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n)))
     part = graph.neighbourhood(seeds, 2, cap=cap, score=score.take)
-    seen = set(seeds)
-    frontier = seen
+    visited = set(seeds)
+    frontier = visited
     dropped = []
     for _ in range(2):
         new = set()
         for node in sorted(frontier):
-            fresh = sorted(set(graph.neighbours_of(node).tolist()) - seen, key=lambda v: (-score[v], v))
+            fresh = sorted(set(graph.neighbours_of(node).tolist()) - visited, key=lambda v: (-score[v], v))
             new |= set(fresh[:cap])
             dropped += [(node, v) for v in fresh[cap:]]
-        seen, frontier = seen | new, new
-    assert set(part.nodes.tolist()) == seen
+        visited, frontier = visited | new, new
+    assert set(part.nodes.tolist()) == visited
     assert sorted(map(tuple, part.dropped.tolist())) == sorted(dropped)
 
 
@@ -88,11 +88,11 @@ def test_parallel_contradictory_and_looping_edges_keep_their_ids() -> None:
 def test_save_and_open_give_the_same_graph(tmp_path: Path) -> None:
     graph = graph_of(4, [(0, 0, 1), (1, 2, 2), (3, 1, 3)])
     graph.save(tmp_path / "g")
-    opened = GraphArrays.open(tmp_path / "g")
-    assert isinstance(opened.neighbours, np.memmap)
+    opened_graph = GraphArrays.open(tmp_path / "g")
+    assert isinstance(opened_graph.neighbours, np.memmap)
     for name in (field.name for field in fields(GraphArrays)):
-        np.testing.assert_array_equal(getattr(opened, name), getattr(graph, name))
-    assert opened.neighbourhood([0], 2).nodes.tolist() == [0, 1, 2]
+        np.testing.assert_array_equal(getattr(opened_graph, name), getattr(graph, name))
+    assert opened_graph.neighbourhood([0], 2).nodes.tolist() == [0, 1, 2]
     first = {path.name: path.read_bytes() for path in (tmp_path / "g").iterdir()}
     graph.save(tmp_path / "again")
     assert first == {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
@@ -103,11 +103,11 @@ def test_a_broken_folder_is_refused_by_name(tmp_path: Path) -> None:
         GraphArrays.open(tmp_path / "g")
     graph_of(2, [(0, 0, 1)]).save(tmp_path / "g")
     tails = tmp_path / "g" / "tails.npy"
-    whole = tails.read_bytes()
-    tails.write_bytes(whole[: len(whole) // 2])
+    full = tails.read_bytes()
+    tails.write_bytes(full[: len(full) // 2])
     with pytest.raises(StaleInput, match=r"tails\.npy is truncated or damaged .*materialize"):
         GraphArrays.open(tmp_path / "g")
-    tails.write_bytes(whole)
+    tails.write_bytes(full)
     graph_of(5, [(0, 0, 1), (2, 0, 3)]).save(tmp_path / "h")
     (tmp_path / "h" / "heads.npy").replace(tmp_path / "g" / "heads.npy")
     with pytest.raises(StaleInput, match="belong to different versions"):
@@ -121,8 +121,8 @@ def test_the_nearer_part_is_the_smaller_neighbourhood(
     n, edges = case
     graph, hops = graph_of(n, edges), data.draw(st.integers(0, 3))
     seeds = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=2))
-    cap, most = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
-    wide, near = (graph.neighbourhood(seeds, steps, cap, max_nodes=most) for steps in (4, hops))
+    cap, node_limit = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
+    wide, near = (graph.neighbourhood(seeds, steps, cap, max_nodes=node_limit) for steps in (4, hops))
     for field in ("nodes", "hop", "edges", "heads", "tails"):
         assert np.array_equal(getattr(wide.limit_hops(hops), field), getattr(near, field)), field
 

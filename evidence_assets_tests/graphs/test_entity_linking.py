@@ -76,19 +76,19 @@ def test_fuzzy_equals_a_scan_over_all_keys(names: list[str], concept: str) -> No
 @settings(max_examples=60, deadline=None)
 def test_spans_equal_a_search_by_word_windows(names: list[str], words: list[str]) -> None:
     text, keys = " ".join(words), {name_key(name) for name in names}
-    found, position = [], 0
+    results, position = [], 0
     tokens = words_with_offsets(text)
     while position < len(tokens):
         for stop in range(len(tokens), position, -1):
             piece = text[tokens[position][1] : tokens[stop - 1][2]]
             if name_key(piece) in keys:
-                found.append(piece)
+                results.append(piece)
                 position = stop
                 break
         else:
             position += 1
     spans = EntityLinker(names).find_spans(text)
-    assert [text[span.start : span.end] for span in spans] == found
+    assert [text[span.start : span.end] for span in spans] == results
     assert all(span.link.is_linked for span in spans)
 
 

@@ -49,8 +49,8 @@ VECTORS = np.stack([np.cos(ANGLES), np.sin(ANGLES)], axis=1)
 
 
 def test_expansion_follows_the_best_score_and_pays_for_distance() -> None:
-    found = expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.1, theta=3, heads=1))
-    scores = dict(zip(found.nodes.tolist(), found.score.tolist(), strict=True))
+    results = expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.1, theta=3, heads=1))
+    scores = dict(zip(results.nodes.tolist(), results.score.tolist(), strict=True))
     assert scores == pytest.approx({0: 1.0, 1: 0.7, 2: 0.4, 3: 0.5, 5: 0.7})
     assert expansion.expand(LINE, 0, PHRASE, VECTORS, ExpansionSettings(theta=1, heads=1)).nodes.tolist() == [0, 1, 2]
 
@@ -58,10 +58,10 @@ def test_expansion_follows_the_best_score_and_pays_for_distance() -> None:
 def test_theta_counts_layers_or_expanded_nodes() -> None:
     """With λ = 0.3 the nearer node 2 comes before 3: three nodes are expanded, none three steps away is seen yet."""
     by = {
-        counted: expansion.expand(
-            LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.3, theta=3, theta_counts=counted, heads=1)
+        counts: expansion.expand(
+            LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.3, theta=3, theta_counts=counts, heads=1)
         )
-        for counted in ("nodes", "layers")
+        for counts in ("nodes", "layers")
     }
     assert by["nodes"].nodes.tolist() == [0, 1, 2, 3, 4]
     assert by["layers"].nodes.tolist() == [0, 1, 2, 3, 4, 5]
@@ -72,26 +72,26 @@ def test_theta_counts_layers_or_expanded_nodes() -> None:
 def test_layers_are_those_of_networkx(n: int, edges: list[tuple[int, int]], theta: int) -> None:
     """Where distance alone decides, the layers before the last are whole; the last holds what one node brought in."""
     edges = [(a % n, b % n) for a, b in edges]
-    whole = networkx.Graph(edges)
-    whole.add_nodes_from(range(n))
-    steps = networkx.single_source_shortest_path_length(whole, 0)
+    full = networkx.Graph(edges)
+    full.add_nodes_from(range(n))
+    steps = networkx.single_source_shortest_path_length(full, 0)
     vectors = np.random.default_rng(n).normal(size=(n, 4))
-    found = expansion.expand(
+    results = expansion.expand(
         graph_of(n, edges), 0, vectors[0], vectors, ExpansionSettings(penalty=100, theta=theta, heads=1)
     ).nodes
-    reached = [steps[node] for node in found.tolist()]
-    assert max(reached) == min(theta, max(steps.values()))
-    assert {node for node, step in steps.items() if step < theta} <= set(found.tolist())
-    last = [node for node in found.tolist() if steps[node] == theta]
-    assert not last or any(set(last) <= set(whole[node]) for node, step in steps.items() if step == theta - 1)
+    reached_nodes = [steps[node] for node in results.tolist()]
+    assert max(reached_nodes) == min(theta, max(steps.values()))
+    assert {node for node, step in steps.items() if step < theta} <= set(results.tolist())
+    last = [node for node in results.tolist() if steps[node] == theta]
+    assert not last or any(set(last) <= set(full[node]) for node, step in steps.items() if step == theta - 1)
 
 
 def test_softmax_scores_are_attention_over_the_step() -> None:
-    found = expansion.expand(
+    results = expansion.expand(
         LINE, 0, PHRASE, VECTORS, ExpansionSettings(penalty=0.1, theta=1, heads=1, score="softmax")
     )
     weights = np.exp(np.array([0.8, 0.5]) / np.sqrt(2))
-    assert found.score[1:] == pytest.approx(weights / weights.sum() - 0.1)
+    assert results.score[1:] == pytest.approx(weights / weights.sum() - 0.1)
 
 
 def test_question_and_options_attend_jointly() -> None:
@@ -121,25 +121,25 @@ def test_bridges_are_a_minimum_spanning_tree_of_the_parts(
 ) -> None:
     n, edges, nodes = world
     graph = graph_of(n, edges)
-    whole = networkx.Graph()
-    whole.add_nodes_from(range(n))
-    whole.add_edges_from(edges)
-    parts = list(networkx.connected_components(whole.subgraph(nodes)))
+    full = networkx.Graph()
+    full.add_nodes_from(range(n))
+    full.add_edges_from(edges)
+    parts = list(networkx.connected_components(full.subgraph(nodes)))
     closure = networkx.Graph()
     closure.add_nodes_from(range(len(parts)))
     for i, j in itertools.combinations(range(len(parts)), 2):
         lengths = [
-            networkx.shortest_path_length(whole, u, v)
+            networkx.shortest_path_length(full, u, v)
             for u in parts[i]
             for v in parts[j]
-            if networkx.has_path(whole, u, v)
+            if networkx.has_path(full, u, v)
         ]
         if lengths and min(lengths) <= max_length:
             closure.add_edge(i, j, weight=min(lengths))
     expected = sorted(d["weight"] for _, _, d in networkx.minimum_spanning_edges(closure))
-    found = expansion.find_bridges(graph, np.array(nodes), max_length=max_length)
-    assert sorted(map(len, found)) == expected
-    for bridge in found:
+    results = expansion.find_bridges(graph, np.array(nodes), max_length=max_length)
+    assert sorted(map(len, results)) == expected
+    for bridge in results:
         path = networkx.Graph([(int(graph.heads[edge]), int(graph.tails[edge])) for edge in bridge])
         ends = [node for node, degree in path.degree() if degree == 1]
         assert len(ends) == 2 and set(ends) <= set(nodes) and networkx.is_connected(path)

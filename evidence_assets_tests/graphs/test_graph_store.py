@@ -33,19 +33,19 @@ def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
     aliases = pl.Series("aliases", [["b"], []], dtype=pl.List(pl.String))
     nodes = pl.DataFrame({"name": ["a", "c"]}).with_columns(aliases)
     assert build_name_vectors(tmp_path / "v", nodes, model, "m", "1", 10**9) == (3, 0)
-    more = nodes.with_columns(pl.Series("name", ["a", "d"]))
-    assert build_name_vectors(tmp_path / "v", more, model, "m", "2", 10**9) == (3, 2)
+    extra_args = nodes.with_columns(pl.Series("name", ["a", "d"]))
+    assert build_name_vectors(tmp_path / "v", extra_args, model, "m", "2", 10**9) == (3, 2)
     assert model.encoded_texts == ["a", "c", "b", "d"]
     np.testing.assert_array_equal(
         np.load(tmp_path / "v" / "vectors.npy"), model.encode_sentences(["a", "d", "b"]).astype(np.float16)
     )
-    assert build_name_vectors(tmp_path / "v", more, model, "other model", "2", 10**9) == (3, 0)
+    assert build_name_vectors(tmp_path / "v", extra_args, model, "other model", "2", 10**9) == (3, 0)
 
 
 def test_texts_longer_than_the_encoder_reads_are_the_mean_of_their_chunks() -> None:
     model = WordEncoder()
     long = " ".join(f"Sentence number {i} speaks of things." for i in range(40))
-    short, whole = encode_texts(model, ["One.", long])
+    short, full = encode_texts(model, ["One.", long])
     np.testing.assert_allclose(short, model.encode_sentences(["One."])[0], atol=1e-6)
-    assert abs(np.linalg.norm(whole) - 1) < 1e-5
+    assert abs(np.linalg.norm(full) - 1) < 1e-5
     assert encode_texts(model, []).shape == (0, model.dimensions)

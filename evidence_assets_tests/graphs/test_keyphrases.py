@@ -62,16 +62,16 @@ def test_choice_equals_a_slow_reference(diversity: float) -> None:
                 key=lambda p: (1 - diversity) * cosine(p, text) - diversity * max(cosine(p, s) for s in expected),
             )
         )
-    found = extract_concepts([text], encode, top_n=6, diversity=diversity)[0]
-    assert [concept.text for concept in found] == expected
-    assert [concept.score for concept in found] == pytest.approx([cosine(p, text) for p in expected], abs=1e-6)
+    results = extract_concepts([text], encode, top_n=6, diversity=diversity)[0]
+    assert [concept.text for concept in results] == expected
+    assert [concept.score for concept in results] == pytest.approx([cosine(p, text) for p in expected], abs=1e-6)
 
 
 def test_many_texts_are_encoded_once_in_one_call_and_do_not_depend_on_each_other() -> None:
     texts = ["A red dog barks", "", "What is it?", "A red dog barks", "The red dog sleeps"]
     encode = CountingEncoder()
-    together = extract_concepts(texts, encode)
+    joint = extract_concepts(texts, encode)
     assert len(encode.calls) == 1
     assert len(encode.calls[0]) == len(set(encode.calls[0]))
-    assert together == [extract_concepts([text], CountingEncoder())[0] for text in texts]
-    assert together[1] == together[2] == []
+    assert joint == [extract_concepts([text], CountingEncoder())[0] for text in texts]
+    assert joint[1] == joint[2] == []

@@ -67,7 +67,7 @@ def stored_graph(folder: Path, world: World, *, arrays: bool = True) -> Knowledg
     return open_graph(lake, "base", WordEncoder())
 
 
-def made(world: World, *, arrays: bool = True) -> tuple[KnowledgeGraph, nx.MultiDiGraph]:
+def build_graphs(world: World, *, arrays: bool = True) -> tuple[KnowledgeGraph, nx.MultiDiGraph]:
     """The stored graph, and its reference, whose nodes are the numbers of the graph's."""
     with tempfile.TemporaryDirectory() as folder:
         graph = stored_graph(Path(folder), world, arrays=arrays)
@@ -86,7 +86,7 @@ def made(world: World, *, arrays: bool = True) -> tuple[KnowledgeGraph, nx.Multi
 @given(world=worlds(), arrays=st.booleans())
 @EACH
 def test_facts_names_and_types_are_those_stated(world: World, arrays: bool) -> None:
-    graph, reference = made(world, arrays=arrays)
+    graph, reference = build_graphs(world, arrays=arrays)
     assert sorted(graph.triple(edge) for edge in range(graph.arrays.n_edges)) == sorted(world.triples)
     assert graph.relations == tuple(sorted({relation for _, relation, _ in world.triples}))
     assert [graph.type_names[code] for code in graph.node_types] == [
@@ -102,7 +102,7 @@ def test_facts_names_and_types_are_those_stated(world: World, arrays: bool) -> N
 @given(world=worlds(), arrays=st.booleans())
 @EACH
 def test_ids_ascend_and_lead_back_to_their_numbers(world: World, arrays: bool) -> None:
-    graph, _ = made(world, arrays=arrays)
+    graph, _ = build_graphs(world, arrays=arrays)
     for ids, numbers_of in ((graph.node_ids, graph.node_numbers), (graph.edge_ids, graph.edge_numbers)):
         assert ids.to_list() == sorted(set(ids))
         assert numbers_of(ids.reverse()).tolist() == list(range(len(ids)))[::-1]
@@ -113,7 +113,7 @@ def test_ids_ascend_and_lead_back_to_their_numbers(world: World, arrays: bool) -
 @given(world=worlds(), data=st.data())
 @EACH
 def test_a_neighbourhood_is_the_ego_graph(world: World, data: st.DataObject) -> None:
-    graph, reference = made(world)
+    graph, reference = build_graphs(world)
     seeds = data.draw(
         st.lists(st.sampled_from([-1, *range(len(graph))]), max_size=4).map(lambda s: [n for n in s if n >= 0])
     )
@@ -128,14 +128,14 @@ def test_a_neighbourhood_is_the_ego_graph(world: World, data: st.DataObject) -> 
         (part.edges, (arrays.heads[part.edges], arrays.tails[part.edges])),
         (part.edges, (part.nodes[part.heads], part.nodes[part.tails])),
     ):
-        named = [graph.relations[code] for code in arrays.relations[edges]]
-        assert sorted(zip(ends[0].tolist(), named, ends[1].tolist(), strict=True)) == inside
+        names_by_id = [graph.relations[code] for code in arrays.relations[edges]]
+        assert sorted(zip(ends[0].tolist(), names_by_id, ends[1].tolist(), strict=True)) == inside
 
 
 @given(world=worlds(), data=st.data())
 @EACH
 def test_all_shortest_paths_are_those_of_networkx(world: World, data: st.DataObject) -> None:
-    graph, reference = made(world)
+    graph, reference = build_graphs(world)
     plain = nx.Graph(reference)
     ends = st.lists(st.sampled_from(range(len(graph))), max_size=3) if len(graph) else st.just([])
     sources, targets, longest = data.draw(ends), data.draw(ends), data.draw(st.integers(1, 5))
@@ -150,35 +150,35 @@ def test_all_shortest_paths_are_those_of_networkx(world: World, data: st.DataObj
                     expected[source, target] = sorted(paths, key=lambda p: (-sum(worth[v] for v in p), p))
     every = shortest_paths(graph.arrays, sources, targets, longest, 10_000, np.array(worth))
     assert [path.score for path in every] == sorted((path.score for path in every), reverse=True)
-    for most, of in (
+    for max_nodes, of in (
         (10_000, every),
         (2, shortest_paths(graph.arrays, sources, targets, longest, 2, np.array(worth))),
     ):
-        found: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+        results: dict[tuple[int, int], list[tuple[int, ...]]] = {}
         for path in of:
-            found.setdefault((path.nodes[0], path.nodes[-1]), []).append(path.nodes)
-        assert found == {pair: paths[:most] for pair, paths in expected.items()}
+            results.setdefault((path.nodes[0], path.nodes[-1]), []).append(path.nodes)
+        assert results == {pair: paths[:max_nodes] for pair, paths in expected.items()}
     for path in every:
         assert path.score == pytest.approx(np.mean([worth[v] for v in path.nodes]))
         for a, b, step in zip(path.nodes[:-1], path.nodes[1:], path.steps, strict=True):
-            told = sorted((graph.triple(edge)[1], along) for edge, along in step)
-            both = [(k, True) for k in reference.get_edge_data(a, b, default={})] + [
+            reports = sorted((graph.triple(edge)[1], along) for edge, along in step)
+            both_ways = [(k, True) for k in reference.get_edge_data(a, b, default={})] + [
                 (k, False) for k in reference.get_edge_data(b, a, default={})
             ]
-            assert told == sorted(both), "each step keeps every edge of its pair with its direction"
+            assert reports == sorted(both_ways), "each step keeps every edge of its pair with its direction"
 
 
 @given(world=worlds(), data=st.data())
 @EACH
 def test_typed_neighbours_are_those_of_networkx(world: World, data: st.DataObject) -> None:
-    graph, reference = made(world)
-    chosen = data.draw(st.sets(st.sampled_from(range(len(graph))))) if len(graph) else set()
+    graph, reference = build_graphs(world)
+    selection = data.draw(st.sets(st.sampled_from(range(len(graph))))) if len(graph) else set()
     for code, relation in [(None, None), *enumerate(graph.relations)]:
         for outgoing in (True, False):
             rows = graph.typed_graph.rows(code, outgoing=outgoing)
             edges = {(h, t) if outgoing else (t, h) for h, t, k in reference.edges(keys=True) if relation in (None, k)}
-            near, far = rows.pairs(np.array(sorted(chosen), dtype=np.int64))
-            assert list(zip(near.tolist(), far.tolist(), strict=True)) == sorted(e for e in edges if e[0] in chosen)
+            near, far = rows.pairs(np.array(sorted(selection), dtype=np.int64))
+            assert list(zip(near.tolist(), far.tolist(), strict=True)) == sorted(e for e in edges if e[0] in selection)
 
 
 def test_opening_gives_everybody_the_same_object_until_a_file_changes(tmp_path: Path) -> None:
@@ -188,14 +188,14 @@ def test_opening_gives_everybody_the_same_object_until_a_file_changes(tmp_path: 
     graph = open_graph(lake, "base", model)
     assert open_graph(lake, "base", model) is graph
     lake.write("knowledge/base/edges", "", {"kg_edges": []})
-    again = open_graph(lake, "base", model)
-    assert again is not graph and again.version != graph.version and again.arrays.n_edges == 0
+    rerun = open_graph(lake, "base", model)
+    assert rerun is not graph and rerun.version != graph.version and rerun.arrays.n_edges == 0
     with pytest.raises(StaleInput, match="knowledge/other/nodes is missing"):
         open_graph(lake, "other", model)
     with pytest.raises(StaleInput, match=r"node_vectors.*is missing"):
-        _ = again.node_vectors
+        _ = rerun.node_vectors
     with pytest.raises(StaleInput, match="passages is missing"):
-        again.passage_vectors("node")
+        rerun.passage_vectors("node")
 
 
 def test_an_edge_without_its_node_is_refused_with_what_to_do() -> None:
@@ -208,9 +208,9 @@ def test_definitions_are_first_sentences_by_name_and_alias() -> None:
     documents = ["Aspirin comes from willow bark. It thins blood.", "", "Fever is heat."]
     graph = graph_of(["aspirin", "tubulin", "fever"], [], [], documents=documents, aliases=[["ASA"], [], ["pyrexia"]])
     nodes = pl.DataFrame({name: graph.node_column(name) for name in ("name", "aliases", "document")})
-    found = extract_definitions(nodes)
-    assert found["aspirin"] == found["ASA"] == "Aspirin comes from willow bark."
-    assert found["pyrexia"] == "Fever is heat."
-    assert "tubulin" not in found, "a node without a document defines nothing"
+    results = extract_definitions(nodes)
+    assert results["aspirin"] == results["ASA"] == "Aspirin comes from willow bark."
+    assert results["pyrexia"] == "Fever is heat."
+    assert "tubulin" not in results, "a node without a document defines nothing"
     twice = pl.concat([nodes, nodes.with_columns(pl.lit("Another aspirin.").alias("document")).head(1)])
     assert "aspirin" not in extract_definitions(twice), "a name that means two things is no definition"

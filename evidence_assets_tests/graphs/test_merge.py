@@ -77,13 +77,13 @@ def test_every_triple_is_kept_once_and_order_is_nothing(
     merged = merge_triples(frame(*rows))
     shuffled = list(rows)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    again = merge_triples(frame(*shuffled))
-    assert merged.nodes.equals(again.nodes) and merged.edges.equals(again.edges)
+    rerun = merge_triples(frame(*shuffled))
+    assert merged.nodes.equals(rerun.nodes) and merged.edges.equals(rerun.edges)
     key = {row["node_id"]: name_key(row["name"]) for row in merged.nodes.to_dicts()}
-    found = {
+    results = {
         (key[row["head_id"]], row["relation"], key[row["tail_id"]], triple_id)
         for row in merged.edges.to_dicts()
         for triple_id in row["triple_ids"]
     }
-    assert found == {(name_key(h), r, name_key(t), i) for h, r, t, i, _ in rows}
+    assert results == {(name_key(h), r, name_key(t), i) for h, r, t, i, _ in rows}
     assert sum(merged.edges["triple_ids"].list.len()) == len(rows)

@@ -47,7 +47,7 @@ def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.Monke
     step = StageContext(
         Lake.create(tmp_path, question_shards=1, corpus_shards=1), "kg_passages", "knowledge/base/passages"
     )
-    whole, _, _ = passages(BASE)
+    full, _, _ = passages(BASE)
 
     class Breaks(WordEncoder):
         def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
@@ -58,13 +58,13 @@ def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.Monke
     encoder = Breaks()
     with pytest.raises(OSError, match="fell off"):
         passage_table(node_passages(BASE, encoder), step.previous_rows(), encoder, "words@1", step.blocks)
-    after, reused, again = passages(BASE, step.previous_rows())
-    assert after.equals(whole)
-    assert reused == 6 and not set(again.encoded_texts) & set(encoder.encoded_texts)
+    after, reused, rerun = passages(BASE, step.previous_rows())
+    assert after.equals(full)
+    assert reused == 6 and not set(rerun.encoded_texts) & set(encoder.encoded_texts)
 
 
 def test_a_graph_stands_by_names_and_sentences() -> None:
-    made = list(fact_passages(BASE))
-    assert [p.text for p in made[:7]] == list(NAMES)
-    assert {p.text for p in made[7:]} >= {"aspirin treats fever"}
-    assert {p.owner_id for p in made[7:]} == set(BASE.edge_ids)
+    output = list(fact_passages(BASE))
+    assert [p.text for p in output[:7]] == list(NAMES)
+    assert {p.text for p in output[7:]} >= {"aspirin treats fever"}
+    assert {p.owner_id for p in output[7:]} == set(BASE.edge_ids)

@@ -73,12 +73,12 @@ def brute_force(
         kinds = range(EDGE_TYPES) if kind is None or not typed else [kind]
         return any((head, k, tail) in present or (not directed and (tail, k, head) in present) for k in kinds)
 
-    found = set()
+    results = set()
     for values in itertools.product(*choices):
         value = dict(zip(terms, values, strict=True))
         if all(holds(value[p.head], p.edge_type, value[p.tail]) for p in patterns):
-            found.add(value[target])
-    return found
+            results.add(value[target])
+    return results
 
 
 def graph_of(world: tuple[list[int], list[tuple[int, int, int]]]) -> TypedGraph:

@@ -132,10 +132,10 @@ def stark() -> Target:
     """STaRK's processed layout, which holds tensors."""
     import tempfile
 
-    from evidence_assets_tests.benchmarks.official.test_stark import read_stark, written
+    from evidence_assets_tests.benchmarks.official.test_stark import read_stark, write_stark_files
 
     with tempfile.TemporaryDirectory() as folder:
-        files = {file.name: file.read_bytes() for file in written(Path(folder)).iterdir()}
+        files = {file.name: file.read_bytes() for file in write_stark_files(Path(folder)).iterdir()}
     return Target("stark", files, lambda f: read_stark(f, "prime"))
 
 

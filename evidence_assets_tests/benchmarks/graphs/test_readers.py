@@ -42,33 +42,33 @@ class ReaderContract:
     synonyms: ClassVar[Sequence[tuple[str, str]]] = ()
     faults: ClassVar[Sequence[Fault]]
 
-    def written(self, folder: Path, texts: Sequence[str] = ()) -> list[Path]:
+    def write_texts(self, folder: Path, texts: Sequence[str] = ()) -> list[Path]:
         paths = [folder / f"{i}.txt" for i in range(len(self.files))]
         for path, text in zip(paths, texts or self.files, strict=True):
             path.write_text(text, encoding="utf-8")
         return paths
 
     def test_it_reads_what_its_files_state(self, tmp_path: Path) -> None:
-        paths = self.written(tmp_path)
+        paths = self.write_texts(tmp_path)
         shape = find_format(self.name, paths)
         assert list(shape.read(*paths)) == list(self.records)
         assert list(shape.synonyms(paths)) == list(self.synonyms)
 
     def test_its_rows_name_file_line_and_licence_and_leave_out_what_is_untrue(self, tmp_path: Path) -> None:
-        paths = self.written(tmp_path)
+        paths = self.write_texts(tmp_path)
         source = GraphSource(self.name, tuple(path.name for path in paths), "CC0")
-        found = rows.triple_table([source, source], tmp_path, load_vocabulary())
+        results = rows.triple_table([source, source], tmp_path, load_vocabulary())
         true = [record for record in self.records if record.label is not False]
-        assert prepare_rows("triples", found).num_rows == len(true), "a triple that is stated twice is one row"
-        assert found["source"].to_list() == [f"0.txt:{record.line}" for record in true]
-        assert set(found["licence"]) == {"CC0"} and set(found["origin"]) == {"import"}
+        assert prepare_rows("triples", results).num_rows == len(true), "a triple that is stated twice is one row"
+        assert results["source"].to_list() == [f"0.txt:{record.line}" for record in true]
+        assert set(results["licence"]) == {"CC0"} and set(results["origin"]) == {"import"}
         assert rows.read_synonyms([source, source], tmp_path).rows() == list(self.synonyms)
 
     def test_faults_are_named_by_file_line_and_field(self, tmp_path: Path) -> None:
         for fault in self.faults:
             texts = [fault.text if i == fault.file else text for i, text in enumerate(self.files)]
             with pytest.raises(BadInput) as caught:
-                list(FORMATS[self.name].read(*self.written(tmp_path, texts)))
+                list(FORMATS[self.name].read(*self.write_texts(tmp_path, texts)))
             error = caught.value
             assert error.file is not None and Path(error.file).name == f"{fault.file}.txt", fault
             assert (error.line, error.field) == (fault.line, fault.field), fault

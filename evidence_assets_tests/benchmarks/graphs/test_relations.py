@@ -15,8 +15,8 @@ def test_the_shipped_vocabularies() -> None:
     assert vocabulary.template("AtLocation") == "is at location of"
     assert ("may_treat", "may_contraindicate") in vocabulary.opposites
     assert ("may_contraindicate", "may_treat") in vocabulary.opposites
-    named = {other for relation in vocabulary.relations.values() for other in relation.opposites}
-    assert named <= set(vocabulary.relations)
+    names_by_id = {other for relation in vocabulary.relations.values() for other in relation.opposites}
+    assert names_by_id <= set(vocabulary.relations)
     assert {name for name, _ in vocabulary.foreign.values()} <= set(vocabulary.relations)
 
 

@@ -120,8 +120,8 @@ class ReaderContract:
             assert list(read_questions(self.NAMES[0], plain, split)) == [question]
 
     def test_malformed_files_name_file_line_and_field(self, tmp_path: Path) -> None:
-        for number, (split, files, said) in enumerate(self.FAULTY_FILES):
-            with pytest.raises(BadInput, match=said):
+        for number, (split, files, expected_message) in enumerate(self.FAULTY_FILES):
+            with pytest.raises(BadInput, match=expected_message):
                 list(read_questions(self.NAMES[0], write_files(tmp_path / f"{number}", files), split))
 
     def test_whatever_is_spoilt_is_read_or_named(self, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ AI2: dict[str, Any] = {
 """A question in the Allen Institute's layout, which five datasets share."""
 
 
-def asked(**changes: Any) -> dict[str, Any]:
+def with_question(**changes: Any) -> dict[str, Any]:
     """The changed inner question of that layout."""
     return {"question": AI2["question"] | changes}
 
@@ -103,7 +103,7 @@ def asked(**changes: Any) -> dict[str, Any]:
 class TestCommonsenseQA(ReaderContract):
     NAMES = ("csqa", "riddle", "arc_e")
     DEV = "dev_rand_split.jsonl"
-    ROW = AI2 | asked(question_concept="buzz")
+    ROW = AI2 | with_question(question_concept="buzz")
     HIDDEN = {"test_rand_split_no_answers.jsonl": json_lines(without(ROW, "answerKey"))}
     VALID_FILES = one_question(
         "dev", {DEV: json_lines(ROW)}, {"gold": ("B",), "topic_entities": ("buzz",)}
@@ -112,8 +112,8 @@ class TestCommonsenseQA(ReaderContract):
         ("dev", {DEV: with_faulty_row(AI2, answerKey="E")}, ":2: answerKey: 'E' is not one of A, B, C"),
         ("dev", {DEV: with_faulty_row(AI2, answerKey=...)}, ":2: answerKey: missing"),
         ("dev", {DEV: with_faulty_row(AI2, id=...)}, ":2: id: missing"),
-        ("dev", {DEV: with_faulty_row(AI2, **asked(stem=" "))}, r":2: question\.stem: is empty"),
-        ("dev", {DEV: with_faulty_row(AI2, **asked(choices=[]))}, ":2: (answerKey|options)"),
+        ("dev", {DEV: with_faulty_row(AI2, **with_question(stem=" "))}, r":2: question\.stem: is empty"),
+        ("dev", {DEV: with_faulty_row(AI2, **with_question(choices=[]))}, ":2: (answerKey|options)"),
     )
 
 
@@ -132,13 +132,15 @@ class TestOpenBookQA(ReaderContract):
 
 class TestArcChallenge(ReaderContract):
     NAMES = ("arc_c",)
-    DIGITS = AI2 | asked(choices=[{"label": "1", "text": "ant"}, {"label": "2", "text": "bee"}]) | {"answerKey": "2"}
+    DIGITS = (
+        AI2 | with_question(choices=[{"label": "1", "text": "ant"}, {"label": "2", "text": "bee"}]) | {"answerKey": "2"}
+    )
     VALID_FILES = one_question(
         "test",
         {"ARC-Challenge/ARC-Challenge-Test.jsonl": json_lines(DIGITS)},
         {"gold": ("B",), "options": ("ant", "bee")},
     )
-    TWICE = asked(choices=[{"label": "A", "text": "x"}] * 2)
+    TWICE = with_question(choices=[{"label": "A", "text": "x"}] * 2)
     FAULTY_FILES = (
         (
             "dev",

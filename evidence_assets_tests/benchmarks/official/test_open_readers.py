@@ -173,8 +173,8 @@ class TestHotpotqa(ReaderContract):
         },
     )
     FAULTY_FILES = tuple(
-        ("train", {"hotpotqa_train.json": json.dumps([HOTPOT | {field: [wrong]}])}, said)
-        for field, wrong, said in (
+        ("train", {"hotpotqa_train.json": json.dumps([HOTPOT | {field: [wrong]}])}, message)
+        for field, wrong, message in (
             ("supporting_facts", ["Firm"], r"supporting_facts\[0\]: expected a title and the number"),
             ("supporting_facts", [["x"], 1], r":1: supporting_facts\[0\]\.title: \['x'\] is not a string"),
             ("supporting_facts", ["Firm", True], r":1: supporting_facts\[0\]\.sentence: True is not an integer"),

@@ -29,8 +29,8 @@ FILES = [
 
 @pytest.mark.parametrize(("name", "folder", "split", "count"), FILES, ids=[case[0] for case in FILES])
 def test_every_row_is_read(dev_data: Path, name: str, folder: str, split: str, count: int) -> None:
-    found = list(read_questions(name, dev_data / folder, split))
-    assert len(found) == count and len({question.question_id for question in found}) == count
-    assert all(question.gold for question in found)
-    whole = find_dataset(name).counts[split] == count
-    assert (find_dataset(name).count_note(split, count) == "") == whole
+    results = list(read_questions(name, dev_data / folder, split))
+    assert len(results) == count and len({question.question_id for question in results}) == count
+    assert all(question.gold for question in results)
+    full = find_dataset(name).counts[split] == count
+    assert (find_dataset(name).count_note(split, count) == "") == full

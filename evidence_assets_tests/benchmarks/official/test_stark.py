@@ -48,7 +48,7 @@ def triples_of(base: KnowledgeBaseTables) -> list[tuple[str, str, str]]:
     return [(name[head], relation, name[tail]) for head, relation, tail in base.edges.iter_rows()]
 
 
-def written(folder: Path) -> Path:
+def write_stark_files(folder: Path) -> Path:
     (folder / "node_info.json").write_text(json.dumps(INFO), encoding="utf-8")
     (folder / "node_type_dict.json").write_text('{"1": "drug", "0": "gene/protein"}', encoding="utf-8")
     (folder / "edge_type_dict.json").write_text('{"0": "ppi", "1": "target"}', encoding="utf-8")
@@ -59,7 +59,7 @@ def written(folder: Path) -> Path:
 
 
 def test_processed_layout(tmp_path: Path) -> None:
-    base = read_stark(written(tmp_path), "prime")
+    base = read_stark(write_stark_files(tmp_path), "prime")
     assert names(base) == ("PHYHIP", "aspirin", "ibuprofen")
     assert base.nodes["aliases"][0].to_list() == ["DYRK1AP3", "PAHX-AP1"]
     assert base.nodes["document"][0].splitlines() == [
@@ -134,7 +134,7 @@ def test_mag_whose_files_hold_no_names_of_types(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
-    folder = written(tmp_path)
+    folder = write_stark_files(tmp_path)
     (folder / "node_info.json").unlink()
     (folder / "node_info.pkl").write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(BadInput, match=r"node_info.pkl: is a pickle.*convert it: python -m tools.convert stark"):
@@ -163,7 +163,7 @@ def test_pickles_are_refused_with_the_way_out(tmp_path: Path) -> None:
     ],
 )
 def test_faults_are_named(tmp_path: Path, file: str, value: object, sentence: str) -> None:
-    folder = written(tmp_path)
+    folder = write_stark_files(tmp_path)
     if isinstance(value, torch.Tensor):
         torch.save(value, folder / file)
     else:

@@ -90,8 +90,8 @@ class TestTabfact(ReaderContract):
         {"source_id": "1.csv#0", "gold": ("REFUTES",), "table_id": "1.csv"},
     )
     FAULTY_FILES = tuple(
-        ("test", {"data/all_csv/1.csv": "a#b\n", "test_examples.json": json.dumps(content)}, said)
-        for content, said in (
+        ("test", {"data/all_csv/1.csv": "a#b\n", "test_examples.json": json.dumps(content)}, message)
+        for content, message in (
             ([["a"]], "JSON object"),
             ({"1.csv": [["a"], [1, 0], "c"]}, "one label per statement"),
             ({"2.csv": [["a"], [1], "c"]}, "is missing"),
@@ -101,8 +101,8 @@ class TestTabfact(ReaderContract):
     EMPTY_FILES = (("test", TABLE | {FILE: '{"1.csv": [[], [], ""]}'}, FILE),)
 
     def test_statements_share_their_table(self, tmp_path: Path) -> None:
-        told = {"1.csv": [["Messi has 10.", "Kane has 9."], [1, 0], "goals"]}
-        write_files(tmp_path, self.TABLE | {self.FILE: json.dumps(told)})
+        reports = {"1.csv": [["Messi has 10.", "Kane has 9."], [1, 0], "goals"]}
+        write_files(tmp_path, self.TABLE | {self.FILE: json.dumps(reports)})
         (first, table), (second, _) = read_pairs("tabfact", [tmp_path / self.FILE, tmp_path / "data/all_csv"], "all")
         assert (first.gold, second.gold) == (("SUPPORTS",), ("REFUTES",))
         assert (table.header, table.rows[1], table.caption) == (("player", "goals"), ("Kane", "8"), "goals")
@@ -135,8 +135,8 @@ class TestTabmcq(ReaderContract):
     FAULTY_FILES = (
         ("all", TABLE | {"MCQs.tsv": "QUESTION\tX\n"}, "QUESTION-ALIGNMENT"),
         *(
-            ("all", {"Tables/m/1&2.tsv": "Animal\n", "MCQs.tsv": text}, said)
-            for text, said in (
+            ("all", {"Tables/m/1&2.tsv": "Animal\n", "MCQs.tsv": text}, message)
+            for text, message in (
                 (TABMCQ_HEAD + TABMCQ_ROW + line + "\n", f":3: {field}")
                 for line, field in (
                     ("Q?\t0\ta\tb\t5\tm-1&2\t1\t0", "CORRECT CHOICE"),

@@ -55,9 +55,9 @@ def test_the_layer_and_its_gradient_are_those_of_a_dense_layer() -> None:
     for i, nodes in enumerate(neighbour_sets(graph)):
         around[i, nodes] = True
     mixed = torch.randn(6, 3 * WIDTH, generator=torch.Generator().manual_seed(1))
-    ours, dense = mixed.clone().requires_grad_(), mixed.clone().requires_grad_()
+    own_result, dense = mixed.clone().requires_grad_(), mixed.clone().requires_grad_()
     goal = torch.randn(6, WIDTH, generator=torch.Generator().manual_seed(2))
-    z, alpha = neighbour_attention(ours, pattern_of(graph, 2), 0.7)
+    z, alpha = neighbour_attention(own_result, pattern_of(graph, 2), 0.7)
     (z * goal).sum().backward()
     q, k, v = dense.view(6, 3, 2, WIDTH // 2).permute(1, 2, 0, 3)
     scores = (0.7 * q @ k.mT).masked_fill(~around, -torch.inf).softmax(-1)
@@ -68,8 +68,8 @@ def test_the_layer_and_its_gradient_are_those_of_a_dense_layer() -> None:
     mean = scores.mean(0).detach().numpy()
     np.testing.assert_allclose(weights[:, 0], mean[graph.heads, graph.tails], atol=1e-5)
     np.testing.assert_allclose(weights[:, 1], mean[graph.tails, graph.heads], atol=1e-5)
-    assert dense.grad is not None and ours.grad is not None
-    torch.testing.assert_close(ours.grad, dense.grad, atol=1e-5, rtol=1e-4)
+    assert dense.grad is not None and own_result.grad is not None
+    torch.testing.assert_close(own_result.grad, dense.grad, atol=1e-5, rtol=1e-4)
 
 
 def reference_scores(graph: FeatureGraph, query: np.ndarray, heads: int, steps: int) -> np.ndarray:
@@ -103,10 +103,10 @@ def reference_scores(graph: FeatureGraph, query: np.ndarray, heads: int, steps: 
 @pytest.mark.parametrize("heads", [1, 4])
 def test_training_is_that_of_torch_geometric(heads: int) -> None:
     graph, query = problem("reference", 12, 20)
-    found = train(graph, query, AttentionSettings(heads=heads, steps=50))
-    np.testing.assert_allclose(found.scores, reference_scores(graph, query, heads, 50), atol=1e-4)
+    results = train(graph, query, AttentionSettings(heads=heads, steps=50))
+    np.testing.assert_allclose(results.scores, reference_scores(graph, query, heads, 50), atol=1e-4)
     untrained = train(graph, query, AttentionSettings(heads=heads, steps=0))
-    assert found.scores.mean() > untrained.scores.mean() + 0.05, "training raises the cosine"
+    assert results.scores.mean() > untrained.scores.mean() + 0.05, "training raises the cosine"
 
 
 @pytest.mark.parametrize("variant", ["gat", "walk"])
@@ -114,22 +114,22 @@ def test_scores_do_not_hang_on_which_others_are_asked(variant: ga.Variant) -> No
     settings = AttentionSettings(variant=variant, steps=5)
     problems = [problem(f"q{i}", n, edges, 16) for i, (n, edges) in enumerate([(1, 0), (30, 60), (9, 4), (0, 0)])]
     graphs, queries = [graph for graph, _ in problems], [query for _, query in problems]
-    for graph, query, found in zip(graphs, queries, train_and_score(graphs, queries, settings), strict=True):
-        np.testing.assert_array_equal(found.scores, train(graph, query, settings).scores)
+    for graph, query, results in zip(graphs, queries, train_and_score(graphs, queries, settings), strict=True):
+        np.testing.assert_array_equal(results.scores, train(graph, query, settings).scores)
 
 
 def test_gcn_weighs_all_neighbours_alike() -> None:
     graph = FeatureGraph("mean", np.eye(4, dtype=np.float32), np.array([0, 0]), np.array([1, 2]))
-    found = train(graph, np.ones(4, np.float32), AttentionSettings(variant="gcn", steps=1, heads=1))
-    np.testing.assert_allclose(found.attention, [[1 / 3, 1 / 2], [1 / 3, 1 / 2]], atol=1e-6)
+    results = train(graph, np.ones(4, np.float32), AttentionSettings(variant="gcn", steps=1, heads=1))
+    np.testing.assert_allclose(results.attention, [[1 / 3, 1 / 2], [1 / 3, 1 / 2]], atol=1e-6)
 
 
 def test_cosine_is_the_cosine() -> None:
     graph, query = problem("cosine", 5, 4)
-    found = train(graph, query, AttentionSettings(variant="cosine"))
+    results = train(graph, query, AttentionSettings(variant="cosine"))
     norms = np.linalg.norm(graph.features, axis=1) * np.linalg.norm(query)
-    np.testing.assert_allclose(found.scores, graph.features @ query / norms, atol=1e-6)
-    assert found.attention.shape == (0, 2)
+    np.testing.assert_allclose(results.scores, graph.features @ query / norms, atol=1e-6)
+    assert results.attention.shape == (0, 2)
 
 
 def test_relevance_is_a_threshold_unless_the_scores_have_collapsed() -> None:
@@ -142,11 +142,11 @@ def test_relevance_is_a_threshold_unless_the_scores_have_collapsed() -> None:
 
 def test_small_and_odd_graphs() -> None:
     one, query = problem("one", 1, 0)
-    found = train(one, query)
-    assert found.rule == "top" and found.relevant.tolist() == [0] and found.scores.shape == (1,)
+    results = train(one, query)
+    assert results.rule == "top" and results.relevant.tolist() == [0] and results.scores.shape == (1,)
     empty, query = problem("none", 0, 0)
-    found = train(empty, query)
-    assert found.scores.shape == (0,) and found.relevant.shape == (0,) and found.attention.shape == (0, 2)
+    results = train(empty, query)
+    assert results.scores.shape == (0,) and results.relevant.shape == (0,) and results.attention.shape == (0, 2)
     assert train_and_score([], []) == []
     nameless = FeatureGraph("zero", np.zeros((3, WIDTH), np.float32), np.array([0]), np.array([1]))
     assert np.isfinite(train(nameless, query).scores).all()
@@ -181,8 +181,8 @@ def test_the_published_loss_is_the_mean_over_the_nodes() -> None:
 
 
 def test_the_contrastive_loss_is_the_cross_entropy_over_the_nodes() -> None:
-    said, target = np.exp(cosines(PROJECTED) / 0.2), np.exp(cosines(FEATURES) / 0.2)
-    expected = -float(target / target.sum() @ np.log(said / said.sum()))
+    message, target = np.exp(cosines(PROJECTED) / 0.2), np.exp(cosines(FEATURES) / 0.2)
+    expected = -float(target / target.sum() @ np.log(message / message.sum()))
     assert contrastive_loss(PROJECTED, FEATURES, QUERY, 0.2).item() == pytest.approx(expected)
 
 
@@ -199,7 +199,9 @@ def cases(draw: st.DrawFn) -> Case:
     return np.array(scores), pairs[:, 0], pairs[:, 1]
 
 
-def solved(scores: np.ndarray, heads: np.ndarray, tails: np.ndarray, temperature: float, follow: float) -> np.ndarray:
+def solve_fixed_point(
+    scores: np.ndarray, heads: np.ndarray, tails: np.ndarray, temperature: float, follow: float
+) -> np.ndarray:
     """The fixed point by elimination, from a dense matrix filled edge by edge."""
     n = len(scores)
     step = np.zeros((n, n))
@@ -219,7 +221,7 @@ def solved(scores: np.ndarray, heads: np.ndarray, tails: np.ndarray, temperature
 @settings(max_examples=30)
 def test_it_is_the_fixed_point(case: Case, temperature: float, follow: float) -> None:
     np.testing.assert_allclose(
-        random_walk_scores(*case, temperature, follow), solved(*case, temperature, follow), atol=1e-6
+        random_walk_scores(*case, temperature, follow), solve_fixed_point(*case, temperature, follow), atol=1e-6
     )
 
 
@@ -235,5 +237,5 @@ def test_odd_graphs_and_settings() -> None:
     none = np.empty(0, dtype=np.int64)
     assert random_walk_scores(np.empty(0), none, none, 0.2, 0.85).tolist() == []
     assert random_walk_scores(np.array([0.3]), np.array([0]), np.array([0]), 0.2, 0.85).tolist() == [1.0]
-    apart = random_walk_scores(np.array([0.5, 0.5, 0.5]), np.array([0]), np.array([1]), 0.2, 0.85)
-    assert apart[0] == pytest.approx(apart[1]) and apart[2] < apart[0]
+    separate = random_walk_scores(np.array([0.5, 0.5, 0.5]), np.array([0]), np.array([1]), 0.2, 0.85)
+    assert separate[0] == pytest.approx(separate[1]) and separate[2] < separate[0]
