@@ -171,10 +171,7 @@ def _calls_language_model(graph: Any, key: dg.AssetKey) -> bool:
 
 
 def _add_downstream(
-    records: InstanceRecords,
-    requested: set[AssetPartition],
-    is_waiting: Callable[[AssetPartition], bool],
-    models: bool,
+    records: InstanceRecords, requested: set[AssetPartition], is_waiting: Callable[[AssetPartition], bool], models: bool
 ) -> None:
     """Add downstream assets of the same partition, so that one run materializes all of them.
 

@@ -218,9 +218,7 @@ def seed_folder(context: dg.AssetExecutionContext, lake: LakeResource) -> dg.Mat
 
 
 @dg.asset_check(
-    asset=SEED_FOLDER,
-    name="seed_files",
-    description="Every seed file is valid; errors name file, line and field.",
+    asset=SEED_FOLDER, name="seed_files", description="Every seed file is valid; errors name file, line and field."
 )
 def seed_files_check(lake: LakeResource) -> dg.AssetCheckResult:
     files = read_seeds(lake.open())
@@ -246,10 +244,7 @@ class Seeds(dg.Component, dg.Model, dg.Resolvable):
     """``raw/seeds`` and ``relation_seeds``, with the sensors that re-materialize stale assets."""
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        from evidence_assets.assets.change_sensors import (  # it imports this module
-            follow_apart,
-            follow_data,
-        )
+        from evidence_assets.assets.change_sensors import follow_apart, follow_data  # it imports this module
 
         seeds = table_asset(
             "/".join(SEEDS.path),

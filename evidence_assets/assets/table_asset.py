@@ -93,10 +93,7 @@ def _asset(
 
 
 def table_asset(
-    key: str,
-    table: str,
-    make: Callable[[StageContext], StageOutput],
-    **options: Unpack[AssetOptions],
+    key: str, table: str, make: Callable[[StageContext], StageOutput], **options: Unpack[AssetOptions]
 ) -> dg.AssetsDefinition:
     """An asset whose rows of ``table`` come from calling ``make`` once per partition.
 
@@ -208,10 +205,7 @@ def table_check(
             ][:5]
         if row_check is not None or lake_check is not None:
             rows = lake_store.read(table, name, partition)
-            problems += [
-                *(row_check(rows) if row_check else []),
-                *(lake_check(rows, lake_store) if lake_check else []),
-            ]
+            problems += [*(row_check(rows) if row_check else []), *(lake_check(rows, lake_store) if lake_check else [])]
         return dg.AssetCheckResult(
             passed=not problems,
             metadata={"rows": n_rows, "wrong": dg.MetadataValue.md("\n".join(problems) or "nothing")},

@@ -198,8 +198,7 @@ def diff(
 
 @app.command()
 def gc(
-    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only list.")] = False,
-    lake: LakeOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only list.")] = False, lake: LakeOption = None
 ) -> None:
     """List or delete data of removed assets and killed runs."""
     with report_errors():

@@ -178,8 +178,7 @@ def _add_base(
 ) -> None:
     if not path.is_dir():
         raise BadInput(
-            f"skb_search questions need a knowledge base: give --graph a folder with {', '.join(BASE_FILES)}",
-            file=path,
+            f"skb_search questions need a knowledge base: give --graph a folder with {', '.join(BASE_FILES)}", file=path
         )
     reject_outside_links(path)
     nodes = set(read_knowledge_base(path).nodes["node_id"])

@@ -40,8 +40,7 @@ def demo() -> None:
 def run(
     benchmark: Annotated[str, typer.Argument(help="Name of a benchmark; `evidence add benchmark` adds your own.")],
     variant_names: Annotated[
-        str,
-        typer.Option("--variants", help="Such as bm25,bm25@model. Default: all loaded variants."),
+        str, typer.Option("--variants", help="Such as bm25,bm25@model. Default: all loaded variants.")
     ] = "",
     plan: Annotated[bool, typer.Option("--plan", help="Only print the plan.")] = False,
 ) -> None:

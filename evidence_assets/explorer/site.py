@@ -126,10 +126,7 @@ def application(root: Path) -> Starlette:
         return HTMLResponse(reply.html, reply.status, HEADERS)
 
     return Starlette(
-        routes=[
-            Mount("/static", StaticFiles(directory=STATIC)),
-            Route("/{path:path}", page, methods=["GET"]),
-        ],
+        routes=[Mount("/static", StaticFiles(directory=STATIC)), Route("/{path:path}", page, methods=["GET"])],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])],
     )
 

@@ -88,9 +88,7 @@ class EntityLinker:
     """
 
     def __init__(
-        self,
-        surfaces: Sequence[str] | pl.Series,
-        nodes: Sequence[int] | NDArray[np.int64] | None = None,
+        self, surfaces: Sequence[str] | pl.Series, nodes: Sequence[int] | NDArray[np.int64] | None = None
     ) -> None:
         owners = np.arange(len(surfaces)) if nodes is None else np.asarray(nodes, dtype=np.int64)
         self._surfaces, self._owners = pl.Series(surfaces, dtype=pl.String).rechunk(), owners

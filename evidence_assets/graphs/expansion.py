@@ -125,12 +125,7 @@ def union_nodes(neighbourhoods: Sequence[Neighbourhood]) -> IntArray:
 
 
 def node_attention(
-    question: FloatArray,
-    nodes: IntArray,
-    node_vectors: FloatArray,
-    *,
-    options: Sequence[IntArray] = (),
-    heads: int = 4,
+    question: FloatArray, nodes: IntArray, node_vectors: FloatArray, *, options: Sequence[IntArray] = (), heads: int = 4
 ) -> NDArray[np.float64]:
     """Attention weight of each node from the question and its options; weights sum to 1.
 

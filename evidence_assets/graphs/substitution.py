@@ -130,12 +130,7 @@ def witness_edges(
     The target is fixed to the node, and all other variables are narrowed again.
     """
     narrowed = substitute(
-        graph,
-        patterns,
-        target,
-        use_edge_types=use_edge_types,
-        use_direction=use_direction,
-        fixed={target.name: [node]},
+        graph, patterns, target, use_edge_types=use_edge_types, use_direction=use_direction, fixed={target.name: [node]}
     )
     edges: list[tuple[int, int, int, int]] = []
     for number in narrowed.used_patterns:

@@ -132,13 +132,7 @@ _ID_COLUMNS = {("chunks", "document"): "doc_id", ("chunks", "file"): "source"}
 
 
 def implied_edges(
-    connection: Connection,
-    kind: str,
-    ids: Sequence[str],
-    relation: str,
-    files: PartitionFiles | None,
-    *,
-    upwards: bool,
+    connection: Connection, kind: str, ids: Sequence[str], relation: str, files: PartitionFiles | None, *, upwards: bool
 ) -> list[tuple[Any, ...]]:
     """Edges from these rows to their sources, or from these sources to rows, with the columns of stored edges."""
     rows = []

@@ -47,10 +47,7 @@ class TrainingSettings:
 
 
 def train_sample_masked_lm(
-    sentences: Sequence[str],
-    entities: Collection[str],
-    folder: Path,
-    settings: TrainingSettings = TrainingSettings(),
+    sentences: Sequence[str], entities: Collection[str], folder: Path, settings: TrainingSettings = TrainingSettings()
 ) -> dict[str, float | None]:
     """Train on ``sentences``, save to ``folder``, return sentence count, accuracy and held-out accuracy.
 
@@ -114,8 +111,7 @@ def _whole_word_tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = splitter
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")],
+        single="[CLS] $A [SEP]", special_tokens=[(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")]
     )
     from transformers import PreTrainedTokenizerFast
 

@@ -70,8 +70,7 @@ class GeneratorSettings(_StrictModel):
     concurrency: int = Field(32, ge=1, le=1024, description="For openai: maximum concurrent requests.")
     timeout_seconds: float = Field(300, gt=0, description="For openai: time limit of a complete reply.")
     constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
-        "json_schema",
-        description="How to constrain replies; for openai by response_format or by vLLM's field.",
+        "json_schema", description="How to constrain replies; for openai by response_format or by vLLM's field."
     )
     four_bit: bool = Field(False, description="For transformers: load weights in 4 bit (bitsandbytes).")
     folder: str = Field("", description="For replay: folder of recorded answers.")
@@ -115,12 +114,10 @@ class Harvesting(_StrictModel):
     n: int = Field(1000, ge=1, description="Pairs of each heap, and triples kept of a relation.")
     prompts: int = Field(20, ge=1, description="Prompts kept of a relation.")
     fluency: Literal["printed", "corrected", "probability", ""] = Field(
-        "",
-        description="Fluency of triples; default: probability with sample-masked-lm, corrected with other models.",
+        "", description="Fluency of triples; default: probability with sample-masked-lm, corrected with other models."
     )
     final: Literal["printed", "rank_normalised", "fluency", ""] = Field(
-        "",
-        description="Ranking of triples; default: fluency with sample-masked-lm, printed with other models.",
+        "", description="Ranking of triples; default: fluency with sample-masked-lm, printed with other models."
     )
     sample_relations: tuple[str, ...] = Field((), description="Sample seed files to copy into raw/seeds.")
     relations: tuple[str, ...] = Field((), description="Additional packaged seed files: conceptnet, lama, umls.")
@@ -201,8 +198,7 @@ class Profile(_StrictModel):
     calibration: Calibration = Field(default_factory=Calibration)
     pools: Pools = Field(default_factory=lambda: Pools(gpu=1, llm=4))
     automation: bool = Field(
-        False,
-        description="Whether changed inputs also re-materialize assets that call a language model.",
+        False, description="Whether changed inputs also re-materialize assets that call a language model."
     )
     executor: Literal["processes", "ray"] = Field(
         "processes", description="ray runs steps as jobs of the Ray cluster at RAY_ADDRESS."

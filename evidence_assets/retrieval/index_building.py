@@ -16,14 +16,7 @@ import numpy as np
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.vector_index import (
-    INDEX,
-    META,
-    VERSION,
-    IndexMeta,
-    faiss,
-    search_index,
-)
+from evidence_assets.retrieval.vector_index import INDEX, META, VERSION, IndexMeta, faiss, search_index
 
 MAX_FLAT_VECTORS = 200_000
 """Maximum vectors of a flat index, which takes a few hundredths of a second per search."""

@@ -89,10 +89,7 @@ def detect_language(text: str) -> str:
         if script not in ("LATIN", "") and count > len(letters) / 2:
             return f"{script.title()} script"
     words = re.findall(r"[^\W\d_]+", text.casefold())
-    counts = sorted(
-        ((sum(w in small for w in words), language) for language, small in _WORDS.items()),
-        reverse=True,
-    )
+    counts = sorted(((sum(w in small for w in words), language) for language, small in _WORDS.items()), reverse=True)
     (best, language), (second, _) = counts[:2]
     min_count = 1 if len(words) in (4, 5) else MIN_SMALL_WORDS  # in shorter texts a match may be a name
     return language if best >= min_count and best >= MIN_LEAD * second and best > second else ""

@@ -140,10 +140,7 @@ def pdf(*lines: str) -> bytes:
     return (
         out
         + b"xref\n0 6\n0000000000 65535 f \n%strailer << /Size 6 /Root 1 0 R /Info 5 0 R >>\nstartxref\n%d\n%%%%EOF"
-        % (
-            table,
-            len(out),
-        )
+        % (table, len(out))
     )
 
 

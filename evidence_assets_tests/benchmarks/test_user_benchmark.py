@@ -43,14 +43,7 @@ def test_a_whole_question(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("gold", "labels"),
-    [
-        ("B", ("B",)),
-        ("bee", ("B",)),
-        (1, ("B",)),
-        (0, ("A",)),
-        (["A", "bee"], ("A", "B")),
-        (None, ()),
-    ],
+    [("B", ("B",)), ("bee", ("B",)), (1, ("B",)), (0, ("A",)), (["A", "bee"], ("A", "B")), (None, ())],
 )
 def test_forms_of_gold(tmp_path: Path, gold: Any, labels: tuple[str, ...]) -> None:
     assert ask(tmp_path, record(gold=gold))[0].gold == labels

@@ -98,12 +98,7 @@ def test_lineage_distinguishes_shown_used_and_cited_evidence() -> None:
     of_chains = edges.filter((pl.col("child_kind") == "chain") & (pl.col("parent_kind") == "evidence"))
     assert {
         (label[c], relation, e) for c, relation, e in of_chains.select("child_id", "relation", "parent_id").rows()
-    } == {
-        ("A", "used", "e0"),
-        ("A", "cited", "e0"),
-        ("A", "was_shown", "e1"),
-        ("B", "used", "e2"),
-    }
+    } == {("A", "used", "e0"), ("A", "cited", "e0"), ("A", "was_shown", "e1"), ("B", "used", "e2")}
 
 
 def test_an_answer_with_one_fact_needs_that_fact() -> None:

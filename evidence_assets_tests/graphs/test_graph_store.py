@@ -8,10 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evidence_assets.graphs.graph_store import (
-    build_name_vectors,
-    encode_texts,
-)
+from evidence_assets.graphs.graph_store import build_name_vectors, encode_texts
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets_tests.graphs.small_graph import graph_of_rows, merged, small_graph
 from evidence_assets_tests.systems.small_models import WordEncoder

@@ -12,12 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evidence_assets.harvest.bertnet_prompts import (
-    mine_bertnet_prompts,
-    reword_prompt,
-    score_prompt_fit,
-    weigh_prompts,
-)
+from evidence_assets.harvest.bertnet_prompts import mine_bertnet_prompts, reword_prompt, score_prompt_fit, weigh_prompts
 from evidence_assets.harvest.prompt_mining import (
     EntityPair,
     MiningModels,

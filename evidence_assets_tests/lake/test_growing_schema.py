@@ -75,11 +75,7 @@ def test_every_table_may_grow(name: str, lake: Lake, monkeypatch: pytest.MonkeyP
     assert lake.stored_version(name, "an/asset", "b|0") == version
 
 
-@pytest.mark.parametrize(
-    "type_",
-    [pa.int32(), pa.list_(pa.struct([pa.field("a", pa.float32())]))],
-    ids=str,
-)
+@pytest.mark.parametrize("type_", [pa.int32(), pa.list_(pa.struct([pa.field("a", pa.float32())]))], ids=str)
 def test_a_column_of_any_type_may_be_added(type_: pa.DataType, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.write("x", "0", {"citations": [example_row("citations", 1)]})
     add_column(monkeypatch, "citations", type_=type_)

@@ -204,12 +204,7 @@ def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
     assert generator.sampling(CHOICES[0])["structured_outputs"] == {"choice": list(CHOICES[0].choices)}
     assert generator.sampling(explain_request(EXPLAIN))["structured_outputs"]["json"]["required"] == ["steps"]
     assert generator.sampling(replace(PLAIN[0], temperature=0.7))["temperature"] == 0.7
-    assert generator.sampling(PLAIN[0]) == {
-        "temperature": 0.0,
-        "seed": 0,
-        "max_tokens": 8,
-        "structured_outputs": None,
-    }
+    assert generator.sampling(PLAIN[0]) == {"temperature": 0.0, "seed": 0, "max_tokens": 8, "structured_outputs": None}
     completions = generator.generate([PLAIN[1], LONG, PLAIN[0]])
     assert [each.text for each in completions] == [str(9 + 14), "", str(9 + 13)]
     assert completions[1].is_refused and "max_model_len" in completions[1].finish_reason

@@ -91,9 +91,7 @@ def test_failed_step_resumes_from_the_cache(server: FaultyServer) -> None:
 
 
 def test_api_key_is_sent_but_never_logged_or_shown(
-    server: FaultyServer,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    server: FaultyServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "sk-secret-123")
     caplog.set_level(logging.DEBUG)

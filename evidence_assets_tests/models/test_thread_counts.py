@@ -37,11 +37,7 @@ def encode_in_process(threads: int) -> dict[str, Any]:
     """Encode the same texts in a process with this number of threads."""
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     process = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(threads)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", SCRIPT, str(threads)], env=environment, capture_output=True, text=True, check=False
     )
     assert process.returncode == 0, process.stderr
     return dict(json.loads(process.stdout))

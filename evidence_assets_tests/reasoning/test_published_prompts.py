@@ -43,11 +43,7 @@ def in_order(text: str, *parts: str) -> bool:
 
 @pytest.mark.parametrize(
     ("style", "task", "reply"),
-    [
-        ("chains", CHOOSE, "Answer: A"),
-        ("question", CHOOSE, "A"),
-        ("cases", CLAIM, "NOT ENOUGH INFORMATION"),
-    ],
+    [("chains", CHOOSE, "Answer: A"), ("question", CHOOSE, "A"), ("cases", CLAIM, "NOT ENOUGH INFORMATION")],
 )
 def test_the_model_selects_the_answer_regardless_of_its_citations(style: str, task: ChooseAnswer, reply: str) -> None:
     (default_choice,) = PromptedSolver(LanguageModel(ScriptedGenerator(lambda _: "A"), CompletionStore())).choose(

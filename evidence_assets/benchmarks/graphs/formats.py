@@ -245,7 +245,6 @@ def find_format(name: str, files: Sequence[Path]) -> GraphFormat:
     expected = FORMATS[name].files
     if len(files) != len(expected):
         raise BadInput(
-            f"the format {name} needs {len(expected)} files ({', '.join(expected)}), not {len(files)}",
-            field="paths",
+            f"the format {name} needs {len(expected)} files ({', '.join(expected)}), not {len(files)}", field="paths"
         )
     return FORMATS[name]

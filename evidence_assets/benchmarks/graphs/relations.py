@@ -72,10 +72,7 @@ class Vocabulary:
         changes = [pl.coalesce("_known", "relation").alias("relation")]
         for a, b in (("head", "tail"), ("head_type", "tail_type")):
             if a in triples.columns:
-                changes += [
-                    pl.when(swap).then(b).otherwise(a).alias(a),
-                    pl.when(swap).then(a).otherwise(b).alias(b),
-                ]
+                changes += [pl.when(swap).then(b).otherwise(a).alias(a), pl.when(swap).then(a).otherwise(b).alias(b)]
         return translated.with_columns(changes).select(triples.columns)
 
 

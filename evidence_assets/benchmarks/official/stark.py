@@ -79,8 +79,7 @@ def read_stark_edges(folder: Path, base: str) -> pl.DataFrame:
     ends = _load_tensor(folder / "edge_index.pt")
     if ends.ndim != 2 or len(ends) != 2 or ends.shape[1] != len(kinds):
         raise BadInput(
-            f"has shape {ends.shape}, expected 2 × {len(kinds)} (one column per edge)",
-            file=folder / "edge_index.pt",
+            f"has shape {ends.shape}, expected 2 × {len(kinds)} (one column per edge)", file=folder / "edge_index.pt"
         )
     if ends.size and not 0 <= ends.min() <= ends.max() < n_nodes:
         raise BadInput(f"has a node outside of the {n_nodes} of node_types.pt", file=folder / "edge_index.pt")

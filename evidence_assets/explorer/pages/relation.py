@@ -37,11 +37,5 @@ def relation(reader: PageReader, query: Mapping[str, str], name: str) -> Page:
         ["triples", "kg_edges"],
         id=name,
     )
-    values = {
-        "name": name,
-        "seeds": seeds,
-        "prompts": prompts,
-        "triples": triples,
-        "pager": pager,
-    }
+    values = {"name": name, "seeds": seeds, "prompts": prompts, "triples": triples, "pager": pager}
     return Page("relation.html", f"Relation {name}", values)

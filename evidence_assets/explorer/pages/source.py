@@ -310,11 +310,7 @@ def _model(reader: PageReader, identifier: str) -> SourceView:
     [triples] = reader.rows("SELECT count(*) AS n FROM triples WHERE model_id = $id", ["triples"], id=identifier)
     if not counts and not triples["n"]:
         _require_rows(models, "model", identifier)
-    facts = {
-        "model": identifier,
-        "harvested triples": triples["n"],
-        "answers": sum(row["n"] for row in counts),
-    }
+    facts = {"model": identifier, "harvested triples": triples["n"], "answers": sum(row["n"] for row in counts)}
     facts |= {name: value for name, value in (models[0] if models else {}).items() if name not in facts | _ROW_COLUMNS}
     facts["assets"] = ", ".join(sorted({row["asset"] for row in models}))
     links = [

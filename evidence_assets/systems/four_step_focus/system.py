@@ -9,13 +9,7 @@ from typing import Any
 import polars as pl
 
 from evidence_assets.benchmarks.knowledge_bases import KnowledgeBase, find_knowledge_base
-from evidence_assets.experiment.answers.predictions import (
-    Answer,
-    Answerer,
-    UsedRow,
-    as_used_rows,
-    evidence_by_question,
-)
+from evidence_assets.experiment.answers.predictions import Answer, Answerer, UsedRow, as_used_rows, evidence_by_question
 from evidence_assets.experiment.evidence.selection import Question, selection_details
 from evidence_assets.experiment.evidence.sources import open_benchmark_graph
 from evidence_assets.experiment.solvers import open_profile_model

@@ -155,9 +155,7 @@ class TestPiqa(ReaderContract):
     ROW = {"goal": "Cut it", "sol1": "saw", "sol2": "look"}
     DEV, LABELS = "valid.jsonl", "valid-labels.lst"
     VALID_FILES = one_question(
-        "dev",
-        {DEV: json_lines(ROW), LABELS: "1\n"},
-        {"source_id": "dev-1", "options": ("saw", "look"), "gold": ("B",)},
+        "dev", {DEV: json_lines(ROW), LABELS: "1\n"}, {"source_id": "dev-1", "options": ("saw", "look"), "gold": ("B",)}
     ) + one_question("test", {"tests.jsonl": json_lines(ROW | {"id": "t"})}, {"source_id": "t", "gold": ()})
     FAULTY_FILES = (
         ("dev", {DEV: json_lines(ROW), LABELS: "2\n"}, r"labels\.lst:1: label: '2' is not one of 0, 1"),
@@ -194,9 +192,7 @@ class TestHeadqa(ReaderContract):
     ROW = {"qid": "1", "qtext": "Which cell?", "ra": "2", "image": "", "answers": ANSWERS}
     TEXT = json.dumps({"version": "1.0", "exams": {"Exam_2013_B": {"name": "Exam_2013_B", "data": [ROW]}}})
     VALID_FILES = one_question(
-        "test",
-        {f"HEAD_EN/{FILE}": TEXT},
-        {"source_id": "Exam_2013_B/1", "gold": ("B",), "options": ("red", "white")},
+        "test", {f"HEAD_EN/{FILE}": TEXT}, {"source_id": "Exam_2013_B/1", "gold": ("B",), "options": ("red", "white")}
     )
     FAULTY_FILES = (
         (

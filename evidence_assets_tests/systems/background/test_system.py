@@ -183,10 +183,7 @@ def test_lists_of_names_are_parsed() -> None:
 
 def test_triples_are_parsed() -> None:
     reply = "1. Switzerland | currency | Swiss franc\n\nBern|capital of|Switzerland\nBern | capital of | Switzerland"
-    assert parse_triples(reply) == (
-        ("Switzerland", "currency", "Swiss franc"),
-        ("Bern", "capital of", "Switzerland"),
-    )
+    assert parse_triples(reply) == (("Switzerland", "currency", "Swiss franc"), ("Bern", "capital of", "Switzerland"))
     assert parse_triples("none") == ()
 
 

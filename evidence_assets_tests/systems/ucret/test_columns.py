@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_assets.systems import load_settings
-from evidence_assets.systems.ucret.columns import (
-    ColumnSettings,
-    Lines,
-    Selection,
-    select_lines,
-    split_column_text,
-)
+from evidence_assets.systems.ucret.columns import ColumnSettings, Lines, Selection, select_lines, split_column_text
 from evidence_assets_tests.systems.ucret.naive_columns import naive_select
 
 PUBLISHED, PUBLISHED_JS = (load_settings(f"table/{name}").columns for name in ("ucret_published", "ucret_js_published"))
