@@ -46,11 +46,8 @@ class InstanceRecords:
             for record in instance.get_asset_records(list(self.graph.get_all_asset_keys()))
         }
         """Id of each asset's latest materialization event, over all partitions."""
-        self.events, self.planned_events, self.tags = (
-            cache(self._events),
-            cache(self._planned_events),
-            cache(self._tags),
-        )
+        self.events, self.planned_events = cache(self._events), cache(self._planned_events)
+        self.tags = cache(self._tags)
         self.partitions, self.parents = cache(self._partitions), cache(self._parents)
         self.version, self.is_in_progress = cache(self._version), cache(self._is_in_progress)
         self.unfinished_runs = set(instance.get_run_ids(dg.RunsFilter(statuses=UNFINISHED_STATUSES)))

@@ -231,9 +231,8 @@ def _passages_asset(
     def make(step: StageContext) -> StageOutput:
         step = with_encoder(step, name)
         model, shards = get_encoder(step.profile.encoder), step.profile.shards.corpus
-        passages = build(
-            open_graph(step.lake, graph, name), model, lambda owner: shard_of(content_id(owner), shards) == step.shard
-        )
+        graph_view = open_graph(step.lake, graph, name)
+        passages = build(graph_view, model, lambda owner: shard_of(content_id(owner), shards) == step.shard)
         table, reused = passage_table(passages, step.previous_rows(), model, model_key(model), step.blocks)
         return StageOutput(table, passage_lineage(table, record_encoder(step)), {"model": model_key(model)}, reused)
 

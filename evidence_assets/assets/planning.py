@@ -47,9 +47,7 @@ def plan(name: str, lake: Lake | None, instance: dg.DagsterInstance, model: str 
     profile, preset = profiles.load(), presets()[name]
     kinds = [kind for kind in MODEL_KINDS if model in profile.model_names(kind)]
     if model and not kinds:
-        suggestion = closest_name(
-            model, [model_name for kind in MODEL_KINDS for model_name in profile.model_names(kind)]
-        )
+        suggestion = closest_name(model, [n for kind in MODEL_KINDS for n in profile.model_names(kind)])
         raise BadInput(f"profile {profile.name} has no model {model!r}; did you mean {suggestion!r}?")
     selected = [
         crossed
@@ -103,9 +101,8 @@ def benchmark_size(benchmark: Benchmark, lake: Lake | None) -> tuple[int, int]:
 def list_steps(variant: Variant) -> list[str]:
     """The assets that compute a variant's answers."""
     method = systems.load(variant.system).method_of(variant)
-    evidence = variant.with_models(
-        f"evidence/{variant.family}/{variant.selector}", method.resolve_model_kinds(method.settings_of(variant))
-    )
+    kinds = method.resolve_model_kinds(method.settings_of(variant))
+    evidence = variant.with_models(f"evidence/{variant.family}/{variant.selector}", kinds)
     return [evidence, *([f"chains/{variant.key}"] if _has_explanations(variant) else []), f"predictions/{variant.key}"]
 
 

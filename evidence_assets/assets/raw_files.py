@@ -83,9 +83,7 @@ class Sample(dg.Component, dg.Model, dg.Resolvable):
             version = content_id([(name, file_id(folder / name)) for name in names])
             return version, {"files": len(names), "bytes": sum((folder / name).stat().st_size for name in names)}
 
-        description = (
-            "The sample world: articles, tables, questions, graphs and seeds, generated from this project's facts."
-        )
+        description = "The sample world: articles, tables, questions, graphs and seeds, generated from our facts."
         sample = files_asset(
             "raw/sample", copy_files, description=description, group="raw", code_version="1", kinds=("python",)
         )

@@ -72,15 +72,9 @@ def read_seeds(lake: Lake) -> SeedFiles:
     for relation in folder_contents.relations:
         path = folder_contents.files[relation.id]
         if not _NAME.fullmatch(path.stem):
-            errors.append(
-                BadInput(
-                    "the file's name may have only letters, digits, '_', '-', '+' and '.': rename the file", file=path
-                )
-            )
+            errors.append(BadInput("rename the file: only letters, digits, '_', '-', '+' and '.' are valid", file=path))
         elif len(relations) == MAX_RELATIONS:
-            errors.append(
-                BadInput(f"a lake can have at most {MAX_RELATIONS} relations: use another lake for more", file=path)
-            )
+            errors.append(BadInput(f"a lake can have at most {MAX_RELATIONS} relations: use another lake", file=path))
         else:
             relations[path.stem] = relation
     present = {path.stem for path in list_seed_files(seeds_folder)}

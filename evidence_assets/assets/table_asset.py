@@ -121,9 +121,7 @@ def table_asset(
             table: rows,
             **{name: prepare_rows(name, other_rows) for name, other_rows in output.other_tables.items()},
         }
-        if models := {
-            row["model_id"]: row for row in (*step.encoder_rows, *(model.row for model in step.language_models))
-        }:
+        if models := {row["model_id"]: row for row in (*step.encoder_rows, *(m.row for m in step.language_models))}:
             tables["models"] = prepare_rows("models", list(models.values()))
         if output.lineage is not None:
             tables["lineage_edges"] = prepare_rows("lineage_edges", output.lineage)

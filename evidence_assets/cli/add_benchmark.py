@@ -102,9 +102,8 @@ def plan_benchmark(
     """
     check_name(name, "benchmark")
     kinds = ("Corpus", "Graph", "KnowledgeBase")
-    if name in {str(c.attributes.get("name")) for kind in kinds for c in declarations_of(kind)} | set(
-        all_benchmarks(folder)
-    ):
+    names = {str(c.attributes.get("name")) for kind in kinds for c in declarations_of(kind)}
+    if name in names | set(all_benchmarks(folder)):
         raise BadInput(
             f"a benchmark, corpus or graph {name!r} exists already: choose another name, or delete its YAML first"
         )
@@ -211,9 +210,7 @@ def _add_tables(
     ids = {table.table_id for table in tables}
     for line, question in numbered_questions:
         if question.table_id not in ids:
-            problem = (
-                "is missing: name a table" if question.table_id is None else f"there is no table {question.table_id!r}"
-            )
+            problem = "name a table" if question.table_id is None else f"there is no table {question.table_id!r}"
             raise BadInput(f"{problem} in {path}", file=questions, line=line, field="table_id")
     plan.counts["tables"] = len(tables)
 
@@ -234,10 +231,8 @@ def write_benchmark(
 
     Writes the YAML last and atomically: after a kill, a retry reuses the copied files.
     """
-    raw, declaration = (
-        lake.raw_path(plan.folder),
-        (folder or lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks")) / plan.name,
-    )
+    declarations_folder = folder or lake.folder(f"{DECLARATIONS_FOLDER}/benchmarks")
+    raw, declaration = lake.raw_path(plan.folder), declarations_folder / plan.name
     if declaration.exists():
         raise BadInput("exists already: choose another name, or delete it first", file=declaration)
     new = [declaration] if file_hashes(raw) else [declaration, raw]

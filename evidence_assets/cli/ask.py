@@ -164,9 +164,7 @@ def select_variant(family: str, source: QuestionSource, system: str, model: str)
 def select_variants(family: str, source: QuestionSource, system: str, model: str) -> list[Variant]:
     """The variants to try in order until one answers; without options, the graph alone comes first."""
     if family == "graph" and source.graph and source.corpus and not system:
-        return [
-            select_variant(family, partial_source, "", model) for partial_source in (replace(source, corpus=""), source)
-        ]
+        return [select_variant(family, each, "", model) for each in (replace(source, corpus=""), source)]
     return [select_variant(family, source, system, model)]
 
 
@@ -264,13 +262,8 @@ def prompts(
         return
     for number, preview in enumerate(previews, 1):
         request = preview.request
-        shape = (
-            f"one of {', '.join(request.choices)}"
-            if request.choices
-            else "JSON"
-            if request.json_schema
-            else "free text"
-        )
+        shape = "JSON" if request.json_schema else "free text"
+        shape = f"one of {', '.join(request.choices)}" if request.choices else shape
         out.rule(f"{number}. {preview.asset}", align="left")
         for role, text in (("system", request.system), ("user", request.user)):
             out.print(f"{role}:", style="bold")

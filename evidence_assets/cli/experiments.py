@@ -106,9 +106,8 @@ def plan(
         lake_root = lake or find_lake()
         dagster_home()
         with DagsterInstance.get() as instance:
-            rows = plan_preset(
-                preset, Lake(lake_root) if (lake_root / "format.json").exists() else None, instance, model
-            )
+            opened_lake = Lake(lake_root) if (lake_root / "format.json").exists() else None
+            rows = plan_preset(preset, opened_lake, instance, model)
     if print_if_json(as_json, [asdict(row) for row in rows]):
         return
     print_plan(rows, preset)

@@ -187,11 +187,9 @@ def is_missing_input(graph: Any, asset: AssetPartition, missing_assets: set[Asse
                 return True
             continue
         mapped = graph.get_parent_partition_keys_for_child(asset.partition, key, asset.key)
-        lacking = [
-            AssetPartition(key, name) in missing_assets for name in mapped.partitions_subset.get_partition_keys()
-        ]
+        gaps = [AssetPartition(key, name) in missing_assets for name in mapped.partitions_subset.get_partition_keys()]
         tolerates_gaps = asset.partition is None and graph.get(key).partitions_def != corpus_partitions()
-        if lacking and (all if tolerates_gaps else any)(lacking):
+        if gaps and (all if tolerates_gaps else any)(gaps):
             return True
     return False
 

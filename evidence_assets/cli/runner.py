@@ -242,9 +242,7 @@ class _RunQueue:
         self.report = Report(assets=sum(map(selection.has_asset, graph.materializable_asset_keys)))
         batch_of = {key: number for number, batch in enumerate(planned_batches) for key in batch}
         parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned_batches]
-        upstream_batches = [
-            {batch_of[key] for key in keys if key in batch_of} - {number} for number, keys in enumerate(parents)
-        ]
+        upstream_batches = [{batch_of[key] for key in keys if key in batch_of} - {i} for i, keys in enumerate(parents)]
         self._order = TopologicalSorter(dict(enumerate(upstream_batches)))
 
     def work(self, submit: Callable[[Unit], Future[UnitResult]], max_running: int) -> None:
@@ -348,11 +346,9 @@ def _report(result: dg.ExecuteInProcessResult, partition: str | None) -> tuple[R
     failed_checks = set()
     for evaluation in result.get_asset_check_evaluations():
         if not evaluation.passed:
-            check_label = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
+            label = f"{'/'.join(evaluation.asset_key.path)}:{evaluation.check_name}"
             problems = evaluation.metadata.get("wrong")
-            report.failures.append(
-                Failure(check_label, partition, str(problems.value if problems else "the check failed"))
-            )
+            report.failures.append(Failure(label, partition, str(problems.value if problems else "the check failed")))
             if evaluation.blocking:
                 failed_checks.add(evaluation.asset_key)
     for event in result.all_events:

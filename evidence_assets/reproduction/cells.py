@@ -94,9 +94,7 @@ class Cell:
     @property
     def from_records(self) -> bool:
         """Whether only recorded answers of another system can fill it."""
-        return bool(self.sources) and all(
-            source.variant.method == published_figures.RECORDED_ANSWERS for source in self.sources
-        )
+        return bool(self.sources) and all(s.variant.method == published_figures.RECORDED_ANSWERS for s in self.sources)
 
     @property
     def filled(self) -> bool:
@@ -273,11 +271,8 @@ def _derive(figure: Figure, scores: Mapping[Key, Sequence[MeasuredScore]]) -> li
 def describe_differences(figure: Figure, score: MeasuredScore) -> list[str]:
     """How the conditions of our score differ from those of the printed figure."""
     differences = []
-    model, part, benchmark = (
-        score.model_id.partition("@")[0],
-        part_of(score.benchmark),
-        all_benchmarks().get(score.benchmark),
-    )
+    model, part = score.model_id.partition("@")[0], part_of(score.benchmark)
+    benchmark = all_benchmarks().get(score.benchmark)
     if model.lower().rpartition("/")[2] != figure.model:  # reports other forms too, such as a quantized model
         differences.append(f"model {model or 'none'}, printed {figure.model or 'without a model'}")
     if figure.metric in ("precision", "noisy_percent") and score.reasoner:
