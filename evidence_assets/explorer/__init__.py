@@ -1,1 +1,1 @@
-"""The explorer: a read-only web application over the lake, which escapes all text of documents and models."""
+"""The explorer: a read-only web application over the lake; it escapes all text."""

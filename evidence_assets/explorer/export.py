@@ -36,7 +36,7 @@ class ExportResult:
 
 
 def page_file(address: str) -> str:
-    """File name of a page: its address, or a hash if the address has characters that file names cannot have.
+    """File name of a page: its address, or a hash if a file name cannot have all characters.
 
     >>> file_of("/"), file_of("/questions?page=2&benchmark=quiz")[:10], file_of("/question/ab12?variant=x")
     ('index.html', 'questions-', 'question/ab12.html')

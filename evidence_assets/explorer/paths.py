@@ -16,7 +16,7 @@ from evidence_assets.reasoning.paths import parse_path_locator
 
 @dataclass(frozen=True)
 class WalkedEdge:
-    """An edge of a path: its ends, verbalised relation, direction and sources; ``along``: from head to tail."""
+    """An edge of a path with its verbalised relation; ``along``: walked from head to tail."""
 
     edge_id: str
     head: str

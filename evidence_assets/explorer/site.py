@@ -71,7 +71,7 @@ class Site:
         with self.lake_reader.reader() as reader:
             try:
                 if parts[0] == "answer" and len(parts) == 2:
-                    return Reply(302, location=self._of_answer(reader, parts[1]))
+                    return Reply(302, location=self._answer_address(reader, parts[1]))
                 page = self._page(parts)(reader, query)
                 status = 200
             except (NotFound, UnknownId) as missing:
@@ -94,7 +94,7 @@ class Site:
                 return lambda reader, query: source(reader, query, kind, "/".join(rest))
         raise NotFound(f"The explorer has no page /{'/'.join(parts)}.")
 
-    def _of_answer(self, reader: PageReader, identifier: str) -> str:
+    def _answer_address(self, reader: PageReader, identifier: str) -> str:
         rows = reader.answers(
             "SELECT question_id, variant FROM answers WHERE starts_with(prediction_id, $id) LIMIT 2", id=identifier
         )

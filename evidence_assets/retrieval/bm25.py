@@ -51,7 +51,7 @@ def hash_terms(terms: Sequence[str]) -> NDArray[np.uint64]:
 
 
 def term_weight(idf: Any, frequency: Any, length: Any, average: float) -> Any:
-    r"""Weight of a term that occurs ``frequency`` times in a text of ``length`` tokens (thesis, equation 7.9).
+    r"""Weight of a term with ``frequency`` in a text of ``length`` tokens (thesis, equation 7.9).
 
     .. math:: \mathrm{idf}\,\frac{f (k_1 + 1)}{f + k_1 (1 - b + b\,|S| / \mathrm{avgdl})}
     """
@@ -94,8 +94,9 @@ def score_texts(texts: Sequence[Sequence[str]], queries: Sequence[Sequence[str]]
 
 
 class TermIndexWriter:
-    """Writes term hashes, document frequencies, saturated total frequencies, and postings of ``bm25s`` to ``folder``.
+    """Writes term statistics and postings of ``bm25s`` to ``folder``.
 
+    The statistics are hashes, document frequencies and saturated total frequencies of terms.
     Without ``postings`` the index has statistics but cannot be searched.
     """
 

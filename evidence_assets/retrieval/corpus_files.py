@@ -52,7 +52,7 @@ Vectors = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard of a corpus: batches of chunks with ``COLUMNS``, ascending by id, and blocks of their vectors."""
+    """One shard of a corpus: batches of chunks, ascending by id, and blocks of vectors."""
 
     chunks: Iterable[pa.RecordBatch]
     vectors: Iterable[Vectors]
@@ -66,7 +66,7 @@ def hash_texts(texts: Sequence[str]) -> npt.NDArray[np.bytes_]:
 
 
 class _Writers:
-    """Writers of all files of a corpus: chunks, vectors, hashes of ids and texts, BM25 with and without titles."""
+    """Writers of the files of a corpus: chunks, vectors, hashes, BM25 with and without titles."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack, self.count, self.dimensions = folder, stack, 0, 0

@@ -60,7 +60,7 @@ def hash_inputs(texts: Iterable[str], model_id: str) -> npt.NDArray[np.bytes_]:
 def fill_vectors(
     texts: Sequence[str], model_id: str, cache: VectorCache, encode: Encode, output: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.bytes_], int]:
-    """Write the vector of each text to ``output``; returns the input hashes and the number of reused vectors."""
+    """Write the vectors of texts to ``output``; returns input hashes and the number of reused vectors."""
     hashes = hash_inputs(texts, model_id)
     rows = cache.rows(hashes)
     for start in range(0, len(texts), TEXTS_PER_BLOCK):

@@ -1,4 +1,4 @@
-"""Cache of token vectors on disk, by text and encoder: filled on demand, bounded, and shared by processes.
+"""Bounded cache of token vectors on disk, by text and encoder, shared by processes.
 
 Segments are added and deleted as whole files. A process can read an opened segment after its file is deleted.
 """

@@ -79,8 +79,9 @@ def build_store(
     encode: EncodeBlock | None = None,
     map_blocks: BlockMap = map,
 ) -> tuple[StoreMeta, int]:
-    """Write the store of ``texts``, in blocks in the corpus's order; returns metadata and the number of reused texts.
+    """Write the store of ``texts``; returns its metadata and the number of reused texts.
 
+    ``texts``: Blocks of any size, in the corpus's order.
     ``encode``: Encodes a block, `encode_block` by default; ``map_blocks``: applies it to blocks.
     Raises BadInput if the encoder has no tokenizer, or if a value exceeds float16.
     """
@@ -128,7 +129,7 @@ def _write_segments(
     encode: EncodeBlock,
     map_blocks: BlockMap,
 ) -> int:
-    """Write the tokens of all texts, reusing those of the previous store; returns the number of reused texts."""
+    """Write the tokens of all texts; returns how many were reused from the previous store."""
     folder.mkdir()
     metadata = open_json(previous_folder / "meta.json") if (previous_folder / "meta.json").exists() else {}
     is_reusable = metadata.get("version") == VERSION and metadata.get("model_id") == model
@@ -198,7 +199,7 @@ TOKENS_PER_TILE = 1 << 16
 
 
 class TokenTexts(TextCollection):
-    """Texts; the ``i``-th concatenates the cached texts ``members[bounds[i] : bounds[i + 1]]``, at least one.
+    """Texts; the ``i``-th concatenates cached texts ``members[bounds[i] : bounds[i + 1]]``.
 
     ``terms``, ``weighting``: Term statistics of the corpus, and the weighting of tokens.
     """

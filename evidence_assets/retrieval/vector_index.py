@@ -26,8 +26,9 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class IndexMeta:
-    """Metadata of an index; ``built_from`` is the version of its inputs (``retrieval.corpus.corpus_version``).
+    """Metadata of an index.
 
+    ``built_from``: Version of the inputs (``retrieval.corpus.corpus_version``).
     ``kind``: ``flat`` is exact over the float16 vectors; ``ivf<lists>,<codes>`` searches ``nprobe`` lists of codes.
     ``bytes``, ``memory``: Size and maximum size of the index; ``code_bytes``: size of a vector's code.
     ``recall``: Recall at each k against exact search, on the ``queries``.

@@ -58,7 +58,7 @@ CANDIDATES_PER_PASSAGE = 3
 
 @dataclass(frozen=True)
 class UgatSettings:
-    """Parameters of the stages; `experiment.evidence.question_concepts.Expansion` limits the stored subgraphs.
+    """Parameters of the stages; `question_concepts.Expansion` limits the stored subgraphs.
 
     ``scorer``: Node scorer; `gat` is the published one. `none` keeps all nodes of the subgraph and ranks them by their
         cosine with the question (the published ablation).

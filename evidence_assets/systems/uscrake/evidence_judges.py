@@ -1,4 +1,4 @@
-"""Judges that score text and triples of an option on one scale, and the stance of evidence on an option.
+"""Judges that score text and triples on one scale, and the stance of evidence on an option.
 
 The stance is a lexical signal for people; it does not change the ranking.
 """

@@ -1,4 +1,4 @@
-"""USCRaKE: unsupervised selection of text and commonsense triples as evidence for each option of a question.
+"""USCRaKE: unsupervised selection of text and commonsense triples for each option.
 
 1. Coarse retrieval: the index returns the pool of the R chunks nearest to question ⊕ option. The options of a question
    share the union of their pools, so that each chunk's tokens are read once.
@@ -346,7 +346,7 @@ class UscrakeSelector:
 
 
 def blend_scores(own_scores: Array, judge_scores: Array, texts: int, share: float) -> Array:
-    """Weighted mean of the judge's scores and the texts' own scores; the first ``texts`` entries are texts.
+    """Weighted mean of the judge's scores and the own scores of the first ``texts`` entries.
 
     The own scores are scaled to the mean and standard deviation of the judge's scores of the same texts. ``share`` is
     the weight of the judge. Triples have the judge's score only.
