@@ -19,6 +19,8 @@ NAMES = {
     *("following", "placing", "making", "keeping", "asking", "telling"),
 }
 """Names that do not say what they hold."""
+STORED_NAMES = {"variants.py": {"beside", "asked"}, "prompt_mining.py": {"kept"}}
+"""Names of YAML keys and columns, which stay."""
 PHRASES = re.compile(
     r"\b(?:(?:is|are|was|were|be|been) (?:told|said|mended)\b|goes without saying|taken over|takes? over|gainsay\w*|"
     r"(?:made|asked) anew|made again|(?:lies|lie|stands|stand) (?:in|beside|below)\b|of no news|as it were|"
@@ -49,7 +51,8 @@ def findings() -> list[str]:
     lines = []
     for path in _files("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        bare = [(line, name) for line, name in _assigned_names(tree) if name.strip("_").lower() in NAMES]
+        retired_names = NAMES - STORED_NAMES.get(path.name, set())
+        bare = [(line, name) for line, name in _assigned_names(tree) if name.strip("_").lower() in retired_names]
         lines += [f"{path.relative_to(ROOT)}:{line}: rename {name!r} after what it holds" for line, name in bare]
     for path in _files("*.py", "*.md", "*.html"):
         if path == Path(__file__):

@@ -103,7 +103,7 @@ def test_an_answer_cites_what_it_stands_in_and_n_a_uses_nothing() -> None:
         "q1": {("was_shown", "e1"), ("was_shown", "e2")},
         "q2": {("was_shown", "e3")},
     }
-    assert relations_for_reply("cow", texts)["q1"] == {("was_shown", "e1"), ("was_shown", "e2")}, "it stands in no text"
+    assert relations_for_reply("cow", texts)["q1"] == {("was_shown", "e1"), ("was_shown", "e2")}, "no text contains it"
 
 
 def test_a_node_is_cited_by_its_name_and_misquoted_if_no_row_contains_it() -> None:

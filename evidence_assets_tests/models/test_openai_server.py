@@ -72,7 +72,7 @@ def test_a_rejected_optional_field_is_sent_only_once(server: FaultyServer) -> No
     assert generator.generate(REQUESTS[:1])[0].text == "B"
     assert ["seed" in body for body in server.bodies] == [True, False, False, False, False]
     assert make_client(server).generate(REQUESTS[:1])[0].text == "B" and "seed" not in server.bodies[-1], (
-        "whoever asks it"
+        "for every client"
     )
 
 

@@ -17,7 +17,7 @@ from evidence_assets_tests.systems.small_models import CompletionStore, Scripted
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 CELLS = {(0, 0): "Lake", (0, 1): "Depth", (1, 0): "Como", (1, 1): "425", (2, 0): "Garda", (2, 1): "346"}
 EVIDENCE = tuple(EvidenceItem(f"e{r}{c}", "cell", "lakes", f"r{r}c{c}", text) for (r, c), text in CELLS.items())
-OUTSIDE = EvidenceItem("o", "chunk", "doc", "0:22", "Como lies in Lombardy.")
+OUTSIDE = EvidenceItem("o", "chunk", "doc", "0:22", "Como is in Lombardy.")
 CLAIM = ExplainOption("Como is deeper than Garda.", "SUPPORTS", "SUPPORTS", EVIDENCE, "verification")
 OPTION = ExplainOption("Which is deeper?", "B", "Garda", EVIDENCE, "table_qa")
 CASE = Chain("SUPPORTS", (ChainStep('[r1c1] "425" is more than [r2c1] "346".', ("e11", "e21"), ("425", "346")),))
@@ -41,19 +41,19 @@ def test_the_task_and_its_evidence_determine_the_prompt() -> None:
 
 
 def test_evidence_from_outside_is_separate_and_cited_by_its_own_ids() -> None:
-    solver, generator = _solver('1. [r1c1] "425" says little.\n2. From outside, [o1] "Como lies in Lombardy".')
+    solver, generator = _solver('1. [r1c1] "425" says little.\n2. From outside, [o1] "Como is in Lombardy".')
     task = dataclasses.replace(CLAIM, evidence=(*EVIDENCE, OUTSIDE))
     chain, failure = solver.explain([task, CLAIM])
     assert isinstance(chain, Chain)
-    assert chain.steps[1].cited == ("o",) and chain.steps[1].quoted == ("Como lies in Lombardy",)
+    assert chain.steps[1].cited == ("o",) and chain.steps[1].quoted == ("Como is in Lombardy",)
     with_outside, without_outside = (request.user for request in generator.requests[:2])
-    assert with_outside.index("[r2c1] 346") < with_outside.index("Outside the table:\n[o1] Como lies in Lombardy.")
+    assert with_outside.index("[r2c1] 346") < with_outside.index("Outside the table:\n[o1] Como is in Lombardy.")
     assert "use it only where the table says nothing" in with_outside
     assert "Outside the table" not in without_outside and "Use nothing but the table" in without_outside
     assert isinstance(failure, Failure) and "cites o1" in failure.reason
     solver, generator = _solver("SUPPORTS")
     solver.choose([dataclasses.replace(VERIFY, evidence=dict.fromkeys(LABELS, (*EVIDENCE, OUTSIDE)))])
-    assert "[o1] Como lies in Lombardy." in generator.requests[0].user
+    assert "[o1] Como is in Lombardy." in generator.requests[0].user
 
 
 def test_an_explanation_cites_evidence_by_cell_ids() -> None:

@@ -29,16 +29,16 @@ def campaign(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_spoilt_inputs_to_every_reader() -> None:
-    done = campaign("fuzz", "--inputs", "340", "--seed", "11")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "no find" in done.stdout
+    process = campaign("fuzz", "--inputs", "340", "--seed", "11")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "no find" in process.stdout
 
 
 @pytest.mark.long
 def test_kills_leave_no_trace(tmp_path: Path) -> None:
-    done = campaign("kill", "--rounds", "1", "--only", "removed", "--seed", "4", "--folder", str(tmp_path))
-    assert done.returncode == 0, done.stdout + done.stderr
-    *_, total, kills = done.stdout.strip().splitlines()
+    process = campaign("kill", "--rounds", "1", "--only", "removed", "--seed", "4", "--folder", str(tmp_path))
+    assert process.returncode == 0, process.stdout + process.stderr
+    *_, total, kills = process.stdout.strip().splitlines()
     assert re.fullmatch(r"all +1 +[1-3] +\d+ +0 +0 +0 +0 +0", total) and "write" in kills
 
 

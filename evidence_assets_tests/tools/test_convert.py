@@ -18,11 +18,11 @@ from tools.convert.triples import convert
 
 def entity(key: str, label: str, **claims: object) -> str:
     """A line of Wikidata's dump."""
-    stated = {
+    statements = {
         relation: [{"mainsnak": {"snaktype": "value", "datavalue": value}, "rank": "normal"}]
         for relation, value in claims.items()
     }
-    return json.dumps({"id": key, "labels": {"en": {"language": "en", "value": label}}, "claims": stated or []})
+    return json.dumps({"id": key, "labels": {"en": {"language": "en", "value": label}}, "claims": statements or []})
 
 
 def item(key: str) -> dict[str, object]:
@@ -98,8 +98,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [tmp_path / name for name in ("interactions.tsv", "vocabulary.csv")]
     for path, text in zip(texts, TestDrugbank.files, strict=True):
         path.write_text(text)
-    done = CliRunner().invoke(app, ["drugbank", *map(str, texts)])
-    assert done.exit_code == 0 and "2 triples" in done.output, done.output
+    result = CliRunner().invoke(app, ["drugbank", *map(str, texts)])
+    assert result.exit_code == 0 and "2 triples" in result.output, result.output
     place = tmp_path / "data_lake/raw/graphs/drugbank"
     lines = (place / "triples.tsv").read_text().splitlines()
     assert lines == ["Aspirin\tinteracts_with\tWarfarin", "Warfarin\tinteracts_with\tAspirin"]

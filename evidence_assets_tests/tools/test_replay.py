@@ -29,15 +29,15 @@ def lay(folder: Path, replies: list[str], gold: str = "B", ids: list[str] | None
 def test_recorded_answers_are_scored(tmp_path: Path) -> None:
     lay(tmp_path, ['{"answer_choice": "B"}', "The answer is A.", "content", '{"answer_choice": "B/C"}'])
     scored = list(score_recording(tmp_path))
-    found = [(item.answer, item.correct) for item in scored]
-    assert found == [("B", True), ("A", False), (None, False), ("B", True)]
+    answers = [(item.answer, item.correct) for item in scored]
+    assert answers == [("B", True), ("A", False), (None, False), ("B", True)]
     assert scored[2].error == "the reply names no option"
     assert scored[0].question.options == ("ant", "bee", "cat")
     assert [item.correct for item in score_recording(tmp_path, "refuse")] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(
-    ("replies", "given", "index", "file", "message"),
+    ("replies", "changed_fields", "index", "file", "message"),
     [
         (["B"], {"gold": "D"}, "", "", r"index\.tsv:2: gold: 'D' is not one of A, B, C"),
         (["B", "A"], {"ids": ["q", "q"]}, "", "", r"index\.tsv:3: question_id: set / q / some-model / cot comes twice"),
@@ -47,9 +47,9 @@ def test_recorded_answers_are_scored(tmp_path: Path) -> None:
     ],
 )
 def test_faulty_recordings(
-    tmp_path: Path, replies: list[str], given: dict[str, Any], index: str, file: str, message: str
+    tmp_path: Path, replies: list[str], changed_fields: dict[str, Any], index: str, file: str, message: str
 ) -> None:
-    lay(tmp_path, replies, **given)
+    lay(tmp_path, replies, **changed_fields)
     listing = tmp_path / "index.tsv"
     listing.write_text(listing.read_text().replace("0.json", index or "0.json"))
     if file:
@@ -78,15 +78,15 @@ def test_accuracies_are_those_stated_beside_the_recording(dev_data: Path) -> Non
 
 def test_recorded_answers_are_scored_by_model_and_mode(tmp_path: Path) -> None:
     folder = lay(tmp_path, ['{"answer_choice": "B"}', '{"answer_choice": "A"}', "no idea"], ids=["1", "2", "3"])
-    done = CliRunner().invoke(app, [str(folder), "--json"])
-    assert done.exit_code == 0, done.output
-    own, everything = json.loads(done.output)
-    assert (own["accuracy"], own["n"], own["unusable"]) == (pytest.approx(1 / 3), 3, 1)
-    assert everything == own | {"benchmark": "all"}
-    shown = CliRunner().invoke(app, [str(folder)])
-    assert "1 unusable: the reply names no option" in shown.output
+    result = CliRunner().invoke(app, [str(folder), "--json"])
+    assert result.exit_code == 0, result.output
+    model_scores, everything = json.loads(result.output)
+    assert (model_scores["accuracy"], model_scores["n"], model_scores["unusable"]) == (pytest.approx(1 / 3), 3, 1)
+    assert everything == model_scores | {"benchmark": "all"}
+    printed = CliRunner().invoke(app, [str(folder)])
+    assert "1 unusable: the reply names no option" in printed.output
 
 
 def test_a_folder_without_a_recording_is_named(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, [str(tmp_path)])
-    assert done.exit_code == 1 and "index.tsv:thereisnosuchfile" in "".join(done.output.split())
+    result = CliRunner().invoke(app, [str(tmp_path)])
+    assert result.exit_code == 1 and "index.tsv:thereisnosuchfile" in "".join(result.output.split())

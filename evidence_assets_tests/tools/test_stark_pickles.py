@@ -28,12 +28,12 @@ PLAIN = st.recursive(
 @given(st.dictionaries(st.integers(0, 99), PLAIN, max_size=9), st.sampled_from([2, 3, 4, 5]))
 @settings(max_examples=60, deadline=None)
 def test_plain_data_come_out_as_json_writes_them(
-    tmp_path_factory: pytest.TempPathFactory, said: Any, protocol: int
+    tmp_path_factory: pytest.TempPathFactory, data: Any, protocol: int
 ) -> None:
     folder = tmp_path_factory.mktemp("pickles")
-    (folder / "a.pkl").write_bytes(pickle.dumps(said, protocol))
-    assert to_json(folder / "a.pkl", folder / "a.json") == len(said)
-    assert json.loads((folder / "a.json").read_text()) == json.loads(json.dumps(said))
+    (folder / "a.pkl").write_bytes(pickle.dumps(data, protocol))
+    assert to_json(folder / "a.pkl", folder / "a.json") == len(data)
+    assert json.loads((folder / "a.json").read_text()) == json.loads(json.dumps(data))
 
 
 def test_nothing_in_a_pickle_is_run(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_a_whole_subgraph_is_all_within_d_steps_as_networkx_finds_it(D: int) -> 
     assert len(capped.subgraph.nodes) <= 10
     bounded = relevant_paths(question, replace(settings, most_nodes=4), graph)
     assert len(bounded.subgraph.nodes) == 4 and {3, 8} <= set(bounded.subgraph.nodes.tolist())
-    assert len(bounded.subgraph.dropped), "what has no room is told"
+    assert len(bounded.subgraph.dropped), "omitted nodes are recorded"
 
 
 # As a selector -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The shipped sample: the generator's bytes, and every piece of gold evidence where it is said to be."""
+"""The shipped sample: the generator's bytes, and every piece of gold evidence at its stated position."""
 
 from __future__ import annotations
 
