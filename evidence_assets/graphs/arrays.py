@@ -21,7 +21,7 @@ from evidence_assets.lake.errors import StaleInput
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
-NodeScore = Callable[[IntArray], FloatArray]
+ScoreNodes = Callable[[IntArray], FloatArray]
 
 FORMAT = 3
 """Version of the file format."""
@@ -147,7 +147,7 @@ class GraphArrays:
         seeds: Sequence[int] | IntArray,
         hops: int,
         cap: int | None = None,
-        score: NodeScore | None = None,
+        score: ScoreNodes | None = None,
         max_nodes: int | None = None,
     ) -> Subgraph:
         """Build the subgraph of all nodes within `hops` steps of the seeds.
@@ -184,14 +184,14 @@ class GraphArrays:
             nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NO_DROPPED_NODES, *dropped])
         )
 
-    def _rank_values(self, nodes: IntArray, score: NodeScore | None) -> FloatArray | IntArray:
+    def _rank_values(self, nodes: IntArray, score: ScoreNodes | None) -> FloatArray | IntArray:
         """Values to rank nodes by; larger is better."""
         if score is None:
             return -self.degree(nodes)
         return score(nodes)
 
     def _expand(
-        self, frontier: IntArray, is_visited: BoolArray, cap: int | None, score: NodeScore | None
+        self, frontier: IntArray, is_visited: BoolArray, cap: int | None, score: ScoreNodes | None
     ) -> tuple[IntArray, IntArray]:
         """New neighbours of the frontier under the hub cap, and the dropped (hub, node) pairs."""
         owner = np.repeat(np.arange(len(frontier), dtype=np.int32), self.degree(frontier))

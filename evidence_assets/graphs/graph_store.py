@@ -186,7 +186,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp
             return open_asset_file(mapped, partial(_map_column, name))
         return lake.read(TABLE_NAMES[part], f"{prefix}/{part}", columns=[name])[name]
 
-    def shape() -> GraphStructure:
+    def read_structure() -> GraphStructure:
         folder = lake.index_folder(f"{prefix}/csr")
         if _read_built_from(folder) != version:
             return build_structure(column("nodes", "node_id"), _read_edge_blocks(lake, prefix))
@@ -214,7 +214,7 @@ def _open_graph(root: str, name: str, encoder: Encoder, encoder_name: str, stamp
     return KnowledgeGraph(
         name,
         content_id(version, model_id),
-        shape,
+        read_structure,
         cache(partial(column, "nodes")),
         cache(partial(column, "edges")),
         GraphVectors(partial(encode_texts, encoder), cache(form_vectors), names, cache(passages), cache(passage_files)),

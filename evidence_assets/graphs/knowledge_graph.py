@@ -69,30 +69,30 @@ class KnowledgeGraph:
     """Nodes and edges by number; columns are read lazily from Arrow.
 
     ``version``: Hash of the rows and of the vectors' model.
-    ``read_shape``: Returns the arrays, which may be memory-mapped.
+    ``read_structure``: Returns the arrays, which may be memory-mapped.
     ``node_column``, ``edge_column``: Read columns of ``kg_nodes`` by ``node_id`` and of ``kg_edges`` by ``edge_id``.
     ``stored_vectors``: None if nothing is encoded.
     """
 
     name: str
     version: str
-    read_shape: Callable[[], GraphStructure]
+    read_structure: Callable[[], GraphStructure]
     node_column: ReadColumn
     edge_column: ReadColumn
     stored_vectors: GraphVectors | None = None
 
     @cached_property
-    def shape(self) -> GraphStructure:
+    def structure(self) -> GraphStructure:
         """Edges in compressed rows, and relations."""
-        return self.read_shape()
+        return self.read_structure()
 
     @property
     def arrays(self) -> GraphArrays:
-        return self.shape.arrays
+        return self.structure.arrays
 
     @property
     def relations(self) -> tuple[str, ...]:
-        return self.shape.relations
+        return self.structure.relations
 
     def __len__(self) -> int:
         return len(self.node_ids)

@@ -99,8 +99,8 @@ def passage_table(
     stream = iter(passages)
     while block := list(islice(stream, TEXTS_PER_BLOCK)):
         vectors = np.zeros((len(block), encoder.dimensions), np.float32)
-        hashes, taken_over = fill_vectors([p.text for p in block], model_id, cache, encoder.encode_sentences, vectors)
-        reused += taken_over
+        hashes, block_reused = fill_vectors([p.text for p in block], model_id, cache, encoder.encode_sentences, vectors)
+        reused += block_reused
         ordinals = []
         for p in block:
             ordinal = ordinal + 1 if owner == (p.owner_kind, p.owner_id) else 0

@@ -61,13 +61,13 @@ class Vocabulary:
 
         An inverted relation swaps head and tail, and their types if the frame has them.
         """
-        mapped = [
+        translations = [
             (name, *translation) for (origin, name), translation in sorted(self.foreign.items()) if origin == source
         ]
-        table = pl.DataFrame(
-            mapped, schema={"relation": pl.String, "_known": pl.String, "_inverted": pl.Boolean}, orient="row"
+        translation_table = pl.DataFrame(
+            translations, schema={"relation": pl.String, "_known": pl.String, "_inverted": pl.Boolean}, orient="row"
         )
-        translated = triples.join(table, on="relation", how="left", maintain_order="left")
+        translated = triples.join(translation_table, on="relation", how="left", maintain_order="left")
         swap = pl.col("_inverted").fill_null(False)
         changes = [pl.coalesce("_known", "relation").alias("relation")]
         for a, b in (("head", "tail"), ("head_type", "tail_type")):

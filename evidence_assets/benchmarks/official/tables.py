@@ -110,8 +110,10 @@ def read_tabfact(files: Sequence[Path], split: str) -> QuestionsWithTables:
     for line, table_id, entry in json_items(path):
         if not table_id:
             raise BadInput("is not a JSON object of statements by table file", file=path, line=line)
-        shape_fits = isinstance(entry, list) and len(entry) >= 2 and all(isinstance(part, list) for part in entry[:2])
-        if not shape_fits or len(entry[0]) != len(entry[1]):
+        has_valid_shape = (
+            isinstance(entry, list) and len(entry) >= 2 and all(isinstance(part, list) for part in entry[:2])
+        )
+        if not has_valid_shape or len(entry[0]) != len(entry[1]):
             raise BadInput(
                 "is not [[statements], [labels], caption] with one label per statement",
                 file=path,
