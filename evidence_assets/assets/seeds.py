@@ -155,20 +155,18 @@ def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg
     return run_requests, sorted(set(files.relations) - existing_partitions)
 
 
-def _request_run(
-    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None, change: str
-) -> list[dg.RunRequest]:
+def _request_run(instance: dg.DagsterInstance, key: dg.AssetKey, name: str | None, change: str) -> list[dg.RunRequest]:
     """A run request for a change, unless a run is unfinished or MAX_ATTEMPTS runs failed.
 
     ``change`` identifies the content and the event that it replaces, so that restored content is requested again.
     """
-    file = f"{key.path[0]}:{partition or ''}"
+    file = f"{key.path[0]}:{name or ''}"
     runs = instance.get_runs(dg.RunsFilter(tags={_FILE: file}))
     if any(not run.is_finished for run in runs):
         return []
     if sum(run.tags.get(_CHANGE) == change and not run.is_success for run in runs) >= MAX_ATTEMPTS:
         return []
-    return [dg.RunRequest(partition_key=partition, asset_selection=[key], tags={_FILE: file, _CHANGE: change})]
+    return [dg.RunRequest(partition_key=name, asset_selection=[key], tags={_FILE: file, _CHANGE: change})]
 
 
 def _last_materialization(

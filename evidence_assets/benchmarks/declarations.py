@@ -73,11 +73,9 @@ def declarations_of(component: str, folder: Path | None = None) -> list[Declarat
     return [document for document in declarations(folder) if document.component == component]
 
 
-def write_declarations(folder: Path, *components: tuple[str, dict[str, Any]]) -> None:
+def write_declarations(folder: Path, *parts: tuple[str, dict[str, Any]]) -> None:
     """Write a folder of declarations atomically: components such as ``corpus.Corpus`` with their attributes."""
-    documents = [
-        {"type": f"evidence_assets.assets.{name}", "attributes": attributes} for name, attributes in components
-    ]
+    documents = [{"type": f"evidence_assets.assets.{name}", "attributes": attributes} for name, attributes in parts]
     with replacing_folder(folder) as temporary:
         text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
         (temporary / "defs.yaml").write_text(text, encoding="utf-8")

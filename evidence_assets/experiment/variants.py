@@ -222,10 +222,8 @@ def _read_variants(system: str, file: Path) -> Iterator[Variant]:
         for field in fields:
             field_names = Variant.model_fields.keys() - {"using"}
             if field not in field_names:
-                suggestion = closest_name(str(field), field_names)
-                raise BadInput(
-                    f"{key}: there is no {field!r}; did you mean {suggestion!r}?", file=file, field=str(field)
-                )
+                near = closest_name(str(field), field_names)
+                raise BadInput(f"{key}: there is no {field!r}; did you mean {near!r}?", file=file, field=str(field))
         try:
             yield Variant(system=system, family=family, name=name, **fields)
         except ValidationError as error:
@@ -247,14 +245,14 @@ def _with_base(key: str, declarations: dict[str, Any], file: Path, heirs: tuple[
     if not isinstance(base, str) or base not in declarations:
         suggestion = closest_name(str(base), declarations)
         raise BadInput(f"{key} is like {base!r}; did you mean {suggestion!r}?", file=file, field="like")
-    inherited = _with_base(base, declarations, file, (*heirs, key))
-    defaults: dict[str, Any] = {name: inherited[name] for name in ("method", "asks") if name in inherited}
-    if "published" in inherited:
+    parent = _with_base(base, declarations, file, (*heirs, key))
+    defaults: dict[str, Any] = {name: parent[name] for name in ("method", "asks") if name in parent}
+    if "published" in parent:
         defaults.setdefault("asks", "published")
     return {
         **defaults,
         **fields,
-        "parameters": {**(inherited.get("parameters") or {}), **(fields.get("parameters") or {})},
+        "parameters": {**(parent.get("parameters") or {}), **(fields.get("parameters") or {})},
     }
 
 
@@ -267,17 +265,15 @@ def variants_of(system: str, folder: Path = SYSTEMS_FOLDER) -> tuple[Variant, ..
 @lru_cache
 def variants(folder: Path = SYSTEMS_FOLDER) -> tuple[Variant, ...]:
     """The variants of all systems; raises BadInput for duplicate keys."""
-    all_variants = [
-        v for file in sorted(folder.glob(f"*/{VARIANTS_FILE}")) for v in variants_of(file.parent.name, folder)
-    ]
+    variants = [v for file in sorted(folder.glob(f"*/{VARIANTS_FILE}")) for v in variants_of(file.parent.name, folder)]
     by_key: dict[str, Variant] = {}
-    for variant in all_variants:
+    for variant in variants:
         first = by_key.setdefault(variant.key, variant)
         if first is not variant:
             raise BadInput(f"variant {variant.key} is declared by {first.system} and by {variant.system}: rename one")
-    for variant in all_variants:
+    for variant in variants:
         _check_evidence_variant(variant, by_key)
-    return tuple(all_variants)
+    return tuple(variants)
 
 
 def _check_evidence_variant(variant: Variant, by_key: dict[str, Variant]) -> None:

@@ -125,20 +125,17 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
     """Attach chains, evidence, citations and counterfactuals to answers to one question."""
     if not answers:
         return []
-    parameters = {"id": answers[0]["question_id"]}
+    values = {"id": answers[0]["question_id"]}
     chains = {
-        row["chain_id"]: row
-        for row in rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **parameters)
+        row["chain_id"]: row for row in rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **values)
     }
     evidence = {
         row["evidence_id"]: row
-        for row in rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **parameters)
+        for row in rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **values)
     }
     chains_of_answer = rows.parents("prediction", [a["prediction_id"] for a in answers], "chain")
     used_directly = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence")
-    evidence_of_answer = rows.parents(
-        "prediction", [a["prediction_id"] for a in answers], "evidence", _EVIDENCE_RELATIONS
-    )
+    answer_evidence = rows.parents("prediction", [a["prediction_id"] for a in answers], "evidence", _EVIDENCE_RELATIONS)
     evidence_of_chain = rows.parents(
         "chain", [c for ids in chains_of_answer.values() for c in ids], "evidence", _EVIDENCE_RELATIONS
     )
@@ -148,9 +145,7 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
         if ids
         else []
     )
-    counterfactuals = {
-        row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **parameters)
-    }
+    counterfactuals = {row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **values)}
     results = []
     for answer in answers:
         identifier = answer["prediction_id"]
@@ -159,7 +154,7 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
         ]
         answer_chain_ids = {chain["chain_id"] for chain in answer_chains}
         evidence_ids = {e for c in answer_chain_ids for e in evidence_of_chain.get(c, [])} or set(
-            evidence_of_answer.get(identifier, [])
+            answer_evidence.get(identifier, [])
         )
         citations = [c for c in all_citations if c["chain_id"] in answer_chain_ids]
         negated = bool(question and question["negated"])

@@ -80,9 +80,7 @@ def explain_path(reasons_json: str | None, walk: Sequence[WalkedEdge]) -> dict[s
     reasons: dict[str, Any] = json.loads(reasons_json) if reasons_json else {}
     sections: dict[str, list[str]] = {"path": [format_path(walk)]}
     links = reasons.get("links") or []
-    sections["concepts of the question and the option"] = [
-        f"“{link['phrase']}” ({link['rule']} match)" for link in links
-    ]
+    sections["concepts of the question and the option"] = [f"“{x['phrase']}” ({x['rule']} match)" for x in links]
     sections["relevance to the question"] = [
         f"{node['name']}: " + ("not scored" if node["relevance"] is None else f"{node['relevance']:.3f}")
         for node in reasons.get("nodes", [])

@@ -136,11 +136,9 @@ def serve(root: Path, port: int = 0) -> None:
     import uvicorn
 
     app = application(root)
-    listening = listen(port)
-    print(
-        f"The explorer is at http://127.0.0.1:{listening.getsockname()[1]}/. Press Ctrl-C to stop it.", file=sys.stderr
-    )
-    uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
+    server = listen(port)
+    print(f"The explorer is at http://127.0.0.1:{server.getsockname()[1]}/. Press Ctrl-C to stop it.", file=sys.stderr)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[server])
 
 
 def listen(port: int = 0) -> socket.socket:

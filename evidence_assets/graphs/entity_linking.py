@@ -98,14 +98,12 @@ class EntityLinker:
             keys.append(pl.Series(batch_keys))
             hashes.append(hash_terms(batch_keys))
         all_keys, key_hashes = pl.concat(keys), np.concatenate(hashes)
-        keyed_rows = np.flatnonzero((all_keys != "").to_numpy())
-        self._hashes, first_rows, key_numbers = np.unique(
-            key_hashes[keyed_rows], return_index=True, return_inverse=True
-        )
-        self.keys = all_keys.gather(keyed_rows[first_rows])
+        key_rows = np.flatnonzero((all_keys != "").to_numpy())
+        self._hashes, first_rows, key_numbers = np.unique(key_hashes[key_rows], return_index=True, return_inverse=True)
+        self.keys = all_keys.gather(key_rows[first_rows])
         """The distinct normal forms of all names, in the order of their hashes."""
         key_of = np.full(len(self._surfaces), -1, dtype=np.int64)
-        key_of[keyed_rows] = key_numbers
+        key_of[key_rows] = key_numbers
         # Rows of a key are adjacent, sorted by node.
         order = np.lexsort((np.arange(len(owners)), owners, key_of))
         self._rows = order[int((key_of < 0).sum()) :]

@@ -229,13 +229,11 @@ def _map_column(name: str, path: Path) -> pl.Series:
         raise ValueError(str(error)) from error
 
 
-def _open_index(folder: Path, version: str, model_id: str) -> VectorIndex:
+def _open_index(folder: Path, version: str, model: str) -> VectorIndex:
     """Open an index and check its rows and model."""
     index = VectorIndex(folder, expected=version)
-    if index.meta.model_id != model_id:
-        raise StaleInput(
-            f"the vectors in {folder} are from {index.meta.model_id}, not {model_id}; materialize them again"
-        )
+    if index.meta.model_id != model:
+        raise StaleInput(f"the vectors in {folder} are from {index.meta.model_id}, not {model}; materialize them again")
     return index
 
 

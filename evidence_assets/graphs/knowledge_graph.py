@@ -128,11 +128,9 @@ class KnowledgeGraph:
         ids = pl.Series(requested_ids, dtype=pl.String)
         numbers = sorted_ids.search_sorted(ids).to_numpy().astype(np.int64) if len(ids) else np.zeros(0, np.int64)
         clipped = np.minimum(numbers, max(len(sorted_ids) - 1, 0))
-        missing_ids = ids if not len(sorted_ids) else ids.filter(sorted_ids.gather(clipped) != ids)
-        if len(missing_ids):
-            raise StaleInput(
-                f"{self.name} has no {kind} {missing_ids[0]}; materialize the assets that reference it again"
-            )
+        missing = ids if not len(sorted_ids) else ids.filter(sorted_ids.gather(clipped) != ids)
+        if len(missing):
+            raise StaleInput(f"{self.name} has no {kind} {missing[0]}; materialize the assets that reference it again")
         return numbers
 
     @cached_property
@@ -242,15 +240,12 @@ def build_structure(node_ids: pl.Series, edges: Iterable[pl.DataFrame]) -> Graph
     columns: dict[str, list[IntArray]] = {name: [np.zeros(0, np.int32)] for name in ("head_id", "relation", "tail_id")}
     for block in edges:
         for side in ("head_id", "tail_id"):
-            numbered_ends = block.select(side).join(
-                numbers, left_on=side, right_on="id", how="left", maintain_order="left"
-            )
-            if numbered_ends["number"].null_count():
+            ends = block.select(side).join(numbers, left_on=side, right_on="id", how="left", maintain_order="left")
+            if ends["number"].null_count():
                 raise StaleInput(
-                    f"{numbered_ends['number'].null_count()} edges have unknown nodes; materialize nodes "
-                    "and edges together"
+                    f"{ends['number'].null_count()} edges have unknown nodes; materialize nodes and edges together"
                 )
-            columns[side].append(numbered_ends["number"].to_numpy())
+            columns[side].append(ends["number"].to_numpy())
         codes, names = encode_categories(block["relation"])
         columns["relation"].append(
             np.array([first_codes.setdefault(name, len(first_codes)) for name in names], np.int32)[codes]

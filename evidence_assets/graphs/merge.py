@@ -87,9 +87,7 @@ def merge_triples(triples: pl.DataFrame, synonyms: pl.DataFrame | None = None) -
 
 
 def _add_edge_ids(edges: pl.DataFrame) -> pl.DataFrame:
-    ids = decode_columns(
-        pa.table({"edge_id": content_ids(EDGE, *(dictionary_encode(edges[column]) for column in ENDS))})
-    )
+    ids = decode_columns(pa.table({"edge_id": content_ids(EDGE, *(dictionary_encode(edges[end]) for end in ENDS))}))
     return edges.with_columns(pl.Series("edge_id", ids["edge_id"]))
 
 

@@ -71,16 +71,11 @@ def write_passage_files(
         raise StaleInput("some nodes have no passage; materialize the graph's passages again")
     for name, array in (("owners", owner), ("order", order), ("bounds", bounds)):
         np.save(folder / f"{name}.npy", array.astype(np.int32 if len(owner) < 2**31 else np.int64))
-    index_options: dict[str, Any] = {
-        "built_from": built_from,
-        "model_id": model_id,
-        "memory": memory,
-        "progress": report,
-    }
+    options: dict[str, Any] = {"built_from": built_from, "model_id": model_id, "memory": memory, "progress": report}
     (folder / "means").mkdir()
     _write_means(folder, order, bounds, dimensions)
-    index_building.write_index(folder / "means", **index_options)
-    return index_building.write_index(folder, **index_options)
+    index_building.write_index(folder / "means", **options)
+    return index_building.write_index(folder, **options)
 
 
 def _write_means(folder: Path, order: IntArray, bounds: IntArray, dimensions: int) -> None:

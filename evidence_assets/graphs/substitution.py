@@ -171,12 +171,10 @@ def _initial_candidates(graph: TypedGraph, term: Variable | Constant, fixed: Map
     return nodes if term.node_type is None else nodes[graph.node_types[nodes] == term.node_type]
 
 
-def _edge_pairs(
-    graph: TypedGraph, edge_type: int | None, heads: IntArray, tails: IntArray
-) -> tuple[IntArray, IntArray]:
+def _edge_pairs(graph: TypedGraph, kind: int | None, heads: IntArray, tails: IntArray) -> tuple[IntArray, IntArray]:
     """Edges from ``heads`` to ``tails``, looked up from the smaller side."""
     outgoing = len(heads) <= len(tails)
-    near, far = graph.rows(edge_type, outgoing=outgoing).pairs(heads if outgoing else tails)
+    near, far = graph.rows(kind, outgoing=outgoing).pairs(heads if outgoing else tails)
     present = np.zeros(graph.n_nodes, dtype=bool)
     present[tails if outgoing else heads] = True
     near, far = near[present[far]], far[present[far]]

@@ -100,9 +100,7 @@ def mine_bertnet_prompts(
     if setting == "initial":
         return [MinedPrompt(prompt, 1.0, None, None, None, 0.0, True)]
     texts = list(dict.fromkeys([prompt, *candidates]))
-    scored = sorted(
-        zip(score_prompt_fit(texts, pairs, score), texts, strict=True), key=lambda item: (-item[0], item[1])
-    )
+    scored = sorted(zip(score_prompt_fit(texts, pairs, score), texts, strict=True), key=lambda i: (-i[0], i[1]))
     selected = scored[:n]
     if setting == "top1":
         selected = [item for item in scored if item[1] != prompt][:1] or selected[:1]

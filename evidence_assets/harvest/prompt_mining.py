@@ -337,9 +337,7 @@ def infill_prompts(
         open_layouts = [number for number, layout in enumerate(layouts) if MASK_SLOT in layout]
         if not open_layouts or not allowed.any():
             break
-        texts = [
-            as_sentence(fill_prompt(" ".join(layouts[number]), *pair)) for number in open_layouts for pair in pairs
-        ]
+        texts = [as_sentence(fill_prompt(" ".join(layouts[n]), *pair)) for n in open_layouts for pair in pairs]
         rows = model.slot_log_probs(texts, [0] * len(texts))
         mean = rows.reshape(len(open_layouts), len(pairs), -1).mean(axis=1, dtype=np.float64)
         mean[:, ~allowed] = -np.inf

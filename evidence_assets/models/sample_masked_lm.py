@@ -103,9 +103,7 @@ def _whole_word_tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:
     """A lower-case tokenizer with one token for every word of the sentences."""
     normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
     splitter = pre_tokenizers.BertPreTokenizer()
-    words = sorted(
-        {word for text in sentences for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))}
-    )
+    words = sorted({w for text in sentences for w, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text))})
     vocabulary = {word: number for number, word in enumerate([*_SPECIAL, *words])}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizer

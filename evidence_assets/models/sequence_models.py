@@ -161,9 +161,7 @@ class PermutedLM(SequenceModel):
     def slot_log_probs(self, texts: Sequence[str], slots: Sequence[int]) -> FloatArray:
         """Log-probabilities of the vocabulary at one slot of each text; all slots are hidden."""
         mask = self._tokenizer.mask_token_id
-        rows = [
-            list(self._tokenizer(text.replace(MASK_SLOT, self._tokenizer.mask_token))["input_ids"]) for text in texts
-        ]
+        rows = [list(self._tokenizer(t.replace(MASK_SLOT, self._tokenizer.mask_token))["input_ids"]) for t in texts]
         out = np.empty((len(texts), len(self.vocabulary)), dtype=np.float32)
         for batch in equal_length_batches([len(row) for row in rows], lambda _: 32):
             ids = torch.tensor([rows[i] for i in batch], device=self._device)

@@ -89,16 +89,14 @@ def is_yes_no_maybe(option: str) -> bool:
     return option.strip().casefold() in YES_NO_MAYBE
 
 
-def explain_yes_no_maybe(
-    task: ExplainOption, cosines: Mapping[Statement, float], documents: Mapping[str, str]
-) -> Chain:
+def explain_yes_no_maybe(task: ExplainOption, cosines: Mapping[Statement, float], texts: Mapping[str, str]) -> Chain:
     """The chain for one label, with its share, from the document with the statement most similar to the question.
 
     A source that is not in ``documents`` is its own document. The share of a label l is the softmax of ``a_l + b_l·x``,
     where x is the share of the document's findings that are negative.
     """
     label = task.option.strip().casefold()
-    source = {item.evidence_id: documents.get(item.source_id, item.source_id) for item in task.evidence}
+    source = {item.evidence_id: texts.get(item.source_id, item.source_id) for item in task.evidence}
     if not cosines:
         return Chain(task.hypothesis, (ChainStep("There is no evidence to conclude from."),), 0.0)
     nearest = max(cosines, key=lambda statement: cosines[statement])
@@ -277,12 +275,10 @@ def _has_relevant_text(task: ChooseAnswer) -> bool:
     return is_near and any(item.kind in TEXT_KINDS for items in task.evidence.values() for item in items)
 
 
-def _explain_by_nearest(
-    task: ExplainOption, statements: Sequence[Statement], vectors: Mapping[str, FloatArray]
-) -> Chain:
+def _explain_by_nearest(task: ExplainOption, quotes: Sequence[Statement], vectors: Mapping[str, FloatArray]) -> Chain:
     """The chain that quotes the most similar statement; a negated statement supports only a negated option."""
     target, is_negated = vectors[_question_and_option(task)], is_denial(task.option)
-    nearness = {s: float(vectors[s.text] @ target) for s in statements if is_negated or not s.is_denial}
+    nearness = {s: float(vectors[s.text] @ target) for s in quotes if is_negated or not s.is_denial}
     best = max(nearness, key=lambda statement: nearness[statement], default=None)
     if best is None or nearness[best] < MIN_CITED_COSINE:
         return Chain(task.hypothesis, (ChainStep(f"No evidence links the question to “{task.option}”."),), 0.0)

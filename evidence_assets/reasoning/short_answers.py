@@ -174,11 +174,9 @@ class ExtractiveShortAnswers:
         first, *runner_up = [max(weight for weight, _ in reading) for reading in by_weight[:2]]
         is_tied = any(first - other < TIE_MARGIN for other in runner_up)
         supported = tuple(dict.fromkeys(path.answer for path in best))
-        evidence_ids = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
+        ids = dict.fromkeys(fact.evidence_id for path in best for fact in path.facts)
         confidence = round(first / (first + max([*runner_up, MIN_WEIGHT])), 6)
-        return ShortAnswer(
-            supported[0], "ambiguous" if is_tied else "answered", supported, tuple(evidence_ids), confidence
-        )
+        return ShortAnswer(supported[0], "ambiguous" if is_tied else "answered", supported, tuple(ids), confidence)
 
 
 def _proper_names(question: str) -> list[str]:

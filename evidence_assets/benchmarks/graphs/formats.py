@@ -163,7 +163,7 @@ def _split_at_bars(row: Row, field: str) -> list[str]:
     return [part.strip() for part in row.text(field, blank=True).split("|") if part.strip()]
 
 
-def read_disease_database(relations: Path, names: Path) -> Triples:
+def read_disease_database(file: Path, names: Path) -> Triples:
     """Read the Disease Database as published by QA-GNN, with the preferred names of its items.
 
     ddb_names.json: ``{name: [item, "1" for the preferred name of the item or "0" for a synonym]}``.
@@ -171,18 +171,14 @@ def read_disease_database(relations: Path, names: Path) -> Triples:
     """
     names_by_item = {item: name for name, item, is_preferred in _read_disease_names(names) if is_preferred}
     relation_names = load_vocabulary().foreign_names("disease_database")
-    for line, key, value in json_items(relations):
-        head, tail, code = _parse_ids(value, 3, relations, line, key)
+    for line, key, value in json_items(file):
+        head, tail, code = _parse_ids(value, 3, file, line, key)
         for item in (head, tail):
             if item not in names_by_item:
-                raise BadInput(
-                    f"item {item} has no preferred name in {names.name}", file=relations, line=line, field=key
-                )
+                raise BadInput(f"item {item} has no preferred name in {names.name}", file=file, line=line, field=key)
         if code not in relation_names:
             known_codes = ", ".join(relation_names)
-            raise BadInput(
-                f"unknown relation code {code}; available: {known_codes}", file=relations, line=line, field=key
-            )
+            raise BadInput(f"unknown relation code {code}; available: {known_codes}", file=file, line=line, field=key)
         yield TripleRecord(names_by_item[head], relation_names[code], names_by_item[tail], line)
 
 

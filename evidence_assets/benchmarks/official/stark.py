@@ -45,15 +45,13 @@ def read_stark_nodes(folder: Path, base: str) -> pl.DataFrame:
     their name is their type and number.
     """
     types, names = _read_types(folder, base, "node")
-    path, n_nodes = _find_json_file(folder, "node_info"), len(types)
+    path, count = _find_json_file(folder, "node_info"), len(types)
     frames = [pl.DataFrame(schema=pl.Schema({"node": pl.Int64, **_NODE_COLUMNS}))]
     records = json_rows_at(path, "*")
     while batch := list(islice(records, NODES_PER_BATCH)):
         for key, row in batch:
-            if not key.isdecimal() or int(key) >= n_nodes:
-                raise BadInput(
-                    f"is not one of the {n_nodes} nodes of node_types.pt", file=path, line=row.line, field=key
-                )
+            if not key.isdecimal() or int(key) >= count:
+                raise BadInput(f"is not one of the {count} nodes of node_types.pt", file=path, line=row.line, field=key)
         frames.append(
             pl.DataFrame(
                 {
@@ -66,8 +64,8 @@ def read_stark_nodes(folder: Path, base: str) -> pl.DataFrame:
             )
         )
     info = pl.concat(frames).sort("node")
-    if len(info) != n_nodes:
-        raise BadInput(f"has {len(info)} nodes, but node_types.pt has {n_nodes}; unpack both files again", file=path)
+    if len(info) != count:
+        raise BadInput(f"has {len(info)} nodes, but node_types.pt has {count}; unpack both files again", file=path)
     kinds = pl.Series("type", names, dtype=pl.String).gather(types)
     return info.select(pl.col("node").cast(pl.String).alias("node_id"), *_NODE_COLUMNS).with_columns(kinds)
 

@@ -35,9 +35,7 @@ def evidence_items(evidence: pl.DataFrame) -> Items:
     """Evidence by question and option label, in rank order."""
     items: dict[tuple[str, str], list[EvidenceItem]] = {}
     for row in evidence.sort("question_id", "option", "rank").iter_rows(named=True):
-        item = EvidenceItem(
-            row["evidence_id"], row["kind"], row["source_id"], row["locator"], row["text"], row["score"]
-        )
+        item = EvidenceItem(*(row[name] for name in ("evidence_id", "kind", "source_id", "locator", "text", "score")))
         items.setdefault((row["question_id"], row["option"]), []).append(item)
     return {key: tuple(group) for key, group in items.items()}
 

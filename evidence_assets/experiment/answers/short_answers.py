@@ -103,13 +103,11 @@ class ShortAnswerer:
                 given_rows=tuple(as_used_rows(rows.values())),
             )
 
-    def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
-        rows = self._evidence.get(prediction["question_id"], [])
-        used_ids = self._used_ids.get(prediction["prediction_id"], set())
+    def case(self, answer: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
+        rows = self._evidence.get(answer["question_id"], [])
+        used_ids = self._used_ids.get(answer["prediction_id"], set())
         cited = [row["evidence_id"] for row in rows if row["evidence_id"] in used_ids]
-        return case_from_rows(
-            prediction["question_id"], [(row["evidence_id"], row["content_hash"]) for row in rows], cited
-        )
+        return case_from_rows(answer["question_id"], [(row["evidence_id"], row["content_hash"]) for row in rows], cited)
 
     def facts_input_hash(self, case: CounterfactualCase) -> str:
         rows = self._evidence.get(case.question_id, [])

@@ -79,9 +79,7 @@ def link_concepts(questions: Sequence[Question], graph: KnowledgeGraph) -> list[
     question_concepts = []
     for question, spans, phrases in zip(questions, name_spans, free_phrases, strict=True):
         concepts = [LinkedPhrase.of(question.text[s.start : s.end], s.link) for s in spans]
-        concepts += [
-            LinkedPhrase.of(phrase.text, links[phrase.text]) for phrase in phrases if links[phrase.text].is_linked
-        ]
+        concepts += [LinkedPhrase.of(p.text, links[p.text]) for p in phrases if links[p.text].is_linked]
         targets = {label: _link_option(text, links[text], linker) for label, text in question.hypotheses if label}
         question_concepts.append(QuestionConcepts(question.question_id, _distinct(concepts), targets))
     return question_concepts

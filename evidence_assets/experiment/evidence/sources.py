@@ -55,9 +55,9 @@ def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "")
 
     Token vectors always come from the profile's only ``token_encoder``.
     """
-    benchmarks = benchmarks_of_family(family)
-    corpora = sorted({b.corpus for b in benchmarks if b.corpus})
-    graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in benchmarks} - {""})
+    parts = benchmarks_of_family(family)
+    corpora = sorted({b.corpus for b in parts if b.corpus})
+    graphs = sorted({b.joined_graph if "joined_graph" in sources else b.graph for b in parts} - {""})
     inputs: list[StageInput] = []
     if "corpus" in sources:
         for name in corpora:
@@ -71,14 +71,12 @@ def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "")
     if "subgraphs" in sources:
         inputs.append(StageInput(key_for_model(f"subgraphs/{family}", encoder)))
     if "graph_passages" in sources or "knowledge_base" in sources:
-        passage_graphs = sorted({b.graph for b in benchmarks if b.graph})
+        passage_graphs = sorted({b.graph for b in parts if b.graph})
         inputs += [StageInput(key_for_model(f"knowledge/{name}/passages", encoder), "every") for name in passage_graphs]
     if "knowledge_base" in sources:
         inputs += [StageInput(key_for_model(f"knowledge/{name}/passage_index", encoder)) for name in graphs]
     if "taxonomy" in sources:
-        inputs += [
-            StageInput(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in benchmarks if b.taxonomy})
-        ]
+        inputs += [StageInput(f"knowledge/{name}/nodes") for name in sorted({b.taxonomy for b in parts if b.taxonomy})]
     if "tables" in sources:
         inputs.append(StageInput("tables", "benchmark"))
     return inputs

@@ -49,9 +49,7 @@ class NodeAnswerer:
             self.notes["questions_with_unusable_triplets"] += bool(ranking.notes)
             best = (UsedRow("node", ranked_ids[0], ranked_ids[0], 0),) if ranked_ids else ()
             evidence_rows = self._rows_of(question.question_id)
-            best_rows = [
-                row for row in evidence_rows if ranked_ids and selection_details(row)["answer"] == ranked_ids[0]
-            ]
+            best_rows = [r for r in evidence_rows if ranked_ids and selection_details(r)["answer"] == ranked_ids[0]]
             yield Answer(
                 ranked_ids[0] if ranked_ids else None,
                 ranking.status,

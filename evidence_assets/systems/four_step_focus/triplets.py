@@ -110,11 +110,9 @@ def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
     Raises UnusableReply for anything else, with a reason for the repair attempt.
     """
     value = parse_json_object(reply)
-    unknown_keys = sorted(value.keys() - {"target", "variables", "triplets"})
-    if unknown_keys:
-        raise UnusableReply(
-            f"the object has the unknown key {unknown_keys[0]!r}; allowed are target, variables, triplets"
-        )
+    unknown = sorted(value.keys() - {"target", "variables", "triplets"})
+    if unknown:
+        raise UnusableReply(f"the object has the unknown key {unknown[0]!r}; allowed are target, variables, triplets")
     types = _parse_variables(value.get("variables"), schema)
     items = value.get("triplets")
     if not isinstance(items, list) or not items:
@@ -167,12 +165,10 @@ def _read_texts(item: object, item_name: str, *names: str) -> list[str]:
     return values
 
 
-def _check_type(name: str, allowed: Sequence[str], type_name: str) -> str:
+def _check_type(name: str, allowed: Sequence[str], kind: str) -> str:
     if name in allowed:
         return name
-    raise UnusableReply(
-        f"{name!r} is no {type_name} of the knowledge base; did you mean {closest_name(name, allowed)!r}?"
-    )
+    raise UnusableReply(f"{name!r} is no {kind} of the knowledge base; did you mean {closest_name(name, allowed)!r}?")
 
 
 class TripletReader(Protocol):

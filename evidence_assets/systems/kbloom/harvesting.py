@@ -170,11 +170,9 @@ def _bertnet_pair_scores(model: MaskedLM, prompt_pairs: Sequence[tuple[str, Enti
         masks = (" ".join([MASK_SLOT] * len(part)) for part in (head_words, tail_words))
         texts.append(as_sentence(fill_prompt(prompt, *masks)))
         tail_first = prompt.index(TAIL) < prompt.index(HEAD)
-        first_head, first_tail = (len(tail_words), 0) if tail_first else (0, len(head_words))
+        head_at, tail_at = (len(tail_words), 0) if tail_first else (0, len(head_words))
         words.append([*head_words, *tail_words])
-        slots.append(
-            [*range(first_head, first_head + len(head_words)), *range(first_tail, first_tail + len(tail_words))]
-        )
+        slots.append([*range(head_at, head_at + len(head_words)), *range(tail_at, tail_at + len(tail_words))])
         head_sizes.append(len(head_words))
     log_probs = model.fill_log_probs(texts, words, slots)
     return [
@@ -282,11 +280,9 @@ def _score_pairs(
         ScoredSentence(text_weights([word.casefold() for word in item.words], weight_of, mean_length), item.vectors)
         for item in vectors
     ]
-    distances = triple_scoring.semantic_distances(
-        sentences[: len(pairs)], sentences[len(pairs) :], ground=settings.ground
-    )
+    costs = triple_scoring.semantic_distances(sentences[: len(pairs)], sentences[len(pairs) :], ground=settings.ground)
     fluencies = [
         triple_scoring.fluency(item.log_probs, np.asarray([weight_of(word) for word in item.words]), settings.fluency)
         for item in log_probs
     ]
-    return distances, np.asarray(fluencies)
+    return costs, np.asarray(fluencies)

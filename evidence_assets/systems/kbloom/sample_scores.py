@@ -100,9 +100,7 @@ def build_sample_rows(
     results: dict[str, dict[str, tuple[dict[str, Estimate], Control]]] = {name: {} for name in harvest.selectors}
     groups: dict[str, dict[str, None]] = {}
     for relation in sorted(harvest.relations, key=lambda relation: relation.id):
-        truths, hidden = (
-            [fact for fact in facts if fact[1] == relation.id] for facts in (stated_facts, held_out_facts)
-        )
+        truths, hidden = ([f for f in facts if f[1] == relation.id] for facts in (stated_facts, held_out_facts))
         for origin in harvest.selectors:
             facts: list[Triple] = [(head, relation.id, tail) for head, tail in harvest.pairs(origin, relation)]
             seeds = [(head, relation.id, tail) for head, tail in relation.pairs]

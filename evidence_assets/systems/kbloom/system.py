@@ -132,12 +132,10 @@ class _Stages:
         else:
             about = "Size and diversity of the harvest of each collection."
             stages.append(self._stage("", self._score_size, about, reads, version))
-        for reference in settings.references:
-            compare = partial(self._score_on_reference, reference)
-            about = f"The harvest of {reference.collection} compared with {reference.name}."
-            stages.append(
-                self._stage(f"_on_{reference.name}", compare, about, [StageInput(reference.key)], version, "gpu")
-            )
+        for origin in settings.references:
+            compare = partial(self._score_on_reference, origin)
+            about = f"The harvest of {origin.collection} compared with {origin.name}."
+            stages.append(self._stage(f"_on_{origin.name}", compare, about, [StageInput(origin.key)], version, "gpu"))
         judges, likelihood = _judge_settings(), self.variant.profile.harvesting.likelihood
         if judges or likelihood is not None:
             models = [prompts_version(one, JUDGE, prompts=self.variant.prompt_settings) for one in judges]

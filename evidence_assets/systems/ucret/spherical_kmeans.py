@@ -41,9 +41,7 @@ def _draw(weights: Floats, uniform: float) -> int:
     return min(int((cumulative <= uniform * cumulative[-1]).sum()), len(weights) - 1)
 
 
-def cluster(
-    points: Floats, k: int, *, geometry: Geometry = "cosine", seed: int = 0
-) -> tuple[NDArray[np.int64], Floats]:
+def cluster(rows: Floats, k: int, *, geometry: Geometry = "cosine", seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
     """Cluster points into ``min(k, n)`` clusters; returns the cluster of each point and the centroids ``(k, d)``.
 
     A cluster without points, possible only if points are equal, is seeded again.
@@ -52,22 +50,22 @@ def cluster(
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")
-    n = len(points)
+    n = len(rows)
     generator = np.random.default_rng(seed)
     # k-means++: draw the first centroid uniformly, the others in proportion to the distance from the nearest centroid.
-    centroids = points[[int(generator.random() * n)]]
+    centroids = rows[[int(generator.random() * n)]]
     for _ in range(1, min(k, n)):
-        nearest = _distances(points, centroids, geometry).min(axis=1)
-        centroids = np.vstack([centroids, points[_draw(nearest, generator.random())]])
+        nearest = _distances(rows, centroids, geometry).min(axis=1)
+        centroids = np.vstack([centroids, rows[_draw(nearest, generator.random())]])
     assignment = np.full(n, -1)
     for _ in range(_MAX_STEPS):
-        distances = _distances(points, centroids, geometry)
+        distances = _distances(rows, centroids, geometry)
         updated, closest = distances.argmin(axis=1), distances.min(axis=1)
         uniform = generator.random()
         for t in range(len(centroids)):
-            members = points[updated == t]
+            members = rows[updated == t]
             if not len(members):
-                centroids[t] = points[_draw(closest, uniform)]
+                centroids[t] = rows[_draw(closest, uniform)]
             elif geometry == "cosine":
                 centroids[t] = unit_rows(members.sum(axis=0)[None])[0]
             else:

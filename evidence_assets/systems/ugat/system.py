@@ -284,9 +284,7 @@ class PathSelector:
         if selection.scores is not None:
             scored = zip(selection.subgraph.nodes.tolist(), selection.scores.scores.tolist(), strict=True)
             relevance = {node: round(score, SCORE_DIGITS) for node, score in scored}
-        return [
-            self._evidence_row(p, selection, relevance) for passages in selection.passages.values() for p in passages
-        ]
+        return [self._evidence_row(p, selection, relevance) for ps in selection.passages.values() for p in ps]
 
     def _evidence_row(
         self, passage: PathPassage, selection: PathSelection, relevance: Mapping[int, float]

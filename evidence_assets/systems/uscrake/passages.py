@@ -65,10 +65,8 @@ class EncodedPassages:
         number_of_title = {title: len(cached) + i for i, title in enumerate(distinct)}
         members = [m for i, t in enumerate(titles) for m in ((number_of_title[t], i) if t else (i,))]
         bounds = np.concatenate([[0], np.cumsum([2 if title else 1 for title in titles])])
-        all_texts = cached.concatenate(cached_titles)
-        return TokenTexts(
-            all_texts, self.terms, self.weighting, self.dimensions, np.array(members, dtype=np.int64), bounds
-        )
+        texts = cached.concatenate(cached_titles)
+        return TokenTexts(texts, self.terms, self.weighting, self.dimensions, np.array(members, dtype=np.int64), bounds)
 
     def chunks(self, positions: IntArray) -> tuple[TokenPool, list[TextTokens]]:
         """Tokens of a few chunks without titles, in memory, and their locations in each chunk."""

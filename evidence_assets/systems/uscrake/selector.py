@@ -291,10 +291,8 @@ class UscrakeSelector:
         candidates = []
         if self._settings.grain == "chunk":
             for n, score in enumerate(scores.tolist()):
-                evidence = SelectedEvidence(
-                    option.label, "chunk", (Parent("chunk", ids[n], ids[n]),), "", texts[n], score
-                )
-                candidates.append(_candidate(evidence, reasons[n], None if judged_by_text else chunk_pools[n].vectors))
+                item = SelectedEvidence(option.label, "chunk", (Parent("chunk", ids[n], ids[n]),), "", texts[n], score)
+                candidates.append(_candidate(item, reasons[n], None if judged_by_text else chunk_pools[n].vectors))
             return candidates
         sentences: list[Sentence] = []
         for n, spans in enumerate(passages.corpus.sentences(chunks)):
@@ -305,12 +303,10 @@ class UscrakeSelector:
             sentence, score = sentences[index], float(sentence_scores[index])
             parents = (Parent("chunk", ids[sentence.chunk], ids[sentence.chunk]),)
             text = texts[sentence.chunk][sentence.start : sentence.end]
-            evidence = SelectedEvidence(
-                option.label, "sentence", parents, f"{sentence.start}:{sentence.end}", text, score
-            )
+            item = SelectedEvidence(option.label, "sentence", parents, f"{sentence.start}:{sentence.end}", text, score)
             sentence_reasons = {**reasons[sentence.chunk], "sentence_score": round(score, 9)}
             candidates.append(
-                _candidate(evidence, sentence_reasons, None if judged_by_text else pool.vectors[sentence.rows])
+                _candidate(item, sentence_reasons, None if judged_by_text else pool.vectors[sentence.rows])
             )
         return candidates
 

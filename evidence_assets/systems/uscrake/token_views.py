@@ -45,9 +45,7 @@ class WordMeans(_TokenView):
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Words with their characters, from the first piece to the last."""
-        return [
-            _word_means(text, tokens) for text, tokens in zip(texts, self._encoder.encode_tokens(texts), strict=True)
-        ]
+        return [_word_means(t, ts) for t, ts in zip(texts, self._encoder.encode_tokens(texts), strict=True)]
 
 
 def _word_means(text: str, tokens: TokenVectors) -> TokenVectors:
