@@ -2,7 +2,7 @@
 
     python tools/data_dictionary.py
 
-A test compares the file with what this makes.
+A test compares the file with the output of this script.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ PLACE = Path(__file__).parents[1] / "docs" / "tables.md"
 HEAD = """\
 # Tables of the lake
 
-This page is made from the schemas in `evidence_assets/lake/schemas/` by `python tools/data_dictionary.py`; a test says
-when it is old. Change a schema there, and this page after it.
+`python tools/data_dictionary.py` generates this page from the schemas in `evidence_assets/lake/schemas/`. Change a
+schema there, then regenerate the page; a test fails if it is out of date.
 
-Every table is a folder of Parquet files, one folder in it an asset, and a view of the same name in `evidence query` and
-`evidence_assets.lake.table(...)`; the views have one more column, `asset`: which asset a row belongs to. Rows are
-unique and sorted by the table's key within an asset and partition. A lineage edge names a row by its kind, id and
-version; the version is the column that changes whenever what the row says does. Only columns marked *may be empty*
-hold nulls.
+Every table is a folder of Parquet files with one subfolder per asset. It is also a view of the same name in
+`evidence query` and `evidence_assets.lake.table(...)`; views add a column `asset`, the asset that a row belongs to.
+Rows are unique and sorted by the table's key within an asset and partition. A lineage edge identifies a row by its
+kind, id and version; the version column changes whenever the row's content changes. Only columns marked
+*may be empty* can hold nulls.
 
-Lists are written `[text]`, records `{name: text}`. Whole numbers have 32 bits; numbers have 64, those of vectors 32 or
-16.
+Lists are written `[text]`, records `{name: text}`. Whole numbers have 32 bits and numbers 64; numbers in vectors have
+32 or 16.
 
 | table | rows | kind in lineage |
 |---|---|---|
@@ -43,7 +43,7 @@ _NAMES = {
 
 
 def type_name(type_: pa.DataType) -> str:
-    """An Arrow type in words."""
+    """Return an Arrow type in words."""
     if pa.types.is_list(type_):
         return f"[{type_name(type_.value_type)}]"
     if pa.types.is_struct(type_):
@@ -52,16 +52,16 @@ def type_name(type_: pa.DataType) -> str:
 
 
 def section(schema: TableSchema) -> str:
-    """What the dictionary says of one table."""
+    """Return the section on one table."""
     lines = [
         f"## {schema.name}",
         "",
         schema.description,
         "",
-        f"Key: {', '.join(f'`{name}`' for name in schema.key)}. A row is named by `{schema.row_id}`, its version is "
+        f"Key: {', '.join(f'`{name}`' for name in schema.key)}. Row id: `{schema.row_id}`. Version: "
         f"`{schema.version_column}`.",
         "",
-        "| column | type | what it holds |",
+        "| column | type | content |",
         "|---|---|---|",
     ]
     for column in schema.columns:
@@ -72,7 +72,7 @@ def section(schema: TableSchema) -> str:
 
 
 def dictionary() -> str:
-    """The whole page."""
+    """Return the whole page."""
     contents = [f"| [{t.name}](#{t.name}) | {t.description} | {t.kind} |" for t in TABLES.values()]
     return "\n\n".join([HEAD + "\n".join(contents), *map(section, TABLES.values())]) + "\n"
 
