@@ -63,9 +63,7 @@ class Benchmark(declared_benchmarks.Benchmark, dg.Component, dg.Resolvable):
             return dg.Definitions()
         for field, components in SOURCE_COMPONENTS.items():
             name = getattr(self, field)
-            sources = [
-                d for component in components for d in declarations_of(component) if d.attributes.get("name") == name
-            ]
+            sources = [d for c in components for d in declarations_of(c) if d.attributes.get("name") == name]
             if name and not any(profiles.load().is_any_of(d.attributes.get("profiles") or ()) for d in sources):
                 problem = "is declared for other profiles only" if sources else "is not declared"
                 raise BadInput(

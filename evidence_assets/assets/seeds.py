@@ -146,11 +146,9 @@ def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg
             run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
     _, event = _last_materialization(instance, SEED_FOLDER)
     if files.present or event:
-        retired_partitions = find_retired_partitions(files, lake, instance)
-        if retired_partitions or _last_folder_state(instance) != files.state:
-            run_requests += _request_run(
-                instance, SEED_FOLDER, None, f"{files.state}:{content_id(retired_partitions)}:{event}"
-            )
+        retired = find_retired_partitions(files, lake, instance)
+        if retired or _last_folder_state(instance) != files.state:
+            run_requests += _request_run(instance, SEED_FOLDER, None, f"{files.state}:{content_id(retired)}:{event}")
     existing_partitions = set(instance.get_dynamic_partitions(str(RELATIONS.name)))
     return run_requests, sorted(set(files.relations) - existing_partitions)
 

@@ -117,10 +117,7 @@ def table_asset(
             context.log.warning(f"{error}; retrying in {delay:.0f} s")
             raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=delay) from error
         rows = output.rows = prepare_rows(table, output.rows)  # frees the unprepared rows
-        tables = {
-            table: rows,
-            **{name: prepare_rows(name, other_rows) for name, other_rows in output.other_tables.items()},
-        }
+        tables = {table: rows, **{name: prepare_rows(name, extra) for name, extra in output.other_tables.items()}}
         if models := {row["model_id"]: row for row in (*step.encoder_rows, *(m.row for m in step.language_models))}:
             tables["models"] = prepare_rows("models", list(models.values()))
         if output.lineage is not None:

@@ -108,9 +108,7 @@ def query(
 
 
 def _format_node(node: Any) -> Any:
-    content = ", ".join(
-        f"{name}: {' '.join(str(value).split())}" for name, value in node.content.items() if value is not None
-    )
+    content = ", ".join(f"{k}: {' '.join(str(v).split())}" for k, v in node.content.items() if v is not None)
     line = Text()
     line.append(f"{node.relation} " if node.relation else "", style="dim")
     line.append(node.kind, style="bold")
@@ -236,14 +234,12 @@ def doctor(
         from evidence_assets.models.diagnosis import diagnose
 
         findings = diagnose(profiles.load(profile))
-    findings_table = Table("", "what", "found", "what to do", show_header=False)
-    for finding in findings:
-        status = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[finding.is_ok]
-        findings_table.add_row(
-            status, format_cell(finding.requirement), format_cell(finding.status), format_cell(finding.remedy)
-        )
-    out.print(findings_table)
-    if any(finding.is_ok is False for finding in findings):
+    table = Table("", "what", "found", "what to do", show_header=False)
+    for result in findings:
+        status = {True: "[green]ok[/green]", False: "[red]missing[/red]", None: "note"}[result.is_ok]
+        table.add_row(status, format_cell(result.requirement), format_cell(result.status), format_cell(result.remedy))
+    out.print(table)
+    if any(result.is_ok is False for result in findings):
         raise typer.Exit(1)
 
 

@@ -126,9 +126,7 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
     if not answers:
         return []
     values = {"id": answers[0]["question_id"]}
-    chains = {
-        row["chain_id"]: row for row in rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **values)
-    }
+    chains = {r["chain_id"]: r for r in rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **values)}
     evidence = {
         row["evidence_id"]: row
         for row in rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **values)
@@ -148,20 +146,16 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
     counterfactuals = {row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **values)}
     results = []
     for answer in answers:
-        identifier = answer["prediction_id"]
-        answer_chains = [
-            chains[c] for c in sorted(chains_of_answer.get(identifier, []), key=_sort_key(chains)) if c in chains
-        ]
+        key = answer["prediction_id"]
+        answer_chains = [chains[c] for c in sorted(chains_of_answer.get(key, []), key=_sort_key(chains)) if c in chains]
         answer_chain_ids = {chain["chain_id"] for chain in answer_chains}
         evidence_ids = {e for c in answer_chain_ids for e in evidence_of_chain.get(c, [])} or set(
-            answer_evidence.get(identifier, [])
+            answer_evidence.get(key, [])
         )
         citations = [c for c in all_citations if c["chain_id"] in answer_chain_ids]
         negated = bool(question and question["negated"])
-        supporting_chains = {c["chain_id"] for c in answer_chains if negated or c["hypothesis"] == answer["answer"]}
-        used_ids = {
-            c["evidence_id"] for c in citations if c["chain_id"] in supporting_chains and c["verdict"] == "verified"
-        }
+        supporting = {c["chain_id"] for c in answer_chains if negated or c["hypothesis"] == answer["answer"]}
+        used_ids = {c["evidence_id"] for c in citations if c["chain_id"] in supporting and c["verdict"] == "verified"}
         evidence_rows = [row for evidence_id, row in evidence.items() if evidence_id in evidence_ids]
         results.append(
             AnswerRows(
@@ -170,8 +164,8 @@ def _attach_rows(rows: PartitionRows, answers: Sequence[Row], question: Row | No
                 answer_chains,
                 evidence_rows,
                 citations,
-                counterfactuals.get(identifier),
-                frozenset(used_ids if answer_chains else used_directly.get(identifier, [])),
+                counterfactuals.get(key),
+                frozenset(used_ids if answer_chains else used_directly.get(key, [])),
             )
         )
     return results

@@ -42,9 +42,7 @@ def page_file(address: str) -> str:
     ('index.html', 'questions-', 'question/ab12.html')
     """
     parts = urlsplit(address)
-    query = sorted(
-        pair for pair in parse_qsl(parts.query) if not (pair[0] == "variant" and parts.path.startswith("/question/"))
-    )
+    query = sorted(p for p in parse_qsl(parts.query) if not (p[0] == "variant" and parts.path.startswith("/question/")))
     name = parts.path.strip("/") or "index"
     if query or not re.fullmatch(r"[A-Za-z0-9_/-]{1,120}", name):
         head = re.sub(r"[^A-Za-z0-9_/-]+", "_", name)[:40]

@@ -163,11 +163,9 @@ def open_graph(lake: Lake, name: str, encoder: Encoder, encoder_name: str = "") 
     for table, key in tables:
         if not lake.partitions(table, key):
             raise StaleInput(f"{key} is missing; materialize it first")
-    encoder_keys = [
-        key_for_model(f"{prefix}/{part}", encoder_name) for part in ("passages", "node_vectors", "passage_index")
-    ]
-    indexes = [("indexes", key) for key in (f"{prefix}/csr", *encoder_keys[1:])]
-    stamp = lake.stamp(*tables, ("kg_passages", encoder_keys[0]), *indexes)
+    keys = [key_for_model(f"{prefix}/{p}", encoder_name) for p in ("passages", "node_vectors", "passage_index")]
+    indexes = [("indexes", key) for key in (f"{prefix}/csr", *keys[1:])]
+    stamp = lake.stamp(*tables, ("kg_passages", keys[0]), *indexes)
     return _open_graph(str(lake.root), name, cast(Hashable, encoder), encoder_name, stamp)
 
 

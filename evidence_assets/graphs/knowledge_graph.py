@@ -27,11 +27,9 @@ NODES_PER_BATCH = 65_536
 """Nodes whose vectors are in memory at a time."""
 
 
-def plain_sentence(head: str, relation: str, tail: str) -> str:
+def plain_sentence(head: str, name: str, tail: str) -> str:
     """A fact as a sentence, such as "ferret at location pet store"."""
-    words = "".join(
-        " " + c.lower() if c.isupper() and i and relation[i - 1].islower() else c for i, c in enumerate(relation)
-    )
+    words = "".join(" " + c.lower() if c.isupper() and i and name[i - 1].islower() else c for i, c in enumerate(name))
     return f"{head} {words.replace('_', ' ').strip().lower()} {tail}"
 
 

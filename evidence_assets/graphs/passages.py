@@ -75,11 +75,9 @@ def node_passages(
             continue
         title = f"{name} ({graph.type_names[kind]})"
         document_limit = max(1, limit - encoder.count_tokens([title])[0] - 1)
-        document_spans = [(c.start, c.end) for c in split_chunks(document, encoder.count_tokens, document_limit)] or [
-            (0, 0)
-        ]
+        spans = [(c.start, c.end) for c in split_chunks(document, encoder.count_tokens, document_limit)] or [(0, 0)]
         relation_text = ". ".join(graph.sentence(edge) for edge in graph.first_edges(node, relations))
-        pieces = [(a, b, f"{title}: {document[a:b]}" if b else title) for a, b in document_spans]
+        pieces = [(a, b, f"{title}: {document[a:b]}" if b else title) for a, b in spans]
         pieces += [
             (-1, -1, relation_text[c.start : c.end]) for c in split_chunks(relation_text, encoder.count_tokens, limit)
         ]

@@ -120,9 +120,7 @@ def _best_completion(
         owner, others = _descents(graph, distance, nodes)
         levels.append((nodes, owner, others))
         nodes = sorted_unique(others)
-    relevance_of = (
-        (lambda ids: np.zeros(len(ids))) if relevance is None else (lambda ids: relevance[ids].astype(np.float64))
-    )
+    relevance_of = (lambda ids: np.zeros(len(ids))) if relevance is None else (lambda ids: relevance[ids].astype(float))
     best = dict(zip(nodes.tolist(), relevance_of(nodes).tolist(), strict=True))
     lower_nodes, lower_values = nodes, relevance_of(nodes)
     for nodes, owner, others in reversed(levels):

@@ -138,13 +138,13 @@ def witness_edges(
         ends = [narrowed.candidates_by_term[end] for end in (pattern.head, pattern.tail)]
         edge_types = (pattern.edge_type,) if use_edge_types and pattern.edge_type is not None else graph.edge_types
         witnesses: set[tuple[int, int, int]] = set()
-        for edge_type in edge_types:
+        for kind in edge_types:
             for heads, tails in [ends, ends[::-1]] if pattern.symmetric or not use_direction else [ends]:
-                pairs = _edge_pairs(graph, edge_type, heads, tails)
+                pairs = _edge_pairs(graph, kind, heads, tails)
                 if pattern.head == pattern.tail:
                     pairs = tuple(p[pairs[0] == pairs[1]] for p in pairs)  # type: ignore[assignment]
                 witnesses.update(
-                    (int(h), edge_type, int(t)) for h, t in zip(pairs[0][:limit], pairs[1][:limit], strict=True)
+                    (int(h), kind, int(t)) for h, t in zip(pairs[0][:limit], pairs[1][:limit], strict=True)
                 )
         edges.extend((number, *edge) for edge in sorted(witnesses)[:limit])
     return edges
@@ -198,9 +198,7 @@ def _narrow_corrected(graph: TypedGraph, patterns: Sequence[TriplePattern], cand
     """Arc consistency; the triplet with the fewest candidates goes first."""
     pending = set(range(len(patterns)))
     while pending:
-        number = min(
-            pending, key=lambda i: (min(len(candidates[end]) for end in (patterns[i].head, patterns[i].tail)), i)
-        )
+        number = min(pending, key=lambda i: (min(len(candidates[e]) for e in (patterns[i].head, patterns[i].tail)), i))
         pending.remove(number)
         pattern = patterns[number]
         for term, nodes in zip((pattern.head, pattern.tail), _matching_edges(graph, pattern, candidates), strict=True):

@@ -105,7 +105,4 @@ def mine_bertnet_prompts(
     if setting == "top1":
         selected = [item for item in scored if item[1] != prompt][:1] or selected[:1]
     weights = dict(zip((text for _, text in selected), weigh_prompts([value for value, _ in selected]), strict=True))
-    return [
-        MinedPrompt(text, share := float(weights.get(text, 0)), None, None, None, value, share > 0)
-        for value, text in scored
-    ]
+    return [MinedPrompt(t, share := float(weights.get(t, 0)), None, None, None, v, share > 0) for v, t in scored]

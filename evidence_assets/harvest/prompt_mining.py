@@ -168,11 +168,11 @@ def mine_prompts(
     candidates = [prompt]
     if setting != "initial":
         candidates += write_paraphrases(prompt, pairs, models)
-    scored = score_prompts(prompt, candidates, pairs, models, choice)
-    eligible = scored
+    prompts = score_prompts(prompt, candidates, pairs, models, choice)
+    eligible = prompts
     if choice == "probable":
-        certain = {item.text: item.certainty or 0.0 for item in scored}
-        eligible = [item for item in scored if certain[item.text] >= _MIN_RELATIVE_PROBABILITY * certain[prompt]]
+        certain = {item.text: item.certainty or 0.0 for item in prompts}
+        eligible = [item for item in prompts if certain[item.text] >= _MIN_RELATIVE_PROBABILITY * certain[prompt]]
     if setting == "top1":
         new_prompts = [item for item in eligible if item.text != prompt]
         selected = (new_prompts or eligible)[:1]
@@ -181,7 +181,7 @@ def mine_prompts(
     total = sum(item.compatibility for item in selected)
     texts = {item.text for item in selected}
     return [
-        replace(item, weight=item.compatibility / total, kept=True) if item.text in texts else item for item in scored
+        replace(item, weight=item.compatibility / total, kept=True) if item.text in texts else item for item in prompts
     ]
 
 
@@ -213,9 +213,7 @@ def extract_keywords(prompt: str, pairs: Sequence[EntityPair], encoder: Encoder,
     Words are ranked by the mean cosine of their vectors with those of the filled sentences, without stop words. The two
     entities are also keywords but are not returned.
     """
-    words = list(
-        dict.fromkeys(word for word in prompt_words(prompt) if word.casefold() not in STOP_WORDS and is_word(word))
-    )
+    words = list(dict.fromkeys(w for w in prompt_words(prompt) if w.casefold() not in STOP_WORDS and is_word(w)))
     if not words:
         return []
     sentences = [as_sentence(fill_prompt(prompt, *pair)) for pair in pairs]

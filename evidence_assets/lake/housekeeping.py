@@ -22,9 +22,7 @@ def find_orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
         for table, asset in lake.assets()
         if (folder := lake.root / table / asset_folder(asset)).name not in current
     ]
-    folders += [
-        lake.root / BLOCKS_FOLDER / name for name in child_names(lake.root / BLOCKS_FOLDER) if name not in current
-    ]
+    folders += [lake.root / BLOCKS_FOLDER / n for n in child_names(lake.root / BLOCKS_FOLDER) if n not in current]
     corpora = {asset.split("/")[1] for asset in assets if asset.startswith("corpus/")}
     folders += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]
     leftovers = [path for path in find_abandoned_files(lake) if not set(folders) & set(path.parents)]

@@ -45,9 +45,7 @@ class MaxSimReranker:
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         """One score per pair; each distinct text of a block of pairs is encoded once."""
-        blocks = [
-            self._score_block(pairs[start : start + PAIRS_PER_BLOCK]) for start in range(0, len(pairs), PAIRS_PER_BLOCK)
-        ]
+        blocks = [self._score_block(pairs[i : i + PAIRS_PER_BLOCK]) for i in range(0, len(pairs), PAIRS_PER_BLOCK)]
         return np.concatenate([np.empty(0, dtype=np.float32), *blocks])
 
     def _score_block(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:

@@ -313,8 +313,7 @@ class TopScoreSolver:
 
     def _choice(self, task: ChooseAnswer) -> Choice:
         scores = {
-            label: max((item.score for item in task.evidence.get(label, ())), default=-math.inf)
-            for label in task.labels
+            label: max((i.score for i in task.evidence.get(label, ())), default=-math.inf) for label in task.labels
         }
         known_scores = [score for score in scores.values() if score > -math.inf]
         if not known_scores:

@@ -87,9 +87,7 @@ class _Writers:
             self._text_keys.add(hash_texts(texts))
             self._words.add([lowercase_words(text) for text in texts])
             self._any_title = self._any_title or any(titles)
-            self._titled.add(
-                [lowercase_words(f"{name or ''} {text}") for name, text in zip(titles, texts, strict=True)]
-            )
+            self._titled.add([lowercase_words(f"{title or ''} {t}") for title, t in zip(titles, texts, strict=True)])
         self._chunks.write_table(rows)
         self.count += len(rows)
 

@@ -122,9 +122,7 @@ def write_segment(folder: Path, keys: Keys, texts: Sequence[TextTokens], model: 
     if not np.isfinite(vectors).all():
         raise BadInput(f"{model} returns a value that exceeds float16: choose another token_encoder")
     terms, codes = np.unique(np.concatenate([text.terms for text in texts]), return_inverse=True)
-    spans, words, counts = (
-        np.concatenate([getattr(text, name) for text in texts]) for name in ("spans", "words", "counts")
-    )
+    spans, words, counts = (np.concatenate([getattr(t, name) for t in texts]) for name in ("spans", "words", "counts"))
     columns = {
         "key": pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(keys), [None, pa.py_buffer(keys.tobytes())]),
         "vectors": _list_array(offsets, _vector_array(vectors, pa.float16())),

@@ -52,9 +52,7 @@ def entity_word_positions(vocabulary: Sequence[str], prompts: Iterable[str]) -> 
     Excludes non-words, single letters, stop words, number words and the words of ``prompts``.
     """
     banned = STOP_WORDS | NUMBER_WORDS | {word.casefold() for prompt in prompts for word in prompt_words(prompt)}
-    positions = [
-        i for i, word in enumerate(vocabulary) if len(word) > 1 and is_word(word) and word.casefold() not in banned
-    ]
+    positions = [i for i, w in enumerate(vocabulary) if len(w) > 1 and is_word(w) and w.casefold() not in banned]
     return np.asarray(positions, dtype=np.intp)
 
 

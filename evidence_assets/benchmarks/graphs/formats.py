@@ -185,11 +185,7 @@ def read_disease_database(file: Path, names: Path) -> Triples:
 def _disease_synonyms(files: Sequence[Path]) -> Iterator[tuple[str, str]]:
     entries = list(_read_disease_names(files[1]))
     names_by_item = {item: name for name, item, is_preferred in entries if is_preferred}
-    return (
-        (names_by_item[item], name)
-        for name, item, is_preferred in entries
-        if not is_preferred and item in names_by_item
-    )
+    return ((names_by_item[item], name) for name, item, preferred in entries if not preferred and item in names_by_item)
 
 
 def _read_disease_names(file: Path) -> Iterator[tuple[str, str, bool]]:

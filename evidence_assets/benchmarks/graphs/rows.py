@@ -118,7 +118,5 @@ def read_synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
     for source in sources:
         files = source.files(raw)
         pairs += list(find_format(source.format, files).synonyms(files))
-        pairs += (
-            [(name, identifier) for identifier, name in read_names(raw / source.names).items()] if source.names else []
-        )
+        pairs += [(name, node_id) for node_id, name in read_names(raw / source.names).items()] if source.names else []
     return pl.DataFrame(pairs, schema={"name": pl.String, "alias": pl.String}, orient="row").unique(maintain_order=True)

@@ -223,6 +223,4 @@ def _read_answers(row: Row) -> tuple[str, ...]:
     return tuple(str(value) for value in dict.fromkeys(values))
 
 
-READERS = dict.fromkeys(
-    (f"stark_{base}_{kind}" for base in ANSWER_TYPES for kind in ("synth", "human")), read_questions
-)
+READERS = dict.fromkeys((f"stark_{base}_{k}" for base in ANSWER_TYPES for k in ("synth", "human")), read_questions)

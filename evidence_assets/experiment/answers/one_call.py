@@ -71,10 +71,7 @@ class OneCallAnswerer:
 
     def chains(self, selector: str, previous: PreviousOutput | None = None) -> StageOutput:
         """One chain per question: the explanation of the option that the model chose."""
-        slots = {
-            slot.chain_id: slot
-            for slot in (ChainSlot(question, selector, self) for question in self._questions.values())
-        }
+        slots = {slot.chain_id: slot for slot in (ChainSlot(q, selector, self) for q in self._questions.values())}
         tasks = {chain_id: self._task_of(slot.question) for chain_id, slot in slots.items()}
         inputs = {chain_id: content_id(_input(task), self.version, LINEAGE) for chain_id, task in tasks.items()}
         writer = RowWriter("chains", previous, inputs, "chain_id")
@@ -98,17 +95,15 @@ class OneCallAnswerer:
             if row is None:
                 yield Answer.failed("the question was not asked: materialize its chain first")
                 continue
-            used_rows = (UsedRow("chain", row["chain_id"], row["content_hash"], 1),)
+            used = (UsedRow("chain", row["chain_id"], row["content_hash"], 1),)
             if row["status"] == "failed":
-                yield Answer.failed(row["error"], used_rows)
+                yield Answer.failed(row["error"], used)
                 continue
             answer = row["hypothesis"] or None
             verdicts = [c.verdict for c in check_citations(chain_from_row(row), self._task_of(question).facts)]
             share = round(verdicts.count("verified") / len(verdicts), 6) if verdicts else 0.0
             supported = (answer,) if answer and share else ()
-            yield Answer(
-                answer, "answered" if answer else "insufficient", supported, confidence=share, used_rows=used_rows
-            )
+            yield Answer(answer, "answered" if answer else "insufficient", supported, confidence=share, used_rows=used)
 
     def case(self, prediction: Mapping[str, Any]) -> tuple[CounterfactualCase, list[CitedRow]]:
         question = self._questions[prediction["question_id"]]

@@ -134,10 +134,7 @@ class OptionAnswerer:
             results = tuple(c for task in group if isinstance(c := chains[task.input_hash], Chain))
             evidence = {task.hypothesis: task.evidence for task in group}
             choices.append(build_choice_task(self._questions[question_id], results, evidence))
-        return [
-            "failed" if isinstance(choice, Failure) else _supported_answer(choice)
-            for choice in self._solver.choose(choices)
-        ]
+        return ["failed" if isinstance(c, Failure) else _supported_answer(c) for c in self._solver.choose(choices)]
 
     def _tasks(self, request: FactRequest) -> list[ExplainOption]:
         """The explanation tasks of a question, from these facts only."""

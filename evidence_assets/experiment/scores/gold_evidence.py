@@ -204,6 +204,5 @@ def token_similarity(questions: Sequence[Mapping[str, Any]], texts: Texts, encod
     tokens = encoder.encode_tokens(list(distinct_texts)) if distinct_texts else []
     vectors = dict(zip(distinct_texts, (t.vectors for t in tokens), strict=True))
     return [
-        best_fact_score(vectors[q["text"]], [vectors[text] for text in texts.get(q["question_id"], ())])
-        for q in questions
+        best_fact_score(vectors[q["text"]], [vectors[t] for t in texts.get(q["question_id"], ())]) for q in questions
     ]

@@ -132,10 +132,8 @@ def train_and_score(
             graph, torch.from_numpy(np.asarray(query, dtype=np.float32)), settings, torch_device
         )
         if settings.variant == "walk":
-            walk_scores = random_walk_scores(
-                scores, graph.heads, graph.tails, settings.walk_temperature, settings.follow
-            )
-            scores = walk_scores.astype(np.float32)
+            visits = random_walk_scores(scores, graph.heads, graph.tails, settings.walk_temperature, settings.follow)
+            scores = visits.astype(np.float32)
         relevant, spread, rule = relevant_nodes(scores, settings)
         return NodeScores(scores, spread, relevant, rule, attention)
 

@@ -61,15 +61,13 @@ def _score_file(context: StageContext, file: Path, questions: pl.DataFrame) -> R
     )
     prediction_rows, evidence_rows = [], []
     for question, row in rows:
-        ranked_answers = list(row.texts("ranked")) if "ranked" in row.values else []
+        ranking = list(row.texts("ranked")) if "ranked" in row.values else []
         # hits@k counts triples, so a short answer becomes the tail of one
-        triples = [["", "", answer] for answer in ranked_answers] if question["task"] == "kgqa" else []
+        triples = [["", "", answer] for answer in ranking] if question["task"] == "kgqa" else []
         triples += [_check_triple(row, item) for item in row.values.get("triples") or []]
         evidence_rows += [_evidence_row(question, rank, triple) for rank, triple in enumerate(triples, 1)]
-        if "answer" in row.values or (ranked_answers and question["task"] == "skb_search"):
-            prediction_rows.append(
-                _prediction_row(question, row.text_or_none("answer") or ranked_answers[0], ranked_answers)
-            )
+        if "answer" in row.values or (ranking and question["task"] == "skb_search"):
+            prediction_rows.append(_prediction_row(question, row.text_or_none("answer") or ranking[0], ranking))
     evidence, predictions, citations = (
         pl.DataFrame(prepare_rows(table, table_rows))
         for table, table_rows in (("evidence", evidence_rows), ("predictions", prediction_rows), ("citations", []))

@@ -158,9 +158,7 @@ class CellSelector:
             parent = (Parent("table", table.table_id, version),)
             for (label, _), cell_scores in zip(hypotheses[i], query_scores, strict=True):
                 best = [(cells_by_question[i][j], float(cell_scores[j])) for j in top_positions(cell_scores, self._k)]
-                evidence[i] += [
-                    SelectedEvidence(label, "cell", parent, *cell) for cell in add_header_cells(table, best)
-                ]
+                evidence[i] += [SelectedEvidence(label, "cell", parent, *c) for c in add_header_cells(table, best)]
         return evidence
 
 

@@ -18,12 +18,8 @@ from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM, g
 from evidence_assets.models.sample_masked_lm import VERSION, TrainingSettings, train_sample_masked_lm
 
 
-def extract_sentences(chunks: pl.DataFrame) -> list[str]:
-    return [
-        row["text"][span["start"] : span["end"]]
-        for row in chunks.iter_rows(named=True)
-        for span in row["sentence_offsets"]
-    ]
+def extract_sentences(texts: pl.DataFrame) -> list[str]:
+    return [r["text"][s["start"] : s["end"]] for r in texts.iter_rows(named=True) for s in r["sentence_offsets"]]
 
 
 def read_entity_names(paths: Sequence[Path]) -> set[str]:

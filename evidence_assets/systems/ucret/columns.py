@@ -179,9 +179,7 @@ def select_lines(
     """
     if settings.measure == "all":
         return [keep_all_lines(len(tables[t].tokens)) for t in table_of]
-    overlaps = [
-        [jaccard(words, column) for column in tables[t].tokens] for words, t in zip(text_tokens, table_of, strict=True)
-    ]
+    overlaps = [[jaccard(w, c) for c in tables[t].tokens] for w, t in zip(text_tokens, table_of, strict=True)]
     if settings.measure == "words":
         return [_select_by_words(scores, settings) for scores in overlaps]
     texts = _transform(text_vectors, settings)

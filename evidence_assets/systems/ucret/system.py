@@ -86,11 +86,7 @@ class TableEvidence:
 
     def column_text(self, column: int) -> str:
         """Evidence text of a column: a line for each row from the header on, empty for cells that are not in it."""
-        lines = {
-            cell.location[0]: cell.text
-            for cell in self.cells
-            if cell.location[1] == column and not self.is_separate(cell)
-        }
+        lines = {c.location[0]: c.text for c in self.cells if c.location[1] == column and not self.is_separate(c)}
         return "\n".join(lines.get(row, "") for row in range(max(lines, default=-1) + 1))
 
 

@@ -103,9 +103,7 @@ class ConceptTriples:
         if not starts:
             return TripleCandidates([], 0)
         words = self._word_weights(f"{question} {option}")
-        concept_nodes = [
-            np.unique([node for link in other for node in link.nodes]).astype(np.int64) for other in sides[::-1]
-        ]
+        nodes = [np.unique([n for link in other for n in link.nodes]).astype(np.int64) for other in sides[::-1]]
         best: dict[int, tuple[float, int, Link]] = {}
         graph = self.graph.arrays
         all_edges: list[IntArray] = []
@@ -114,7 +112,7 @@ class ConceptTriples:
             slots = slice(int(graph.offsets[node]), int(graph.offsets[node + 1]))
             edges, neighbours = np.asarray(graph.slot_edges[slots]), np.asarray(graph.neighbours[slots])
             all_edges.append(edges)
-            cheap_scores = _lookup(neighbours, *words) + BRIDGE_BONUS * np.isin(neighbours, concept_nodes[side])
+            cheap_scores = _lookup(neighbours, *words) + BRIDGE_BONUS * np.isin(neighbours, nodes[side])
             for i in np.lexsort((edges, -cheap_scores))[: self._cap].tolist():
                 edge, score = int(edges[i]), float(cheap_scores[i])
                 if edge not in best or score > best[edge][0]:

@@ -319,12 +319,10 @@ class UscrakeSelector:
         candidates = self._graph.candidates([(o.question.text, o.text) for o in options])
         return [self._option_triples(self._graph, o.label, c) for o, c in zip(options, candidates, strict=True)]
 
-    def _option_triples(
-        self, graph: ConceptTriples, label: str, candidates: TripleCandidates
-    ) -> list[EvidenceCandidate]:
-        counts: dict[str, Any] = {"found": candidates.total, "dropped": candidates.dropped}
+    def _option_triples(self, graph: ConceptTriples, label: str, pool: TripleCandidates) -> list[EvidenceCandidate]:
+        counts: dict[str, Any] = {"found": pool.total, "dropped": pool.dropped}
         by_text: dict[str, EvidenceCandidate] = {}
-        for c in candidates.triples:
+        for c in pool.triples:
             link = {"concept": c.link.concept, "rule": c.link.rule, "link_score": round(c.link.score, 6)}
             reasons = {**link, "node": graph.graph.names[c.node], **counts}
             evidence = edge_evidence(graph.graph, c.edge, 0.0, label, graph.sentence(c.edge), **reasons)

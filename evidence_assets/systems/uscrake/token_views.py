@@ -82,10 +82,7 @@ class LayerVectors(_TokenView):
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Pieces with the vectors of the ground cost."""
-        return [
-            replace(tokens, vectors=self._vectors(tokens))
-            for tokens in self._layered.token_layers(texts, self._cost.layers)
-        ]
+        return [replace(t, vectors=self._vectors(t)) for t in self._layered.token_layers(texts, self._cost.layers)]
 
     def _vectors(self, tokens: TokenVectors) -> FloatArray:
         if not len(tokens.tokens):
