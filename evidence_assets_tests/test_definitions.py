@@ -75,12 +75,6 @@ def test_every_asset_has_a_description_and_metadata(definitions: dg.Definitions)
             assert [c.name for c in spec.metadata["dagster/column_schema"].columns] == list(table.names), name
 
 
-def test_every_table_asset_has_its_blocking_check(definitions: dg.Definitions) -> None:
-    checks = {key.asset_key for key in definitions.resolve_asset_graph().asset_check_keys if key.name == "sound"}
-    with_table = {s.key for s in definitions.resolve_all_asset_specs() if s.metadata.get("table")}
-    assert with_table == checks
-
-
 @pytest.mark.parametrize(
     ("profile", "presets"), [("embedded", ""), pytest.param("paper", "all", marks=pytest.mark.long)]
 )

@@ -174,19 +174,6 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
 
 
 @pytest.mark.long
-def test_prose_and_unknown_types_end_as_failed_rows_with_their_reason(scripted: SmallWorld) -> None:
-    rows = scripted.rows("predictions", "predictions/search/fourstepfocus").sort("question_id")
-    assert rows["status"].to_list() == ["failed", "failed", *["answered"] * (rows.height - 2)]
-    assert "it is not valid JSON" in rows["error"][0]
-    assert "'planet' is no node type of the knowledge base" in rows["error"][1]
-    assert rows["ranked_answers"].list.len().to_list()[:2] == [0, 0]
-    assert set(rows["reasoner"]) == {"prompted"}
-    assert set(rows["model_id"].str.split("+").list.first()) == {"scripted@1"}
-    evidence = scripted.rows("evidence", "evidence/search/fourstepfocus")
-    assert set(evidence["question_id"]) == set(rows["question_id"][2:])
-
-
-@pytest.mark.long
 def test_the_four_cases_are_scored_and_model_knowledge_counts_as_no_evidence(scripted: SmallWorld) -> None:
     scripted.make(*scores("graph", *CASES), partition="sample_kgqa")
     scores_by_case = {

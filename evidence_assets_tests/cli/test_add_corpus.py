@@ -39,12 +39,6 @@ def lake(tmp_path: Path) -> Lake:
     return Lake.create(tmp_path / "data_lake")
 
 
-def test_a_folder_is_copied_and_counted(folder: Path, lake: Lake) -> None:
-    added = add_corpus(lake, "bees", folder)
-    assert (added.documents, added.tokens) == (120, "stored")
-    assert sorted(p.relative_to(added.raw).as_posix() for p in added.raw.rglob("*.*")) == ["a.parquet", "deep/b.jsonl"]
-
-
 @pytest.mark.parametrize("linked", ["file", "folder"])
 def test_a_link_out_of_the_folder_is_not_followed_and_one_within_is(
     linked: str, folder: Path, lake: Lake, tmp_path: Path

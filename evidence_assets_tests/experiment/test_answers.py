@@ -102,14 +102,9 @@ def test_lineage_distinguishes_shown_used_and_cited_evidence() -> None:
 
 
 def test_an_answer_with_one_fact_needs_that_fact() -> None:
-    rows_by_question, _, _, _ = run_counterfactuals([PLAIN], evidence(("q", "A", "fact")))
-    assert (
-        rows_by_question["q"]["answer"],
-        rows_by_question["q"]["without_cited"],
-        rows_by_question["q"]["only_cited"],
-    ) == ("A", "insufficient", "A")
-    assert (rows_by_question["q"]["necessary"], rows_by_question["q"]["sufficient"]) == (True, True)
-    assert rows_by_question["q"]["needed"] == rows_by_question["q"]["cited"] != []
+    row = run_counterfactuals([PLAIN], evidence(("q", "A", "fact")))[0]["q"]
+    assert (row["answer"], row["without_cited"], row["only_cited"]) == ("A", "insufficient", "A")
+    assert (row["necessary"], row["sufficient"]) == (True, True) and row["needed"] == row["cited"] != []
 
 
 def test_removing_a_fact_removes_it_from_every_option() -> None:
@@ -136,12 +131,8 @@ def test_redundant_citations_are_necessary_together_but_not_singly() -> None:
 
 def test_an_exception_depends_on_the_citations_of_the_other_options() -> None:
     question = Question("q", "b", "mcqa", "Which not?", ("x", "y"), negated=True)
-    rows_by_question, _, _, _ = run_counterfactuals([question], evidence(("q", "A", "fact")))
-    assert (
-        rows_by_question["q"]["answer"],
-        rows_by_question["q"]["without_cited"],
-        rows_by_question["q"]["necessary"],
-    ) == ("B", "insufficient", True)
+    row = run_counterfactuals([question], evidence(("q", "A", "fact")))[0]["q"]
+    assert (row["answer"], row["without_cited"], row["necessary"]) == ("B", "insufficient", True)
 
 
 def test_unchanged_rows_are_reused_and_changed_evidence_is_answered_again() -> None:

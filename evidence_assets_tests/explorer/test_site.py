@@ -200,10 +200,6 @@ def test_names_that_mean_harm_find_nothing(client: TestClient, name: str) -> Non
     assert client.get("/search", params={"q": name}).status_code == 200
 
 
-def test_the_search_page_opens_without_a_search_text(client: TestClient) -> None:
-    assert "Enter a word or a phrase." in client.get("/search").text
-
-
 def test_only_reading_from_this_machine(client: TestClient) -> None:
     reply = client.get("/")
     assert reply.headers["content-security-policy"] == POLICY and "unsafe" not in POLICY

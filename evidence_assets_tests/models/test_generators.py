@@ -208,13 +208,3 @@ def test_offline_engine_builds_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
     completions = generator.generate([PLAIN[1], LONG, PLAIN[0]])
     assert [each.text for each in completions] == [str(9 + 14), "", str(9 + 13)]
     assert completions[1].is_refused and "max_model_len" in completions[1].finish_reason
-
-
-def test_backends_by_name(causal: Path, tmp_path: Path) -> None:
-    assert isinstance(load_generator(GeneratorSettings(backend="openai", name="m")), OpenAIGenerator)
-    local = GeneratorSettings(backend="transformers", name=str(causal))
-    assert isinstance(load_generator(local), TransformersGenerator)
-    with pytest.raises(ModelUnavailable, match="no recording"):
-        load_generator(GeneratorSettings(backend="replay", folder=str(tmp_path)))
-    with pytest.raises(BadInput, match="the backend extractive has no language model"):
-        load_generator(GeneratorSettings(backend="extractive"))

@@ -78,8 +78,3 @@ def test_doctor_checks_the_masked_model_trained_in_the_lake(tmp_path: Path, monk
     assert check_masked_model("sample-masked-lm").is_ok
     (folder / "model.safetensors").write_bytes(b"cut")
     assert check_masked_model("sample-masked-lm").is_ok is False
-
-
-def test_doctor_reports_a_missing_masked_model() -> None:
-    absent = check_masked_model("someone/masked-model-that-nobody-has")
-    assert absent.is_ok is False and "hf download" in absent.remedy

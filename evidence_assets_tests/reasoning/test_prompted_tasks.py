@@ -1,7 +1,6 @@
 """The contract of all prompted tasks: one class, run over the registry.
 
-Each task has an entry in ``EXAMPLES``; a test compares the entries with the registry. ``test_backends`` runs the tasks
-with each backend.
+Each task has an entry in ``EXAMPLES``; a test compares the entries with the registry.
 """
 
 from __future__ import annotations

@@ -128,15 +128,6 @@ def test_a_model_gets_the_facts_and_unsourced_answers_are_unsupported() -> None:
     assert (other.answer, other.supported) == ("A man", ())
 
 
-def test_a_reply_without_an_answer_has_no_evidence() -> None:
-    text = EvidenceItem("c1", "chunk", "d", "0:20", "A web is made by a spider.")
-    for texts in ((), (text,)):
-        model = LanguageModel(ScriptedGenerator(lambda _: "N/A"), CompletionStore())
-        (answer,) = PromptedShortAnswers(model).answer([ShortTask("What is a web made by?", FACTS, texts)])
-        assert isinstance(answer, ShortAnswer)
-        assert (answer.answer, answer.status, answer.evidence_ids) == (None, "insufficient", ())
-
-
 def test_only_n_a_means_no_answer() -> None:
     assert [parse_short_answer(reply) for reply in ("N/A", "n/a.", "NA")] == [None] * 3
     assert parse_short_answer("Na is sodium") == "Na is sodium"

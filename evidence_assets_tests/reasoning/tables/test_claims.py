@@ -24,9 +24,6 @@ SCORES = TableView.of(
     ["Model", "Precision", "Recall", "Error rate"],
     [["Alpha", "71.0", "60.5", "9.0"], ["Beta", "74.8", "62.0", "7.0"], ["Gamma", "70.0", "55.0", "12.0"]],
 )
-CUES = TableView.of(
-    "cues", "", ["Total cues", "2921"], [["True cues", "2674"], ["Average length", "2.9"], ["Share", "91.5%"]]
-)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +62,6 @@ def test_negation_reverses_the_label(claim: str, label: str) -> None:
     assert verify_claim(SCORES, claim).answer == label
 
 
-def test_a_relative_difference_supports_a_claim() -> None:
-    assert verify_claim(SCORES, "The error rate of Gamma is 71.4% higher than that of Beta.").answer == "SUPPORTS"
-
-
 def test_a_settled_claim_is_answered_and_an_unmeasured_one_is_not() -> None:
     lakes = TableView.of(
         "l", "", ["Lake", "Country", "Depth (m)"], [["Como", "Italy", "425"], ["Orta", "Italy", "143"]]
@@ -91,9 +84,10 @@ def test_not_enough_information_is_chosen_only_if_offered() -> None:
     [
         ("Beta is the only model with a recall of 62.0.", "SUPPORTS"),
         ("There are 2 models with a precision over 70.", "SUPPORTS"),
+        ("The error rate of Gamma is 71.4% higher than that of Beta.", "SUPPORTS"),
     ],
 )
-def test_claims_about_counts_and_the_only_row(claim: str, label: str) -> None:
+def test_claims_about_counts_shares_and_the_only_row(claim: str, label: str) -> None:
     assert verify_claim(SCORES, claim, ("SUPPORTS", "REFUTES")).answer == label
 
 
@@ -122,11 +116,6 @@ def test_a_longer_name_hides_the_shorter_one() -> None:
     view = TableView.of("t", "", ["Model", "Acc"], [["PRKGC", "52.6"], ["PRKGC+NS", "53.6"]])
     assert list(analyze_text(view, "The PRKGC+NS model works well.").rows) == [2]
     assert set(analyze_text(view, "PRKGC+NS beats PRKGC.").rows) == {1, 2}
-
-
-def test_empty_tables_settle_nothing() -> None:
-    for view in (TableView.of("e", "", [], []), TableView.of("e", "", ["a", "b"], [])):
-        assert verify_claim(view, "a is 7").answer == "NOT ENOUGH INFORMATION"
 
 
 _CELL = st.sampled_from(["Alpha", "Beta", "71.0", "3.8 (0.2)", "", "[BOLD] 9", "12%", "x" * 30])
@@ -177,9 +166,3 @@ def test_scale_words_in_claims_match_scales_in_headers() -> None:
     assert verify_claim(view, "Rome has a cost of 23 million.").answer == "SUPPORTS"
     plain = TableView.of("t", "", ["Model", "Params"], [["Alpha", "10M"], ["Bravo", "20M"]])
     assert verify_claim(plain, "Alpha has 10 million params.").answer == "SUPPORTS"
-
-
-def test_digits_of_other_scripts_are_numbers() -> None:
-    view = TableView.of("t", "", ["City", "Gates"], [["Fez", "٣"], ["Oran", "५"]])
-    assert verify_claim(view, "Fez has 3 gates.").answer == "SUPPORTS"
-    assert verify_claim(view, "Oran has ٤ gates.", ("SUPPORTS", "REFUTES")).answer == "REFUTES"

@@ -136,11 +136,6 @@ def test_a_negated_question_takes_the_least_supported_option() -> None:
     assert max(answer.choice.weights, key=lambda label: answer.choice.weights[label]) == "C"
 
 
-def test_empty_tables_are_insufficient() -> None:
-    for view in (TableView.of("e", "", [], []), TableView.of("e", "", ["a"], [])):
-        assert answer_choice(view, "What?", LABELS[:2], ["a", "b"]).status == "insufficient"
-
-
 _WORD = st.sampled_from(["fox", "cat", "meat", "plants", "is", "7", "[BOLD] 9", "", "x" * 50])
 
 

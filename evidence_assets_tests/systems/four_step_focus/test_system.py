@@ -16,14 +16,7 @@ from evidence_assets.graphs.passages import node_passages
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.retrieval.corpus import vector_matrix
-from evidence_assets.systems.four_step_focus.grading import (
-    GRADES,
-    GradeTask,
-    NodeCard,
-    PromptedGrader,
-    RerankerGrader,
-    grade_request,
-)
+from evidence_assets.systems.four_step_focus.grading import NodeCard, PromptedGrader, RerankerGrader
 from evidence_assets.systems.four_step_focus.question_forms import Form, FormParser
 from evidence_assets.systems.four_step_focus.ranking import FocusSettings, FourStepFocus, NodeRanking, build_schema
 from evidence_assets.systems.four_step_focus.triplets import PromptedTriplets, TripletReader
@@ -248,12 +241,6 @@ CARD = NodeCard("aspirin", "drug", "Aspirin eases pain.", (("aspirin", "treats",
 
 def count_words(texts: Sequence[str]) -> list[int]:
     return [len(text.split()) for text in texts]
-
-
-def test_a_truncated_document_has_a_note() -> None:
-    assert CARD.text(100) == "aspirin (drug)\nAspirin eases pain.\nRelations:\n- aspirin | treats | fever"
-    assert "Aspirin [12 more characters left out]" in CARD.text(7)
-    assert grade_request(GradeTask("What?", CARD)).choices == GRADES
 
 
 def test_a_reranker_with_a_short_input_scores_the_best_passage() -> None:
