@@ -34,6 +34,9 @@ def _spare_the_disk(connection: object, _record: object) -> None:
         connection.execute("PRAGMA synchronous=OFF")
 
 
+INPUT_VERSION_TAG = "dagster/input_data_version/"
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"DAGSTER_HOME": folder, "EVIDENCE_LAKE": f"{folder}/lake", "EVIDENCE_PRESETS": "all"}
@@ -49,7 +52,6 @@ def measure(instance: dg.DagsterInstance) -> None:
     from evidence_assets.assets import seeds
     from evidence_assets.assets.automation import (
         INPUT_POINTER_TAG,
-        READ_VERSION,
         AssetPartition,
         InstanceRecords,
         request_stale_assets,
@@ -78,7 +80,7 @@ def measure(instance: dg.DagsterInstance) -> None:
                 if graph.get(key).is_partitioned:
                     versions = sha256(versions.encode()).hexdigest()
                 tags |= {
-                    READ_VERSION + key.to_user_string(): versions,
+                    INPUT_VERSION_TAG + key.to_user_string(): versions,
                     INPUT_POINTER_TAG + key.to_user_string(): str(last[key]),
                 }
             materialization = dg.AssetMaterialization(
