@@ -60,7 +60,7 @@ def test_all_shards_together_are_the_chunks_of_all_documents(tmp_path: Path) -> 
     shards = [parts.read_shard(shard) for shard in range(4)]
     assert all(len(rows) for rows in shards)
     homes = [set(rows["doc_id"].to_pylist()) for rows in shards]
-    assert sum(map(len, homes)) == len(set.union(*homes)) == 120, "a document lies in one shard"
+    assert sum(map(len, homes)) == len(set.union(*homes)) == 120, "a document is in one shard"
     key = [("doc_id", "ascending"), ("ordinal", "ascending")]
     expected = pa.Table.from_pylist(
         list(chunk_rows(read_documents(folder), Words(), 8)),  # type: ignore[arg-type]
@@ -103,9 +103,7 @@ def test_an_edit_cuts_what_came_from_that_file_alone(tmp_path: Path) -> None:
         if path.exists():
             path.write_bytes(path.read_bytes()[:-100])
     chunk_corpus(tmp_path / "parts", folder, unchanged)
-    assert {text.split()[1] for text in unchanged.encoded_texts} == {"0", "2", "ends"}, (
-        "parts cut in half are made again"
-    )
+    assert {text.split()[1] for text in unchanged.encoded_texts} == {"0", "2", "ends"}, "truncated files are rebuilt"
 
 
 def test_an_id_in_two_files_is_refused_every_time(tmp_path: Path) -> None:
@@ -122,7 +120,7 @@ def test_a_damaged_shard_of_a_dump_is_named(tmp_path: Path) -> None:
     columns = {
         "id": [str(i) for i in range(3000)],
         "title": ["t"] * 3000,
-        "text": [f"Number {i} is told." for i in range(3000)],
+        "text": [f"Number {i} is here." for i in range(3000)],
     }
     path = folder / "train-00000.parquet"
     pq.write_table(pa.table(columns), path, write_page_checksum=True, compression="none", row_group_size=1000)

@@ -87,7 +87,7 @@ def test_a_file_is_fetched_once_and_checked_ever_after(home: tuple[str, Path], l
     assert not place.exists(), "what is not what was fetched at first is not put into its place"
 
 
-def test_another_number_of_questions_is_told(home: tuple[str, Path], lake: Lake) -> None:
+def test_another_number_of_questions_is_reported(home: tuple[str, Path], lake: Lake) -> None:
     mirror, folder = home
     serve(folder, "scitab", claims(7).encode())
     with pytest.raises(BadInput, match="scitab has 7 questions, expected 1,224"):

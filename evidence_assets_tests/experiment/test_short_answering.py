@@ -85,7 +85,7 @@ def relations_for_reply(reply: str, evidence_rows: pl.DataFrame) -> dict[str, se
     return related
 
 
-def test_an_answer_cites_what_it_stands_in_and_n_a_uses_nothing() -> None:
+def test_an_answer_cites_its_triple_and_n_a_uses_nothing() -> None:
     two = evidence(
         ("q1", ("web", "made by", "spider"), "graph"),
         ("q1", ("web", "found at", "attic"), "graph"),

@@ -1,4 +1,4 @@
-"""What lies beside the rows of a graph: vectors taken over, folders of other rows unused, long texts encoded whole."""
+"""Files of a graph: reused vectors, ignored folders of other rows, long texts encoded whole."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_vectors_stand_in_the_order_of_nodes_and_edges(tmp_path: Path) -> None:
         _ = graph_of_rows("plain", *merged(tmp_path)).node_vectors
 
 
-def test_vectors_of_unchanged_names_are_taken_over(tmp_path: Path) -> None:
+def test_vectors_of_unchanged_names_are_reused(tmp_path: Path) -> None:
     model = WordEncoder()
     aliases = pl.Series("aliases", [["b"], []], dtype=pl.List(pl.String))
     nodes = pl.DataFrame({"name": ["a", "c"]}).with_columns(aliases)

@@ -41,7 +41,7 @@ def test_only_changed_texts_are_encoded_again() -> None:
     assert after.equals(fresh)
 
 
-def test_what_was_encoded_before_a_fault_is_taken_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_vectors_encoded_before_a_fault_are_reused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(graph_passages, "TEXTS_PER_BLOCK", 3)
     monkeypatch.setattr(evidence_assets.lake.blocks, "BLOCK_SECONDS", 0.0)
     step = StageContext(

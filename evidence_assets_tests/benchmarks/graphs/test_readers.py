@@ -22,7 +22,7 @@ from evidence_assets_tests.graphs.small_graph import graph_of_rows
 
 @dataclass(frozen=True)
 class Fault:
-    """A text in place of one of a format's files, and what is said of it: line, field and words."""
+    """A text in place of one of a format's files, with the expected error: line, field and words."""
 
     text: str
     line: int

@@ -82,7 +82,7 @@ class ReaderContract:
     NAMES: ClassVar[tuple[str, ...]]
     VALID_FILES: ClassVar[ValidFiles]
     FAULTY_FILES: ClassVar[tuple[tuple[str, Files, str], ...]]
-    """Split, faulty files, and what is said of them."""
+    """Split, faulty files, and the expected errors."""
     EMPTY_FILES: ClassVar[tuple[tuple[str, Files, str], ...]] = ()
     """Split, files without a question of it, and which of them is named (DIR is the folder)."""
 
