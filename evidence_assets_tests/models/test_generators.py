@@ -111,6 +111,8 @@ class TestTransformers(GeneratorContract):
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         with pytest.raises(ModelUnavailable, match=r"'nobody/no-such-model' cannot be loaded.*give a model folder"):
             TransformersGenerator("nobody/no-such-model")
+        with pytest.raises(BadInput, match="the backend extractive has no language model"):
+            load_generator(GeneratorSettings(backend="extractive"))
 
 
 class TestServedTinyModel(GeneratorContract):
