@@ -57,15 +57,9 @@ def _row_assets(
     """``nodes`` and ``edges`` of a graph, each with its function and description."""
     return [
         table_asset(
-            f"{key_prefix}/{name}",
-            f"kg_{name}",
-            make,
-            description=description,
-            group=group,
-            code_version=version,
-            deps=deps,
+            f"{key_prefix}/{name}", f"kg_{name}", make, description=text, group=group, code_version=version, deps=deps
         )
-        for name, (make, description) in builders.items()
+        for name, (make, text) in builders.items()
     ]
 
 
@@ -275,17 +269,17 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
             "edges": (self._build_edges, f"Typed edges of {self.name}."),
         }
         row_assets = _row_assets(key_prefix, builders, [source], "knowledge", "2")
-        passages_and_indexes = [self._encoder_assets(name) for name in list_encoders(f"{key_prefix}/passage_index")]
+        passage_assets = [self._encoder_assets(name) for name in list_encoders(f"{key_prefix}/passage_index")]
         return dg.Definitions(
             assets=[
                 *raw,
                 *row_assets,
                 _csr_asset(self.name, "knowledge", "1"),
-                *(a for pair in passages_and_indexes for a in pair),
+                *(a for pair in passage_assets for a in pair),
             ],
             asset_checks=[
                 *map(table_check, row_assets),
-                *(table_check(passages, _find_vector_errors) for passages, _ in passages_and_indexes),
+                *(table_check(passages, _find_vector_errors) for passages, _ in passage_assets),
             ],
         )
 

@@ -141,10 +141,10 @@ def request_seed_runs(instance: dg.DagsterInstance, lake: Lake) -> tuple[list[dg
     files = read_seeds(lake)
     run_requests: list[dg.RunRequest] = []
     for partition, relation in sorted(files.relations.items()):
-        version, event = _last_materialization(instance, SEEDS, partition)
+        version, event = _last_version(instance, SEEDS, partition)
         if version != relation.seed_hash:
             run_requests += _request_run(instance, SEEDS, partition, f"{relation.seed_hash}:{event}")
-    _, event = _last_materialization(instance, SEED_FOLDER)
+    _, event = _last_version(instance, SEED_FOLDER)
     if files.present or event:
         retired = find_retired_partitions(files, lake, instance)
         if retired or _last_folder_state(instance) != files.state:
@@ -167,9 +167,7 @@ def _request_run(instance: dg.DagsterInstance, key: dg.AssetKey, name: str | Non
     return [dg.RunRequest(partition_key=name, asset_selection=[key], tags={_FILE: file, _CHANGE: change})]
 
 
-def _last_materialization(
-    instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None
-) -> tuple[str, int]:
+def _last_version(instance: dg.DagsterInstance, key: dg.AssetKey, partition: str | None = None) -> tuple[str, int]:
     """Data version and event id of the latest materialization; ("", 0) if there is none."""
     record = instance.get_latest_data_version_record(key, partition_key=partition)
     if record is None or record.asset_materialization is None:

@@ -72,9 +72,7 @@ class AssetOptions(TypedDict, total=False):
     tags: Mapping[str, str]
 
 
-def _asset(
-    key: str, options: AssetOptions, **extra_arguments: Any
-) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+def _asset(key: str, options: AssetOptions, **arguments: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
     """The decorator ``dg.asset`` with these options."""
     decorator: Callable[[Callable[..., Any]], dg.AssetsDefinition] = dg.asset(
         key=key.split("/"),
@@ -87,7 +85,7 @@ def _asset(
         partitions_def=options.get("partitions"),
         tags=dict(options.get("tags", {})),
         **step_options(options.get("pool"), uses_actors=options.get("uses_actors", False)),
-        **extra_arguments,
+        **arguments,
     )
     return decorator
 

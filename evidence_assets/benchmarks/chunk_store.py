@@ -82,13 +82,7 @@ class ChunkStore:
         self.folder = folder
 
     def update(
-        self,
-        groups: Sequence[FileGroup],
-        encoder: Encoder,
-        encoder_key: str,
-        max_tokens: int,
-        shards: int,
-        report: ReportProgress,
+        self, groups: Sequence[FileGroup], encoder: Encoder, model: str, limit: int, shards: int, report: ReportProgress
     ) -> int:
         """Chunk new and edited file groups, delete stale files; returns the number of files written.
 
@@ -99,8 +93,8 @@ class ChunkStore:
             content_id(
                 "part",
                 CHUNKING_VERSION,
-                encoder_key,
-                max_tokens,
+                model,
+                limit,
                 shards,
                 [(name, files[name][-1]) for name in _relative_names(group)],
             )
@@ -114,7 +108,7 @@ class ChunkStore:
                 def report_characters(characters: int, offset: int = bytes_done, size: int = size) -> None:
                     report(offset + min(characters, size), sum(sizes))
 
-                _write_chunks(self._path(key), group.read(), encoder, max_tokens, shards, report_characters)
+                _write_chunks(self._path(key), group.read(), encoder, limit, shards, report_characters)
                 n_written += 1
             bytes_done += size
         if not sum(info.documents for info in map(self.read_info, keys) if info is not None):
@@ -202,12 +196,7 @@ def _parse_metadata(metadata: dict[bytes, bytes]) -> ChunkFileInfo:
 
 
 def _write_chunks(
-    path: Path,
-    documents: Iterator[Document],
-    encoder: Encoder,
-    max_tokens: int,
-    shards: int,
-    report: Callable[[int], None],
+    path: Path, documents: Iterator[Document], encoder: Encoder, limit: int, shards: int, report: Callable[[int], None]
 ) -> None:
     schema, info, characters = TABLES["chunks"].arrow, ChunkFileInfo([]), 0
     pending: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -225,7 +214,7 @@ def _write_chunks(
 
         for document in documents:
             shard = shard_of(content_id("document", document.doc_id), shards)
-            for row in chunk_rows([document], encoder, max_tokens):
+            for row in chunk_rows([document], encoder, limit):
                 pending[shard].append(row)
                 if len(pending[shard]) == ROWS_PER_GROUP:
                     flush(shard)

@@ -96,9 +96,7 @@ def group_files(folder: Path) -> list[FileGroup]:
             bucket = int.from_bytes(hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=4).digest())
             name = f"texts {bucket % MAX_BUNDLES}"
         bundles[name].append(path)
-    return [
-        FileGroup(name, folder, tuple(files), partial(_read_files, files, folder)) for name, files in bundles.items()
-    ]
+    return [FileGroup(n, folder, tuple(files), partial(_read_files, files, folder)) for n, files in bundles.items()]
 
 
 def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:

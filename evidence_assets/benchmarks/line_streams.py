@@ -264,14 +264,11 @@ def headed_rows(
     """Read rows by column name; the first row is the header unless ``header`` is given."""
     rows = delimited_rows(path, delimiter, quoted=quoted)
     names = list(header) if header is not None else next(rows, (1, []))[1]
-    missing_columns = [name for name in required if name not in names]
-    if missing_columns:
+    missing = [name for name in required if name not in names]
+    if missing:
         available = ", ".join(names) if len(names) < 20 else f"{len(names)} columns"
         raise BadInput(
-            f"the header has no such column; it has {available or 'no columns'}",
-            file=path,
-            line=1,
-            field=missing_columns[0],
+            f"the header has no such column; it has {available or 'no columns'}", file=path, line=1, field=missing[0]
         )
     if len(set(names)) < len(names):
         raise BadInput("the header has a column twice; rename one", file=path, line=1)

@@ -170,7 +170,7 @@ def _read_aliases(row: Row, gold: tuple[str, ...]) -> tuple[tuple[str, ...], ...
     return tuple(lists.texts(name) for name in fields)
 
 
-def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
+def read_tables(file: Path, name: str) -> Iterator[Table]:
     """Read the tables of ``file`` in order; rows may be ragged, the header may be empty."""
     ids = UniqueIds("table_id")
     for row in jsonl_rows(file):
@@ -178,11 +178,7 @@ def read_tables(file: Path, benchmark: str) -> Iterator[Table]:
         table_id = row.label("table_id")
         ids.add(table_id, row)
         yield Table(
-            benchmark,
-            table_id,
-            row.text_or_none("caption") or "",
-            read_cell_row(row, "header"),
-            read_cell_rows(row, "rows"),
+            name, table_id, row.text_or_none("caption") or "", read_cell_row(row, "header"), read_cell_rows(row, "rows")
         )
 
 

@@ -137,11 +137,11 @@ def plan_benchmark(
 
 def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
     """Every question with its line; all must belong to one task family."""
-    numbered_questions = list(
+    numbered = list(
         zip((row.line or 0 for row in jsonl_rows(file)), user_benchmark.read_questions(file, name), strict=True)
     )
-    first = numbered_questions[0][1].task
-    for line, question in numbered_questions:
+    first = numbered[0][1].task
+    for line, question in numbered:
         if FAMILY_OF_TASK[question.task] != FAMILY_OF_TASK[first]:
             raise BadInput(
                 f"is {question.task}, but earlier questions are {first}: split them into two benchmarks",
@@ -149,7 +149,7 @@ def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
                 line=line,
                 field="task",
             )
-    return numbered_questions
+    return numbered
 
 
 def _select_split(numbered_questions: list[tuple[int, QuestionRecord]], file: Path, split: str | None) -> str:
@@ -172,16 +172,14 @@ def _add_corpus(plan: BenchmarkPlan, corpus: str) -> None:
         plan.copies |= {f"corpus/{path.relative_to(folder).as_posix()}": path for path in corpus_files(folder)}
 
 
-def _add_base(
-    plan: BenchmarkPlan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, path: Path
-) -> None:
+def _add_base(plan: BenchmarkPlan, numbered: list[tuple[int, QuestionRecord]], questions: Path, path: Path) -> None:
     if not path.is_dir():
         raise BadInput(
             f"skb_search questions need a knowledge base: give --graph a folder with {', '.join(BASE_FILES)}", file=path
         )
     reject_outside_links(path)
     nodes = set(read_knowledge_base(path).nodes["node_id"])
-    for line, question in numbered_questions:
+    for line, question in numbered:
         for gold in set(question.gold) - nodes:
             raise BadInput(f"{gold!r} is not a node in {path / BASE_FILES[0]}", file=questions, line=line, field="gold")
     plan.counts["nodes"], plan.graph = len(nodes), "base"
@@ -196,7 +194,7 @@ def _add_triples(plan: BenchmarkPlan, file: Path) -> None:
 
 
 def _add_tables(
-    plan: BenchmarkPlan, numbered_questions: list[tuple[int, QuestionRecord]], questions: Path, path: Path | None
+    plan: BenchmarkPlan, numbered: list[tuple[int, QuestionRecord]], questions: Path, path: Path | None
 ) -> None:
     if path is None:
         raise BadInput("questions about tables need tables: add --tables with a file or folder", file=questions)
@@ -208,7 +206,7 @@ def _add_tables(
         tables = list(user_benchmark.read_tables(path, plan.name))
         plan.add_copy("tables.jsonl", path)
     ids = {table.table_id for table in tables}
-    for line, question in numbered_questions:
+    for line, question in numbered:
         if question.table_id not in ids:
             problem = "name a table" if question.table_id is None else f"there is no table {question.table_id!r}"
             raise BadInput(f"{problem} in {path}", file=questions, line=line, field="table_id")

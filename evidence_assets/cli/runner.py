@@ -230,18 +230,14 @@ class _RunQueue:
     """Runs units in topological order and collects their results."""
 
     def __init__(
-        self,
-        graph: Any,
-        planned_batches: Sequence[list[dg.AssetKey]],
-        selection: RunSelection,
-        instance: dg.DagsterInstance,
+        self, graph: Any, batches: Sequence[list[dg.AssetKey]], selection: RunSelection, instance: dg.DagsterInstance
     ) -> None:
-        self._graph, self._batches, self._selection, self._instance = graph, planned_batches, selection, instance
+        self._graph, self._batches, self._selection, self._instance = graph, batches, selection, instance
         self._start, self._n_done = time.monotonic(), 0
         self._missing_assets = set[AssetPartition]()
         self.report = Report(assets=sum(map(selection.has_asset, graph.materializable_asset_keys)))
-        batch_of = {key: number for number, batch in enumerate(planned_batches) for key in batch}
-        parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in planned_batches]
+        batch_of = {key: number for number, batch in enumerate(batches) for key in batch}
+        parents = [{parent for key in batch for parent in graph.get(key).parent_keys} for batch in batches]
         upstream_batches = [{batch_of[key] for key in keys if key in batch_of} - {i} for i, keys in enumerate(parents)]
         self._order = TopologicalSorter(dict(enumerate(upstream_batches)))
 

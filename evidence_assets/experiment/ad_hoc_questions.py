@@ -198,6 +198,4 @@ def answer_question(
 
 def find_ad_hoc_assets(lake: Lake) -> set[str]:
     """Assets with rows of single questions, including those that Dagster does not load."""
-    return {
-        asset for table, asset in lake.assets() if BENCHMARK in child_names(lake.root / table / asset_folder(asset))
-    }
+    return {a for table, a in lake.assets() if BENCHMARK in child_names(lake.root / table / asset_folder(a))}

@@ -176,15 +176,9 @@ def build_token_store(
     model = get_encoder(settings).inner
     folder, texts = lake.index_folder(f"corpus/{name}/token_store"), rows.read_chunk_texts(lake, name)
     version = rows.chunks_version(lake, name)
+    encode = partial(_tokens, settings)
     return token_store.build_store(
-        folder,
-        texts,
-        model,
-        model_key(model),
-        version,
-        vectors=storage == "stored",
-        encode=partial(_tokens, settings),
-        map_blocks=over,
+        folder, texts, model, model_key(model), version, vectors=storage == "stored", encode=encode, map_blocks=over
     )
 
 

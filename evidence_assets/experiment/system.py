@@ -33,21 +33,16 @@ S = TypeVar("S")
 
 
 def read_settings(
-    settings: type[S],
-    parameters: Mapping[str, Any],
-    *,
-    owner: str,
-    file: Path | None = None,
-    defaults: Mapping[str, Any],
+    settings: type[S], values: Mapping[str, Any], *, owner: str, file: Path | None = None, defaults: Mapping[str, Any]
 ) -> S:
     """Validate settings: ``parameters`` override the ``defaults`` of a profile. Errors name the ``owner``."""
     names = [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
-    for name in parameters:
+    for name in values:
         if name not in names:
             hint = f"did you mean {closest_name(name, names)!r}? It has {', '.join(names)}" if names else "it has none"
             raise BadInput(f"{owner} has no parameter {name!r}; {hint}", file=file, field=name)
     try:
-        return TypeAdapter(settings).validate_python({**defaults, **parameters})
+        return TypeAdapter(settings).validate_python({**defaults, **values})
     except ValidationError as error:
         first = error.errors()[0]
         field_path = ".".join(str(part) for part in first["loc"])

@@ -83,9 +83,7 @@ def models_to_combine(
     Models that only another packaged profile has are left out, such as the paper's encoder on a laptop.
     """
     enabled_names = [name for name in reversed(preset_names) if name in enabled]
-    names_by_kind = {
-        kind: names for name in enabled_names for kind, names in presets()[name].models.items()
-    } | selection
+    names_by_kind = {k: names for name in enabled_names for k, names in presets()[name].models.items()} | selection
     profile = profiles.load()
     return {
         kind: profile.model_names(kind)
@@ -249,11 +247,8 @@ def _with_base(key: str, declarations: dict[str, Any], file: Path, heirs: tuple[
     defaults: dict[str, Any] = {name: parent[name] for name in ("method", "asks") if name in parent}
     if "published" in parent:
         defaults.setdefault("asks", "published")
-    return {
-        **defaults,
-        **fields,
-        "parameters": {**(parent.get("parameters") or {}), **(fields.get("parameters") or {})},
-    }
+    parameters = {**(parent.get("parameters") or {}), **(fields.get("parameters") or {})}
+    return {**defaults, **fields, "parameters": parameters}
 
 
 @lru_cache

@@ -64,7 +64,7 @@ def build_grid(
     ``numbers``: Number of each evidence row, by id.
     ``quoted``: Evidence ids and texts of verified quotes: of a used column, only quoted cells count as used.
     """
-    numbers_of_cells, states = dict[str, int | None](), dict[str, str]()
+    cell_numbers, states = dict[str, int | None](), dict[str, str]()
     caption_cell: GridCell | None = None
     for item in evidence:
         number = (numbers or {}).get(item["evidence_id"])
@@ -78,17 +78,14 @@ def build_grid(
             lines = {f"r{i}{item['locator']}": text for i, text in enumerate(item["text"].split("\n")) if text}
             states |= {p: "used" if (item["evidence_id"], text) in quoted else "kept" for p, text in lines.items()}
             cells = list(lines)
-        numbers_of_cells |= dict.fromkeys(cells[:1], number)
+        cell_numbers |= dict.fromkeys(cells[:1], number)
     width = max([len(table["header"]), *(cell["column"] + 1 for cell in table["cells"])])
     texts = {(0, j): text for j, text in enumerate(table["header"])}
     texts |= {(cell["row"] + 1, cell["column"]): cell["text"] for cell in table["cells"]}
     rows = [
         [
             GridCell(
-                texts.get((i, j), ""),
-                states.get(f"r{i}c{j}", "dropped"),
-                f"r{i}c{j}",
-                numbers_of_cells.get(f"r{i}c{j}"),
+                texts.get((i, j), ""), states.get(f"r{i}c{j}", "dropped"), f"r{i}c{j}", cell_numbers.get(f"r{i}c{j}")
             )
             for j in range(min(width, MAX_COLUMNS))
         ]

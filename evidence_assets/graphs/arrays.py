@@ -25,7 +25,7 @@ ScoreNodes = Callable[[IntArray], FloatArray]
 
 FORMAT = 3
 """Version of the file format."""
-NO_DROPPED_NODES = np.empty((0, 2), dtype=np.int64)
+NO_NODES = np.empty((0, 2), dtype=np.int64)
 OVER_BUDGET = -1
 """First column of `Subgraph.dropped` for nodes dropped by the limit on all nodes instead of a hub cap."""
 
@@ -53,7 +53,7 @@ class Subgraph:
         is_near: BoolArray = self.hop <= hops
         kept_edges, positions = is_near[self.heads] & is_near[self.tails], np.cumsum(is_near) - 1
         heads, tails = positions[self.heads[kept_edges]], positions[self.tails[kept_edges]]
-        return Subgraph(self.nodes[is_near], self.hop[is_near], self.edges[kept_edges], heads, tails, NO_DROPPED_NODES)
+        return Subgraph(self.nodes[is_near], self.hop[is_near], self.edges[kept_edges], heads, tails, NO_NODES)
 
 
 @dataclass(frozen=True)
@@ -180,9 +180,7 @@ class GraphArrays:
         hop_of = np.repeat(np.arange(len(levels)), [len(level) for level in levels])
         order = np.argsort(nodes, kind="stable")
         nodes = nodes[order]
-        return self.subgraph(
-            nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NO_DROPPED_NODES, *dropped])
-        )
+        return self.subgraph(nodes, hop_of[order], self.edges_among(nodes), np.concatenate([NO_NODES, *dropped]))
 
     def _rank_values(self, nodes: IntArray, score: ScoreNodes | None) -> FloatArray | IntArray:
         """Values to rank nodes by; larger is better."""
@@ -201,7 +199,7 @@ class GraphArrays:
         is_new[1:] &= (nodes[1:] != nodes[:-1]) | (owner[1:] != owner[:-1])
         owner, nodes = owner[is_new], nodes[is_new]
         if cap is None:
-            return sorted_unique(nodes), NO_DROPPED_NODES
+            return sorted_unique(nodes), NO_NODES
         counts = np.bincount(owner, minlength=len(frontier))
         is_over_cap = (counts > cap)[owner]
         uncapped_nodes, owner, nodes = nodes[~is_over_cap], owner[is_over_cap], nodes[is_over_cap]
@@ -223,9 +221,7 @@ class GraphArrays:
         slots = row_positions(self.offsets, nodes)
         return sorted_unique(self.slot_edges[slots[is_member[self.neighbours[slots]]]]).astype(np.int64)
 
-    def subgraph(
-        self, nodes: IntArray, hop: IntArray, edges: IntArray, dropped: IntArray = NO_DROPPED_NODES
-    ) -> Subgraph:
+    def subgraph(self, nodes: IntArray, hop: IntArray, edges: IntArray, dropped: IntArray = NO_NODES) -> Subgraph:
         """Build a subgraph from ascending nodes, their distances and the edges between them."""
         heads, tails = (np.searchsorted(nodes, ends[edges]) for ends in (self.heads, self.tails))
         return Subgraph(nodes, hop, edges, heads, tails, dropped)

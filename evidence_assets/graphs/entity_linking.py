@@ -70,10 +70,7 @@ class NameVectors:
             return [(0.0, np.zeros(0, np.int64))] * len(concepts)
         queries = unit_rows(np.ascontiguousarray(self._encode(concepts), dtype=np.float32))
         scores, rows = self._index.search(queries, min(k, self.n))
-        return [
-            (float(score[0]), row[score >= score[0] - 1e-6].astype(np.int64))
-            for score, row in zip(scores, rows, strict=True)
-        ]
+        return [(float(s[0]), r[s >= s[0] - 1e-6].astype(np.int64)) for s, r in zip(scores, rows, strict=True)]
 
 
 class EntityLinker:

@@ -132,17 +132,12 @@ def _best_completion(
 
 
 def _iterate_paths(
-    graph: GraphArrays,
-    distance: IntArray,
-    best: dict[int, float],
-    source: int,
-    max_paths: int,
-    relevance: FloatArray | None,
+    graph: GraphArrays, distance: IntArray, best: dict[int, float], start: int, limit: int, relevance: FloatArray | None
 ) -> Iterator[GraphPath]:
     """Yield the shortest paths of one pair by relevance: best-first search with exact completion scores."""
-    heap: list[tuple[float, tuple[int, ...], float]] = [(-best[source], (source,), 0.0)]
+    heap: list[tuple[float, tuple[int, ...], float]] = [(-best[start], (start,), 0.0)]
     n_yielded = 0
-    while heap and n_yielded < max_paths:
+    while heap and n_yielded < limit:
         _, nodes, relevance_sum = heapq.heappop(heap)
         last = nodes[-1]
         relevance_sum += 0.0 if relevance is None else float(relevance[last])

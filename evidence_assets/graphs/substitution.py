@@ -143,9 +143,7 @@ def witness_edges(
                 pairs = _edge_pairs(graph, kind, heads, tails)
                 if pattern.head == pattern.tail:
                     pairs = tuple(p[pairs[0] == pairs[1]] for p in pairs)  # type: ignore[assignment]
-                witnesses.update(
-                    (int(h), kind, int(t)) for h, t in zip(pairs[0][:limit], pairs[1][:limit], strict=True)
-                )
+                witnesses.update((int(h), kind, int(t)) for h, t in zip(*(p[:limit] for p in pairs), strict=True))
         edges.extend((number, *edge) for edge in sorted(witnesses)[:limit])
     return edges
 

@@ -26,14 +26,12 @@ MIN_WEIGHT = 0.05
 _MIXED_PAIR_WEIGHT = 0.5
 
 
-def reword_prompt(
-    prompt: str, pairs: Sequence[EntityPair], paraphrase: SentenceGenerator, max_prompts: int = 20
-) -> list[str]:
+def reword_prompt(prompt: str, pairs: Sequence[EntityPair], write: SentenceGenerator, limit: int = 20) -> list[str]:
     """Paraphrases of a prompt from sentences about the pairs, reworded until there are no new ones."""
     prompts: list[str] = []
     for _ in range(MAX_ROUNDS):
         inputs = [(source, pair) for source in (prompt, *prompts) for pair in pairs]
-        replies = paraphrase([as_sentence(fill_prompt(source, *pair)) for source, pair in inputs])
+        replies = write([as_sentence(fill_prompt(source, *pair)) for source, pair in inputs])
         texts = [
             restore_slots(text.strip().rstrip("."), *pair)
             for (_, pair), sentences in zip(inputs, replies, strict=True)
@@ -43,7 +41,7 @@ def reword_prompt(
         extended = select_distinct(candidates, prompts)
         if len(extended) == len(prompts):
             break
-        prompts = extended[:max_prompts]
+        prompts = extended[:limit]
         if len(prompts) >= MIN_PROMPTS:
             break
     return prompts

@@ -17,11 +17,7 @@ def _size(path: Path) -> int:
 def find_orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
     """Folders of assets that are not in ``assets``, and abandoned files, each with its size in bytes."""
     current = {asset_folder(asset) for asset in assets}
-    folders = [
-        folder
-        for table, asset in lake.assets()
-        if (folder := lake.root / table / asset_folder(asset)).name not in current
-    ]
+    folders = [folder for t, a in lake.assets() if (folder := lake.root / t / asset_folder(a)).name not in current]
     folders += [lake.root / BLOCKS_FOLDER / n for n in child_names(lake.root / BLOCKS_FOLDER) if n not in current]
     corpora = {asset.split("/")[1] for asset in assets if asset.startswith("corpus/")}
     folders += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]

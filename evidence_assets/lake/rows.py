@@ -52,10 +52,7 @@ def build_table(table: str, rows: list[dict[str, Any]] | Mapping[str, Any]) -> p
     )
     types = {column.name: column.type for column in schema.columns}
     try:
-        arrays = {
-            name: values if isinstance(values, pa.Array) else pa.array(values, type=types[name])
-            for name, values in columns.items()
-        }
+        arrays = {name: v if isinstance(v, pa.Array) else pa.array(v, type=types[name]) for name, v in columns.items()}
         return _with_columns(pa.table(arrays), schema.arrow)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise _mismatch(schema, str(error)) from error
@@ -78,7 +75,7 @@ def prepare_rows(table: str, rows: Rows) -> pa.Table:
     if missing_columns or unknown_columns:
         raise _mismatch(schema, f"missing columns: {missing_columns}, unknown columns: {unknown_columns}")
     # Column by column, so that memory has a second copy of one column instead of the table.
-    keys = pa.table({name: _declared_column(schema, rows, names, name) for name in schema.key})
+    keys = pa.table({name: _typed_column(schema, rows, names, name) for name in schema.key})
     # Sorted rows are sorted, too: a column that went through `take` has the same bytes, whatever its origin.
     if keys.column(0).type != ID_TYPE:
         keys = decode_columns(keys)
@@ -89,7 +86,7 @@ def prepare_rows(table: str, rows: Rows) -> pa.Table:
         raise _mismatch(schema, f"the key {'/'.join(schema.key)} occurs twice: {duplicate}")
     columns = []
     for name in schema.names:
-        column = keys.column(name) if name in schema.key else _declared_column(schema, rows, names, name).take(order)
+        column = keys.column(name) if name in schema.key else _typed_column(schema, rows, names, name).take(order)
         columns.append(column.combine_chunks())
     fields = [field.with_type(column.type) for field, column in zip(schema.arrow, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, schema.arrow.metadata))
@@ -105,9 +102,7 @@ def _equals_previous(keys: pa.Table) -> pa.ChunkedArray:
     return is_same
 
 
-def _declared_column(
-    schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[str], name: str
-) -> pa.ChunkedArray:
+def _typed_column(schema: TableSchema, rows: pa.Table | pl.DataFrame, names: list[str], name: str) -> pa.ChunkedArray:
     """A column with its declared type; all null if the rows do not have it."""
     declared = schema.arrow.field(name)
     if name not in names:

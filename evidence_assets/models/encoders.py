@@ -246,10 +246,7 @@ class TransformerEncoder:
         return encodings
 
     def _batches(
-        self,
-        encodings: list[Any],
-        finish: Callable[[torch.Tensor], torch.Tensor] = lambda hidden: hidden,
-        layers: int = 1,
+        self, encodings: list[Any], finish: Callable[[torch.Tensor], torch.Tensor] = lambda h: h, layers: int = 1
     ) -> Iterator[tuple[list[int], torch.Tensor]]:
         """Yield (rows of equal token count, ``finish`` of their token vectors), longest first.
 

@@ -50,14 +50,7 @@ class HFMaskedLM:
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        model_id: str,
-        revision: str = "",
-        batch_size: int = 512,
-        device: str = "cpu",
+        self, model: Any, tokenizer: Any, model_id: str, revision: str = "", batch_size: int = 512, device: str = "cpu"
     ) -> None:
         require_mask(tokenizer, model_id)
         self._model = model.to(device).eval()

@@ -194,9 +194,7 @@ class ExtractiveSolver:
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """The option with the largest weight; with the smallest if the question asks for the exception."""
-        vectors = self._vectors(
-            [text for task in tasks if not _has_relevant_text(task) for text in (task.question, *task.options)]
-        )
+        vectors = self._vectors([text for t in tasks if not _has_relevant_text(t) for text in (t.question, *t.options)])
         return [self._choice(task, vectors) for task in tasks]
 
     def _vectors(self, texts: Iterable[str]) -> dict[str, FloatArray]:

@@ -156,12 +156,10 @@ class LanguageModel:
             if self._cache is not None and usable:
                 self._cache.put(key, completion)
 
-    def _take(
-        self, tasks: _PendingTasks[T], numbers: Sequence[int], completion: Completion, *, is_cached: bool
-    ) -> bool:
+    def _take(self, tasks: _PendingTasks[T], numbers: Sequence[int], result: Completion, *, is_cached: bool) -> bool:
         """Record a completion for all tasks of its request; returns whether it is usable for all of them."""
-        self.usage.count(completion, is_cached=is_cached)
-        usable = [tasks.take(number, completion) for number in numbers]
+        self.usage.count(result, is_cached=is_cached)
+        usable = [tasks.take(number, result) for number in numbers]
         if self._on_progress is not None:
             self._on_progress(len(tasks.results), len(tasks.requests))
         return all(usable)
@@ -220,15 +218,8 @@ def _parse_placeholder(request: Request, number: int, parse: Callable[[int, str]
     placeholder = f"[reply {number + 1}]"
     steps = json.dumps({"steps": [{"text": placeholder, "evidence": [], "quotes": []}]})
     answer = f"Answer: A\nExplanation: {placeholder}"
-    for reply in (
-        steps,
-        placeholder,
-        *request.choices[:1],
-        "Answer: A",
-        answer,
-        f"({placeholder}, {placeholder}, {placeholder})",
-        "0.5",
-    ):
+    triple = f"({placeholder}, {placeholder}, {placeholder})"
+    for reply in (steps, placeholder, *request.choices[:1], "Answer: A", answer, triple, "0.5"):
         with contextlib.suppress(UnusableReply):
             return parse(number, reply)
     return Failure("nothing is replied")

@@ -35,16 +35,8 @@ CHUNKS_PER_BATCH = 16_384
 TEXTS_PER_SLICE = 2_048
 """Texts whose words are in memory at a time while the files are written."""
 SENTENCES = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32())]))
-SCHEMA = pa.schema(
-    [
-        ("chunk_id", pa.string()),
-        ("doc_id", pa.string()),
-        ("title", pa.string()),
-        ("text", pa.string()),
-        ("sentence_offsets", SENTENCES),
-    ]
-)
-COLUMNS = SCHEMA.names
+COLUMNS = ["chunk_id", "doc_id", "title", "text", "sentence_offsets"]
+SCHEMA = pa.schema([*((name, pa.string()) for name in COLUMNS[:-1]), (COLUMNS[-1], SENTENCES)])
 KEY_DTYPE = np.dtype("S16")
 
 Vectors = npt.NDArray[np.floating[Any]]

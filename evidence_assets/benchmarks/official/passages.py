@@ -123,9 +123,9 @@ def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQu
     judgements = _read_judgements(judgements_file)
     relevant_ids = {document for scores in judgements.values() for document, score in scores.items() if score > 0}
     texts = {document: _document_text(row) for document, row in _read_by_id(corpus) if document in relevant_ids}
-    for missing_id in sorted(relevant_ids - texts.keys()):
+    for query_id in sorted(relevant_ids - texts.keys()):
         raise Row({}, judgements_file).error(
-            f"document {missing_id!r} is judged relevant but missing in {corpus.name}", "corpus-id"
+            f"document {query_id!r} is judged relevant but missing in {corpus.name}", "corpus-id"
         )
     for source_id, row in _read_by_id(queries):
         scores = judgements.pop(source_id, None)
@@ -135,10 +135,8 @@ def read_beir(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQu
         gold = tuple(document for _, document in relevant)
         evidence = tuple(GoldEvidence("chunk", document, "", texts[document]) for document in gold)
         yield info.question(row, split, source_id, row.text("text"), gold=gold, gold_evidence=evidence)
-    for missing_id in sorted(judgements):
-        raise Row({}, judgements_file).error(
-            f"query {missing_id!r} is judged but missing in {queries.name}", "query-id"
-        )
+    for query_id in sorted(judgements):
+        raise Row({}, judgements_file).error(f"query {query_id!r} is judged but missing in {queries.name}", "query-id")
 
 
 def read_beir_documents(folder: Path, split: str) -> Iterator[Document]:

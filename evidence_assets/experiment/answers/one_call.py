@@ -120,8 +120,8 @@ class OneCallAnswerer:
     def answer_from_facts(self, requests: Sequence[FactRequest]) -> list[str]:
         tasks = [self._task_of(self._questions[question_id], facts) for question_id, facts in requests]
         return [
-            "failed" if isinstance(result, Failure) else result[0].answer or result[0].status
-            for result in self._task.ask(self._model, tasks)
+            "failed" if isinstance(r, Failure) else r[0].answer or r[0].status
+            for r in self._task.ask(self._model, tasks)
         ]
 
 

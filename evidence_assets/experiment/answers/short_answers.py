@@ -119,7 +119,4 @@ class ShortAnswerer:
             fact_set = set(facts)
             rows = [row for row in self._evidence.get(question_id, []) if row["content_hash"] in fact_set]
             tasks.append(build_short_task(self._questions[question_id], rows))
-        return [
-            "failed" if isinstance(result, Failure) else result.answer or result.status
-            for result in self._solver.answer(tasks)
-        ]
+        return ["failed" if isinstance(r, Failure) else r.answer or r.status for r in self._solver.answer(tasks)]

@@ -67,9 +67,7 @@ class LinkedPaths:
     def _select_for(self, question: Question, vectors: Mapping[str, FloatArray]) -> list[SelectedEvidence]:
         nodes = link_text(question.text, self._graph.linker)
         paths = [
-            path
-            for option in question.options
-            for path in self._find_paths(nodes, option, vectors[_query_text(question, option)])
+            path for o in question.options for path in self._find_paths(nodes, o, vectors[_query_text(question, o)])
         ]
         return self._path_evidence(paths or list(self._find_paths(nodes, "", vectors[question.text])))
 

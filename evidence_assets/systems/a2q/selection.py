@@ -151,9 +151,7 @@ class A2Q:
         """The top triples of each question, best first; empty if the graph is empty or no phrase has content."""
         linker, use_options = self._graph.linker, self._settings.options
         phrases = [extract_phrases(question.text, linker) for question in questions]
-        option_phrases = [
-            [extract_phrases(option, linker) for option in question.options if use_options] for question in questions
-        ]
+        option_phrases = [[extract_phrases(option, linker) for option in q.options if use_options] for q in questions]
         texts = dict.fromkeys(question.text for question in questions)
         for own_phrases, of_options in zip(phrases, option_phrases, strict=True):
             groups = (own_phrases, *of_options)

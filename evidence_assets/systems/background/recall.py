@@ -211,10 +211,7 @@ def build_recall_rows(
     The first two steps are the entities and the relations; each other step is a triple ``head | relation | tail``.
     """
     slots = {slot.chain_id: slot for slot in (ChainSlot(question, name, source) for question in questions)}
-    inputs = {
-        chain_id: content_id(slot.question.question_id, slot.question.text, source.version)
-        for chain_id, slot in slots.items()
-    }
+    inputs = {c: content_id(slot.question.question_id, slot.question.text, source.version) for c, slot in slots.items()}
     writer = RowWriter("chains", previous, inputs, "chain_id")
     todo = [slots[chain_id] for chain_id in writer.todo]
     for slot, result in zip(todo, source.recall([slot.question.text for slot in todo]) if todo else [], strict=True):

@@ -101,10 +101,7 @@ CellScorer = Callable[[Sequence[tuple[list[str], list[str]]]], list[npt.NDArray[
 
 def score_cells_by_bm25(queries_and_cells: Sequence[tuple[list[str], list[str]]]) -> list[npt.NDArray[np.floating]]:
     """BM25 of each query against each cell; the table is the corpus."""
-    return [
-        score_texts(list(map(lowercase_words, cells)), list(map(lowercase_words, queries)))
-        for queries, cells in queries_and_cells
-    ]
+    return [score_texts(list(map(lowercase_words, c)), list(map(lowercase_words, q))) for q, c in queries_and_cells]
 
 
 def cosine_cell_scorer(encoder: Encoder) -> CellScorer:
@@ -114,10 +111,7 @@ def cosine_cell_scorer(encoder: Encoder) -> CellScorer:
         texts = list(dict.fromkeys(text for queries, cells in queries_and_cells for text in (*queries, *cells)))
         position = {text: i for i, text in enumerate(texts)}
         vectors = encoder.encode_sentences(texts)
-        return [
-            vectors[[position[text] for text in queries]] @ vectors[[position[text] for text in cells]].T
-            for queries, cells in queries_and_cells
-        ]
+        return [vectors[[position[t] for t in q]] @ vectors[[position[t] for t in c]].T for q, c in queries_and_cells]
 
     return score
 

@@ -147,13 +147,11 @@ class FourStepFocus:
         vectors = self._encoder.encode_sentences(texts)
         drafts = []
         for question, (query, reply), vector in zip(questions, queries, vectors, strict=True):
-            drafts.append(replace(self._search_nodes(question, query, vector), reply=reply))
+            drafts.append(replace(self._find_nodes(question, query, vector), reply=reply))
         graded = self._grade(questions, drafts)
         return [self._add_evidence(draft, v) for draft, v in zip(graded, vectors, strict=True)]
 
-    def _search_nodes(
-        self, question: Question, query: TripletQuery | Failure | None, vector: FloatArray
-    ) -> NodeRanking:
+    def _find_nodes(self, question: Question, query: TripletQuery | Failure | None, vector: FloatArray) -> NodeRanking:
         """Substitute the triplets and search vectors (steps 2 and 3)."""
         notes, method = list[str](), self._settings.search
         if isinstance(query, Failure):

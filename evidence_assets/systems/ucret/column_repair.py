@@ -159,11 +159,7 @@ def restore_rows(selection: Selection, words: TableWords, text: str) -> Selectio
 
 
 def find_relevant_rows(
-    words: TableWords,
-    columns: Sequence[Sequence[str]],
-    column_indices: Collection[int],
-    text: str,
-    options: Sequence[str],
+    words: TableWords, columns: Sequence[Sequence[str]], indices: Collection[int], text: str, options: Sequence[str]
 ) -> dict[int, Rule]:
     """The rows that are relevant to an option, and those that the question names.
 
@@ -172,7 +168,7 @@ def find_relevant_rows(
     and no row is at least as good in both and better in one: of many rows with "carnivore", those about the animal in
     the question.
     """
-    distinguishing = [j for j in column_indices if not words.is_constant[j]]
+    distinguishing = [j for j in indices if not words.is_constant[j]]
     text_words, height = frozenset(stem_content_words(text)), len(words.cells[0]) if words.cells else 0
     row_words = [frozenset().union(*(words.cells[j][i] for j in distinguishing)) for i in range(height)]
     n_shared = [len(text_words & row) for row in row_words]

@@ -64,10 +64,7 @@ def transport_costs(query: Query, texts: TextCollection, passages: EncodedPassag
     measure, masses = measure_query(query, "cosine", passages), selected.masses()
     costs = np.clip(1.0 - unit_rows(measure.points) @ unit_rows(selected.vectors.astype(np.float64)).T, 0.0, 2.0)
     rows = [slice(int(a), int(b)) for a, b in pairwise(selected.offsets)]
-    return np.array(
-        [solve_transport(measure.masses, masses[token_rows], costs[:, token_rows]).value for token_rows in rows],
-        dtype=np.float64,
-    )
+    return np.array([solve_transport(measure.masses, masses[r], costs[:, r]).value for r in rows], dtype=np.float64)
 
 
 def late_interaction_scores(nearest: Cosines) -> Array:
@@ -195,12 +192,7 @@ def sentences_with_tokens(
 
 
 def score_sentences(
-    query: Query,
-    sentences: Sequence[Sentence],
-    chunk_scores: Array,
-    chunks: TokenPool,
-    passages: EncodedPassages,
-    cost: str,
+    query: Query, sentences: Sequence[Sentence], scores: Array, chunks: TokenPool, passages: EncodedPassages, cost: str
 ) -> Array:
     """Mean of each sentence's score under the cost and its chunk's score."""
     if not sentences:
@@ -209,7 +201,7 @@ def score_sentences(
     offsets = np.concatenate([[0], np.cumsum([len(s.rows) for s in sentences])]).astype(np.int64)
     texts = TokenPool(chunks.vectors[rows], offsets, chunks.weights[rows])
     own_scores = score_texts([query], texts, passages, cost, len(sentences))[0]
-    return np.asarray((own_scores + chunk_scores[[s.chunk for s in sentences]]) / 2)
+    return np.asarray((own_scores + scores[[s.chunk for s in sentences]]) / 2)
 
 
 # Reasons ---------------------------------------------------------------------------------------------------------

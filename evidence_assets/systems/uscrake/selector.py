@@ -166,18 +166,10 @@ class UscrakeSelector:
         if self._passages is not None:
             texts = self._texts(self._passages, options)
         triples = self._triples(options)
-        candidates = [
-            [*text_candidates, *triple_candidates]
-            for text_candidates, triple_candidates in zip(texts, triples, strict=True)
-        ]
-        scores = [
-            np.array([item.evidence.score for item in option_candidates], dtype=np.float64)
-            for option_candidates in candidates
-        ]
+        candidates = [[*a, *b] for a, b in zip(texts, triples, strict=True)]
+        scores = [np.array([i.evidence.score for i in group], dtype=np.float64) for group in candidates]
         if self._graph is not None:
-            judge_scores = self._judge.score(
-                [(o.plain, option_candidates) for o, option_candidates in zip(options, candidates, strict=True)]
-            )
+            judge_scores = self._judge.score([(o.plain, group) for o, group in zip(options, candidates, strict=True)])
             share = self._settings.judge
             scores = [
                 blend_scores(own_scores, judged, len(text_candidates), share)
