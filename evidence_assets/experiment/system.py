@@ -35,7 +35,7 @@ S = TypeVar("S")
 def read_settings(
     settings: type[S], values: Mapping[str, Any], *, owner: str, file: Path | None = None, defaults: Mapping[str, Any]
 ) -> S:
-    """Validate settings: ``parameters`` override the ``defaults`` of a profile. Errors name the ``owner``."""
+    """Validate settings: ``values`` override the ``defaults`` of a profile. Errors name the ``owner``."""
     names = [f.name for f in fields(settings) if f.init] if is_dataclass(settings) else []
     for name in values:
         if name not in names:

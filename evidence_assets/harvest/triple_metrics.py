@@ -85,13 +85,15 @@ def cohens_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float
     return (observed - expected) / (1 - expected) if expected < 1 else float("nan")
 
 
-def find_supporting_prompts(scores: npt.NDArray[np.floating], shapes: Sequence[Hashable]) -> list[tuple[int, ...]]:
+def find_supporting_prompts(
+    log_likelihoods: npt.NDArray[np.floating], shapes: Sequence[Hashable]
+) -> list[tuple[int, ...]]:
     """For each candidate, the prompts that find it without the others.
 
     A prompt finds the more probable half of the candidates of each shape; likelihoods of different shapes are not
     comparable. ``log_likelihoods``: candidates × prompts.
     """
-    values = np.asarray(scores)
+    values = np.asarray(log_likelihoods)
     finds = np.zeros(values.shape, dtype=bool)
     groups: defaultdict[Hashable, list[int]] = defaultdict(list)
     for row, shape in enumerate(shapes):

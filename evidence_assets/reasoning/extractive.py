@@ -89,14 +89,16 @@ def is_yes_no_maybe(option: str) -> bool:
     return option.strip().casefold() in YES_NO_MAYBE
 
 
-def explain_yes_no_maybe(task: ExplainOption, cosines: Mapping[Statement, float], texts: Mapping[str, str]) -> Chain:
+def explain_yes_no_maybe(
+    task: ExplainOption, cosines: Mapping[Statement, float], documents: Mapping[str, str]
+) -> Chain:
     """The chain for one label, with its share, from the document with the statement most similar to the question.
 
     A source that is not in ``documents`` is its own document. The share of a label l is the softmax of ``a_l + b_l·x``,
     where x is the share of the document's findings that are negative.
     """
     label = task.option.strip().casefold()
-    source = {item.evidence_id: texts.get(item.source_id, item.source_id) for item in task.evidence}
+    source = {item.evidence_id: documents.get(item.source_id, item.source_id) for item in task.evidence}
     if not cosines:
         return Chain(task.hypothesis, (ChainStep("There is no evidence to conclude from."),), 0.0)
     nearest = max(cosines, key=lambda statement: cosines[statement])

@@ -41,7 +41,9 @@ def _draw(weights: Floats, uniform: float) -> int:
     return min(int((cumulative <= uniform * cumulative[-1]).sum()), len(weights) - 1)
 
 
-def cluster(rows: Floats, k: int, *, geometry: Geometry = "cosine", seed: int = 0) -> tuple[NDArray[np.int64], Floats]:
+def cluster(
+    points: Floats, k: int, *, geometry: Geometry = "cosine", seed: int = 0
+) -> tuple[NDArray[np.int64], Floats]:
     """Cluster points into ``min(k, n)`` clusters; returns the cluster of each point and the centroids ``(k, d)``.
 
     A cluster without points, possible only if points are equal, is seeded again.
@@ -50,22 +52,22 @@ def cluster(rows: Floats, k: int, *, geometry: Geometry = "cosine", seed: int = 
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, not {k}")
-    n = len(rows)
+    n = len(points)
     generator = np.random.default_rng(seed)
     # k-means++: draw the first centroid uniformly, the others in proportion to the distance from the nearest centroid.
-    centroids = rows[[int(generator.random() * n)]]
+    centroids = points[[int(generator.random() * n)]]
     for _ in range(1, min(k, n)):
-        nearest = _distances(rows, centroids, geometry).min(axis=1)
-        centroids = np.vstack([centroids, rows[_draw(nearest, generator.random())]])
+        nearest = _distances(points, centroids, geometry).min(axis=1)
+        centroids = np.vstack([centroids, points[_draw(nearest, generator.random())]])
     assignment = np.full(n, -1)
     for _ in range(_MAX_STEPS):
-        distances = _distances(rows, centroids, geometry)
+        distances = _distances(points, centroids, geometry)
         updated, closest = distances.argmin(axis=1), distances.min(axis=1)
         uniform = generator.random()
         for t in range(len(centroids)):
-            members = rows[updated == t]
+            members = points[updated == t]
             if not len(members):
-                centroids[t] = rows[_draw(closest, uniform)]
+                centroids[t] = points[_draw(closest, uniform)]
             elif geometry == "cosine":
                 centroids[t] = unit_rows(members.sum(axis=0)[None])[0]
             else:
