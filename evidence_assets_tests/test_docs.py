@@ -14,6 +14,7 @@ import yaml
 
 from evidence_assets.experiment.variants import presets, variants
 from evidence_assets_tests.conftest import REPOSITORY
+from tools.data_dictionary import dictionary
 
 PAGES = sorted((REPOSITORY / "docs").glob("*.md"))
 EXAMPLE, READER = (
@@ -115,3 +116,8 @@ assert [q.gold for q in read_questions(all_benchmarks()["quizbook"].reader, Path
     assert process.returncode == 0, process.stderr
     assert re.findall(r"```text\n(.*?)```", EXAMPLE, re.DOTALL)[0] in process.stdout
     assert "evidence/mcqa/lucky_without_chains" not in process.stdout and len(FILES) == 5
+
+
+def test_the_data_dictionary_is_current() -> None:
+    page = (REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8")
+    assert page == dictionary(), "docs/tables.md is old: run python tools/data_dictionary.py"

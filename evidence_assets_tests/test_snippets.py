@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -39,11 +38,6 @@ def shell_lines(page: str) -> list[str]:
 
 def all_blocks(language: str) -> list[tuple[str, str]]:
     return [(page, block) for page in PAGES for block in code_blocks(page, language)]
-
-
-def test_the_pages_have_commands() -> None:
-    assert shell_lines("README")[0].startswith("make demo")
-    assert sum(len(shell_lines(page)) for page in PAGES) > 25
 
 
 @pytest.mark.parametrize(
@@ -126,7 +120,6 @@ def test_json_snippets_are_questions(page: str, text: str, tmp_path: Path) -> No
 
 @pytest.mark.long
 def test_the_documentation_site_builds(tmp_path: Path) -> None:
-    assert shutil.which("mkdocs", path=str(Path(sys.executable).parent))
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -93,7 +93,7 @@ def test_a_table_without_rows_is_kept_and_gives_no_evidence(lake: Lake) -> None:
 
 
 def test_a_corpus_of_a_dataset_without_passages_fails_to_load() -> None:
-    with pytest.raises(BadInput, match=r"brings no passages; known: .*hotpotqa"):
+    with pytest.raises(BadInput, match=r"has no passages; datasets with passages: .*hotpotqa"):
         dg.build_defs_for_component(Corpus(name="mine", folder="mine", documents="csqa"))
     with pytest.raises(BadInput, match="did you mean 'hotpotqa'"):
         dg.build_defs_for_component(Corpus(name="mine", folder="mine", documents="hotpot"))

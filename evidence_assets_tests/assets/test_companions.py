@@ -241,7 +241,7 @@ def test_empty_and_missing_inputs_are_reported(tmp_path: Path, monkeypatch: pyte
         folder = world.lake.raw / "sample" / "skb" / "sample"
         (folder / "edges.tsv").write_text("n0000\tmay_treat\tn9999\n")
         failed_run = world.make("knowledge/sample_skb/edges", fails=True)
-        assert "edges.tsv:1: tail_id: 'n9999' is no node of nodes.jsonl" in failures(failed_run)
+        assert "edges.tsv:1: tail_id: 'n9999' is not a node of nodes.jsonl" in failures(failed_run)
         (folder / "nodes.jsonl").write_text("")
         failed_run = world.make("knowledge/sample_skb/nodes", fails=True)
         assert "contains no nodes; a knowledge base needs at least one" in failures(failed_run)
