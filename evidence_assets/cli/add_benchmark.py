@@ -107,13 +107,13 @@ def plan_benchmark(
         raise BadInput(
             f"a benchmark, corpus or graph {name!r} exists already: choose another name, or delete its YAML first"
         )
-    numbered_questions = _read_questions(questions, name)
-    task = numbered_questions[0][1].task
-    plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _select_split(numbered_questions, questions, split))
+    numbered = _read_questions(questions, name)
+    task = numbered[0][1].task
+    plan = BenchmarkPlan(name, FAMILY_OF_TASK[task], task, _select_split(numbered, questions, split))
     plan.add_copy("questions.jsonl", questions)
-    plan.counts["questions"] = sum(question.split == plan.split for _, question in numbered_questions)
+    plan.counts["questions"] = sum(question.split == plan.split for _, question in numbered)
     if plan.family == "table":
-        _add_tables(plan, numbered_questions, questions, tables)
+        _add_tables(plan, numbered, questions, tables)
     elif tables is not None:
         raise BadInput(
             f"its questions are of task {task}, but --tables is only for verification and table_qa: remove --tables",
@@ -127,7 +127,7 @@ def plan_benchmark(
             "or --graph with a file of triples"
         )
     if graph is not None and plan.family == "search":
-        _add_base(plan, numbered_questions, questions, graph)
+        _add_base(plan, numbered, questions, graph)
     elif graph is not None:
         _add_triples(plan, graph)
     elif plan.family in ("graph", "search"):
@@ -152,8 +152,8 @@ def _read_questions(file: Path, name: str) -> list[tuple[int, QuestionRecord]]:
     return numbered
 
 
-def _select_split(numbered_questions: list[tuple[int, QuestionRecord]], file: Path, split: str | None) -> str:
-    counts = Counter(question.split for _, question in numbered_questions)
+def _select_split(numbered: list[tuple[int, QuestionRecord]], file: Path, split: str | None) -> str:
+    counts = Counter(question.split for _, question in numbered)
     names = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items()))
     if split is None and "test" not in counts and len(counts) > 1:
         raise BadInput(f"there are several splits, {names}: choose one with --split", file=file, field="split")
