@@ -44,11 +44,6 @@ def test_an_answer_is_shown_and_traced_to_its_question(lake: Path) -> None:
     assert "question" in trace.output and "evidence" in trace.output
 
 
-def test_scores_of_the_lake_are_listed(lake: Path) -> None:
-    result = CliRunner().invoke(app, ["scoreboard", "--lake", str(lake)])
-    assert result.exit_code == 0 and "0.567" in result.output
-
-
 def test_removed_keys_of_a_profile_are_ignored_with_a_warning_that_names_the_replacement() -> None:
     with pytest.warns(FutureWarning) as warnings:
         profile = load(str(EARLIER / "profile.yaml"))
