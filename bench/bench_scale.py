@@ -111,13 +111,13 @@ def embeddings(lake: Lake, source: Path) -> None:
 
 
 def index(lake: Lake, source: Path) -> dict[str, Any]:
-    build, built = corpus_building.index_building.write, dict[str, Any]()
+    build, built = corpus_building.index_building.write_index, dict[str, Any]()
 
     def alone(*arguments: Any, **named: Any) -> Any:
         with measured(built):
             return build(*arguments, **named)
 
-    corpus_building.index_building.write = alone
+    corpus_building.index_building.write_index = alone
     return {**vars(corpus_building.build_index(lake, NAME)), "gained": built["gained"]}
 
 

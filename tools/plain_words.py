@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+FOLDERS = ("evidence_assets", "evidence_assets_tests", "bench", "docs", "tools")
 NAMES = {
     *("found", "known", "own", "asked", "made", "said", "stated", "kept", "wanted", "shown", "told"),
     *("taken", "seen", "done", "given", "held", "drawn", "mended", "beside", "besides", "apart", "together", "anew"),
@@ -30,9 +30,10 @@ PHRASES = re.compile(
 """Phrases with a plain form in the style guide."""
 
 
-def _files(*patterns: str) -> Iterator[Path]:
-    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
-    yield from (ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file())
+def _files(*suffixes: str) -> Iterator[Path]:
+    yield from (path for path in ROOT.glob("*.md") if path.suffix in suffixes)
+    for folder in FOLDERS:
+        yield from sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
 
 
 def _assigned_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -49,12 +50,12 @@ def _assigned_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def findings() -> list[str]:
     """Each retired name or phrase as `file:line: text`."""
     lines = []
-    for path in _files("*.py"):
+    for path in _files(".py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         retired_names = NAMES - STORED_NAMES.get(path.name, set())
         bare = [(line, name) for line, name in _assigned_names(tree) if name.strip("_").lower() in retired_names]
         lines += [f"{path.relative_to(ROOT)}:{line}: rename {name!r} after what it holds" for line, name in bare]
-    for path in _files("*.py", "*.md", "*.html"):
+    for path in _files(".py", ".md", ".html"):
         if path == Path(__file__):
             continue
         for line, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):

@@ -51,14 +51,14 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     _check(name, folder)
     raw_folder, declarations = f"corpora/{name}", lake.root / DECLARATIONS_FOLDER
     raw, declaration = lake.raw_path(raw_folder), declarations / "corpus" / name
-    token_mode: TokenStorage = "stored"
+    storage: TokenStorage = "stored"
     for other in [*declarations_of("Corpus", PACKAGE_DEFS), *declarations_of("Corpus", declarations)]:
         if other.attributes.get("name") == name:
             if other.attributes.get("folder") != raw_folder:
                 raise BadInput(
                     f"a corpus {name!r} with other files exists already: choose another name", file=other.file
                 )
-            token_mode = other.attributes.get("tokens", token_mode)
+            storage = other.attributes.get("tokens", storage)
     files = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder)}
     changed = {below_folder: file_id(path) for below_folder, path in files.items()} != file_hashes(raw)
     parts = open_parts(lake, name)
@@ -70,10 +70,10 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
                 (temporary / below_folder).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, temporary / below_folder)
     if not declaration.exists():
-        token_mode = choose_token_storage(parts)
-        attributes = {"name": name, "folder": raw_folder, **({} if token_mode == "stored" else {"tokens": token_mode})}
+        storage = choose_token_storage(parts)
+        attributes = {"name": name, "folder": raw_folder, **({} if storage == "stored" else {"tokens": storage})}
         write_declarations(declaration, ("corpus.Corpus", attributes))
-    return AddedCorpus(raw, parts.documents, changed, token_mode)
+    return AddedCorpus(raw, parts.documents, changed, storage)
 
 
 def file_hashes(folder: Path) -> dict[str, str]:

@@ -258,7 +258,7 @@ def recorded_files(lake: Lake, sources: Iterable[CellSource]) -> None:
             for q in read_benchmark_questions(lake, benchmark)
             if q.split == benchmark.split
         ]
-        file = lake.raw_path(f"recorded/{benchmark.whole}/{name}.jsonl")
+        file = lake.raw_path(f"recorded/{benchmark.base_name}/{name}.jsonl")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json_lines(*rows))
 
