@@ -37,7 +37,7 @@ FAMILY_OF_TASK: dict[str, Family] = {
     "retrieval": "retrieval",
 }
 SEED_SEPARATOR = "-seed"
-"""Separates the name of a random sample from its seed; documents omit the seed."""
+"""Separates the name of a random sample from its seed; the papers omit the seed."""
 
 
 class ExpectedSize(BaseModel):
@@ -159,7 +159,7 @@ class Benchmark(RawInput):
     reader: str = "own"
     """Reader of its format; ``own`` reads the JSON lines of :mod:`user_benchmark`."""
     path: str = ""
-    """File or folder below the lake's ``raw``; by default ``benchmarks/<name>``."""
+    """File or folder below the lake's ``raw``; by default ``benchmarks/<name>``, or the name of another reader."""
     tables: str = ""
     """File or folder of its tables below ``raw``, for the readers ``own`` and ``tabfact``."""
     split: str = "test"

@@ -34,7 +34,7 @@ from evidence_assets.lake.rows import Rows, prepare_rows, read_rows, version_of,
 from evidence_assets.lake.schemas import TABLES
 
 FORMAT_VERSION = 1
-"""The format version that this program reads and writes; a lake states it in ``format.json``."""
+"""The format version that this program reads and writes; ``format.json`` records that of a lake."""
 WRITTEN_TABLES = b"evidence.together"
 """Metadata key of a file: the tables of the same write, each with the content hash of its rows."""
 BLOCKS_FOLDER = ".blocks"
@@ -85,12 +85,13 @@ class Lake:
     ============================================ ==================================================
     format.json                                  format version and frozen settings
     <table>/asset=<key>/<partition>.parquet      one file per asset and partition
-    history/run=<id>/<asset>@<partition>.parquet appended, never rewritten
+    history/run=<id>/<asset>@<partition>.parquet one file per run and partition
     raw/ indexes/ cache/                         inputs, indexes and token stores, completions
     .blocks/asset=<key>/<partition>/             checkpoints of an unfinished partition
     ============================================ ==================================================
 
-    A table's schema may grow by a nullable column. Any other change of it or of this layout raises ``FORMAT_VERSION``.
+    A table's schema may grow by a nullable column. Any other change of it or of this layout needs a new
+    ``FORMAT_VERSION``.
     """
 
     def __init__(self, root: Path | str) -> None:

@@ -27,7 +27,7 @@ SAMPLE_MASKED_LM = "sample-masked-lm"
 MASKED_LM_ASSET = "models/masked_lm"
 """Asset of the masked language model in use."""
 RELEVANCE_CLASSIFIER_ASSET = "models/relevance_classifier"
-"""Asset of the cross-encoder tuned on triples; see ``TunedClassifier``."""
+"""Asset of the cross-encoder that Attention2Query tunes on triples."""
 MAX_CACHED_VECTORS = 50_000
 """Sentence vectors cached in memory, because the variants of a system read the same sentences."""
 
@@ -101,7 +101,7 @@ def _find_trained_model(lake: Lake, asset: str) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=2)
-def _load_masked_lm(settings: ModelSettings, path: str, mtime: int) -> HFMaskedLM:
+def _load_masked_lm(settings: ModelSettings, path: str, mtime: int) -> HFMaskedLM:  # mtime: part of the cache key
     from evidence_assets.models.masked import HFMaskedLM
 
     with explain_load_errors(f"the masked language model {settings.name!r}"):
@@ -116,7 +116,7 @@ def _load_tuned_classifier(folder: str, mtime: int) -> Reranker:
 
 
 def get_sequence_model(model_class: type[Model], settings: ModelSettings) -> Model:
-    """The model of these settings that rates texts, writes sentences or proposes words."""
+    """A sequence model of this class: it rates texts, writes sentences or proposes words."""
     model: Model = _load_sequence_model(cast(Any, model_class), settings)
     return model
 

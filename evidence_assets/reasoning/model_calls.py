@@ -175,7 +175,7 @@ class _PendingTasks(Generic[T]):
         self.spent: dict[int, ReplyCost] = {}
 
     def take(self, number: int, completion: Completion) -> bool:
-        """Parse a completion into a result, or record the refusal; returns whether the completion is usable."""
+        """Parse a completion into a result, or record why it is unusable; returns whether the completion is usable."""
         request = self.requests[number]
         tokens = completion.prompt_tokens, completion.completion_tokens
         cost = ReplyCost(self.model_id, *tokens, completion.finish_reason, content_id(request.system, request.user))

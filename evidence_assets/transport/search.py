@@ -1,10 +1,10 @@
-"""Exact search for the k nearest texts of a pool that solves few transport problems.
+"""Exact search for the k nearest texts of a pool, with few transport problems solved.
 
-1. Solve a few evenly spaced texts. Their dual potentials u also fit the other texts of the pool.
+1. Solve the transport problems of a few evenly spaced texts. Their dual potentials u also fit the other texts.
 2. Compute lower bounds of all texts (:mod:`.bounds`) in one pass over the pool, block by block, on all CPUs.
 3. Visit texts in the order of their bounds. Compute the exact costs and a tighter bound from the potentials so far, and
-   solve the text if that bound does not exceed the k-th distance. Stop at the first text whose bound of step 2 exceeds
-   it: no later text can be nearer.
+   solve a text's problem if that bound does not exceed the k-th distance. Stop at the first text whose bound of
+   step 2 exceeds the k-th distance: no later text can be nearer.
 
 Pruned texts are provably farther than the k-th, so the result equals that of solving all texts.
 """
@@ -27,9 +27,9 @@ from .ground_cost import CostLike, GroundCost, get_ground_cost
 from .measure import TokenMeasure
 from .pool import TextCollection
 
-SEED_TEXTS = 16  # texts solved before the pass; more hardly tighten the bounds
+SEED_TEXTS = 16  # solved before the pass over the pool; more of them hardly tighten the bounds
 MAX_POTENTIALS = 24  # potentials used for the tighter bound of a text
-SLACK = 1e-10  # rounding error of float64 bounds; distances agree to 1e-6
+SLACK = 1e-10  # rounding error of bounds in float64; distances of the solver are exact to 1e-6
 
 
 @dataclass(frozen=True, eq=False)
