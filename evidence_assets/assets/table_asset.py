@@ -5,9 +5,12 @@ A component passes the function that returns rows; this module adds what Dagster
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Required, TypedDict, Unpack
 
 import dagster as dg
+import duckdb
 import polars as pl
 import pyarrow as pa
 
@@ -26,6 +29,8 @@ OWNER = "team:evidence"
 PREVIEW_ROWS = 5
 MAX_RETRIES, FIRST_RETRY_DELAY_S = 3, 30.0
 """Retries of a step whose model is unavailable, and seconds before the first; the delay doubles each time."""
+READ_ATTEMPTS = 3
+"""Attempts of a check to read a lake in which another process replaces files."""
 FAIL_FAST_TAG = "evidence/at_once"
 """Tag of runs started at a terminal: they fail immediately instead of retrying."""
 PREVIEW_WIDTH = 160
@@ -189,12 +194,10 @@ def table_check(
         problems += [] if is_sorted else ["rows are not sorted by their key"]
         lineage = lake_store.path("lineage_edges", name, partition)
         if lineage.exists():
-            with connect(lake_store.root, lazy=True, memory=None) as connection:
-                dangling_edges = find_dangling_edges(connection, lineage)
             problems += [
                 f"{edge['child_kind']} {edge['child_id']} depends on {edge['parent_kind']} {edge['parent_id']}, which "
                 + ("has changed since" if edge["present"] else "does not exist")
-                for edge in dangling_edges
+                for edge in _read_dangling_edges(lake_store, lineage)
             ][:5]
         if row_check is not None or lake_check is not None:
             rows = lake_store.read(table, name, partition)
@@ -205,3 +208,11 @@ def table_check(
         )
 
     return check_table
+
+
+def _read_dangling_edges(lake: Lake, lineage: Path) -> list[dict[str, Any]]:
+    for _ in range(READ_ATTEMPTS - 1):
+        with suppress(duckdb.Error), connect(lake.root, lazy=True, memory=None) as connection:
+            return find_dangling_edges(connection, lineage)
+    with connect(lake.root, lazy=True, memory=None) as connection:
+        return find_dangling_edges(connection, lineage)
